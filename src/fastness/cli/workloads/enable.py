@@ -97,8 +97,8 @@ def _wish(
     tee: str, *, gpu: bool, selected: tuple[str, ...], name: str, deployment_mode: str | None, without_dcap: bool,
     trustee_elsewhere: bool, pccs_node: str,
 ) -> Wish:  # fmt: skip
+    from fastness.kinds.kata.names import Tee
     from fastness.workloads.enable.inputs import Wish
-    from fastness.workloads.kata.eligibility import Tee
 
     labels: dict[str, str] = {}
     for text in selected:

@@ -14,7 +14,7 @@ from fastness.cli.support.doctor import Finding
 if TYPE_CHECKING:
     from fastness.kinds.kind import JsonObject
     from fastness.kube.port import Cluster
-    from fastness.workloads.compat.judge import Combination
+    from fastness.workloads.compat.support import Combination
 
 NAME: Final = "confidential containers"
 GPUS: Final = "confidential gpus"
@@ -25,7 +25,7 @@ MOST: Final = 3
 
 def judged(one: Combination, nodes: Sequence[str] = (), *, asked: bool = False) -> Finding:
     """What the tables say about a combination; one that was asked about and is not supported counts as missing."""
-    from fastness.workloads.compat.judge import judge
+    from fastness.workloads.compat.support import judge
 
     support = judge(one)
     where = (
@@ -40,7 +40,7 @@ def judged(one: Combination, nodes: Sequence[str] = (), *, asked: bool = False) 
 
 def asked_for(openshift: str, architecture: str, platform: str, tee: str, gpu: bool) -> Finding:
     """The combination that options describe."""
-    from fastness.workloads.compat.judge import Combination
+    from fastness.workloads.compat.support import Combination
     from fastness.workloads.compat.tables import Platform
 
     return judged(Combination(openshift, architecture, Platform(platform), tee, gpu), asked=True)
@@ -48,7 +48,7 @@ def asked_for(openshift: str, architecture: str, platform: str, tee: str, gpu: b
 
 async def hosts(cluster: Cluster) -> list[Finding]:
     """The combinations of a cluster, and what is wrong with its GPUs; raises ApiError."""
-    from fastness.workloads.compat.present import combinations, release_of
+    from fastness.workloads.compat.combinations import combinations, release_of
 
     nodes = await _all(cluster, "", "v1", "nodes")
     versions = await _all(cluster, "config.openshift.io", "v1", "clusterversions")

@@ -25,6 +25,7 @@ BASE_LABEL: Final = "feature.node.kubernetes.io/runtime.kata"
 TDX_LABEL: Final = "intel.feature.node.kubernetes.io/tdx"
 SNP_LABEL: Final = "amd.feature.node.kubernetes.io/snp"
 SE_LABEL: Final = "ibm.feature.node.kubernetes.io/se"
+TRUE: Final = "true"
 POOL: Final = "kata-oc"
 ROLE_LABEL: Final = f"node-role.kubernetes.io/{POOL}"
 
@@ -65,6 +66,19 @@ PEER_PODS_VARIABLE: Final = "PEER_PODS"
 # What a node says of itself where a DaemonSet installs.
 STATE_LABEL: Final = f"{GROUP}/kata-ds-rpm-install"
 FAILURE: Final = f"{GROUP}/kata-ds-failure"
+
+
+class Tee(StrEnum):
+    """Kinds of trusted execution environment that hosts of pod VMs have."""
+
+    TDX = "tdx"
+    SNP = "snp"
+    SE = "se"
+
+    @property
+    def label(self) -> str:
+        """The label by which a node says that it has it."""
+        return {"tdx": TDX_LABEL, "snp": SNP_LABEL, "se": SE_LABEL}[self.value]
 
 
 class InstallState(StrEnum):

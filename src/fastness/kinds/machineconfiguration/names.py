@@ -36,6 +36,8 @@ WANTED_MACHINES: Final = "fastness.dev/wanted-machines"
 USER_DATA_DIGEST: Final = "fastness.dev/user-data-digest"
 OVERLAYS: Final = "fastness.dev/overlays"
 NODE_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
+WORKER_LABEL: Final = f"{NODE_ROLE_PREFIX}{WORKER}"
+MASTER_LABEL: Final = f"{NODE_ROLE_PREFIX}{MASTER}"
 
 # What a node carries.
 CURRENT_CONFIG: Final = f"{GROUP}/currentConfig"

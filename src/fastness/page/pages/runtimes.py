@@ -11,7 +11,7 @@ from fastness.page.markup import Child, Markup, tag
 from fastness.page.pages.layout import Frame, Place, page
 from fastness.page.pages.parts import advice, badge, conditions, counted, facts, folded, progress, section, table
 from fastness.workloads.kata.eligibility import NodeChoice
-from fastness.workloads.kata.progress import LISTS
+from fastness.workloads.kata.status import LISTS
 
 _WORDS: Mapping[str, str] = {
     "installed": "installed", "installing": "installing", "waitingToInstall": "waiting", "failedToInstall": "failed",

@@ -16,7 +16,7 @@ from fastness.page.views.view_request import Shown
 from fastness.workloads.kata.classes import wanted_classes
 from fastness.workloads.kata.eligibility import asked_for, choose, is_converged
 from fastness.workloads.kata.errors import Refused
-from fastness.workloads.kata.gates import FeatureGates
+from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.kata.status import CONFIDENTIAL_READY
 
 

@@ -16,7 +16,7 @@ from fastness.kinds.kata import names
 from fastness.kinds.objects import annotations_of
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest, Denied, Patched, forbidden
 from fastness.workloads.admission.workloads import existing
-from fastness.workloads.kata.gates import read_gates
+from fastness.workloads.kata.mode import read_gates
 
 Object = Mapping[str, Any]
 

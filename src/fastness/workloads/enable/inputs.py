@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple
 
 from fastness.formats.selectors import EVERYTHING
 from fastness.kinds.kata import names
+from fastness.kinds.kata.names import Tee
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.objects import object_name
 from fastness.machineconfig.rollout.plan import State
-from fastness.workloads.kata.eligibility import Asked, Tee, asked_for, is_converged
+from fastness.workloads.kata.eligibility import Asked, asked_for, is_converged
 from fastness.workloads.kata.errors import Refused
 
 Object = Mapping[str, Any]

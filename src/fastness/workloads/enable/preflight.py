@@ -13,14 +13,15 @@ from typing import Any, Final
 
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.kata import names
+from fastness.kinds.kata.names import TRUE, Tee
 from fastness.kinds.objects import condition, is_being_deleted, labels_of, object_name
-from fastness.workloads.compat.judge import judge
-from fastness.workloads.compat.present import combinations, release_of
+from fastness.workloads.compat.combinations import combinations, release_of
+from fastness.workloads.compat.support import judge
 from fastness.workloads.enable.inputs import LOOKED_AT, OPTIONAL, Snapshot, Wish
 from fastness.workloads.enable.steps import deployment_mode
 from fastness.workloads.host_configs import IOMMU_ARGUMENTS, MODULE, TDX_ARGUMENTS
-from fastness.workloads.kata.eligibility import TRUE, Against, Tee, choose, tees
-from fastness.workloads.kata.gates import DeploymentMode
+from fastness.workloads.kata.eligibility import Against, choose, tees
+from fastness.workloads.kata.mode import DeploymentMode
 from fastness.workloads.nvidia.ccmode import PRESENT, mode_of
 
 KEYS: Final = {Tee.TDX: "tdx.intel.com/keys", Tee.SNP: "sev-snp.amd.com/esids"}

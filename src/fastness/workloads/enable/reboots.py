@@ -17,7 +17,7 @@ from fastness.workloads.enable.changes import Action
 from fastness.workloads.enable.inputs import Object, Snapshot, Wish
 from fastness.workloads.enable.steps import Step, deployment_mode
 from fastness.workloads.kata.eligibility import choose
-from fastness.workloads.kata.gates import DeploymentMode
+from fastness.workloads.kata.mode import DeploymentMode
 from fastness.workloads.kata.objects import extension_config, kata_pool
 
 

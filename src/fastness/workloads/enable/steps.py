@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.kinds.kata import names
+from fastness.kinds.kata.names import Tee
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.objects import object_name
 from fastness.workloads import host_configs as hostconfigs
-from fastness.workloads.compat.judge import parse_release
-from fastness.workloads.compat.present import release_of
+from fastness.workloads.compat.combinations import release_of
+from fastness.workloads.compat.support import parse_release
 from fastness.workloads.enable import manifests
 from fastness.workloads.enable.changes import Action, Change, compared, resource_of
 from fastness.workloads.enable.inputs import Snapshot, Wish
 from fastness.workloads.intel import parts
 from fastness.workloads.intel.dcap import DcapInputs, dcap_objects
-from fastness.workloads.kata.eligibility import Tee
-from fastness.workloads.kata.gates import DeploymentMode, read_gates
+from fastness.workloads.kata.mode import DeploymentMode, read_gates
 from fastness.workloads.nvidia.policy import WANTED, WANTED_ENV, check, cluster_policy
 
 SANDBOXED_CSV: Final = "sandboxed-containers-operator.v1.12.0"

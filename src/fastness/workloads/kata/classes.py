@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fastness.kinds.kata import names
+from fastness.kinds.kata.names import TRUE, Tee
 from fastness.kinds.objects import labels_of
-from fastness.workloads.kata.eligibility import TRUE, Asked, Tee, pool_nodes, tees
-from fastness.workloads.kata.gates import FeatureGates
+from fastness.workloads.kata.eligibility import Asked, pool_nodes, tees
+from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.nvidia.ccmode import STATE, mode_of
 
 Object = Mapping[str, Any]

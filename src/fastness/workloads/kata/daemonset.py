@@ -18,13 +18,12 @@ from fastness.kinds.kata import names
 from fastness.kinds.kata.config import DEFAULT_LOG_LEVEL
 from fastness.kinds.kata.names import InstallState
 from fastness.kinds.objects import annotations_of, labels_of, object_name
-from fastness.workloads.kata import peer_pods as peerpods
+from fastness.workloads.kata import peer_pods
 from fastness.workloads.kata.eligibility import Asked
-from fastness.workloads.kata.gates import DeploymentMode
 from fastness.workloads.kata.inputs import Action, Ensure, Mark, Object, Ref, World, ref_of
-from fastness.workloads.kata.installer import Way
+from fastness.workloads.kata.mode import DeploymentMode
 from fastness.workloads.kata.objects import installers, monitors
-from fastness.workloads.kata.progress import NodeLists, by_label, gather, next_turn, state_of
+from fastness.workloads.kata.status import NodeLists, by_label, gather, next_turn, state_of
 
 _OURS: Final = (names.ROLE_LABEL, names.STATE_LABEL)
 _NOTHING_TO_LOSE: Final = (None, InstallState.WAITING_TO_INSTALL, InstallState.UNINSTALLED)
@@ -32,8 +31,8 @@ _MUST_LEAVE: Final = (InstallState.INSTALLED, InstallState.FAILED)
 _COMES_BACK: Final = (InstallState.WAITING_TO_UNINSTALL, InstallState.UNINSTALLED, InstallState.FAILED_TO_UNINSTALL)
 
 
-class DaemonSetWay:
-    """The way of clusters without machine configs."""
+class DaemonSetInstaller:
+    """Brings nodes to the runtime and back, in clusters without machine configs; all of it pure."""
 
     mode: Final = DeploymentMode.DAEMON_SET
 
@@ -42,7 +41,7 @@ class DaemonSetWay:
         level = str((config.get("spec") or {}).get("logLevel") or DEFAULT_LOG_LEVEL)
         if not world.namespace:
             return []
-        remote = peerpods.on_nodes(world)
+        remote = peer_pods.on_nodes(world)
         return [
             *installers(asked.role_label, level, world.pull_secret, peer_pods=remote),
             *monitors(asked.role_label),
@@ -111,6 +110,3 @@ def _leaving(node: Object) -> Mark | None:
     if state in _MUST_LEAVE:
         return Mark(name, {names.STATE_LABEL: InstallState.WAITING_TO_UNINSTALL}, {names.FAILURE: None})
     return None
-
-
-WAY: Final[Way] = DaemonSetWay()

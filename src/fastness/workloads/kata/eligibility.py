@@ -27,31 +27,17 @@ from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import EVERYTHING, LabelSelector, label_selector_from_object
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.kata import names
+from fastness.kinds.kata.names import TRUE, Tee
 from fastness.kinds.machineconfiguration import names as mco
+from fastness.kinds.machineconfiguration.names import MASTER_LABEL, WORKER_LABEL
 from fastness.kinds.objects import annotations_of, labels_of, object_name
 from fastness.pools.membership import MemberPools, SeveralPools, pools_of_nodes
 from fastness.workloads.kata.errors import Refused
 
 Object = Mapping[str, Any]
-TRUE: Final = "true"
-WORKER_LABEL: Final = f"{mco.NODE_ROLE_PREFIX}{mco.WORKER}"
-MASTER_LABEL: Final = f"{mco.NODE_ROLE_PREFIX}{mco.MASTER}"
 SIMULATED: Final = "fastness.dev/simulated"
 NO_LABELS: Final = "no nodes with required labels found, is NFD running?"
 RETRY_LABELS: Final = 20.0
-
-
-class Tee(StrEnum):
-    """Kinds of trusted execution environment that hosts of pod VMs have."""
-
-    TDX = "tdx"
-    SNP = "snp"
-    SE = "se"
-
-    @property
-    def label(self) -> str:
-        """The label by which a node says that it has it."""
-        return {"tdx": names.TDX_LABEL, "snp": names.SNP_LABEL, "se": names.SE_LABEL}[self.value]
 
 
 class Against(StrEnum):

@@ -17,24 +17,24 @@ from typing import Any, Final
 from fastness.kinds.kata import names
 from fastness.kinds.kata.config import DEFAULT_LOG_LEVEL
 from fastness.kinds.machineconfiguration import names as mco
+from fastness.kinds.machineconfiguration.names import MASTER_LABEL, WORKER_LABEL
 from fastness.kinds.objects import annotations_of, is_being_deleted, labels_of, object_name
-from fastness.workloads.kata import peer_pods as peerpods
-from fastness.workloads.kata.eligibility import MASTER_LABEL, WORKER_LABEL, Asked
-from fastness.workloads.kata.gates import DeploymentMode
+from fastness.workloads.kata import peer_pods
+from fastness.workloads.kata.eligibility import Asked
 from fastness.workloads.kata.inputs import Action, Ensure, Mark, Object, Ref, Remove, World, ref_of
-from fastness.workloads.kata.installer import Way
+from fastness.workloads.kata.mode import DeploymentMode
 from fastness.workloads.kata.objects import extension_config, image_config, kata_pool, monitors, runtime_config
-from fastness.workloads.kata.progress import EMPTY, NodeLists, by_config, gather
+from fastness.workloads.kata.status import EMPTY, NodeLists, by_config, gather
 
 _CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG)
-_ALL_CONFIGS: Final = (*_CONFIGS, *peerpods.CONFIG_NAMES)
+_ALL_CONFIGS: Final = (*_CONFIGS, *peer_pods.CONFIG_NAMES)
 _CONFIG: Final = "MachineConfig"
 _COMMUNITY: Final = ("fedora coreos", "centos stream coreos", "scos")
 _RENDERED: Final = f"{mco.RENDERED_PREFIX}{names.POOL}-"
 
 
-class MachineConfigWay:
-    """The way of clusters with machine configs."""
+class MachineConfigInstaller:
+    """Brings nodes to the runtime and back, in clusters with machine configs; all of it pure."""
 
     mode: Final = DeploymentMode.MACHINE_CONFIG
 
@@ -49,7 +49,7 @@ class MachineConfigWay:
         known = Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG) in world.objects
         return [
             source,
-            *(peerpods.configs(config, pool) if peerpods.on_nodes(world) else []),
+            *(peer_pods.configs(config, pool) if peer_pods.on_nodes(world) else []),
             *([] if asked.converged else [kata_pool()]),
             *([runtime_config(level, pool)] if known or level != DEFAULT_LOG_LEVEL else []),
             *(monitors(asked.role_label) if world.namespace else []),
@@ -58,7 +58,7 @@ class MachineConfigWay:
     def marks(self, world: World, asked: Asked, chosen: Sequence[str]) -> list[Action]:
         """Role labels as the choice says; configs that are not wanted any more go."""
         others = [names.EXTENSION_CONFIG if world.gates.layered_image else names.IMAGE_CONFIG]
-        others += [] if peerpods.on_nodes(world) else peerpods.CONFIG_NAMES
+        others += [] if peer_pods.on_nodes(world) else peer_pods.CONFIG_NAMES
         gone = [Ref(_CONFIG, name) for name in others]
         surplus: list[Action] = [Remove(ref) for ref in gone if ref in world.objects]
         return [*surplus, *([] if asked.converged else role_marks(world, chosen))]
@@ -88,7 +88,7 @@ class MachineConfigWay:
     def is_done(self, world: World, asked: Asked, chosen: Sequence[str], lists: NodeLists) -> bool:
         """Whether the chosen nodes have the pool's config, and no other node has it."""
         pool = world.pool(_pool_name(asked))
-        remote = peerpods.CONFIG_NAMES if peerpods.are_asked(world.config) else ()
+        remote = peer_pods.CONFIG_NAMES if peer_pods.are_asked(world.config) else ()
         carried = _carries(pool) and _sources(pool) >= {*remote}
         return carried and not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
@@ -151,6 +151,3 @@ def _extension(world: World) -> str:
     ]
     community = any(word in image for image in images for word in _COMMUNITY)
     return names.COMMUNITY_EXTENSION if community else names.EXTENSION
-
-
-WAY: Final[Way] = MachineConfigWay()

@@ -2,24 +2,32 @@
 
 Each comes as an `Ensure`, which says what of it is ours: a limit that somebody sets on the pool, a label that somebody adds
 to a class, stay. Names are those of the manual (`kinds.kata.names`), because people look for them.
+
+One of them is a copy: the dashboard of sandboxed containers, where the console looks for dashboards.
+
+    ConfigMap in the operator's namespace ─ copy, with the console's label ─ ConfigMap in the console's namespace
+
+* The source comes with the operator's release. Without it, or without the console's namespace, there is nothing to copy and
+  nobody misses it; neither is made here.
+* The copy follows its source: what somebody writes into it is undone, and it goes when the source or the KataConfig goes.
+* Only a copy that says of itself that it is ours is touched. A dashboard that somebody put there under the same name stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from fastness.kinds.kata import GROUP, VERSION, names
 from fastness.kinds.kata.names import InstallState
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
-from fastness.kinds.objects import metadata, object_name
+from fastness.kinds.objects import is_being_deleted, labels_of, metadata, object_name
 from fastness.workloads.kata.classes import ClassSpec
 from fastness.workloads.kata.eligibility import Asked
 from fastness.workloads.kata.errors import Refused
-from fastness.workloads.kata.inputs import Ensure
+from fastness.workloads.kata.inputs import Action, Ensure, Object, Ref, Remove, World
 
-Object = Mapping[str, Any]
 AGENT_IMAGE: Final = "fastness-agent"
 MONITOR_IMAGE: Final = "kata-monitor"
 MONITOR_PORT: Final = 8090
@@ -28,6 +36,9 @@ _LEAVING: Final = (
     InstallState.WAITING_TO_UNINSTALL, InstallState.UNINSTALLING, InstallState.WAITING_FOR_REBOOT,
     InstallState.FAILED_TO_UNINSTALL,
 )  # fmt: skip
+DASHBOARD_SOURCE: Final = Ref("ConfigMap", names.DASHBOARD, names.NAMESPACE)
+DASHBOARD_COPY: Final = Ref("ConfigMap", names.DASHBOARD, names.DASHBOARD_NAMESPACE)
+_OUR_COPY: Final = {names.DASHBOARD_LABEL: "true", "app.kubernetes.io/managed-by": "fastness"}
 ALL_TAINTS: Final = [{"operator": "Exists"}]
 NODE_NAME: Final[JsonObject] = {
     "name": "NODE_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}},
@@ -244,3 +255,33 @@ def _secret(cluster_secret: Object) -> Ensure:
 def host_path(name: str, path: str) -> JsonObject:
     """A directory of the node as a volume."""
     return {"name": name, "hostPath": {"path": path, "type": ""}}
+
+
+def dashboard(world: World) -> list[Action]:
+    """What brings the copy in step with its source."""
+    source, known = world.objects.get(DASHBOARD_SOURCE), world.objects.get(DASHBOARD_COPY)
+    if source is None or is_being_deleted(source):
+        return without_dashboard(world)
+    if known is None:
+        return [_copy(source, {})] if world.console else []
+    wanted = _copy(source, known)
+    return [wanted] if _is_ours(known) and not is_being_deleted(known) and wanted.differs(known) else []
+
+
+def without_dashboard(world: World) -> list[Action]:
+    """What takes the copy away."""
+    known = world.objects.get(DASHBOARD_COPY)
+    return [Remove(DASHBOARD_COPY)] if known is not None and _is_ours(known) and not is_being_deleted(known) else []
+
+
+def _is_ours(known: Object) -> bool:
+    return _OUR_COPY.items() <= labels_of(known).items()
+
+
+def _copy(source: Object, known: Object) -> Ensure:
+    # A field that the source no longer has is ours too: it must not stay in the copy. A server keeps no empty ones.
+    fields = [name for name in ("data", "binaryData") if source.get(name) or known.get(name)]
+    meta = {"name": DASHBOARD_COPY.name, "namespace": DASHBOARD_COPY.namespace, "labels": dict(_OUR_COPY)}
+    content = {name: dict(source.get(name) or {}) for name in fields}
+    obj: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **content}
+    return Ensure(obj, tuple((name,) for name in fields))

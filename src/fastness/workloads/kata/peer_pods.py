@@ -2,7 +2,7 @@
 
     asked ─ two files on every node ─ (installed) adaptor, class `kata-remote` ─ not asked ─ class, when no pod uses it ─ the rest
 
-* The files come as machine configs, or from the pods of the installer's DaemonSet: `way` beside this decides.
+* The files come as machine configs, or from the pods of the installer's DaemonSet: the mode decides.
 * How to reach the cloud is its owner's to say: `peer-pods-cm` and `peer-pods-secret` are read, never made and never removed.
   Until both are there the adaptor is not made, and the status says what is missing.
 * One key of theirs is ours: the gate `confidential` decides whether machines are confidential, in `peer-pods-cm` for those
@@ -20,8 +20,8 @@ from fastness.kinds.kata import names, remote
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import is_being_deleted, metadata
 from fastness.workloads.kata.eligibility import Asked
-from fastness.workloads.kata.gates import FeatureGates, UpdateStrategy
 from fastness.workloads.kata.inputs import Ensure, Object, Ref, World, ref_of
+from fastness.workloads.kata.mode import FeatureGates, UpdateStrategy
 from fastness.workloads.kata.objects import (
     ALL_TAINTS,
     IGNITION,

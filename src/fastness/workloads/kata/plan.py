@@ -10,7 +10,7 @@
 * A node that is not chosen any more is left alone while pods use the runtime on it, and where only its labels vanished: nothing
   that a deletion would not do happens by itself. While labels are lost no class goes either.
 * Classes appear when the last node is done, never earlier, and go first: a pod must not start where the runtime is about to go.
-* A deletion waits for an installation that is under way. It does not wait for one that cannot end: a node that failed, or
+* A deletion waits for an installation that is under installer. It does not wait for one that cannot end: a node that failed, or
   nodes that have not been ready for long.
 * Both ways of installing share all of this; `machineconfig.py` and `daemonset.py` beside it bring nodes where they should be.
 * Pods, nodes and objects that vanish meanwhile are simply not there at the next look.
@@ -26,9 +26,9 @@ from typing import Any, Final
 from fastness.kinds.kata import names
 from fastness.kinds.kata.config import FINALIZER
 from fastness.kinds.objects import condition, is_being_deleted, metadata, object_name
-from fastness.workloads.kata import daemonset, dashboard, machineconfig, mode, objects, status, version
-from fastness.workloads.kata import peer_pods as peerpods
+from fastness.workloads.kata import mode, objects, peer_pods, status
 from fastness.workloads.kata.classes import ClassPlan, wanted_classes
+from fastness.workloads.kata.daemonset import DaemonSetInstaller
 from fastness.workloads.kata.eligibility import (
     Against,
     Asked,
@@ -40,11 +40,10 @@ from fastness.workloads.kata.eligibility import (
     require_labels,
 )
 from fastness.workloads.kata.errors import Refused
-from fastness.workloads.kata.gates import DeploymentMode
 from fastness.workloads.kata.inputs import Action, Ensure, Hold, LetGo, Object, Plan, Ref, Remember, Remove, World
-from fastness.workloads.kata.installer import Way
-from fastness.workloads.kata.progress import EMPTY, NodeLists, is_ready
-from fastness.workloads.kata.status import Said, Status
+from fastness.workloads.kata.machineconfig import MachineConfigInstaller
+from fastness.workloads.kata.mode import DeploymentMode
+from fastness.workloads.kata.status import EMPTY, NodeLists, Said, Status, is_ready
 
 RETRY_PODS: Final = 15.0
 RETRY_CLASS: Final = 10.0
@@ -52,6 +51,7 @@ STALLED: Final = timedelta(minutes=10)
 NO_NODES: Final = "no worker node is selected"
 NO_WORKER: Final = "it is no worker any more"
 CLASS: Final = "RuntimeClass"
+Installer = MachineConfigInstaller | DaemonSetInstaller
 
 
 def needs_pods(world: World) -> bool:
@@ -91,17 +91,18 @@ def _step(world: World) -> Plan:
     return _uninstall(world, config)
 
 
-def way_of(world: World, config: Object) -> tuple[Way, Asked]:
+def installer_of(world: World, config: Object) -> tuple[Installer, Asked]:
     """How nodes are brought there, and what is asked of them; raises Refused."""
     used = mode.in_use(config) or mode.resolve(world.gates.deployment_mode, world.served)
     converged = is_converged(world.pools, world.nodes)
-    way = machineconfig.WAY if used is DeploymentMode.MACHINE_CONFIG else daemonset.WAY
-    return way, asked_for(config, converged=converged)
+    by_configs = used is DeploymentMode.MACHINE_CONFIG
+    installer: Installer = MachineConfigInstaller() if by_configs else DaemonSetInstaller()
+    return installer, asked_for(config, converged=converged)
 
 
 def choices_of(world: World, config: Object) -> list[NodeChoice]:
     """Every worker with the decision about it, for status, page and doctor; raises Refused."""
-    _, asked = way_of(world, config)
+    _, asked = installer_of(world, config)
     return _choices(world, asked)
 
 
@@ -135,7 +136,7 @@ def _with_runtime(world: World) -> tuple[str, ...]:
 def _loses_nodes(world: World, config: Object) -> bool:
     """Whether a node that has the runtime is not chosen any more."""
     try:
-        _, asked = way_of(world, config)
+        _, asked = installer_of(world, config)
     except Refused:
         return False
     chosen = {one.node for one in _choices(world, asked) if one.chosen}
@@ -144,20 +145,20 @@ def _loses_nodes(world: World, config: Object) -> bool:
 
 def _install(world: World, config: Object) -> Plan:
     try:
-        way, asked = way_of(world, config)
+        installer, asked = installer_of(world, config)
         choices = _choices(world, asked)
         begun = mode.in_use(config) is not None
         if not begun:
             _may_begin(world, config, asked, choices)
-        made = [*way.objects(world, config, asked), *peerpods.gated(world)]
+        made = [*installer.objects(world, config, asked), *peer_pods.gated(world)]
     except Refused as error:
         said = Said(False, error.reason, error.told)
         return Plan((), Status(said, None, more=_more(world, config, (), None)), error.again)
     chosen = tuple(one.node for one in choices if one.chosen)
-    actions: list[Action] = [*([] if begun and _is_held(config) else [Hold(way.mode)]), *_missing(world, made)]
-    actions += way.marks(world, asked, chosen)
-    lists = EMPTY if not status.was_said(config) else way.lists(world, asked, chosen)
-    done = begun and status.was_said(config) and way.is_done(world, asked, chosen, lists)
+    actions: list[Action] = [*([] if begun and _is_held(config) else [Hold(installer.mode)]), *_missing(world, made)]
+    actions += installer.marks(world, asked, chosen)
+    lists = EMPTY if not status.was_said(config) else installer.lists(world, asked, chosen)
+    done = begun and status.was_said(config) and installer.is_done(world, asked, chosen, lists)
     classes = _wanted(world, config)
     lost = any(one.against is Against.LABELS_LOST for one in choices)
     actions += _afterwards(world, config, classes, asked, keep=lost) if done else []
@@ -172,19 +173,19 @@ def _install(world: World, config: Object) -> Plan:
 def _afterwards(world: World, config: Object, classes: ClassPlan, asked: Asked, *, keep: bool) -> list[Action]:
     """What is made when every node has the runtime: the adaptor of peer pods before its class, the console's dashboard."""
     return [
-        *_missing(world, peerpods.adaptor(world, asked)),
+        *_missing(world, peer_pods.adaptor(world, asked)),
         *([] if keep and _classes(world) else _class_actions(world, config, classes, asked)),
-        *(Remove(ref) for ref in peerpods.surplus(world)),
-        *dashboard.dashboards(world),
+        *(Remove(ref) for ref in peer_pods.surplus(world)),
+        *objects.dashboard(world),
     ]
 
 
 def _may_begin(world: World, config: Object, asked: Asked, choices: Sequence[NodeChoice]) -> None:
     """Whether an installation may begin; raises Refused."""
-    peer_pods = peerpods.are_asked(config)
-    if world.gates.confidential and not peer_pods:
-        version.require(world.version)
-    require_labels(asked, world.nodes, peer_pods=peer_pods)
+    with_peer_pods = peer_pods.are_asked(config)
+    if world.gates.confidential and not with_peer_pods:
+        mode.require_release(world.version)
+    require_labels(asked, world.nodes, peer_pods=with_peer_pods)
     if any(one.chosen for one in choices):
         return
     refused = status.nodes_refused(choices)
@@ -208,16 +209,16 @@ def _ever_finished(config: Object) -> bool:
 
 
 def _installs_first(world: World, config: Object) -> bool:
-    """Whether a deletion waits for the installation that is under way."""
+    """Whether a deletion waits for the installation that is under installer."""
     if mode.in_use(config) is None or status.said_before(config) not in ("Installing", "Updating"):
         return False
     try:
-        way, asked = way_of(world, config)
+        installer, asked = installer_of(world, config)
         choices = _choices(world, asked)
     except Refused:
         return False
     chosen = tuple(one.node for one in choices if one.chosen)
-    unfinished = way.lists(world, asked, chosen).unfinished
+    unfinished = installer.lists(world, asked, chosen).unfinished
     if not chosen:
         return False
     left = [node for name in unfinished if (node := world.node(name)) is not None]
@@ -244,23 +245,23 @@ def _uninstall(world: World, config: Object) -> Plan:
         if said is not None:
             return Plan((), Status(said, None, kept, more={}), RETRY_PODS)
     try:
-        way, asked = way_of(world, config)
+        installer, asked = installer_of(world, config)
     except Refused:
         # A selector that nobody can read any more chooses nothing, which is what an uninstallation wants.
-        way, asked = way_of(world, {**config, "spec": {}})
+        installer, asked = installer_of(world, {**config, "spec": {}})
     actions: list[Action] = [
         Remove(Ref(CLASS, name)) for name, one in _classes(world).items() if not is_being_deleted(one)
     ]
     actions += _freed(world)
-    actions += way.leave(world, asked)
-    lists = way.lists(world, asked, ())
+    actions += installer.leave(world, asked)
+    lists = installer.lists(world, asked, ())
     told = Status(status.failed(lists) if lists.failures else status.UNINSTALLING, lists, (), more={})
-    if lists.unfinished or not way.is_gone(world) or _classes(world):
+    if lists.unfinished or not installer.is_gone(world) or _classes(world):
         return Plan(tuple(actions), told, RETRY_CLASS if _classes(world) else None)
     if status.said_before(config) not in ("Uninstalling", "Failed"):
         return Plan(tuple(actions), told, 0.0)  # told once, even where there was nothing to remove
-    remains = [*way.remains(world), *peerpods.remains()]
-    actions += [*(Remove(ref) for ref in remains if ref in world.objects), *dashboard.removed(world)]
+    remains = [*installer.remains(world), *peer_pods.remains()]
+    actions += [*(Remove(ref) for ref in remains if ref in world.objects), *objects.without_dashboard(world)]
     return Plan((*actions, LetGo(Ref("KataConfig", object_name(config).name), FINALIZER)), told)
 
 
@@ -272,10 +273,10 @@ def _missing(world: World, made: Sequence[Ensure]) -> list[Action]:
 
 def _wanted(world: World, config: Object) -> ClassPlan:
     try:
-        _, asked = way_of(world, config)
+        _, asked = installer_of(world, config)
     except Refused:
         return ClassPlan()
-    return wanted_classes(world.gates, asked, world.nodes, peer_pods=peerpods.are_asked(config))
+    return wanted_classes(world.gates, asked, world.nodes, peer_pods=peer_pods.are_asked(config))
 
 
 def _classes(world: World) -> dict[str, Object]:
@@ -332,7 +333,7 @@ def _more(world: World, config: Object, choices: Sequence[NodeChoice], classes: 
     """The conditions beside `InProgress`: only those that have something to say."""
     more: dict[str, Any] = {
         status.NODES_REFUSED: status.nodes_refused(choices), status.REMOVAL_HELD: status.removal_held(choices),
-        status.PEER_PODS_READY: peerpods.problem(world),
+        status.PEER_PODS_READY: peer_pods.problem(world),
     }  # fmt: skip
     if classes is not None and classes.problem:
         more[status.CONFIDENTIAL_READY] = Said(False, classes.reason, classes.problem)

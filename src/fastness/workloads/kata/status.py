@@ -1,9 +1,9 @@
-"""The status of a KataConfig, in the words of the manual.
+"""The status of a KataConfig, in the words of the manual: where every node is on its way, and the conditions.
 
 `InProgress` is the condition that people and scripts wait for. Its five normal situations and the two ways to fail are those
 of the manual's table, with its exact texts; `reason` and `message` stay empty strings when all is done. Two more say that the
-operator is not there (`operator.py`). What else the manual has no word for is a condition of its own that exists only while
-there is something to say:
+operator is not there (`inputs.Operator`). What else the manual has no word for is a condition of its own that exists only
+while there is something to say:
 
 * `ConfidentialReady` False: `confidential` is asked for and cannot be had (no TEE, several kinds of TEE).
 * `NodesRefused` True: workers that were asked for and do not get the runtime, each with the reason.
@@ -11,21 +11,165 @@ there is something to say:
   pods run in it.
 * `GatesUnderstood` False: what in the feature-gate ConfigMap could not be read, or cannot hold now.
 * `PeerPodsReady` False: `enablePeerPods` is asked for and what the adaptor needs from its owner is not there.
+
+The lists say where nodes are. With MachineConfigs, a node says with annotations what it has (`currentConfig`) and what it does
+(`state`); the target is the rendered config of the pool that it should be in. What is *desired* of it is not looked at: that
+is set only when its turn comes.
+
+| state | has the target | gets the runtime | list |
+| --- | --- | --- | --- |
+| Done | yes | yes / no | installed / none |
+| Done | no | yes / no | waitingToInstall / waitingToUninstall |
+| Working | either | yes / no | installing / uninstalling |
+| Degraded, Unreconcilable | either | yes / no | failedToInstall / failedToUninstall |
+
+With a DaemonSet, a label says it directly; a label that is missing or unknown counts as waiting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from fastness.kinds.kata import names
+from fastness.kinds.kata.names import InstallState
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.objects import condition, with_condition
+from fastness.kinds.machineconfiguration import names as mco
+from fastness.kinds.objects import annotations_of, condition, labels_of, object_name, with_condition
 from fastness.workloads.kata.eligibility import NodeChoice
-from fastness.workloads.kata.progress import LISTS, NodeLists
 
 Object = Mapping[str, Any]
+LISTS: Final = (
+    "installed", "installing", "waitingToInstall", "failedToInstall", "uninstalling", "waitingToUninstall", "failedToUninstall",
+)  # fmt: skip
+_COUNTED: Final = ("installed", "installing", "waitingToInstall", "failedToInstall")
+_FAILED: Final = (mco.NodeState.DEGRADED, mco.NodeState.UNRECONCILABLE)
+
+
+class Failure(NamedTuple):
+    """A node that could not go on, and what it says."""
+
+    node: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"Node {self.node} Degraded: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLists:
+    """The lists, each by name; `failures` are the nodes of the failed ones with their own words."""
+
+    places: Mapping[str, tuple[str, ...]]
+    failures: tuple[Failure, ...] = ()
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """One list."""
+        return self.places.get(name, ())
+
+    @property
+    def node_count(self) -> int:
+        """Nodes that have the runtime or shall get it; those that lose it are not counted."""
+        return sum(len(self.of(name)) for name in _COUNTED)
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """Nodes that something is done on right now."""
+        return (*self.of("installing"), *self.of("uninstalling"))
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """Nodes that are not where they should be."""
+        return tuple(node for name in LISTS[1:] for node in self.of(name))
+
+    def to_json(self) -> JsonObject:
+        """`status.kataNodes`; lists that are empty are left out."""
+        lists = {name: list(self.of(name)) for name in LISTS if self.of(name)}
+        return {"nodeCount": self.node_count, "readyNodeCount": len(self.of("installed")), **lists}
+
+
+EMPTY: Final = NodeLists({})
+
+
+def gather(found: Iterable[tuple[str, str, str]]) -> NodeLists:
+    """Lists out of (node, list, what it says); an empty list name means none."""
+    places: dict[str, list[str]] = {}
+    failures = []
+    for node, place, words in sorted(found):
+        if place:
+            places.setdefault(place, []).append(node)
+        if place in ("failedToInstall", "failedToUninstall"):
+            failures.append(Failure(node, words))
+    return NodeLists({name: tuple(nodes) for name, nodes in places.items()}, tuple(failures))
+
+
+def by_config(node: Object, target: str, *, enabled: bool) -> tuple[str, str, str]:
+    """Where a node is that machine configs bring there: its name, the list, what it says."""
+    notes, name = annotations_of(node), object_name(node).name
+    state, arrived = notes.get(mco.STATE, ""), bool(target) and notes.get(mco.CURRENT_CONFIG) == target
+    if state in _FAILED:
+        return name, "failedToInstall" if enabled else "failedToUninstall", notes.get(mco.REASON, "")
+    if state == mco.NodeState.WORKING:
+        return name, "installing" if enabled else "uninstalling", ""
+    if arrived:
+        return name, "installed" if enabled else "", ""
+    return name, "waitingToInstall" if enabled else "waitingToUninstall", ""
+
+
+def state_of(node: Object) -> InstallState | None:
+    """What the label of a node says; None when it is missing or nobody knows the word."""
+    found = labels_of(node).get(names.STATE_LABEL)
+    return InstallState(found) if found in set(InstallState) else None
+
+
+_INSTALLING: Final = {
+    InstallState.INSTALLED: "installed", InstallState.INSTALLING: "installing", InstallState.FAILED: "failedToInstall",
+}  # fmt: skip
+_UNINSTALLING: Final = {
+    InstallState.UNINSTALLED: "", InstallState.UNINSTALLING: "uninstalling", InstallState.WAITING_FOR_REBOOT: "uninstalling",
+    InstallState.FAILED_TO_UNINSTALL: "failedToUninstall",
+}  # fmt: skip
+
+_TURN: Final = {
+    InstallState.WAITING_TO_INSTALL: InstallState.INSTALLING, InstallState.WAITING_TO_UNINSTALL: InstallState.UNINSTALLING,
+}  # fmt: skip
+_BUSY: Final = (InstallState.INSTALLING, InstallState.UNINSTALLING, InstallState.WAITING_FOR_REBOOT)
+
+
+def by_label(node: Object, *, enabled: bool) -> tuple[str, str, str]:
+    """Where a node is that a DaemonSet brings there."""
+    state = state_of(node)
+    if enabled:
+        place = _INSTALLING.get(state, "waitingToInstall") if state is not None else "waitingToInstall"
+    else:
+        place = _UNINSTALLING.get(state, "waitingToUninstall") if state is not None else "waitingToUninstall"
+    return object_name(node).name, place, annotations_of(node).get(names.FAILURE, "")
+
+
+def is_ready(node: Object) -> bool:
+    """Whether a node works; one that says nothing does."""
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return all(entry.get("status") == "True" for entry in conditions if entry.get("type") == "Ready")
+
+
+def next_turn(nodes: Iterable[Object], budget: int = 1) -> tuple[tuple[str, InstallState], ...]:
+    """The nodes whose turn it is now where a DaemonSet installs, and what they begin: never more unavailable than the budget.
+
+    * What is being changed or is not ready takes from the budget. A failed node that is ready does not: others go on.
+    * By name; a node that failed before comes after those that did not.
+    """
+    known = [(node, state_of(node)) for node in nodes]
+    taken = sum(state in _BUSY or not is_ready(node) for node, state in known)
+    waiting = sorted(
+        (names.FAILURE in annotations_of(node), object_name(node).name, _TURN[state])
+        for node, state in known
+        if state in _TURN and is_ready(node)
+    )
+    return tuple((name, state) for _, name, state in waiting[: max(0, budget - taken)])
+
+
 IN_PROGRESS: Final = "InProgress"
 CONFIDENTIAL_READY: Final = "ConfidentialReady"
 NODES_REFUSED: Final = "NodesRefused"

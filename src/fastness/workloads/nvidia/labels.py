@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from fastness.kinds.kata import names
+from fastness.kinds.kata.names import TRUE, Tee
 from fastness.kinds.objects import labels_of
-from fastness.workloads.kata.eligibility import TRUE, Tee
 from fastness.workloads.nvidia.ccmode import PRESENT, READY, STATE
 
 Object = Mapping[str, Any]

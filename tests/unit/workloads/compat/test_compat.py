@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fastness.workloads.compat.judge import Combination, column, judge, parse_release
-from fastness.workloads.compat.present import combinations, platform_of, release_of
+from fastness.workloads.compat.combinations import combinations, platform_of, release_of
+from fastness.workloads.compat.support import Combination, column, judge, parse_release
 from fastness.workloads.compat.tables import ARCHITECTURES, FEATURES, GPU, RELEASES, Level, Platform
 
 RELEASE_NAMES = ["4.19.28", "4.20.18", "4.21.9"]

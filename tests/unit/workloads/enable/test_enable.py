@@ -11,6 +11,7 @@ import pytest
 from fastness.cli.config.offline import assumed_pool
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.kinds.kata import names
+from fastness.kinds.kata.names import Tee
 from fastness.machineconfig.rollout.plan import State
 from fastness.workloads import host_configs as hostconfigs
 from fastness.workloads.enable import manifests
@@ -20,7 +21,6 @@ from fastness.workloads.enable.preflight import Check, Result, preflight, refusa
 from fastness.workloads.enable.reboots import reboots
 from fastness.workloads.enable.steps import Step, open_changes, steps
 from fastness.workloads.intel.dcap import DcapInputs, Serving
-from fastness.workloads.kata.eligibility import Tee
 from fastness.workloads.nvidia.policy import check, cluster_policy
 
 Object = dict[str, Any]

@@ -7,9 +7,10 @@ from typing import Any
 from fastness.kinds.kata import names
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
+from fastness.kinds.machineconfiguration.names import WORKER_LABEL
 from fastness.workloads.kata.classes import wanted_classes
-from fastness.workloads.kata.eligibility import WORKER_LABEL, Asked, asked_for
-from fastness.workloads.kata.gates import FeatureGates
+from fastness.workloads.kata.eligibility import Asked, asked_for
+from fastness.workloads.kata.mode import FeatureGates
 
 BASE = {names.BASE_LABEL: "true"}
 TDX = {names.TDX_LABEL: "true"}

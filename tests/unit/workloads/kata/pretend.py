@@ -19,13 +19,13 @@ from fastness.kinds.kata.names import InstallState
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.objects import annotations_of, labels_of
-from fastness.workloads.kata.gates import FeatureGates
 from fastness.workloads.kata.inputs import (
     Action,
     Ensure,
     Hold,
     LetGo,
     Mark,
+    Operator,
     Plan,
     Ref,
     Remember,
@@ -34,7 +34,7 @@ from fastness.workloads.kata.inputs import (
     at,
     pod_use,
 )
-from fastness.workloads.kata.operator import Operator
+from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.kata.peer_pods import CONFIG_NAMES
 from fastness.workloads.kata.plan import needs_pods, plan
 from fastness.workloads.kata.status import status_patch

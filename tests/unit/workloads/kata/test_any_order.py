@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fastness.kinds.kata import names
 from fastness.kinds.objects import labels_of
-from fastness.workloads.kata.gates import DeploymentMode, FeatureGates
+from fastness.workloads.kata.mode import DeploymentMode, FeatureGates
 from fastness.workloads.kata.plan import plan
 from tests.unit.workloads.kata.pretend import Pretend
 

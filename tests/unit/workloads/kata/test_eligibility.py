@@ -8,11 +8,11 @@ import pytest
 
 from fastness.kinds.kata import names
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration.names import MASTER_LABEL
 from fastness.workloads.kata.classes import NO_TEE, SEVERAL_TEES, wanted_classes
-from fastness.workloads.kata.eligibility import MASTER_LABEL, Against, asked_for, choose, is_converged, require_labels
+from fastness.workloads.kata.eligibility import Against, asked_for, choose, is_converged, require_labels
 from fastness.workloads.kata.errors import Refused
-from fastness.workloads.kata.gates import FeatureGates
-from fastness.workloads.kata.version import require, supports
+from fastness.workloads.kata.mode import FeatureGates, release_can, require_release
 from tests.unit.workloads.kata.made import BASE, CONFIDENTIAL, GPU_OFF, GPU_ON, SNP, TDX, asked, handlers, node, pool
 
 PLAIN = {"kata": "kata", "kata-nvidia-gpu": "kata-nvidia-gpu"}
@@ -243,19 +243,19 @@ def test_a_selector_that_cannot_be_read_is_refused_for_good(selector: JsonObject
     ],
 )
 def test_releases_are_compared_within_their_minor(version: str, supported: bool) -> None:
-    assert supports(version) is supported
+    assert release_can(version) is supported
     if supported:
-        require(version)
+        require_release(version)
         return
     with pytest.raises(Refused) as caught:
-        require(version)
+        require_release(version)
     least = "4.19.28, 4.20.18, 4.21.9"
     expected = f"OpenShift version {version} does not support CoCo bare metal (minimum required: {least} or higher)"
     assert caught.value.message == expected
 
 
 def test_a_cluster_without_a_release_is_not_asked() -> None:
-    require("")
+    require_release("")
 
 
 def test_a_label_makes_no_runtime_host_of_a_node_whose_machine_is_in_a_confidential_pool() -> None:

@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.workloads.kata.errors import Refused
-from fastness.workloads.kata.gates import DeploymentMode, FeatureGates, UpdateStrategy, read_gates
-from fastness.workloads.kata.mode import change_refused, resolve
+from fastness.workloads.kata.mode import (
+    DeploymentMode,
+    FeatureGates,
+    UpdateStrategy,
+    change_refused,
+    read_gates,
+    resolve,
+)
 
 DEFAULTS = FeatureGates()
 
@@ -89,9 +95,9 @@ def test_the_mode_follows_from_what_is_asked_and_what_is_served(asked: str, serv
 
 def test_another_mode_is_refused_while_the_first_one_is_in_use() -> None:
     used, other = DeploymentMode.MACHINE_CONFIG, DeploymentMode.DAEMON_SET
-    assert "delete the KataConfig to change it" in change_refused(used, other, True)
-    assert change_refused(used, DeploymentMode.FALLBACK, True) == ""
-    assert "delete the KataConfig" in change_refused(used, DeploymentMode.FALLBACK, False)
-    assert change_refused(other, DeploymentMode.FALLBACK, False) == ""
-    assert change_refused(None, other, False) == ""
-    assert "goes on as DaemonSet" in change_refused(other, used, False)
+    assert "delete the KataConfig to change it" in str(change_refused(used, other, True))
+    assert change_refused(used, DeploymentMode.FALLBACK, True) is None
+    assert "delete the KataConfig" in str(change_refused(used, DeploymentMode.FALLBACK, False))
+    assert change_refused(other, DeploymentMode.FALLBACK, False) is None
+    assert change_refused(None, other, False) is None
+    assert "goes on as DaemonSet" in str(change_refused(other, used, False))

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from fastness.kinds.kata import names
-from fastness.workloads.kata.gates import DeploymentMode, FeatureGates
-from fastness.workloads.kata.inputs import Remember
-from fastness.workloads.kata.operator import Operator, look
+from fastness.workloads.kata.inputs import Operator, Remember, read_operator
+from fastness.workloads.kata.mode import DeploymentMode, FeatureGates
 from tests.unit.workloads.kata.pretend import Pretend
 
 NEW, OLD = f"{names.OPERATOR}.v1.12.0", f"{names.OPERATOR}.v1.11.1"
@@ -48,7 +47,7 @@ def home(seen: str) -> dict[str, Any]:
 def test_what_the_objects_of_an_installation_say(
     versions: list[Any], subscriptions: list[Any], seen: Any, found: Operator, said: tuple[bool, str] | None
 ) -> None:
-    operator = look(versions, subscriptions, seen)
+    operator = read_operator(versions, subscriptions, seen)
     assert operator == found
     assert (operator.against and operator.against[:2]) == said
 
@@ -58,9 +57,9 @@ def test_the_newest_version_counts_and_each_is_written_down_once() -> None:
         version(NEW, creationTimestamp="2026-01-02T00:00:00Z"),
         version(OLD, creationTimestamp="2026-01-01T00:00:00Z"),
     ]
-    assert look(both, [], home(OLD)).installed == NEW
-    assert look(both, [], home(OLD)).unrecorded
-    assert not look(both, [], home(NEW)).unrecorded
+    assert read_operator(both, [], home(OLD)).installed == NEW
+    assert read_operator(both, [], home(OLD)).unrecorded
+    assert not read_operator(both, [], home(NEW)).unrecorded
 
 
 @pytest.mark.parametrize("mode", [DeploymentMode.MACHINE_CONFIG, DeploymentMode.DAEMON_SET])

@@ -11,8 +11,8 @@ from fastness.formats.data_url import decode
 from fastness.kinds.kata import names, remote
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition
-from fastness.workloads.kata.gates import DeploymentMode, FeatureGates, UpdateStrategy
 from fastness.workloads.kata.inputs import Ref
+from fastness.workloads.kata.mode import DeploymentMode, FeatureGates, UpdateStrategy
 from fastness.workloads.kata.peer_pods import CLASS, CONFIG_NAMES, CREDENTIALS, SETTINGS, adaptor
 from tests.unit.workloads.kata.made import asked
 from tests.unit.workloads.kata.pretend import Pretend

@@ -11,8 +11,8 @@ from fastness.kinds.kata.config import FINALIZER
 from fastness.kinds.kata.names import InstallState
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, condition, labels_of
-from fastness.workloads.kata.gates import DeploymentMode, FeatureGates, read_gates
 from fastness.workloads.kata.inputs import Ensure, LetGo, Mark, PodUse, Ref, Remove
+from fastness.workloads.kata.mode import DeploymentMode, FeatureGates, read_gates
 from fastness.workloads.kata.plan import plan
 from tests.unit.workloads.kata.made import BASE, SNP, TDX, pool
 from tests.unit.workloads.kata.pretend import Pretend

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.formats.selectors import EVERYTHING
+from fastness.kinds.kata.names import Tee
 from fastness.workloads.kata.classes import wanted_classes
-from fastness.workloads.kata.eligibility import Asked, Tee
-from fastness.workloads.kata.gates import FeatureGates
+from fastness.workloads.kata.eligibility import Asked
+from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.nvidia.ccmode import READY, REQUESTED, STATE, STEPS, CcState, follows, mode_of
 from fastness.workloads.nvidia.labels import CONFIDENTIAL_CLASS, NEEDED, ORDINARY_CLASS, able, missing
 from fastness.workloads.nvidia.policy import WANTED, WANTED_ENV, check, cluster_policy

@@ -31,13 +31,13 @@ from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, Scope
 from fastness.runtime.clock import Clock
-from fastness.workloads.kata import dashboard, operator
-from fastness.workloads.kata import peer_pods as peerpods
+from fastness.workloads.kata import peer_pods
 from fastness.workloads.kata.eligibility import SIMULATED
-from fastness.workloads.kata.gates import read_gates
-from fastness.workloads.kata.inputs import PodUse, Ref, World, pod_use
+from fastness.workloads.kata.inputs import Operator, PodUse, Ref, World, pod_use, read_operator
+from fastness.workloads.kata.mode import read_gates
+from fastness.workloads.kata.objects import DASHBOARD_COPY, DASHBOARD_SOURCE
 from fastness.workloads.kata.plan import needs_pods
-from fastness.workloads.kata.progress import is_ready
+from fastness.workloads.kata.status import is_ready
 
 KATA_CONFIGS: Final = KATA_CONFIG.resource
 CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
@@ -70,7 +70,7 @@ MADE: Final[Mapping[str, tuple[Resource, Scope]]] = {
     "ClusterRoleBinding": (BINDINGS, Scope()), "ConfigMap": (CONFIG_MAPS, HERE),
 }  # fmt: skip
 _NOTES: Final = (mco.CURRENT_CONFIG, mco.STATE, mco.REASON, names.FAILURE, SIMULATED)
-_OUR_CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG, *peerpods.CONFIG_NAMES)
+_OUR_CONFIGS: Final = (names.EXTENSION_CONFIG, names.IMAGE_CONFIG, *peer_pods.CONFIG_NAMES)
 _OUR_SECRETS: Final = (names.PULL_SECRET, names.PEER_PODS_SECRET)
 # Kinds of which a cluster has many, and the names of the few that are ours.
 _FEW_OF_MANY: Final[Mapping[str, tuple[str, ...]]] = {
@@ -82,7 +82,7 @@ def shown_by(ref: Ref) -> tuple[Resource, Scope]:
     """The informer that shows an object."""
     if ref.kind == "Secret":
         return SECRETS, _named(ref.name)
-    return (CONFIG_MAPS, DASHBOARD) if ref == dashboard.COPY else MADE[ref.kind]
+    return (CONFIG_MAPS, DASHBOARD) if ref == DASHBOARD_COPY else MADE[ref.kind]
 
 
 def _named(secret: str) -> Scope:
@@ -171,11 +171,11 @@ class Look:
         found = self._informers.of(CLASSES).list()
         return any(names.CLASS_FINALIZER in (metadata(one).get("finalizers") or ()) for one in found)
 
-    def operator(self) -> operator.Operator:
+    def operator(self) -> Operator:
         """Whether the operator is there, or was."""
         versions, subscriptions = (self._informers.of(one, HERE).list() for one in (OPERATORS, SUBSCRIPTIONS))
         home = self._informers.of(NAMESPACES, AT_HOME).get("", HOME)
-        return operator.look(versions, subscriptions, home or {})
+        return read_operator(versions, subscriptions, home or {})
 
     async def world(self, config: JsonObject | None) -> World:
         """Everything that the plan depends on; raises ApiError."""
@@ -195,7 +195,7 @@ class Look:
             version=_release(self._informers.of(VERSIONS).get("", "version") or {}),
             served=served,
             namespace=await self._exists(NAMESPACES, names.NAMESPACE),
-            console=dashboard.SOURCE in known and await self._exists(NAMESPACES, names.DASHBOARD_NAMESPACE),
+            console=DASHBOARD_SOURCE in known and await self._exists(NAMESPACES, names.DASHBOARD_NAMESPACE),
             layered=maps.get(names.NAMESPACE, names.LAYERED_IMAGE),
             pull_secret=await self._pull_secret(),
             operator=self.operator(),
@@ -215,7 +215,7 @@ class Look:
                 known = list(self._informers.of(resource, scope).list())
             found |= {Ref(kind, object_name(one).name, object_name(one).namespace): one for one in known}
         copy = self._informers.of(CONFIG_MAPS, DASHBOARD).get(names.DASHBOARD_NAMESPACE, names.DASHBOARD)
-        found |= {dashboard.COPY: copy} if copy is not None else {}
+        found |= {DASHBOARD_COPY: copy} if copy is not None else {}
         return found
 
     async def _served(self) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from fastness.kinds.kata.names import TRUE, Tee
+from fastness.kinds.machineconfiguration.names import WORKER_LABEL
 from fastness.kinds.objects import labels_of, object_name
-from fastness.workloads.compat.judge import Combination
+from fastness.workloads.compat.support import Combination
 from fastness.workloads.compat.tables import Platform
-from fastness.workloads.kata.eligibility import TRUE, WORKER_LABEL, Tee
 
 Object = Mapping[str, Any]
 GPU_LABEL: Final = "nvidia.com/gpu.present"
