@@ -79,7 +79,7 @@ def in_process(say: Progress, count: int, peer_rate: float | None) -> list[Singl
 
 async def create_in_process(count: int, rounds: int = 5) -> list[dict[str, float]]:
     """Rate and CPU of durable creates through the engine, round by round."""
-    from fastness.apiserver.verbs.call import Call
+    from fastness.apiserver.call import Call
     from fastness.app.control_plane import PlaneOptions, running
     from fastness.kube.access import User
 

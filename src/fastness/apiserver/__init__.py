@@ -17,16 +17,18 @@ rules, records and lookups of a product are handed in (`app/product.py`). Only `
     documents/        What the server says about itself: discovery and OpenAPI
     tables/           Tables: what `kubectl get` prints, made by the server
     loops/            What Kubernetes does itself: embedded mode only
+    accept.py         Which of our representations a client wants: the `Accept` header as Kubernetes clients write it
+    call.py           One request to the embedded API, without HTTP
     definitions.py    CustomResourceDefinition objects and what follows from them
     inventory.py      What there is, across all kinds: for the loops that Kubernetes itself runs
     large_objects.py  Work on one large object, away from the event loop
     lookups.py        What authentication, authorization and admission must know of the store
     meta.py           Metadata: the part that every object has, and the server's own fields in it
-    placement.py      Which pods are on which node, so that asking for the pods of a node does not read all of them
     redaction.py      Refusals about objects whose values are secret
     refusals.py       Refusals in the words that Kubernetes clients know
     seed.py           What an API server has from its first second
     storable.py       What may be stored, and how it is read again: nothing goes in that would not come out
+    subresources.py   Subresources that are not a part of the object: scale, eviction, binding, approval, finalize
 
 **What a request passes.** `kubectl apply --server-side -f pool.yaml`, file by file:
 
@@ -39,7 +41,7 @@ rules, records and lookups of a product are handed in (`app/product.py`). Only `
    token (`auth/tokens.py`, `auth/bootstrap.py`, `auth/joining.py`), `auth/authorizer.py` asks the node authorizer and RBAC of
    `kube/access`. `lookups.py` is what both know of the store.
 4. `catalog/catalog.py` says whether there is such a resource. `door/bodies.py` decodes JSON, YAML or protobuf within bounds;
-   `door/resources.py` makes a `Call` (`verbs/call.py`) of it and goes to `engine.py`, which has every verb without HTTP. From
+   `door/resources.py` makes a `Call` (`call.py`) of it and goes to `engine.py`, which has every verb without HTTP. From
    here on a controller in process (`local.py`, the `Cluster` port) takes the same way.
 5. A write enters `verbs/writes.py`, the pipeline in the order of Kubernetes. `verbs/drafts.py` prunes and defaults what was
    sent (`schema/compiled.py`), `verbs/edits.py` does what a PUT or PATCH means, `verbs/applies.py` what an apply means.
@@ -56,6 +58,6 @@ rules, records and lookups of a product are handed in (`app/product.py`). Only `
 
 A read goes 2, 3, then `verbs/reads.py` over `verbs/selection.py` to the snapshot; a watch `verbs/watches.py` and
 `door/streams.py`; a delete `verbs/deletes.py`, whose finalizers and owners `loops/garbage.py` and `loops/namespaces.py` look
-after; scale, eviction and the like `verbs/subresources.py`; discovery and OpenAPI `documents/discovery.py` and
+after; scale, eviction and the like `subresources.py`; discovery and OpenAPI `documents/discovery.py` and
 `documents/openapi`. How it differs from a kube-apiserver stands in docs/explanation/embedded-api.md.
 """

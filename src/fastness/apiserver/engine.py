@@ -17,19 +17,19 @@ from typing import Any, TypeVar
 
 from fastness.apiserver import definitions
 from fastness.apiserver.admission.admit import Admission
+from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Catalog, Served
 from fastness.apiserver.catalog.crd_rules import check_crd, check_crd_update
 from fastness.apiserver.documents.discovery import Discovery
 from fastness.apiserver.documents.openapi import OpenApi
 from fastness.apiserver.large_objects import HeavyWork
-from fastness.apiserver.placement import PodsByNode
 from fastness.apiserver.refusals import method_not_allowed, no_such_resource
 from fastness.apiserver.store import Overloaded, Store, StoreError, StoreUnavailable
 from fastness.apiserver.verbs import applies, edits, reads, watches
-from fastness.apiserver.verbs.call import Call
 from fastness.apiserver.verbs.convert import outward
 from fastness.apiserver.verbs.deletes import Deleter
 from fastness.apiserver.verbs.managed import Ownership
+from fastness.apiserver.verbs.placement import PodsByNode
 from fastness.apiserver.verbs.selection import Selection
 from fastness.apiserver.verbs.writes import Edit, Writer, Written
 from fastness.kinds.kind import JsonObject

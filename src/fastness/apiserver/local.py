@@ -13,12 +13,13 @@ from functools import partial
 from typing import Any
 
 from fastness.apiserver import storable as stored
+from fastness.apiserver import subresources
+from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.engine import EmbeddedApi
 from fastness.apiserver.large_objects import HeavyWork
 from fastness.apiserver.refusals import no_such_resource
-from fastness.apiserver.verbs import selection, subresources
-from fastness.apiserver.verbs.call import Call
+from fastness.apiserver.verbs import selection
 from fastness.apiserver.verbs.convert import inward
 from fastness.apiserver.verbs.deletes import deleted_status
 from fastness.apiserver.verbs.reads import ListQuery

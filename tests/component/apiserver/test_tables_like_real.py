@@ -71,7 +71,7 @@ def headers(table: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 def ours(served: Served, obj: dict[str, Any]) -> dict[str, Any]:
     meta = ListMeta(obj["metadata"]["resourceVersion"])
-    return render_table(served, [obj], TableRequest(), meta, datetime.now(UTC))
+    return render_table(served.printer, [obj], TableRequest(), meta, datetime.now(UTC))
 
 
 def assert_same_table(table: dict[str, Any], real: dict[str, Any]) -> None:
@@ -223,7 +223,7 @@ def test_lists_and_watches_have_tables_of_the_same_form(admin: httpx.Client) -> 
     real, plain = answer.json(), admin.get(collection(kind), params=query).json()
     objects = [{"apiVersion": kind.api_version, "kind": kind.kind, **found} for found in plain["items"]]
     meta = ListMeta(real["metadata"]["resourceVersion"])
-    mine = render_table(Served(kind), objects, TableRequest(), meta, datetime.now(UTC))
+    mine = render_table(Served(kind).printer, objects, TableRequest(), meta, datetime.now(UTC))
     assert headers(mine) == headers(real)
     assert [masked(row["cells"]) for row in mine["rows"]] == [masked(row["cells"]) for row in real["rows"]]
     assert [row["object"] for row in mine["rows"]] == [row["object"] for row in real["rows"]]
@@ -235,7 +235,7 @@ def test_lists_and_watches_have_tables_of_the_same_form(admin: httpx.Client) -> 
     assert len(tables) == 3
     for index, (obj, table) in enumerate(zip(objects, tables, strict=True)):
         meta = ListMeta(obj["metadata"]["resourceVersion"])
-        one = render_table(Served(kind), [obj], TableRequest(), meta, datetime.now(UTC), headers=index == 0)
+        one = render_table(Served(kind).printer, [obj], TableRequest(), meta, datetime.now(UTC), headers=index == 0)
         assert headers(one) == headers({"columnDefinitions": table["columnDefinitions"] or []})
         assert one["metadata"] == table["metadata"]
         assert [row["object"] for row in one["rows"]] == [row["object"] for row in table["rows"]]
@@ -271,5 +271,7 @@ def test_rows_carry_what_include_object_asks(admin: httpx.Client, include: str) 
     obj = create(admin, kind, f"include-{include.lower()}", {"data": {"a": "b"}})
     path = f"{collection(kind)}/{obj['metadata']['name']}"
     real = admin.get(path, headers=TABLE, params={"includeObject": include}).json()
-    mine = render_table(Served(kind), [obj], TableRequest(include=Include(include)), ListMeta(), datetime.now(UTC))
+    mine = render_table(
+        Served(kind).printer, [obj], TableRequest(include=Include(include)), ListMeta(), datetime.now(UTC)
+    )
     assert mine["rows"][0]["object"] == real["rows"][0]["object"]

@@ -15,11 +15,11 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from fastness.apiserver.admission.own import OWN
+from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.catalog.definitions import BUILTIN_LABEL
 from fastness.apiserver.definitions import CRD_KEY
 from fastness.apiserver.refusals import forbidden
-from fastness.apiserver.verbs.call import Call
 from fastness.formats.patch import apply_json_patch
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import labels_of, object_name

@@ -1,6 +1,5 @@
 """What the server says about itself: discovery and OpenAPI.
 
-    accept.py     Which of our representations a client wants: the `Accept` header as Kubernetes clients write it
     discovery.py  Discovery: which groups, versions and resources there are
     document.py   An answer that is encoded once and served many times: discovery and OpenAPI
     openapi/      OpenAPI v3: what kubectl reads before it creates, applies, edits or explains

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from fastness.apiserver.accept import JSON, Media, negotiate
 from fastness.apiserver.catalog import Catalog, GroupVersions, Served
-from fastness.apiserver.documents.accept import JSON, Media, negotiate
 from fastness.apiserver.documents.document import Document
 from fastness.kinds.kind import JsonObject, Kind
 from fastness.kinds.kubernetes import definitions

@@ -30,6 +30,7 @@ from fastness.formats import json
 from fastness.http import Answer, Request, Stream, send_answer
 from fastness.http.health import TEXT, Health
 from fastness.http.request import BODY_SECONDS, ClientGone
+from fastness.http.streaming import until_gone
 from fastness.kube.access import Attributes, User, refusal
 from fastness.kube.errors import ApiError, Forbidden, TooManyRequests
 from fastness.observe import context, logs, metrics
@@ -226,8 +227,6 @@ class ApiApp:
             metrics.WATCHES.set(self._watches)
 
     async def _pump(self, request: Request, answer: Stream, send: Send, headers: Any) -> None:
-        from fastness.http.streaming import until_gone
-
         start = {
             "type": "http.response.start", "status": answer.code,
             "headers": [(b"content-type", answer.content_type), (b"cache-control", b"no-cache, private"), *headers],

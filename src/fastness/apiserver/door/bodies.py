@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from fastness.apiserver.call import Call
 from fastness.apiserver.large_objects import HeavyWork
-from fastness.apiserver.verbs.call import Call
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.formats.protobuf import decode_object

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from fastness.apiserver.accept import Media
 from fastness.apiserver.catalog import Served
-from fastness.apiserver.documents.accept import Media
 from fastness.apiserver.tables import ListMeta, TableRequest, encode_table, partial_object, render_table, representation
 from fastness.apiserver.verbs.convert import is_stored_form, outward
 from fastness.apiserver.verbs.reads import Listed
@@ -46,7 +46,7 @@ def object_answer(request: Request, served: Served, body: bytes, now: datetime, 
     if table is not None:
         obj = json.decode(body)
         meta = ListMeta(obj["metadata"].get("resourceVersion", ""))
-        shown = render_table(served, [obj], table, meta, now)
+        shown = render_table(served.printer, [obj], table, meta, now)
     else:
         shown = partial_object(json.decode(body), f"{media.group}/{media.version}")
     return Answer(code, json.encode(shown), media.type.encode())
@@ -58,7 +58,9 @@ def list_answer(request: Request, served: Served, listed: Listed, now: datetime)
     meta = ListMeta(str(listed.revision), listed.token, listed.remaining)
     table = TableRequest.of(media, request.query.get("includeObject", ""))
     if table is not None:
-        return Answer(200, encode_table(served, _bodies(served, listed.bodies), table, meta, now), media.type.encode())
+        return Answer(
+            200, encode_table(served.printer, _bodies(served, listed.bodies), table, meta, now), media.type.encode()
+        )
     # Kubernetes writes `continue` into the lists of custom kinds even when it is empty.
     about = meta.to_json() if served.kind.native else {"continue": "", **meta.to_json()}
     head = {"kind": served.kind.list_kind, "apiVersion": served.kind.api_version, "metadata": about}

@@ -10,14 +10,15 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from fastness.apiserver import subresources
+from fastness.apiserver.call import Call, FieldValidation
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.door import bodies, forms, streams
 from fastness.apiserver.door.guard import Guard
 from fastness.apiserver.engine import EmbeddedApi
 from fastness.apiserver.refusals import no_such_resource, options_invalid
 from fastness.apiserver.tables import TableRequest
-from fastness.apiserver.verbs import selection, subresources
-from fastness.apiserver.verbs.call import Call, FieldValidation
+from fastness.apiserver.verbs import selection
 from fastness.apiserver.verbs.deletes import deleted_status, options_of
 from fastness.apiserver.verbs.paths import Target
 from fastness.apiserver.verbs.reads import ListQuery

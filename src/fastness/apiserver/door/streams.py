@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from fastness.apiserver.accept import Media
 from fastness.apiserver.catalog import Served
-from fastness.apiserver.documents.accept import Media
 from fastness.apiserver.tables import ListMeta, TableRequest, partial_object, render_table
 from fastness.apiserver.verbs.watches import Item, Stream
 from fastness.formats import json
@@ -39,7 +39,7 @@ class Writer:
         obj = json.decode(item.body)
         if self.table is not None:
             meta = ListMeta(obj["metadata"].get("resourceVersion", ""))
-            shown = render_table(self.served, [obj], self.table, meta, self.clock.now(), headers=self.first)
+            shown = render_table(self.served.printer, [obj], self.table, meta, self.clock.now(), headers=self.first)
             if item.type is EventType.BOOKMARK:
                 shown["rows"] = [{"cells": [], "object": obj}]
             self.first = False

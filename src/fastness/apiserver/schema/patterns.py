@@ -16,6 +16,8 @@ from typing import Final
 
 import jsonschema_rs
 
+from fastness.apiserver.schema.cel.engine import regex_matcher, regex_problem
+
 OPTIONS: Final = jsonschema_rs.RegexOptions()
 MAX_REPEAT: Final = 1000  # RE2 refuses larger counts
 
@@ -42,8 +44,6 @@ def problem(pattern: str) -> str | None:
     """Why the pattern is no regular expression, or None."""
     if is_plain(pattern):
         return None
-    from fastness.apiserver.schema.cel.engine import regex_problem
-
     return regex_problem(pattern)
 
 
@@ -52,8 +52,6 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     """A function that says whether the pattern is found in a text; a broken pattern is found nowhere."""
     if is_plain(pattern):
         return jsonschema_rs.Draft7Validator({"pattern": pattern}, pattern_options=OPTIONS).is_valid
-    from fastness.apiserver.schema.cel.engine import regex_matcher
-
     return regex_matcher(pattern)
 
 

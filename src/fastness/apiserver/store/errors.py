@@ -28,10 +28,9 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
-if TYPE_CHECKING:
-    from fastness.apiserver.store.records import Key
+from fastness.apiserver.store.records import Key
 
 
 class StoreError(Exception):

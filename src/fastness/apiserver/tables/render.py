@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import orjson
@@ -19,9 +19,6 @@ from fastness.apiserver.tables.printer import Printer
 from fastness.apiserver.tables.reader import Misfit
 from fastness.apiserver.tables.request import Include, TableRequest
 from fastness.kinds.kind import JsonObject
-
-if TYPE_CHECKING:
-    from fastness.apiserver.catalog.served import Served
 
 _encode = msgspec.json.Encoder().encode
 
@@ -45,7 +42,7 @@ class ListMeta:
 
 
 def render_table(
-    served: Served,
+    printer: Printer,
     objects: Iterable[Mapping[str, Any] | bytes],
     request: TableRequest,
     meta: ListMeta,
@@ -54,13 +51,12 @@ def render_table(
     headers: bool = True,
 ) -> JsonObject:
     """The table of some objects; without `headers` the column definitions are empty (later events of a watch)."""
-    printer = served.printer
     rows = [_row(printer, entry, request, now) for entry in objects]
     return _table(printer, rows, request, meta, headers)
 
 
 def encode_table(
-    served: Served,
+    printer: Printer,
     bodies: Iterable[bytes],
     request: TableRequest,
     meta: ListMeta,
@@ -69,10 +65,9 @@ def encode_table(
     headers: bool = True,
 ) -> bytes:
     """The encoded table of stored objects, equal to encoding what `render_table` makes of them."""
-    printer = served.printer
     reader, cells = printer.reader, printer.row_cells
     if reader is None or cells is None or request.include is Include.OBJECT:
-        return _encode(render_table(served, bodies, request, meta, now, headers=headers))
+        return _encode(render_table(printer, bodies, request, meta, now, headers=headers))
     # Rows go straight to bytes: thousands of small dictionaries alive at once would wake the garbage collector.
     before, after = _around_metadata(request)
     rows: list[bytes] = []

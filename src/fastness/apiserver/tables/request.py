@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final
 
-from fastness.apiserver.documents.accept import JSON, Media, negotiate
+from fastness.apiserver.accept import JSON, Media, negotiate
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import BadRequest
 

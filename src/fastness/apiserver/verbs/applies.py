@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.refusals import conflict, not_found
 from fastness.apiserver.verbs import drafts
-from fastness.apiserver.verbs.call import Call
 from fastness.apiserver.verbs.writes import Writer, Written
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import BadRequest

@@ -15,12 +15,12 @@ from typing import Any
 
 from fastness.apiserver import storable as stored
 from fastness.apiserver.admission.admit import Admission, Operation
+from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.definitions import CRD_KEY
 from fastness.apiserver.refusals import options_invalid, precondition_failed
 from fastness.apiserver.store import Key, Store
 from fastness.apiserver.strategies import strategy_of
-from fastness.apiserver.verbs.call import Call
 from fastness.apiserver.verbs.convert import outward
 from fastness.apiserver.verbs.drafts import part
 from fastness.apiserver.verbs.writes import Writer, Written, is_held

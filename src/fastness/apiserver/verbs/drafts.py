@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastness.apiserver import meta as metadata
+from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.redaction import conceal
 from fastness.apiserver.refusals import strict
 from fastness.apiserver.strategies import strategy_of
-from fastness.apiserver.verbs.call import Call
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import BadRequest
 

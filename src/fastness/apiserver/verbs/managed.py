@@ -9,10 +9,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from fastness.apiserver import fields
+from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.refusals import invalid
 from fastness.apiserver.strategies import strategy_of
-from fastness.apiserver.verbs.call import Call
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import object_name, rfc3339
 from fastness.kube.errors import ApiError, BadRequest, Cause, Conflict

@@ -22,13 +22,13 @@ from functools import partial
 
 from fastness.apiserver import meta
 from fastness.apiserver.admission.admit import Admission, Operation
+from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.large_objects import HeavyWork
 from fastness.apiserver.refusals import already_exists, conflict, invalid, modified, not_found
 from fastness.apiserver.store import Change, Key, Record, Stale, Store
 from fastness.apiserver.strategies import Preparation, Strategy, strategy_of
 from fastness.apiserver.verbs import drafts
-from fastness.apiserver.verbs.call import Call
 from fastness.apiserver.verbs.convert import inward, outward, to_storage
 from fastness.apiserver.verbs.managed import Ownership
 from fastness.apiserver.verbs.reads import require_readable

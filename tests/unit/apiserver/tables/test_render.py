@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastness.apiserver.accept import JSON
 from fastness.apiserver.catalog import Served
-from fastness.apiserver.documents.accept import JSON
 from fastness.apiserver.tables import (
     Include,
     ListMeta,
@@ -37,13 +37,13 @@ OBJECT: dict[str, Any] = {
 
 def table(objects: list[Any], request: TableRequest | None = None, **options: Any) -> dict[str, Any]:
     meta = ListMeta("42", "next", 7)
-    return render_table(Served(MACHINE), objects, request or TableRequest(), meta, NOW, **options)
+    return render_table(Served(MACHINE).printer, objects, request or TableRequest(), meta, NOW, **options)
 
 
 def cell(value: Any, kind: Any, path: str = ".spec.x") -> Any:
     served = Served(replace(MACHINE, columns=(Column("X", path, kind),)))
     obj = {"metadata": {"name": "m"}, "spec": {} if value is ... else {"x": value}}
-    rendered = render_table(served, [obj], TableRequest(), ListMeta(), NOW)
+    rendered = render_table(served.printer, [obj], TableRequest(), ListMeta(), NOW)
     return rendered["rows"][0]["cells"][1]
 
 
@@ -181,15 +181,17 @@ def test_encoding_stored_bytes_equals_rendering_objects(objects: list[dict[str, 
     served = Served(replace(MACHINE, columns=COLUMNS))
     bodies = [msgspec.json.encode(obj) for obj in objects]
     request = TableRequest(include=include)
-    encoded = encode_table(served, bodies, request, ListMeta("1"), NOW)
-    rendered = render_table(served, bodies, request, ListMeta("1"), NOW)
+    encoded = encode_table(served.printer, bodies, request, ListMeta("1"), NOW)
+    rendered = render_table(served.printer, bodies, request, ListMeta("1"), NOW)
     assert msgspec.json.decode(encoded) == msgspec.json.decode(msgspec.json.encode(rendered))
 
 
 def test_a_column_that_shows_the_whole_object_takes_the_general_way() -> None:
     served = Served(replace(MACHINE, columns=(Column("All", ".metadata"),)))
     assert served.printer.reader is None
-    made = msgspec.json.decode(encode_table(served, [msgspec.json.encode(OBJECT)], TableRequest(), ListMeta(), NOW))
+    made = msgspec.json.decode(
+        encode_table(served.printer, [msgspec.json.encode(OBJECT)], TableRequest(), ListMeta(), NOW)
+    )
     assert made["rows"][0]["cells"][1].startswith('{"creationTimestamp"')
 
 

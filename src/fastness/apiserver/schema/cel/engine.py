@@ -1,8 +1,9 @@
 """The CEL library behind one narrow door.
 
 Everything else here speaks of programs and plain Python values; only this module imports `cel_expr_python`, and only when a rule
-is compiled. Its errors become `RuleError`. Types are named by signature (`string`, `list(int)`, `dyn`), and environments are kept
-per pair of signatures, because making one costs a millisecond and a schema has few distinct ones.
+is compiled: loading it takes 70 ms, which a server whose kinds have no rules never needs. Its errors become `RuleError`. Types
+are named by signature (`string`, `list(int)`, `dyn`), and environments are kept per pair of signatures, because making one costs
+a millisecond and a schema has few distinct ones.
 
 RE2 comes with the library; `regex_matcher` and `regex_problem` lend it to `patterns.py`.
 """
@@ -14,6 +15,8 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
+
+from fastness.apiserver.schema.cel.library import LIST, entries
 
 SELF: Final = "self"
 OLD: Final = "oldSelf"
@@ -85,9 +88,9 @@ def check_types(expression: str, type_name: str, fields: Mapping[str, str], *, o
     """The type of an expression, given those of the fields below `self`; raises RuleError where they do not fit."""
     from cel_expr_python import cel  # type: ignore[import-untyped]
 
-    kinds = {f"{SELF}.{path}": cel_type(cel, name) for path, name in fields.items()}
+    kinds = {f"{SELF}.{path}": _cel_type(cel, name) for path, name in fields.items()}
     if not optional_old:
-        kinds |= {f"{OLD}.{path}": cel_type(cel, name) for path, name in fields.items()}
+        kinds |= {f"{OLD}.{path}": _cel_type(cel, name) for path, name in fields.items()}
     # a declared path is a variable of its own, and `has` takes none: whether a field is there says nothing about types
     plain = _HAS.sub("true", expression)
     checked = _compile(_declare(type_name, optional_old, kinds), _bound(plain) if optional_old else plain)
@@ -121,14 +124,14 @@ def duration(nanoseconds: int) -> Any:
     return made
 
 
-def given_back(value: Any) -> Any:
+def _given_back(value: Any) -> Any:
     """A result of a function whose type is open, with times in the form that the library takes there."""
     if isinstance(value, dt.datetime):
         since = value - _EPOCH
         return timestamp(since.days * 86400 + since.seconds, since.microseconds * 1000)
     if isinstance(value, dt.timedelta):
         return duration((value.days * 86400 + value.seconds) * 10**9 + value.microseconds * 1000)
-    return [given_back(entry) for entry in value] if isinstance(value, list) else value
+    return [_given_back(entry) for entry in value] if isinstance(value, list) else value
 
 
 @lru_cache(maxsize=512)
@@ -140,21 +143,34 @@ def _declare(type_name: str, optional_old: bool, fields: Mapping[str, Any]) -> A
     from cel_expr_python import cel
     from cel_expr_python.ext import ext_bindings, ext_optional  # type: ignore[import-untyped]
 
-    from fastness.apiserver.schema.cel.library import declarations
-
-    kind = cel_type(cel, type_name)
+    kind = _cel_type(cel, type_name)
     variables = {SELF: kind, _GIVEN: kind, _HAS_OLD: cel.Type.BOOL} if optional_old else {SELF: kind, OLD: kind}
     extensions = [ext_optional.ExtOptional(), *([ext_bindings.ExtBindings()] if optional_old else [])]
     variables |= fields
-    return cel.NewEnv(variables=variables, functions=declarations(cel), extensions=extensions)
+    return cel.NewEnv(variables=variables, functions=_declarations(cel), extensions=extensions)
 
 
-def cel_type(cel: Any, name: str) -> Any:
+def _declarations(cel: Any) -> list[Any]:
+    """The functions as declarations of the CEL library."""
+    by_name: dict[str, list[Any]] = {}
+    for name, member, result, parameters, run in entries():
+        overload = cel.Overload(
+            f"fastness_{name}_{'_'.join(parameters)}_{member}",
+            _cel_type(cel, result),
+            [_cel_type(cel, parameter) for parameter in parameters],
+            member,
+            (lambda *given, run=run: _given_back(run(*given))) if result in ("dyn", LIST) else run,
+        )
+        by_name.setdefault(name, []).append(overload)
+    return [cel.FunctionDecl(name, overloads) for name, overloads in by_name.items()]
+
+
+def _cel_type(cel: Any, name: str) -> Any:
     """The library's type of a signature."""
     if name.startswith("list("):
-        return cel.Type.List(cel_type(cel, name[5:-1]))
+        return cel.Type.List(_cel_type(cel, name[5:-1]))
     if name.startswith("map("):
-        return cel.Type.Map(cel.Type.STRING, cel_type(cel, name[4:-1]))
+        return cel.Type.Map(cel.Type.STRING, _cel_type(cel, name[4:-1]))
     return getattr(cel.Type, name.upper())
 
 

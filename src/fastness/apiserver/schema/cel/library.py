@@ -272,20 +272,3 @@ def entries() -> Iterator[Entry]:
     """Every function a rule may call beside those of the language."""
     yield from FUNCTIONS
     yield from VALUE_FUNCTIONS
-
-
-def declarations(cel: Any) -> list[Any]:
-    """The functions as declarations of the CEL library."""
-    from fastness.apiserver.schema.cel.engine import cel_type, given_back
-
-    by_name: dict[str, list[Any]] = {}
-    for name, member, result, parameters, run in entries():
-        overload = cel.Overload(
-            f"fastness_{name}_{'_'.join(parameters)}_{member}",
-            cel_type(cel, result),
-            [cel_type(cel, parameter) for parameter in parameters],
-            member,
-            (lambda *given, run=run: given_back(run(*given))) if result in ("dyn", LIST) else run,
-        )
-        by_name.setdefault(name, []).append(overload)
-    return [cel.FunctionDecl(name, overloads) for name, overloads in by_name.items()]

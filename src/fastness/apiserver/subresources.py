@@ -10,24 +10,22 @@ which kinds have which, and a path outside of it is a 404. Tokens of service acc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from fastness.apiserver import storable as stored
+from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
+from fastness.apiserver.engine import EmbeddedApi
 from fastness.apiserver.refusals import invalid, no_such_resource, not_found
-from fastness.apiserver.verbs.call import Call
 from fastness.apiserver.verbs.drafts import part
 from fastness.apiserver.verbs.writes import Edit, Written
 from fastness.formats import json
-from fastness.formats.patch import apply_merge_patch
+from fastness.formats.patch import apply_json_patch, apply_merge_patch
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import rfc3339
 from fastness.kube import budgets as disruption
 from fastness.kube.errors import BadRequest, Cause, Conflict, InternalError, Invalid, TooManyRequests
 from fastness.kube.port import DeleteOptions, PatchType
-
-if TYPE_CHECKING:
-    from fastness.apiserver.engine import EmbeddedApi
 
 OF_A_KUBELET = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 _DONE: JsonObject = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -197,8 +195,6 @@ def scale_change(kind: PatchType | None, body: Any) -> Any:
             raise BadRequest(f"{str(body['kind'])[:60]} cannot be handled as a Scale")
         return lambda _scale: body
     if kind is PatchType.JSON:
-        from fastness.formats.patch import apply_json_patch
-
         return lambda scale: apply_json_patch(scale, body)
     return lambda scale: apply_merge_patch(scale, body)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.apiserver.documents.accept import JSON, MAX_RANGES, Media, negotiate, parse
+from fastness.apiserver.accept import JSON, MAX_RANGES, Media, negotiate, parse
 
 TABLE = Media(as_kind="Table", group="meta.k8s.io", version="v1")
 KUBECTL = (
