@@ -234,7 +234,7 @@ def errors() -> str:
     found: dict[str, list[tuple[str, str, str, str]]] = {}
     for error in sorted(_error_types(), key=lambda one: (one.__module__, inspect.getsourcelines(one)[1])):
         told = (inspect.getdoc(error) or "").partition("\n")[0]
-        hint = _text(error, "default_hint") or _text(error, "hint")
+        hint = _text(error, "hint")
         row = (error.__name__, _code(str(getattr(error, "code", ""))), told, hint)
         found.setdefault(error.__module__, []).append(row)
     heading = ("Error", "Code", "Meaning", "What to do")

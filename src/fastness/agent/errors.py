@@ -15,20 +15,14 @@ The message ends up in the node's `reason` annotation, so it names the config an
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fastness.runtime.errors import FastnessError
 
 
-class AgentError(Exception):
+class AgentError(FastnessError):
     """The machine is not where it should be."""
 
-    code: ClassVar[str] = "agent"
-    hint: ClassVar[str] = "Correct or delete the MachineConfig that the message names; the agent tries again by itself."
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        if hint:
-            self.hint = hint  # type: ignore[misc]  # an error may know better than its class
+    code = "agent"
+    hint = "Correct or delete the MachineConfig that the message names; the agent tries again by itself."
 
 
 class BadConfig(AgentError):

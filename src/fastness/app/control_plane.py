@@ -56,6 +56,7 @@ from fastness.release.door.broker.server import BrokerOptions
 from fastness.release.door.config_server.server import config_server
 from fastness.release.door.gate.server import gate
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
+from fastness.runtime.errors import FastnessError
 
 if TYPE_CHECKING:
     from fastness.app.machines import Simulated
@@ -88,7 +89,7 @@ class PlaneOptions:
     tell: Callable[[str], None] = _tell_nobody
 
 
-class NotReady(Exception):
+class NotReady(FastnessError):
     """The control plane did not become ready in time."""
 
     code = "NotReady"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from fastness.runtime.errors import FastnessError
 
-class LackingError(Exception):
+
+class LackingError(FastnessError):
     """Base; never raised itself."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 class LacksOption(LackingError):
     """The part was asked for without an option that it needs."""
 
+    code = "lacks-option"
+
 
 class LacksCluster(LackingError):
     """Nothing says where the API server is."""
+
+    code = "lacks-cluster"

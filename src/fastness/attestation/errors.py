@@ -8,15 +8,11 @@ What is wrong with evidence is data (`checks`), never an exception.
 
 from __future__ import annotations
 
+from fastness.runtime.errors import CodedError
 
-class AttestationError(Exception):
+
+class AttestationError(CodedError):
     """A sentence, a stable code, and what to do."""
-
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.hint = hint
 
 
 class BadValues(AttestationError):

@@ -51,7 +51,7 @@ def told() -> Iterator[None]:
             case LackingError():
                 return CliError(str(error), error.hint, Exit.USAGE if isinstance(error, LacksOption) else Exit.MISSING)
             case StoreError() | TrustError() | CryptoError() | ConfigError():
-                return CliError(str(error), getattr(error, "hint", ""), Exit.MISSING)
+                return CliError(str(error), error.hint, Exit.MISSING)
             case ApiError():
                 return CliError(error.message, error.hint, Exit.CLUSTER)
             case OSError():

@@ -19,100 +19,95 @@ Messages never quote key material or token text.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fastness.runtime.errors import FastnessError
 
 
-class CryptoError(Exception):
+class CryptoError(FastnessError):
     """Base of the package: a stable `code` and a `hint` for the operator."""
 
-    code: ClassVar[str] = "crypto"
-    default_hint: ClassVar[str] = "See the message."
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint or self.default_hint
+    code = "crypto"
+    hint = "See the message."
 
 
 class BadKey(CryptoError):
     """A key cannot be read, or is of another kind than this use needs."""
 
     code = "bad-key"
-    default_hint = "Restore the key from a backup, or let it be created anew."
+    hint = "Restore the key from a backup, or let it be created anew."
 
 
 class BadCertificate(CryptoError):
     """A certificate cannot be read."""
 
     code = "bad-certificate"
-    default_hint = "Check that the file holds one PEM certificate and is not cut off."
+    hint = "Check that the file holds one PEM certificate and is not cut off."
 
 
 class BadSigningRequest(CryptoError):
     """A request for a certificate cannot be read, or asks for more than it may."""
 
     code = "bad-signing-request"
-    default_hint = "Make the request as a kubelet does: CN, O, and for serving subjectAltName."
+    hint = "Make the request as a kubelet does: CN, O, and for serving subjectAltName."
 
 
 class UntrustedCertificate(CryptoError):
     """No chain leads from the certificate to an authority that is trusted here."""
 
     code = "untrusted-certificate"
-    default_hint = "Use a credential that this cluster issued; its authority may have been replaced since."
+    hint = "Use a credential that this cluster issued; its authority may have been replaced since."
 
 
 class CertificateExpired(UntrustedCertificate):
     """The certificate was valid once."""
 
     code = "certificate-expired"
-    default_hint = "Renew the credential; check the clock if it was just issued."
+    hint = "Renew the credential; check the clock if it was just issued."
 
 
 class CertificateNotYetValid(UntrustedCertificate):
     """The certificate becomes valid later."""
 
     code = "certificate-not-yet-valid"
-    default_hint = "Check the clocks of this server and of the issuer."
+    hint = "Check the clocks of this server and of the issuer."
 
 
 class WrongPurpose(UntrustedCertificate):
     """The certificate is genuine but was issued for another use."""
 
     code = "wrong-purpose"
-    default_hint = "Use a client certificate (extended key usage clientAuth)."
+    hint = "Use a client certificate (extended key usage clientAuth)."
 
 
 class BrokenSeal(CryptoError, ValueError):
     """An envelope was changed, cut off, or opened in another context than it was sealed in."""
 
     code = "broken-seal"
-    default_hint = "The stored data is damaged or was moved: restore it from a backup."
+    hint = "The stored data is damaged or was moved: restore it from a backup."
 
 
 class UnknownSealKey(CryptoError, ValueError):
     """An envelope names a key that the ring does not hold."""
 
     code = "unknown-seal-key"
-    default_hint = "Put the vault key that sealed this data back into the key file."
+    hint = "Put the vault key that sealed this data back into the key file."
 
 
 class SealKeyExhausted(CryptoError):
     """A key has sealed as many envelopes as random nonces allow."""
 
     code = "seal-key-exhausted"
-    default_hint = "Begin a new vault key with `fastness vault rotate`; everything is sealed anew."
+    hint = "Begin a new vault key with `fastness vault rotate`; everything is sealed anew."
 
 
 class BadDigest(CryptoError):
     """A text is not `algorithm:hex` of a known algorithm, or has the wrong length."""
 
     code = "bad-digest"
-    default_hint = "Write a digest as sha256:<64 hex digits>."
+    hint = "Write a digest as sha256:<64 hex digits>."
 
 
 class BadSignature(CryptoError):
     """A token is malformed, forged, or signed in a way that is not accepted."""
 
     code = "bad-signature"
-    default_hint = "Ask for a new token."
+    hint = "Ask for a new token."

@@ -26,16 +26,15 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
 
 from typing import ClassVar
 
+from fastness.runtime.errors import CodedError
 
-class FormatError(Exception):
+
+class FormatError(CodedError):
     """What was wrong with some bytes: a stable code, a sentence, where, and what to do."""
 
     def __init__(self, code: str, message: str, path: str = "", hint: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+        super().__init__(code, message, hint)
         self.path = path
-        self.hint = hint
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message

@@ -26,18 +26,17 @@ Errors of certificates and envelopes themselves are `fastness.crypto.errors`.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fastness.runtime.errors import FastnessError
 
 
-class TrustError(Exception):
+class TrustError(FastnessError):
     """Base of the package: a stable `code` and a `hint` for the operator."""
 
-    code: ClassVar[str] = "trust"
+    code = "trust"
 
     def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        # No default: what helps depends on the case, and whoever lost a key must not be left without an answer.
+        super().__init__(message, hint)
 
 
 class UnsafeKeyFile(TrustError):

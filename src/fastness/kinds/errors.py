@@ -8,16 +8,13 @@ ModelError              base; `code` is stable, `hint` tells the reader what to 
 
 from __future__ import annotations
 
+from fastness.runtime.errors import FastnessError
 
-class ModelError(Exception):
+
+class ModelError(FastnessError):
     """Base of the errors of this package."""
 
     code = "model"
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
 
 
 class UnknownKind(ModelError):

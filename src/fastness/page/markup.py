@@ -19,6 +19,8 @@ import re
 from collections.abc import Iterable
 from typing import Final, Union
 
+from fastness.runtime.errors import FastnessError
+
 Child = Union["Markup", str, int, None, Iterable["Child"]]
 Value = str | int | bool | None
 
@@ -52,7 +54,7 @@ class Markup(str):
     __slots__ = ()
 
 
-class BadMarkup(Exception):
+class BadMarkup(FastnessError):
     """A page asked for an element, an attribute or an address that pages do not have: a defect."""
 
     code = "BadMarkup"

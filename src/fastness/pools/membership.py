@@ -12,25 +12,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import LabelSelector, label_selector_from_object
 from fastness.kinds.fastness_dev.trust_model import enforces
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import labels_of, object_name
+from fastness.runtime.errors import FastnessError
 
 Object = Mapping[str, Any]
 
 
-class SeveralPools(Exception):
+class SeveralPools(FastnessError):
     """More than one custom pool selects a node; `pools` names them."""
 
-    code: ClassVar[str] = "several-pools"
+    code = "several-pools"
 
     def __init__(self, message: str, hint: str = "", pools: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
-        self.message, self.hint, self.pools = message, hint, pools
+        super().__init__(message, hint)
+        self.pools = pools
 
 
 class Membership(NamedTuple):

@@ -30,6 +30,7 @@ from regopy import Bundle, Interpreter, LogLevel, RegoError  # type: ignore[impo
 from regopy import rego_shared as engine  # noqa: E402
 
 from fastness.rego.builtins import ALLOWED, CLOCK, OPEN_CALL, refused_calls  # noqa: E402
+from fastness.runtime.errors import CodedError  # noqa: E402
 
 ANSWER: Final = "x"
 MAX_POOLS: Final = 4
@@ -41,14 +42,8 @@ _BUILT_IN, _STATEMENT = "rego-builtinfunction", "stmt"
 Engine = tuple[Interpreter, Bundle]
 
 
-class BadPolicy(Exception):
+class BadPolicy(CodedError):
     """A policy that can never judge: it cannot be compiled, or is not one. A sentence, a stable code, and what to do."""
-
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.hint = hint
 
 
 class NoAnswer(Exception):

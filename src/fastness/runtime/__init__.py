@@ -2,5 +2,6 @@
 
 backoff.py  How long to wait before trying again: exponential, capped, with jitter
 clock.py    Time and entropy as arguments
+errors.py   The one base of our errors: a sentence, a stable code, and what to do about it
 tasks.py    Waiting for news or for a time, and tasks beside a block
 """

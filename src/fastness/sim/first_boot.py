@@ -35,6 +35,7 @@ from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
 from fastness.machineconfig import ignition
 from fastness.protocol.pointer import FORWARDER
+from fastness.runtime.errors import FastnessError
 
 ACCEPT: Final = f"application/vnd.coreos.ignition+json;version={ignition.CURRENT}, */*;q=0.1"
 MAX_BYTES: Final = 32 * 1024 * 1024
@@ -45,15 +46,11 @@ Forward = Callable[[bytes], Awaitable[bytes]]
 """User-data as the agent reads it, and the config that comes of it."""
 
 
-class BootFailure(Exception):
+class BootFailure(FastnessError):
     """The first boot came to its end without a config; somebody has to look."""
 
     code = "boot-failure"
     hint = "Look at the user-data of the pool and at what the config server answered."
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
 
 
 async def carries_pointer(cluster: Cluster, pool: str) -> bool:

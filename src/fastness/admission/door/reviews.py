@@ -15,6 +15,7 @@ from fastness.formats.errors import JsonError
 from fastness.kinds.kind import JsonObject
 from fastness.kube.access.user import User
 from fastness.kube.admission import AdmissionRequest, Allowed, Answer, Denied, Operation
+from fastness.runtime.errors import FastnessError
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -22,7 +23,7 @@ MAX_WARNINGS: Final = 16
 MAX_WARNING: Final = 256  # longer ones are cut by the API server, in the middle of a word
 
 
-class BadReview(Exception):
+class BadReview(FastnessError):
     """A body that is not an AdmissionReview v1."""
 
     code = "bad-review"

@@ -23,20 +23,14 @@ The message says what was tried and what the host answered; the hint says where 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fastness.runtime.errors import FastnessError
 
 
-class DriverError(Exception):
+class DriverError(FastnessError):
     """A host did not do what it was asked."""
 
-    code: ClassVar[str] = "driver"
-    hint: ClassVar[str] = "See the log of the agent on that machine."
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        if hint:
-            self.hint = hint  # type: ignore[misc]  # an error may know better than its class
+    code = "driver"
+    hint = "See the log of the agent on that machine."
 
 
 class UnsafePath(DriverError):

@@ -13,14 +13,14 @@ Certificates and signatures that do not verify are `fastness.crypto.errors`. The
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fastness.runtime.errors import FastnessError
 
 
-class CredentialRefused(Exception):
+class CredentialRefused(FastnessError):
     """Base of the package."""
 
-    code: ClassVar[str] = "credential-refused"
-    hint: ClassVar[str] = "Use the kubeconfig that `fastness kubeconfig` prints, or a fresh token."
+    code = "credential-refused"
+    hint = "Use the kubeconfig that `fastness kubeconfig` prints, or a fresh token."
 
 
 class MalformedCredential(CredentialRefused):

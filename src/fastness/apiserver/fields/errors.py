@@ -20,18 +20,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fastness.kube.errors import Cause
+from fastness.runtime.errors import FastnessError
 
 
-class FieldsError(Exception):
+class FieldsError(FastnessError):
     """Base of everything that this package raises."""
 
-    code: ClassVar[str] = "FieldsError"
-    hint: ClassVar[str] = ""
+    code = "FieldsError"
     status: ClassVar[int] = 500
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
-        self.message = message
         self.path = path
 
     def __str__(self) -> str:

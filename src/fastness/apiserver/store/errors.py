@@ -28,20 +28,17 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from typing import ClassVar, Final
+from typing import Final
 
 from fastness.apiserver.store.records import Key
+from fastness.runtime.errors import FastnessError
 
 
-class StoreError(Exception):
+class StoreError(FastnessError):
     """Base of all refusals: `code` is stable, `hint` tells the operator what to do."""
 
-    code: ClassVar[str] = "store-error"
-    hint: ClassVar[str] = "See the server's log."
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    code = "store-error"
+    hint = "See the server's log."
 
 
 class StoreInUse(StoreError):

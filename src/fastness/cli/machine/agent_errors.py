@@ -25,4 +25,4 @@ def agent_told() -> Iterator[None]:
     except ApiError as error:
         raise CliError(error.message, error.hint, Exit.CLUSTER) from error
     except (AgentError, DriverError, ConfigError) as error:
-        raise CliError(str(error), getattr(error, "hint", ""), Exit.MISSING) from error
+        raise CliError(str(error), error.hint, Exit.MISSING) from error

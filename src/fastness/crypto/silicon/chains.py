@@ -57,7 +57,7 @@ class MissingIssuer(UntrustedCertificate):
     """A chain breaks off because a certificate is not at hand."""
 
     code = "missing-issuer"
-    default_hint = "Give the vendor's certificates: a directory of them, or each in a file."
+    hint = "Give the vendor's certificates: a directory of them, or each in a file."
 
 
 def load_certificates(data: bytes) -> list[Certificate]:

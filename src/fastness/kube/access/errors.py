@@ -10,18 +10,17 @@ A refusal is not an error: it is a `Decision` or a `Refusal`.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fastness.runtime.errors import FastnessError
 
 
-class AccessError(Exception):
+class AccessError(FastnessError):
     """Base of the package; `field` is the path of what is wrong, in Kubernetes' notation."""
 
-    code: ClassVar[str] = "access"
-    hint: ClassVar[str] = "See the message."
+    code = "access"
+    hint = "See the message."
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
-        self.message = message
         self.field = field
 
 

@@ -10,18 +10,13 @@ What an API server that was reached answers is an `ApiError` of `kube/errors.py`
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fastness.runtime.errors import FastnessError
 
 
-class ConfigError(Exception):
+class ConfigError(FastnessError):
     """How to reach the cluster is not known."""
 
-    code: ClassVar[str] = "cluster-config"
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    code = "cluster-config"
 
 
 class NoCluster(ConfigError):

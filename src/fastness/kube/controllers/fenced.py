@@ -26,9 +26,10 @@ from fastness.kube.port import (
     Scope,
     WriteOptions,
 )
+from fastness.runtime.errors import FastnessError
 
 
-class UndeclaredWrite(Exception):
+class UndeclaredWrite(FastnessError):
     """A controller writes something that is not in its declaration: a defect."""
 
     code = "UndeclaredWrite"

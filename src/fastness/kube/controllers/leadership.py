@@ -26,13 +26,14 @@ from fastness.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.observe import logs, metrics
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.errors import FastnessError
 
 LEASES = LEASE.resource
 RELEASE_SECONDS = 5.0
 _log = logs.logger("leader")
 
 
-class LostLease(Exception):
+class LostLease(FastnessError):
     """This process is not the leader any more; nothing may be written."""
 
     code = "LostLease"

@@ -7,15 +7,10 @@ What a cluster answers is never raised here: an informer waits and tries again.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fastness.runtime.errors import FastnessError
 
 
-class InformerError(Exception):
+class InformerError(FastnessError):
     """A caller asked for what was not declared."""
 
-    code: ClassVar[str] = "informer"
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    code = "informer"

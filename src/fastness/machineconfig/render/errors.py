@@ -11,18 +11,13 @@ What is wrong with a MachineConfig itself is data (`Problem`), because all of it
 
 from __future__ import annotations
 
-from typing import ClassVar
+from fastness.runtime.errors import FastnessError
 
 
-class MachineConfigError(Exception):
+class MachineConfigError(FastnessError):
     """A sentence, a stable code, and what to do."""
 
-    code: ClassVar[str] = "machine-config"
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    code = "machine-config"
 
 
 class BadMaxUnavailable(MachineConfigError):

@@ -19,6 +19,7 @@ from typing import Final
 
 from fastness.agent.host.errors import CommandFailed
 from fastness.agent.host.process import run
+from fastness.runtime.errors import FastnessError
 
 QEMU: Final = Path("/usr/bin/qemu-system-x86_64")
 SWTPM: Final = Path("/usr/bin/swtpm")
@@ -45,15 +46,11 @@ FW_CFG: Final = "qemu_fw_cfg"
 _KEPT: Final = (*MODULES, FW_CFG)
 
 
-class NoRealMachine(Exception):
+class NoRealMachine(FastnessError):
     """Something that a real machine needs is not here."""
 
     code = "no-real-machine"
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint or "Real machines need Debian with a reachable package archive; --machines needs nothing."
+    hint = "Real machines need Debian with a reachable package archive; --machines needs nothing."
 
 
 def missing(there: Callable[[Path], bool] = Path.exists) -> list[str]:

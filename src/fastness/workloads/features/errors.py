@@ -11,15 +11,14 @@ An error inside one rule never stops the others: it becomes part of that rule's 
 
 from __future__ import annotations
 
+from fastness.runtime.errors import CodedError
 
-class FeatureError(Exception):
+
+class FeatureError(CodedError):
     """A sentence, a stable code, where, and what to do."""
 
     def __init__(self, code: str, message: str, hint: str = "", path: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.hint = hint
+        super().__init__(code, message, hint)
         self.path = path
 
     def __str__(self) -> str:

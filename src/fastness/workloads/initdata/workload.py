@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fastness.kinds.kind import JsonObject
+from fastness.runtime.errors import FastnessError
 from fastness.workloads.initdata.finding import Finding, Severity
 
 ANNOTATION: Final = "io.katacontainers.config.hypervisor.cc_init_data"
@@ -30,7 +31,7 @@ TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-class NotAWorkload(Exception):
+class NotAWorkload(FastnessError):
     """An object that has no pod in it."""
 
     code = "not-a-workload"

@@ -13,6 +13,7 @@ from typing import Final
 
 from fastness.crypto.digests import Algorithm, digest
 from fastness.crypto.secret import SecretText
+from fastness.runtime.errors import FastnessError
 
 LEAST: Final = 16
 MOST: Final = 256
@@ -26,7 +27,7 @@ _GAP: Final = re.compile(r"<[^>]*>")
 _KEY: Final = re.compile(r"[0-9A-Za-z_-]{16,128}\Z", re.ASCII)
 
 
-class WeakToken(Exception):
+class WeakToken(FastnessError):
     """A token or key that must not be used; the message never holds it."""
 
     code = "weak-token"

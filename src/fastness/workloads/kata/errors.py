@@ -6,12 +6,13 @@ KataError
 
 from __future__ import annotations
 
+from fastness.runtime.errors import FastnessError
 
-class KataError(Exception):
+
+class KataError(FastnessError):
     """Base of what this package raises."""
 
     code = "kata"
-    hint = ""
 
 
 class Refused(KataError):
@@ -22,8 +23,8 @@ class Refused(KataError):
     def __init__(
         self, reason: str, message: str, hint: str, *, again: float | None = None, exact: bool = False
     ) -> None:
-        super().__init__(message)
-        self.reason, self.message, self.hint, self.again = reason, message, hint, again
+        super().__init__(message, hint)
+        self.reason, self.again = reason, again
         self._exact = exact
 
     @property

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fastness.apiserver.schema.cel.library import LIST, entries
+from fastness.runtime.errors import FastnessError
 
 SELF: Final = "self"
 OLD: Final = "oldSelf"
@@ -32,7 +33,7 @@ _MIXED_NUMBERS: Final = re.compile(
 _HAS: Final = re.compile(r"(?<![\w.])has\(\s*(?:self|oldSelf)(?:\s*\.\s*\w+)+\s*\)")
 
 
-class RuleError(Exception):
+class RuleError(FastnessError):
     """A rule that does not compile, or that fails while it runs."""
 
     code = "RuleError"
