@@ -108,7 +108,7 @@ MUTANTS = (
     }),
     Mutant("values", "a machine is affirmed only with the values of a published image", {
         "fastness.attestation.verdict.conclude.differences": _says([]),
-        "fastness.attestation.policy.trust_vector.TrustVector.affirms": _says(True),
+        "fastness.attestation.policy.claims.TrustVector.affirms": _says(True),
     }),
     Mutant("simulated", "roots of a simulated vendor count only in a simulated cluster", {
         "fastness.attestation.live.verifier.anchors_of": lambda _cluster, _tee, simulated: [simulated] if simulated else [],

@@ -9,7 +9,7 @@ from fastness.admission.table import TABLE
 from fastness.apiserver.door.server import Product
 from fastness.app.node_lookups import NodeLookups
 from fastness.attestation.admission.acts import acts_of
-from fastness.attestation.live.person_acts import RecordedActs
+from fastness.attestation.live.named_record import RecordedActs
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest, PolicyTrial
 from fastness.kube.places import EMBEDDED
 from fastness.kube.port import Cluster

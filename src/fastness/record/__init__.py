@@ -1,8 +1,7 @@
 """The append-only record of what was decided and released: entries, order, signed head, proofs, witnesses.
 
-entry.py       What is written down, and where to: a line of the record, and the port of whoever keeps it
+entry.py       A line of the record, the port of whoever keeps it, and what a line rests on, for people
 order.py       Putting the batches of all doors into one order
-because.py     What an entry of the record rests on, for people
 signing.py     Whose a batch is: signed by the key of its door, under that door's name, and not of a time that is over
 witnessing.py  Whether a witness cosigns a checkpoint (C2SP tlog-witness)
 live/          The record of a cluster: its tiles, its head, its keys, its readers

@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from fastness import __version__
-from fastness.attestation.policy.claims import without_events
-from fastness.attestation.policy.trust_vector import TrustVector
+from fastness.attestation.policy.claims import TrustVector, without_events
 from fastness.crypto.errors import BadKey
 from fastness.crypto.jwk import public_key
 from fastness.kinds.kind import JsonObject

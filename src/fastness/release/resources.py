@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastness.attestation.policy.trust_vector import MANDATORY, proves_host
+from fastness.attestation.policy.claims import MANDATORY, proves_host
 from fastness.kinds.trusted_execution.subject import Subject
 from fastness.protocol.kbs_path import ResourcePath
 from fastness.protocol.resource_patterns import covers

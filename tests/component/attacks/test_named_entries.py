@@ -13,8 +13,7 @@ from fastness.formats import json
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.objects import rfc3339
 from fastness.kube.port import WriteOptions
-from fastness.record.because import because
-from fastness.record.entry import Entry
+from fastness.record.entry import Entry, because
 from fastness.record.live.head import read_head
 from fastness.record.live.log import LogView
 from fastness.record.live.record import ClusterRecord

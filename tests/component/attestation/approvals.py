@@ -12,8 +12,8 @@ from fastness.attestation.loops.images import IMAGES, SETS, Images
 from fastness.attestation.loops.policies import POLICIES, Policies
 from fastness.attestation.loops.values import Values
 from fastness.attestation.policy.cases import Trial, try_policy
+from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.policy.policy_set import PolicyBook
-from fastness.attestation.policy.trust_vector import TrustVector
 from fastness.attestation.values.values import ValueBook
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject, Resource

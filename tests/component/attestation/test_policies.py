@@ -8,7 +8,7 @@ import pytest
 
 from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
 from fastness.app.product import PRODUCT
-from fastness.attestation.live.policy_trial import tried
+from fastness.attestation.live.policy_workers import tried
 from fastness.attestation.loops.images import IMAGES
 from fastness.attestation.loops.policies import POLICIES
 from fastness.kinds.kind import JsonObject

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from fastness.attestation.live.policy_trial import tried
+from fastness.attestation.live.policy_workers import tried
 from fastness.attestation.policy.cases import try_policy
 from fastness.attestation.policy.policy import built_in_text
 from fastness.kinds.kind import JsonObject

@@ -18,7 +18,7 @@ from fastness.admission.door.paths import RecordedPath
 from fastness.admission.door.reviews import BadReview, answered, read_review
 from fastness.admission.table import BEHIND_WEBHOOK
 from fastness.attestation.admission.acts import acts_of
-from fastness.attestation.live.person_acts import RecordedActs
+from fastness.attestation.live.named_record import RecordedActs
 from fastness.http import Answer, Request
 from fastness.http.edge import UNREADABLE, Door, ErrorTable, application, demand_media, healthy, nothing_but
 from fastness.http.refusals import Refusal

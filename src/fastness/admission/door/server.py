@@ -16,7 +16,7 @@ from fastness.admission.door.configuration import RESOURCE, SERVICE, Reachable
 from fastness.admission.door.lookups import Sources, prepared
 from fastness.admission.door.paths import RecordedPath
 from fastness.admission.door.registration import Registration
-from fastness.attestation.live.person_acts import RecordedActs
+from fastness.attestation.live.named_record import RecordedActs
 from fastness.http.opening import ListenOptions, open_door
 from fastness.http.rotation import ServedCertificate
 from fastness.http.route import Routes

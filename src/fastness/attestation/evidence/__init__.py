@@ -2,10 +2,9 @@
 
 checks.py           A verdict as data: checks in order, each with what was found, expected, and what to do
 intel_documents.py  Judging Intel's documents before anything is read out of them
-minimum_tcb.py      The least security versions that a cluster accepts
 proofs.py           What evidence proved when it is judged from files: signature, endorsement and freshness, each by itself
 replay.py           Replaying an event log, and comparing the end with registers that hardware signed
-roots.py            Whom a cluster believes: pinned roots, roots of an administrator, simulated vendors
+roots.py            Whom a cluster believes (pinned roots, those of an administrator, simulated ones), and the least versions
 snp.py              Judging an SNP report: is it AMD's word, about which chip, and what may the host do to the guest
 snp_floors.py       The oldest firmware of each generation of EPYC that still proves something
 snp_tcb.py          Whether an SNP chip is still good: its generation, its firmware versions, and what AMD has revoked

@@ -21,8 +21,8 @@ from typing import Final
 from fastness.attestation.evidence import tdx_tcb as tcb
 from fastness.attestation.evidence.checks import DEBUG, Appraisal, Findings, Identity
 from fastness.attestation.evidence.intel_documents import judge_collateral
-from fastness.attestation.evidence.minimum_tcb import NO_MINIMUM, TdxMinimum
 from fastness.attestation.evidence.replay import judge_log
+from fastness.attestation.evidence.roots import NO_MINIMUM, TdxMinimum
 from fastness.attestation.evidence.tdx_claims import quote_claims, standing_claims
 from fastness.crypto.digests import same, sha256
 from fastness.crypto.errors import CryptoError

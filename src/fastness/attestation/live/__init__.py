@@ -2,18 +2,14 @@
 
 appraisers.py         Evidence of each kind: read, completed, judged under every set of roots that may vouch for it
 attempt.py            What a door asks of whoever judges evidence for it: an attempt goes in, a judgement comes out
-caches.py             What a verifier compares with, kept ready: reference values, policies, the cluster's demands
-chips.py              The chips of the cluster's machines, as the verifier asks about them
+caches.py             What a verifier compares with, kept ready: Distrusts, reference values, policies, demands, chips
 collateral.py         Vendors' documents at hand: Intel's, AMD's, and those of makers of TPMs
 collateral_files.py   Vendors' documents as files: what an operator imports, and what was fetched before
 collateral_report.py  A door tells the cluster what documents of vendors it has
-distrusts.py          The Distrusts that stand, kept ready for the doors
 guard_state.py        How strict the cluster was when the controllers last put that on the record
 lowerings.py          Who confirmed a lowering, as the record has it
 machines.py           Machines in the cluster: found by the key that is their identity, written once by enrolment
-named_record.py       A record whose entries about a person's act name the person and the reason
-person_acts.py        Acts of people on the record, written where their writes pass
-policy_trial.py       Trying a policy before it judges, in a process of its own
+named_record.py       Acts of people on the record: written at the edge, and named in what came of them
 policy_workers.py     Processes that run policies of users: started when needed, bounded, replaced when one goes too far
 simulated_vendor.py   The simulated vendor of a simulated cluster, as it is announced to every door
 statuses.py           The statuses of Machines, signed as they are written and checked as they are read

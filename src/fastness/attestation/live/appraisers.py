@@ -18,8 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from fastness.attestation.evidence.checks import Appraisal
-from fastness.attestation.evidence.minimum_tcb import Minimums, minimums
-from fastness.attestation.evidence.roots import Anchors
+from fastness.attestation.evidence.roots import Anchors, Minimums, minimums
 from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp, endorsement_of
 from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
 from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm

@@ -1,7 +1,8 @@
-"""What a verifier compares with, kept ready: reference values, policies, the cluster's demands.
+"""What a verifier compares with, kept ready: Distrusts, reference values, policies, the cluster's demands, chips.
 
 Each is decoded once and again when one of its objects changes; reference values also when the validity of a set begins or
-ends. So an attestation reads ready-made tables, and a withdrawn approval counts from the moment the cache hears of it.
+ends. So an attestation reads ready-made tables and costs no request, and a withdrawn approval or a new Distrust counts from the
+moment the cache hears of it; no controller has to run in between.
 """
 
 from __future__ import annotations
@@ -9,20 +10,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from fastness.attestation.live.distrusts import Distrusts
+from fastness.attestation.machine.chip import INDEX, Wait, kept_against, on_chip, standing_against, why_wait
 from fastness.attestation.policy.policy_set import PolicyBook
 from fastness.attestation.values.values import ValueBook
 from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.attestation.verdict.approvers import read_appointments
+from fastness.attestation.verdict.distrust import About, Distrusted, against, read_distrust
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.kinds.fastness_dev.distrust import DISTRUST
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.objects import view
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Scope
+from fastness.record.entry import Entry, Record
+
+
+class Distrusts:
+    """What is no longer trusted."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._objects: Informer = informers.of(DISTRUST.resource)
+        self._read: tuple[Distrusted, ...] | None = None
+        self._objects.subscribe(self._changed)
+
+    def _changed(self, _old: JsonObject | None, _new: JsonObject | None) -> None:
+        self._read = None
+
+    async def synced(self) -> None:
+        """Wait until all of them are known."""
+        await self._objects.synced()
+
+    @property
+    def all(self) -> tuple[Distrusted, ...]:
+        """All that are not being deleted, expired ones too."""
+        if self._read is None:
+            found = (read_distrust(obj) for obj in self._objects.list())
+            self._read = tuple(one for one in found if one is not None)
+        return self._read
+
+    def against(self, about: About, now: datetime) -> list[Distrusted]:
+        """Those that hit a machine now."""
+        return against(self.all, about, now) if self.all else []
+
+    def images(self, now: datetime) -> frozenset[str]:
+        """The images that are distrusted now."""
+        return frozenset(str(one.target) for one in self.all if one.kind == "image" and one.live(now))
 
 
 class _Stale:
@@ -99,3 +137,36 @@ class Books:
             self._stale_policies.changed = False
             self._policies = PolicyBook.of(self._policies_of.list())
         return self._policies
+
+
+class Chips:
+    """Knows which Machines are on which chip; the decisions are in `attestation.machine.chip`.
+
+    Evidence of another chip than the pinned one is a dispute (`attestation.verdict.dispute`) and does not come here.
+    """
+
+    def __init__(self, informers: Informers, distrusts: Distrusts, record: Record) -> None:
+        self._machines: Informer = informers.of(MACHINE.resource, indexers={INDEX: on_chip})
+        self._distrusts = distrusts
+        self._record = record
+
+    def why_wait(self, machine: Machine, chip: str, now: datetime) -> Wait | None:
+        """Why a machine whose evidence comes from this chip waits for a person; None when it need not."""
+        if not chip or chip == machine.status.chip:
+            return None
+        peers = [view(peer, Machine) for peer in self._machines.by_index(INDEX, chip)]
+        live = [entry for entry in self._distrusts.all if entry.live(now)]
+        return why_wait(machine, chip, standing_against(peers, live) or kept_against(chip, live))
+
+    async def approved_change(self, machine: Machine, chip: str) -> None:
+        """Put it on the record that a machine changes its chip, by whose approval; raises RecordError.
+
+        It is there before the new chip is written on the Machine: a change that nobody can look up must not count.
+        """
+        if not chip or machine.status.chip in ("", chip):
+            return
+        detail = {"from": machine.status.chip, "to": chip, "reason": machine.spec.chip_reason[:256]}
+        name = machine.metadata.name
+        await self._record.append(
+            Entry("chip-changed", machine.status.key_thumbprint, f"machine/{name}", detail=detail)
+        )

@@ -1,4 +1,4 @@
-"""A record whose entries about a person's act name the person and the reason.
+"""Acts of people on the record: written where their writes pass, and named in the entries about what came of them.
 
     decisions = NamedRecord(ClusterRecord(…), cluster, tiles)
     await decisions.append(Entry("machine-quarantine", thumbprint, "machine/m"))
@@ -19,15 +19,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fastness.attestation.admission.acts import Act
 from fastness.attestation.live.lowerings import EDGES
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.formats.tlog import TlogError
-from fastness.keys.errors import TrustError
+from fastness.keys.errors import RecordError, TrustError
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.fastness_dev.cluster import NAME as CLUSTER
-from fastness.kube.errors import ApiError
+from fastness.kube.errors import ApiError, Unavailable
 from fastness.kube.port import Cluster
 from fastness.observe import logs
 from fastness.record.entry import Entry, Record
@@ -156,3 +157,21 @@ def _named(entry: Entry, act: PersonAct | None) -> Entry:
     reason = {"reason": act.reason} if act.reason else {}
     named = {"person": act.who, **reason, "act": f"{act.what} {act.time}"}
     return replace(entry, detail={**named, **{name: text for name, text in entry.detail.items() if name not in named}})
+
+
+class RecordedActs:
+    """Writes acts to a record, at the edge: the embedded API, or the webhook in front of another.
+
+    The record and the API that it guards are one cluster, so an act that cannot be recorded cannot happen: the write is
+    refused with 503 and can be tried again.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    async def append(self, act: Act) -> None:
+        """Write an act down; raises Unavailable when it is not on the record and so must not happen."""
+        try:
+            await self._record.append(Entry(act.what, act.who, act.resource, detail=act.detail))
+        except RecordError as error:
+            raise Unavailable(f"{act.what} by {act.who} could not be recorded: {error}", retry_after=1) from error

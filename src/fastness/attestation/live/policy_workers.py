@@ -10,20 +10,23 @@ moment without harm. What a policy was asked before, with the same input and val
   asked again for half a minute, so that it does not cost every caller a process; then it has another chance.
 * No policy holds more than half of the processes, so a slow one never keeps another from being asked.
 * Whoever waits for a process waits a few seconds at most, and then has no answer either.
+* A text that never judged meets the engine in a process that was started for it alone (`tried`). One that dies, or is still
+  running when its time is over, is a policy that does not parse.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
+from fastness.attestation.policy.cases import Trial
 from fastness.attestation.policy.query import ActivePolicy, Answer, Decision, Query
 from fastness.kinds.kind import JsonObject
 from fastness.observe import logs, metrics
-from fastness.rego.sandbox import Worker, WorkerEnded
+from fastness.rego.sandbox import BREAKS_ENGINE, SECONDS, Worker, WorkerEnded, in_sandbox
 from fastness.rego.tasks import Task
 from fastness.runtime.clock import Clock
 
@@ -135,3 +138,16 @@ class PolicyWorkers:
                 self._busy[text] += 1
         except TimeoutError as error:
             raise WorkerEnded(BUSY, "every process for policies is busy") from error
+
+
+Try = Callable[[Mapping[str, Any]], Awaitable[Trial]]
+
+
+async def tried(spec: Mapping[str, Any], *, seconds: float = SECONDS) -> Trial:
+    """Try a policy in a process of its own. Total, but for cancellation."""
+    try:
+        return Trial.from_json(await in_sandbox(Task.TRIAL, {"spec": dict(spec)}, seconds))
+    except WorkerEnded as ended:
+        return Trial(error=ended.reason, code=ended.code)
+    except (KeyError, TypeError):
+        return Trial(error="the policy engine gave no answer", code=BREAKS_ENGINE)

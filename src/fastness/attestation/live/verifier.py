@@ -25,9 +25,7 @@ from fastness.attestation.evidence.checks import Appraisal, Result
 from fastness.attestation.evidence.roots import Anchors, accepted_evidence, anchors_of
 from fastness.attestation.live.appraisers import CollateralSource, Demands, NoCollateral, judge
 from fastness.attestation.live.attempt import Attempt, Judgement
-from fastness.attestation.live.caches import Books
-from fastness.attestation.live.chips import Chips
-from fastness.attestation.live.distrusts import Distrusts
+from fastness.attestation.live.caches import Books, Chips, Distrusts
 from fastness.attestation.live.machines import find_machine, known_machine
 from fastness.attestation.live.policy_workers import PolicyWorkers
 from fastness.attestation.live.writer import Found, Verdicts

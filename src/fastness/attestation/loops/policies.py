@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from fastness.attestation.live.policy_trial import Try, tried
+from fastness.attestation.live.policy_workers import Try, tried
 from fastness.attestation.policy.cases import NOTHING, REFUSES_NONE, Trial
 from fastness.attestation.policy.policy import policy_version
 from fastness.attestation.status.policy_bounds import bounded, exceeding

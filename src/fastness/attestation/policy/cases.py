@@ -8,7 +8,7 @@ added: nothing at all. A policy that accepts it accepts everybody, and is refuse
 the author must be refused: who never saw his policy say no does not know what it is for.
 
 Text that a user wrote may end the process that compiles it, so controllers and commands come here through
-`attestation.live.policy_trial`, in a process that gives each case a bound of its own by `before_each`.
+`attestation.live.policy_workers`, in a process that gives each case a bound of its own by `before_each`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from fastness.attestation.policy.claims import AFFIRMED, REFUSED, TrustVector
 from fastness.attestation.policy.policy import (
     RESOURCE,
     Policy,
@@ -26,7 +27,6 @@ from fastness.attestation.policy.policy import (
     compile_policy,
     compile_resource_policy,
 )
-from fastness.attestation.policy.trust_vector import AFFIRMED, REFUSED, TrustVector
 from fastness.attestation.values.values import EMPTY, ValueBook
 from fastness.kinds.fastness_dev import EVIDENCE_TYPES
 from fastness.kinds.fastness_dev.appraisal_policy import NOT_AFFIRMED

@@ -1,4 +1,6 @@
-"""What a policy gets to see: the claims of an appraisal in the shape that policies of the field are written against.
+"""What a policy gets to see and what it answers: claims of an appraisal in, an AR4SI trust vector out.
+
+In, the shape that policies of the field are written against (`policy_input`):
 
     {"<tee>": {…}, "report_data": hex, "runtime_data_claims": {…}, "init_data": hex, "init_data_claims": {…} or null,
      "appraisal": {"authentic", "acceptable", "identity", "checks"}}
@@ -8,17 +10,51 @@
 * Events that no signed register confirms are left out, so that a rule that walks all events meets only true ones.
 * TDX claims say `collateral_expiration_status`: "0" while Intel's documents were in date, "1" otherwise.
 * `appraisal` is ours: how the checks went, for policies that want to rest on them. Of checks with one name the worst is shown.
+
+Out, a vector of claims (`TrustVector`), each a signed byte. Its tier says how good it is: none (-1 to 1), affirming, warning,
+contraindicated (draft-ietf-rats-ar4si).
+
+* A machine is affirmed when every mandatory claim of its kind of evidence is affirming and no claim is worse than that. No
+  assertion (0) is not good enough for a mandatory claim, and a claim that the policy does not mention counts as 0.
+* A name that nobody knows crashes nothing and helps nobody, but a bad value under it still counts against the machine: a typing
+  error must not hide a warning.
+* A policy that could not be evaluated gives a vector with an `error`, which affirms nothing.
+* A bare TPM says nothing about who can read the memory: `seen_by` takes its hardware claim away, whatever a policy says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Final
 
 from fastness.attestation.evidence.checks import Appraisal, Result
 from fastness.crypto.silicon.registers import extend
+from fastness.kinds.fastness_dev.verdict import RESULTS
 from fastness.kinds.kind import JsonObject
 
+CLAIMS: Final = (
+    "instance-identity",
+    "configuration",
+    "executables",
+    "file-system",
+    "hardware",
+    "runtime-opaque",
+    "storage-opaque",
+    "sourced-data",
+)
+AFFIRMED, REFUSED, NOT_ASSESSED = RESULTS
+_TEE: Final = ("hardware", "executables", "configuration")
+MANDATORY: Final[Mapping[str, tuple[str, ...]]] = {
+    "tpm": ("instance-identity", "executables", "configuration"),
+    "snp": _TEE,
+    "tdx": _TEE,
+    "az-snp-vtpm": _TEE,
+    "az-tdx-vtpm": _TEE,
+    "nvidia": ("hardware", "configuration"),
+}
+_WITHOUT_HARDWARE: Final = frozenset({"tpm"})
 EVENTS: Final = "uefi_event_logs"
 INIT_DATA_PCR: Final = "pcr08"
 _BADNESS: Final = (Result.PASS, Result.WARN, Result.NOT_ASSESSED, Result.FAIL)
@@ -88,3 +124,116 @@ def _appraisal(appraisal: Appraisal) -> JsonObject:
         "identity": {"kind": identity.kind, "value": identity.value} if identity else None,
         "checks": {name: str(result) for name, result in checks.items()},
     }
+
+
+def proves_host(tee: str) -> bool:
+    """Whether evidence of a kind says who can read the memory. A bare TPM does not: the host may be anything."""
+    return tee not in _WITHOUT_HARDWARE
+
+
+class Tier(IntEnum):
+    """How good a claim is; the greatest of a vector is its status, and the numbers are those of the numeric form."""
+
+    NONE = 0
+    AFFIRMING = 2
+    WARNING = 32
+    CONTRAINDICATED = 96
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+def tier(value: int) -> Tier:
+    """The tier of a claim's value; what does not fit a signed byte is contraindicated."""
+    if -1 <= value <= 1:
+        return Tier.NONE
+    if 2 <= value <= 31 or -32 <= value <= -2:
+        return Tier.AFFIRMING
+    if 32 <= value <= 95 or -96 <= value <= -33:
+        return Tier.WARNING
+    return Tier.CONTRAINDICATED
+
+
+@dataclass(frozen=True, slots=True)
+class TrustVector:
+    """Claims by their AR4SI names; `strangers` are claims of other names, `error` says why there are none."""
+
+    claims: Mapping[str, int] = field(default_factory=dict)
+    strangers: Mapping[str, int] = field(default_factory=dict)
+    error: str = ""
+
+    @classmethod
+    def of(cls, answer: object) -> TrustVector:
+        """What a policy answered, with underscores or hyphens; an answer of another shape is an error. Total."""
+        if not isinstance(answer, dict):
+            return cls(error="the policy gives no object of claims")
+        known: dict[str, int] = {}
+        strangers: dict[str, int] = {}
+        for name, value in answer.items():
+            # Rego has one type of number: 2 may come back as 2.0.
+            whole = int(value) if isinstance(value, float) and value.is_integer() else value
+            if not isinstance(whole, int) or isinstance(whole, bool) or not -128 <= whole <= 127:
+                return cls(error=f"the claim {name[:64]!r} is not a whole number from -128 to 127")
+            plain = str(name).replace("_", "-")
+            (known if plain in CLAIMS else strangers)[plain] = whole
+        return cls({name: known[name] for name in CLAIMS if name in known}, strangers)
+
+    def value(self, claim: str) -> int:
+        """The value of a claim; 0 when nothing was said."""
+        return self.claims.get(claim, 0)
+
+    @property
+    def status(self) -> Tier:
+        """The worst tier of all claims."""
+        if self.error:
+            return Tier.CONTRAINDICATED
+        return max((tier(value) for value in (*self.claims.values(), *self.strangers.values())), default=Tier.NONE)
+
+    def unaffirmed(self, tee: str) -> tuple[str, ...]:
+        """The mandatory claims of a kind of evidence that are not affirming; of an unknown kind all are mandatory."""
+        return tuple(
+            claim for claim in MANDATORY.get(tee, CLAIMS) if self.error or tier(self.value(claim)) is not Tier.AFFIRMING
+        )
+
+    def affirms(self, tee: str) -> bool:
+        """Whether every mandatory claim is affirmed and nothing speaks against the machine."""
+        return self.status is Tier.AFFIRMING and not self.unaffirmed(tee)
+
+    def result(self, tee: str) -> str:
+        """The vector as the result of a Verdict; NotAssessed when the policy asserted nothing at all."""
+        if self.affirms(tee):
+            return AFFIRMED
+        return NOT_ASSESSED if self.status is Tier.NONE else REFUSED
+
+    def seen_by(self, tee: str) -> TrustVector:
+        """The vector without what this kind of evidence can never prove."""
+        if proves_host(tee) or tier(self.value("hardware")) is not Tier.AFFIRMING:
+            return self
+        return TrustVector({**self.claims, "hardware": 0}, self.strangers, self.error)
+
+
+def worst_of(vectors: Iterable[TrustVector]) -> TrustVector:
+    """Several policies at once: of each claim the worst value, so that one more policy never helps a machine.
+
+    A claim that one of them leaves out is unasserted; among affirming values the weaker (greater) one is kept.
+    """
+    all_of = list(vectors)
+    if len(all_of) == 1:
+        return all_of[0]
+    error = next((vector.error for vector in all_of if vector.error), "")
+    if error or not all_of:
+        return TrustVector(error=error or "no policy judged")
+    claims = {
+        name: _worst([vector.value(name) for vector in all_of])
+        for name in CLAIMS
+        if any(name in vector.claims for vector in all_of)
+    }
+    names = {name for vector in all_of for name in vector.strangers}
+    return TrustVector(
+        claims, {name: _worst([v.strangers[name] for v in all_of if name in v.strangers]) for name in sorted(names)}
+    )
+
+
+def _worst(values: list[int]) -> int:
+    """The value that helps least: something bad before nothing, nothing before something good."""
+    return max(values, key=lambda value: (tier(value) > Tier.AFFIRMING, tier(value) is Tier.NONE, tier(value), value))

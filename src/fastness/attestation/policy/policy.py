@@ -26,8 +26,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final
 
+from fastness.attestation.policy.claims import CLAIMS, TrustVector
 from fastness.attestation.policy.reading import QUERY, Reading, reading_of
-from fastness.attestation.policy.trust_vector import CLAIMS, TrustVector
 from fastness.attestation.values.values import ValueBook
 from fastness.crypto.digests import sha256
 from fastness.formats import json

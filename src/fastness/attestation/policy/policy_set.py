@@ -25,9 +25,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from fastness.attestation.policy.claims import TrustVector, worst_of
 from fastness.attestation.policy.policy import BUILT_IN, Request, default_policy, default_resource_policy
 from fastness.attestation.policy.query import ActivePolicy, Decision, about_evidence, about_resource
-from fastness.attestation.policy.trust_vector import TrustVector, worst_of
 from fastness.attestation.values.measured import seen_values
 from fastness.attestation.values.values import ValueBook
 from fastness.kinds.fastness_dev import EVIDENCE_TYPES

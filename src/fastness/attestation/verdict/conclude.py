@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fastness.attestation.evidence.checks import DEBUG, Appraisal, Check, Result
-from fastness.attestation.policy.claims import policy_input
+from fastness.attestation.policy.claims import TrustVector, policy_input
 from fastness.attestation.policy.policy_set import Opinion, PolicyBook
 from fastness.attestation.policy.query import Decision
-from fastness.attestation.policy.trust_vector import TrustVector
 from fastness.attestation.values.differences import differences, nothing_published
 from fastness.attestation.values.values import ValueBook
 from fastness.attestation.verdict.init_data import digest_of, judged

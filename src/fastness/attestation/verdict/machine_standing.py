@@ -31,7 +31,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fastness.attestation.machine.machine import CHIP_BARRED
-from fastness.attestation.policy.trust_vector import proves_host
+from fastness.attestation.policy.claims import proves_host
 from fastness.attestation.verdict.breakglass import REASON as BREAK_GLASS
 from fastness.attestation.verdict.breakglass import Override
 from fastness.formats.patch import apply_merge_patch

@@ -17,7 +17,7 @@ from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 
 if TYPE_CHECKING:
-    from fastness.images.check.way import Opening
+    from fastness.images.check.ways import Opening
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)

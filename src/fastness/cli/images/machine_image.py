@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fastness.agent.host.files import RootedFiles
     from fastness.agent.host.image.root import Prepared
     from fastness.images.check.layout import Lack, Parts
-    from fastness.images.check.piece import FilePiece
+    from fastness.images.check.tree import FilePiece
 
 SHAPES: Final = ("debian", "fcos", "rhcos")
 _DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -66,7 +66,7 @@ def image(
     from fastness.agent.host.files import RootedFiles
     from fastness.agent.host.image.root import Prepared, RootTree, prepare
     from fastness.images.check.layout import AGENT, lacks, pieces
-    from fastness.images.check.piece import Shape
+    from fastness.images.check.tree import Shape
 
     done, kind = Prepared(), Shape(shape)
     _require_platform(platform)
@@ -132,7 +132,7 @@ def _contents(directory: Path) -> Mapping[str, bytes]:
 
 
 def _agent(directory: Path) -> Mapping[str, FilePiece]:
-    from fastness.images.check.piece import FilePiece
+    from fastness.images.check.tree import FilePiece
 
     if not (directory / "bin/fastness-agent").is_file():
         hint = "Build it: python tools/agent_image.py DIRECTORY"
@@ -149,7 +149,7 @@ def _agent_of(files: RootedFiles) -> Mapping[str, FilePiece]:
     from fastness.agent.host.image.root import RootTree
     from fastness.agent.host.states import File
     from fastness.images.check.layout import AGENT, PROGRAM
-    from fastness.images.check.piece import FilePiece
+    from fastness.images.check.tree import FilePiece
 
     held = {path: files.look(path) for path in RootTree(files).below(AGENT)}
     if PROGRAM not in held:

@@ -58,7 +58,7 @@ def show(
     what: str, who: str, last: int, tiles: Path | None, kubeconfig: Path | None, context: str, output: str
 ) -> None:
     """Print the newest entries, oldest of them first."""
-    from fastness.record.because import because
+    from fastness.record.entry import because
 
     with told():
         found = asyncio.run(_show(what, who, last, tiles, kubeconfig, context))

@@ -75,7 +75,7 @@ def test(directory: Path, output: str) -> None:
 
 
 async def _try_all(found: list[Found]) -> list[Trial]:
-    from fastness.attestation.live.policy_trial import tried
+    from fastness.attestation.live.policy_workers import tried
 
     return [await tried(one.spec) for one in found]
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from fastness.attestation.evidence.roots import SimulatedMaker, not_simulated
-from fastness.attestation.live.distrusts import Distrusts
+from fastness.attestation.live.caches import Distrusts
 from fastness.attestation.live.machines import OTHER_TYPE, IdentityConflict, MachineWriter, find_machine, known_machine
 from fastness.attestation.machine.machine import Newcomer
 from fastness.attestation.verdict.distrust import About, Distrusted

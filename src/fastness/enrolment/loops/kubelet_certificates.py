@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from fastness.attestation.live.distrusts import Distrusts
+from fastness.attestation.live.caches import Distrusts
 from fastness.attestation.status.cluster import interval_of
 from fastness.attestation.verdict.distrust import about_machine
 from fastness.crypto.errors import CryptoError

@@ -6,10 +6,8 @@
     layout.py       What an image gets: the agent, whom it believes, what starts it, and what closes the ways in
     looks.py        Questions to an image that a list of names cannot express; each answers with the places that stand open
     node.py         What the kubelet of an image must be told: its keys are the agent's (ADR 43)
-    piece.py        What an image is made of here: files and links at absolute paths, for an image of one of three shapes
-    tree.py         The files of an image: a port over a directory, a mounted disk or an initial file system
-    way.py          One way by which a host speaks to its guest, and what it looks like when it stands open
-    ways.py         The ways by which a host speaks to its guest, as far as they are known; adding one is one entry
+    tree.py         The files of an image: those that are there, and those that are put there
+    ways.py         The ways by which a host speaks to its guest: what one is, and all that are known
 
 A measured image proves which programs run, not whom they listen to: stock systems take units, keys and passwords from their
 hypervisor because that is what a cloud wants. `open_ways(Image(root=tree))` gives every way that stands open, with what shows it

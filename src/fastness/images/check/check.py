@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from fastness.images.check.kernel_line import Words, lacking, lines_of
 from fastness.images.check.tree import GENERATOR_DIRECTORIES, Tree, present, settings_path, text, unmasked
-from fastness.images.check.way import Opening, Way
-from fastness.images.check.ways import WAYS
+from fastness.images.check.ways import WAYS, Opening, Way
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,18 @@ from fastness.images.check.kernel_line import (  # fmt: skip
     words_of,
 )
 from fastness.images.check.node import node_pieces, rotating
-from fastness.images.check.piece import UNITS, FilePiece, LinkPiece, Piece, Shape
-from fastness.images.check.tree import NOWHERE, Tree, present, settings_path, text
+from fastness.images.check.tree import (
+    NOWHERE,
+    UNITS,
+    FilePiece,
+    LinkPiece,
+    Piece,
+    Shape,
+    Tree,
+    present,
+    settings_path,
+    text,
+)
 from fastness.images.check.ways import MASKED_GENERATORS, MASKED_UNITS, WAYS, WORDS
 from fastness.protocol.pointer import SYSTEM_CONFIG, SYSTEM_CONFIG_MODE, image_pointer
 

@@ -19,8 +19,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from fastness.images.check.piece import UNITS, FilePiece, Shape
-from fastness.images.check.tree import UNIT_DIRECTORIES, Tree, present, settings_path, text
+from fastness.images.check.tree import UNIT_DIRECTORIES, UNITS, FilePiece, Shape, Tree, present, settings_path, text
 
 SETTINGS: Final = """\
 # The agent makes the keys of this node and gets them their certificates; a kubelet that made its own would be denied.

@@ -1,15 +1,18 @@
-"""The files of an image: a port, because they lie in a directory, in a mounted disk or in an initial file system.
+"""The files of an image: those that are there (`Tree`), and those that are put there (`Piece`).
 
-Paths are absolute and those of the machine that boots. Nobody follows the last link of a path: a masked unit *is* a link.
+A tree is a port, because files lie in a directory, in a mounted disk or in an initial file system. Paths are absolute and those
+of the machine that boots. Nobody follows the last link of a path: a masked unit *is* a link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final, Protocol
 
 NOWHERE: Final = "/dev/null"
+UNITS: Final = "/usr/lib/systemd/system"
 UNIT_DIRECTORIES: Final = (
     "/etc/systemd/system", "/usr/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
     "/lib/systemd/system",
@@ -81,3 +84,31 @@ def unmasked(tree: Tree, name: str, directories: Sequence[str] = UNIT_DIRECTORIE
 def settings_path(tree: Tree, path: str) -> str:
     """Where a file of /etc lies in a tree: a commit of ostree has /usr/etc, and a /etc beside it would be an error there."""
     return f"/usr{path}" if tree.names("/usr/etc") and not tree.names("/etc") else path
+
+
+class Shape(Enum):
+    """The kind of system an image is: what builds its boot image reads the kernel command line from different places."""
+
+    DEBIAN = "debian"
+    FCOS = "fcos"
+    RHCOS = "rhcos"
+
+
+@dataclass(frozen=True, slots=True)
+class FilePiece:
+    """A file of the image."""
+
+    path: str
+    content: bytes
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPiece:
+    """A link of the image."""
+
+    path: str
+    target: str
+
+
+Piece = FilePiece | LinkPiece

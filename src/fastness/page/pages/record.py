@@ -12,7 +12,7 @@ from fastness.page.markup import Child, Markup, join, tag
 from fastness.page.pages.layout import Frame, Place, page
 from fastness.page.pages.parts import advice, badge, facts, folded, section, short, table, when
 from fastness.page.record import Proved
-from fastness.record.because import because
+from fastness.record.entry import because
 from fastness.record.live.reader import whole_note
 
 

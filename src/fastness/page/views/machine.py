@@ -20,7 +20,7 @@ from fastness.page.fleet import row_of
 from fastness.page.pages.machine import Drifted, Moment, Story, machine_page
 from fastness.page.view_scope import CONFIGS, MACHINES, NODES, POOLS, VERDICTS, Sight
 from fastness.page.views.view_request import NEWEST, Shown, newest_checkpoint
-from fastness.record.because import because, by_person
+from fastness.record.entry import because, by_person
 
 LOOK_BACK: Final = 2000
 EVENTS: Final = EVENT.resource

@@ -22,7 +22,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from fastness.attestation.live.distrusts import Distrusts
+from fastness.attestation.live.caches import Distrusts
 from fastness.attestation.live.machines import find_machine, known_machine
 from fastness.attestation.machine.machine import is_subject
 from fastness.attestation.verdict.distrust import Distrusted, about_claims, about_machine

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from fastness.attestation.evidence.checks import Appraisal, Findings
-from fastness.attestation.evidence.minimum_tcb import minimums
 from fastness.attestation.evidence.replay import judge_log, replay
+from fastness.attestation.evidence.roots import minimums
 from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
 from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
 from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from fastness.attestation.evidence.checks import Appraisal, Result
-from fastness.attestation.evidence.minimum_tcb import minimums
+from fastness.attestation.evidence.roots import minimums
 from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
 from fastness.attestation.evidence.snp_floors import DATE, FLOORS, GROWS_OLD, MICROCODE, floor_of, is_old
 from fastness.formats.evidence.snp.report import parse_report

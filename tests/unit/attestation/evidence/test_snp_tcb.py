@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fastness.attestation.evidence.checks import Appraisal, Result
-from fastness.attestation.evidence.minimum_tcb import Minimums, TdxMinimum, minimums
+from fastness.attestation.evidence.roots import Minimums, TdxMinimum, minimums
 from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
 from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
 from fastness.crypto.silicon.revocation import RevocationList

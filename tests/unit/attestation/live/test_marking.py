@@ -9,7 +9,7 @@ import pytest
 
 from fastness.attestation.live.writer import Found, Verdicts
 from fastness.attestation.machine.boots import Boot
-from fastness.attestation.policy.trust_vector import TrustVector
+from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.verdict.conclude import Conclusion
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import Conflict

@@ -22,7 +22,7 @@ from fastness.attestation.machine.chip import (
 )
 from fastness.attestation.machine.decisions import DECISIONS, Standing, decision_patch, standing
 from fastness.attestation.machine.machine import CHIP_BARRED, SUPERSEDED, approval_condition, waits_for_chip
-from fastness.attestation.policy.trust_vector import TrustVector
+from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.verdict.conclude import Conclusion
 from fastness.attestation.verdict.dispute import HIDDEN, short
 from fastness.attestation.verdict.distrust import Distrusted, read_distrust

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from fastness.attestation.policy.claims import policy_input
+from fastness.attestation.policy.claims import TrustVector, policy_input
 from fastness.attestation.policy.policy_set import PolicyBook
-from fastness.attestation.policy.trust_vector import TrustVector
 from fastness.attestation.values.from_images import set_of_image
 from fastness.attestation.values.values import ValueBook
 from fastness.crypto.silicon.verify import AttestationKey

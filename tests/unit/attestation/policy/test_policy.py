@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastness.attestation.policy.claims import MANDATORY, Tier, tier
 from fastness.attestation.policy.policy import (
     BUILT_IN,
     RESOURCE,
@@ -21,7 +22,6 @@ from fastness.attestation.policy.policy import (
     default_resource_policy,
     policy_version,
 )
-from fastness.attestation.policy.trust_vector import MANDATORY, Tier, tier
 from fastness.attestation.values.values import EMPTY
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.attestation.evidence.checks import Appraisal, Check, Result
+from fastness.attestation.policy.claims import CLAIMS, TrustVector, tier
 from fastness.attestation.policy.policy_set import Access, Opinion, PolicyBook, active_policy
 from fastness.attestation.policy.query import ActivePolicy, Answer, answered
-from fastness.attestation.policy.trust_vector import CLAIMS, TrustVector, tier
 from fastness.attestation.values.values import EMPTY, ValueBook
 from fastness.attestation.verdict.conclude import Conclusion, Facts, concluding
 from fastness.kinds.fastness_dev import EVIDENCE_TYPES

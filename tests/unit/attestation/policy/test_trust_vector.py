@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.attestation.policy.trust_vector import CLAIMS, MANDATORY, Tier, TrustVector, tier, worst_of
+from fastness.attestation.policy.claims import CLAIMS, MANDATORY, Tier, TrustVector, tier, worst_of
 
 SCORES = st.integers(-128, 127)
 VECTORS = st.dictionaries(st.sampled_from(CLAIMS), SCORES).map(TrustVector.of)

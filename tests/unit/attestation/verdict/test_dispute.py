@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastness.attestation.machine.decisions import ChipUnclear, chip_patch, named_chip, settle_patch
-from fastness.attestation.policy.trust_vector import TrustVector
+from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.verdict.conclude import Conclusion
 from fastness.attestation.verdict.dispute import (
     HIDDEN,

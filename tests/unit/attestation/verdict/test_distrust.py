@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastness.attestation.evidence.checks import Check, Result
-from fastness.attestation.policy.trust_vector import TrustVector
+from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.verdict.blast_radius import blast_radius
 from fastness.attestation.verdict.conclude import Conclusion
 from fastness.attestation.verdict.distrust import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fastness.attestation.evidence.checks import Result
-from fastness.attestation.policy.trust_vector import TrustVector
+from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.verdict.conclude import Conclusion
 from fastness.attestation.verdict.identity_disk import NOTE, identity_notes, identity_place, told_open_disk
 from fastness.kinds.objects import view

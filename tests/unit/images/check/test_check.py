@@ -7,8 +7,7 @@ import pytest
 from fastness.images.check.check import Image, open_ways
 from fastness.images.check.kernel_line import lacking, lines_of, without_contradictions, words_of
 from fastness.images.check.layout import Parts, lacks, pieces
-from fastness.images.check.piece import FilePiece, LinkPiece, Shape
-from fastness.images.check.tree import MappedTree, unmasked
+from fastness.images.check.tree import FilePiece, LinkPiece, MappedTree, Shape, unmasked
 from fastness.images.check.ways import WAYS, WORDS
 from fastness.protocol.pointer import SYSTEM_CONFIG, image_pointer
 

@@ -16,7 +16,7 @@ from fastness.agent.host.errors import FileFailure, PathTaken
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.states import ABSENT, Absent, File, Large, Link, Other, State
 from fastness.formats.cpio import HELD
-from fastness.images.check.piece import FilePiece, LinkPiece, Piece
+from fastness.images.check.tree import FilePiece, LinkPiece, Piece
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ import binascii
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fastness.attestation.live.policy_trial import Try, tried
+from fastness.attestation.live.policy_workers import Try, tried
 from fastness.attestation.policy.cases import proven_by_nothing
 from fastness.attestation.values.rvps import MAX_MESSAGE
 from fastness.crypto.secret import SecretBytes
