@@ -14,8 +14,7 @@ from fastness.kube.admission import Operation, Rule
 from fastness.kube.admission_rules import ON_ANY, ON_CREATE, ON_DELETE, ON_UPDATE, ON_WRITE, Row, RuleTable
 from fastness.machineconfig.admission import evictions as evicting
 from fastness.machineconfig.admission import machineconfig
-from fastness.workloads.admission import kata, operators, workloads
-from fastness.workloads.admission import runtime_class as runtimeclass
+from fastness.workloads.admission import kata, runtime_class, workloads
 
 # Everything that has a pod in it.
 PODDED: Final = (
@@ -47,11 +46,11 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(machineconfig.warn_about_trust_model, ON_WRITE, MCO_GROUP, "machineconfigs"),
     Row(kata.is_alone, ON_CREATE, kata.GROUP, kata.RESOURCE),
     Row(kata.some_pool_may_have_it, ON_CREATE, kata.GROUP, kata.RESOURCE),
-    *(Row(operators.still_needed, ON_DELETE, group, resource) for group, resource in (
-        ("", "namespaces"), (operators.GROUP, "subscriptions"), (operators.GROUP, "clusterserviceversions"))),
+    *(Row(kata.operator_is_needed, ON_DELETE, group, resource) for group, resource in (
+        ("", "namespaces"), (kata.OPERATORS, "subscriptions"), (kata.OPERATORS, "clusterserviceversions"))),
     Row(machineconfig.warn_about_overlay, ON_WRITE, confidential.GROUP, "nodeoverlays"),
     Row(workloads.switches_are_known, ON_WRITE, "", "namespaces"),
-    Row(runtimeclass.class_is_applied, ON_CREATE, "", "pods"),
+    Row(runtime_class.class_is_applied, ON_CREATE, "", "pods"),
     *(Row(rule, ON_WRITE, group, resource) for group, resource in PODDED for rule in _WORKLOADS),
 )  # fmt: skip
 
@@ -59,7 +58,7 @@ TABLE: Final[tuple[Row, ...]] = (
 # of a namespace there, nor a status. Who makes a namespace in which we read by name an admission policy beside our accounts says;
 # a status counts by its signature. Controllers may run there under any name, so who lets go of a Machine cannot be told.
 _BUILT_IN: Final = frozenset({
-    runtimeclass.class_is_applied, operators.still_needed, machines.status_is_found_out,
+    runtime_class.class_is_applied, kata.operator_is_needed, machines.status_is_found_out,
     confidential.memory_is_the_control_planes, endings.bar_is_not_lifted,
 })  # fmt: skip
 BEHIND_WEBHOOK: Final = RuleTable(row for row in TABLE if row.rule not in _BUILT_IN)

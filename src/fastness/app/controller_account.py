@@ -41,7 +41,6 @@ from fastness.record.live import log_key as logkey
 from fastness.record.live.door_keys import DOOR_KEYS
 from fastness.runtime.clock import SystemEntropy
 from fastness.workloads.loops import other_operators as workloads
-from fastness.workloads.loops.olm import other_operators as operators
 from fastness.workloads.olm.catalog import MARKETPLACE
 
 _F, _T, _C = "fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org"
@@ -103,7 +102,7 @@ LIMITED: Final = frozenset({
 
 _CONSTRAINTS: Final = (kata.INSTALLER_SCC, kata.MONITOR_SCC, kata.ADAPTOR)
 _OTHERS: Final = sorted({
-    *machine_configs.DEPLOYED, *operators.DEPLOYED,
+    *machine_configs.DEPLOYED,
     *(name for places in workloads.STRANGERS.values() for _, name in places),
 })  # fmt: skip
 _EVERYWHERE: Final[tuple[Rule, ...]] = (

@@ -51,12 +51,9 @@ from fastness.record.loops.sequencer import Sequencer
 from fastness.record.loops.witnesses import RecordWitnesses
 from fastness.release.loops.kbs_config import KbsConfigs, TrusteeConfigs
 from fastness.workloads.loops import other_operators as workloads
-from fastness.workloads.loops.features import NodeFeatures
-from fastness.workloads.loops.kata.loop import KataConfigs
-from fastness.workloads.loops.olm import other_operators as olm
-from fastness.workloads.loops.olm.controllers import operator_loops
+from fastness.workloads.loops.controllers import workload_loops
 
-FAMILIES: Final = (neighbours.FAMILY, olm.FAMILY, *workloads.STRANGERS)
+FAMILIES: Final = (neighbours.FAMILY, *workloads.STRANGERS)
 
 
 async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -> dict[str, str]:
@@ -64,8 +61,6 @@ async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -
     found: dict[str, str | None] = {}
     if neighbours.FAMILY not in adopted:
         found[neighbours.FAMILY] = await neighbours.other_operator(cluster, now)
-    if olm.FAMILY not in adopted:
-        found[olm.FAMILY] = await olm.other_operator(cluster)
     for family in workloads.STRANGERS:
         if family not in adopted:
             found[family] = await workloads.other_operator(cluster, family)
@@ -92,7 +87,6 @@ def product_loops(
     distrust = fenced(Distrusting.name, Distrusting.writes)
     joins = fenced(Joins.name, Joins.writes)
     statuses = fenced(MachineStatuses.name, MachineStatuses.writes)
-    features, kata = (fenced(one.name, one.writes) for one in (NodeFeatures, KataConfigs))
     told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
     issuer = DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, around.clock, around.entropy)
     return [
@@ -119,10 +113,8 @@ def product_loops(
         TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
         Elsewhere(fenced(Elsewhere.name, Elsewhere.writes), informers, around.clock),
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
-        *([NodeFeatures(features, informers, around.clock)] if workloads.FEATURES not in without else ()),
-        *([KataConfigs(kata, informers, around.clock, around.timing)] if workloads.KATA not in without else ()),
         *(machine_config_loops(cluster, informers, told) if neighbours.FAMILY not in without else ()),
-        *(operator_loops(cluster, informers, around) if olm.FAMILY not in without else ()),
+        *workload_loops(cluster, informers, around, without=without),
     ]
 
 

@@ -23,7 +23,7 @@ class Task(Enum):
     EVIDENCE = "fastness.attestation.policy.tasks:about_evidence"
     RESOURCE = "fastness.attestation.policy.tasks:about_resource"
     TRIAL = "fastness.attestation.policy.tasks:trial"
-    AGENT = "fastness.workloads.agent_policy.task:about_requests"
+    AGENT = "fastness.workloads.agent_policy.decide:about_requests"
 
     def load(self) -> Work:
         """The function; raises ImportError, AttributeError."""

@@ -29,8 +29,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.workloads.admission.workloads import ENFORCEMENT
-from fastness.workloads.live.agent_policies import PolicyTrials
-from fastness.workloads.live.agent_policy import Asked
+from fastness.workloads.live.agent_policies import Asked, PolicyTrials
 from tests.component.attacks.people import recorded
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from fastness.cli.main import cli
 from fastness.workloads.agent_policy.requests import REQUESTS
 from fastness.workloads.initdata.workload import ANNOTATION
-from fastness.workloads.live.agent_policy import asked
+from fastness.workloads.live.agent_policies import asked
 from tests.unit.workloads.initdata.test_samples import permissive, with_gaps
 
 AA = '[token_configs.kbs]\nurl = "https://kbs.example.com"\ncert = "PEM"\n'

@@ -14,7 +14,7 @@ from fastness.kube.errors import Forbidden, Invalid
 from fastness.kube.port import PatchType
 from fastness.workloads.admission.workloads import ENFORCEMENT
 from fastness.workloads.agent_policy.generate import policy_of
-from fastness.workloads.agent_policy.unconditional import unconcerned
+from fastness.workloads.agent_policy.lint import unconditionally_open
 from fastness.workloads.initdata.workload import ANNOTATION
 from fastness.workloads.live.agent_policies import PolicyTrials
 from tests.embedded.fixtures import Embedded
@@ -97,7 +97,7 @@ HIDDEN = "package agent_policy\n\ndefault ExecProcessRequest := false\n\nExecPro
 
 async def test_engine_finds_what_no_reading_does() -> None:
     trials = PolicyTrials()
-    assert unconcerned(HIDDEN) == []
+    assert unconditionally_open(HIDDEN) == []
     assert "ExecProcessRequest" in (await trials.of(HIDDEN)).opened
     assert (await trials.of("package agent_policy\n\nExecProcessRequest := {{{\n")).error
 

@@ -21,11 +21,11 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope
 from fastness.machineconfig.loops.controllers import Around
 from fastness.runtime.clock import SystemClock
+from fastness.workloads.loops.controllers import operator_loops
 from fastness.workloads.loops.olm.catalogs import NAMESPACES, SOURCES
-from fastness.workloads.loops.olm.controllers import operator_loops
-from fastness.workloads.loops.olm.other_operators import DEPLOYMENTS, FAMILY
 from fastness.workloads.loops.olm.subscriptions import PLANS, SUBSCRIPTIONS, VERSIONS
 from fastness.workloads.loops.olm.versions import GROUPS
+from fastness.workloads.loops.other_operators import DEPLOYMENTS, OPERATORS
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy
@@ -263,7 +263,7 @@ async def test_catalogs_come_back_when_they_are_deleted(world: World) -> None:
 
 async def test_a_cluster_with_its_own_olm_is_left_to_it_unless_adopted(embedded_server: Embedded) -> None:
     cluster, now = embedded_server.cluster, datetime.now(UTC)
-    assert FAMILY in FAMILIES
+    assert OPERATORS in FAMILIES
     assert await held_back(cluster, (), now) == {}
     await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "olm"}})
     pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -273,8 +273,8 @@ async def test_a_cluster_with_its_own_olm_is_left_to_it_unless_adopted(embedded_
     }  # fmt: skip
     await cluster.create(DEPLOYMENTS, body)
     held = await held_back(cluster, (), now)
-    assert "olm/olm-operator" in held[FAMILY]
-    assert await held_back(cluster, (FAMILY,), now) == {}
+    assert "olm/olm-operator" in held[OPERATORS]
+    assert await held_back(cluster, (OPERATORS,), now) == {}
     async with Informers(cluster, clock=SystemClock(), entropy=SeededEntropy(1)) as informers:
         around = Around(SystemClock(), SeededEntropy(1))
         with_it = {one.name for one in product_loops(cluster, informers, around)}

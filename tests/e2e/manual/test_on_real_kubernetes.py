@@ -11,7 +11,7 @@ from fastness.kube.controllers import Runner
 from fastness.kube.informers import Informers
 from fastness.machineconfig.loops.controllers import Around
 from fastness.runtime.clock import SystemClock, SystemEntropy
-from fastness.workloads.loops.olm.controllers import operator_loops
+from fastness.workloads.loops.controllers import operator_loops
 from tests.e2e.live import FASTNESS, KUBECTL, Said, environment, run
 from tests.e2e.machineconfig.test_on_real_kubernetes import install_definitions
 from tests.manual.table import HERE, rows

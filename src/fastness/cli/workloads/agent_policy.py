@@ -59,7 +59,7 @@ def ask(policy: str, request: str, command: tuple[str, ...], document: str | Non
     REQUEST is kubectl's verb (exec, logs, attach, cp) or the name of a request; COMMAND is what exec runs.
     """
     from fastness.workloads.agent_policy.requests import VERBS, request_named
-    from fastness.workloads.live.agent_policy import asked
+    from fastness.workloads.live.agent_policies import asked
 
     name = request_named(request)
     if name is None:

@@ -129,8 +129,7 @@ async def outcome_of(cluster: Cluster, wish: Wish) -> Outcome:
     """Look at a cluster and say what a wish means for it; raises ApiError, CliError."""
     from fastness.cli.workloads.dcap import KEY
     from fastness.workloads.enable.preflight import preflight
-    from fastness.workloads.enable.reboots import reboots
-    from fastness.workloads.enable.steps import steps
+    from fastness.workloads.enable.steps import reboots, steps
 
     snapshot = await look(cluster)
     checks = preflight(snapshot, wish, has_key=bool(os.environ.get(KEY)))

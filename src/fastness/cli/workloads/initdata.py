@@ -231,7 +231,7 @@ async def _linted(loaded: Loaded, engine: bool) -> list[Finding]:
 
 
 async def _asked(policy: str) -> tuple[tuple[str, ...], str]:
-    from fastness.workloads.live.agent_policy import asked
+    from fastness.workloads.live.agent_policies import asked
 
     found = await asked(policy)
     return found.opened, found.error

@@ -1,7 +1,6 @@
 """Rules about confidential workloads.
 
-kata.py           Rules about KataConfig: there is one, and it does not touch machines that are themselves confidential
-operators.py      Rules about operators: who removes one is told what still needs it
+kata.py           Rules about KataConfig: there is one, not on confidential machines, and it needs its operator
 runtime_class.py  Pods and their runtime class: what the class says becomes part of the pod, or the pod is refused
 workloads.py      Rules about confidential workloads: what a namespace asks of them, and where they must not be
 """

@@ -14,7 +14,7 @@ A namespace switches its requirements on itself:
 * Templates are judged like pods, so that the author of a Deployment reads the reason and not the log of a controller. An update
   that changes neither init data nor class is not judged again: labels, finalizers and scale must never get stuck.
 * Doors ask the policy engine before a review (`policy_to_try`, `AdmissionRequest.trial`), because it needs a process of its own.
-  Where there is no engine, the text alone is read (`agentpolicy.unconcerned`).
+  Where there is no engine, the text alone is read (`agent_policy.lint.unconditionally_open`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from fastness.kube.admission import (
     forbidden,
     invalid,
 )
-from fastness.workloads.agent_policy.lint import lint_policy
-from fastness.workloads.agent_policy.unconditional import unconcerned
+from fastness.workloads.agent_policy.lint import lint_policy, unconditionally_open
 from fastness.workloads.initdata.finding import FATAL, Finding
 from fastness.workloads.initdata.lint import lint_encoded, lint_text
 from fastness.workloads.initdata.workload import ANNOTATION, OLD_ANNOTATIONS, TEMPLATES, NotAWorkload, pod_of
@@ -208,7 +207,7 @@ def _policy_lacks(policy: str | None, field: str, trial: PolicyTrial | None) -> 
     if policy is None:
         yield Lack(field, "its init data has no agent policy, and nobody here knows that of the guest image", write)
         return
-    opened, unreadable = trial if trial is not None else PolicyTrial(unconcerned(policy))
+    opened, unreadable = trial if trial is not None else PolicyTrial(unconditionally_open(policy))
     wrong = [one for one in lint_policy(policy, opened, unreadable) if one.severity in FATAL]
     if wrong:
         yield Lack(field, f"its agent policy is not restrictive: {_told(wrong)}", wrong[0].hint)

@@ -1,19 +1,19 @@
 """Whether the agent would obey a request, and because of which statement.
 
 The engine answers for the whole text. The statement behind a yes is found by asking again for each rule of that name alone, with
-the others blanked out; behind a no it is the default, or its absence. Only text that survived `workloads.live.agent_policy`
-comes here, or this runs inside of it.
+the others blanked out; behind a no it is the default, or its absence. `about_requests` is the task of a process for policies
+(`rego.tasks`): text that a user wrote meets the engine there first, because some texts end the process that compiles them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.kinds.kind import JsonObject
 from fastness.rego.builtins import ALLOWED_TO_AGENTS
-from fastness.rego.engine import NoAnswer, Program
+from fastness.rego.engine import BadPolicy, NoAnswer, Program
 from fastness.workloads.agent_policy.reading import PolicyText, read_policy
 from fastness.workloads.agent_policy.requests import IGNORE_ALL, PACKAGE, PERMISSIVE, QUIET, QUIET_TOLD, REQUESTS
 
@@ -109,3 +109,18 @@ def _answers(program: Program, document: Mapping[str, Any]) -> Mapping[str, Any]
     except NoAnswer:
         return {}
     return answers if isinstance(answers, dict) else {}
+
+
+# Policies of agents are long, and each of a few dozen questions compiles one anew.
+SECONDS: Final = 20.0
+
+
+def about_requests(question: Mapping[str, Any], bound: Callable[[float], None]) -> JsonObject:
+    """The decisions in the order of the `questions` to a `policy`, and the requests that it opens."""
+    bound(SECONDS)
+    text = question["policy"]
+    try:
+        decisions = [decide(text, asked["request"], asked["input"]).as_json() for asked in question["questions"]]
+        return {"decisions": decisions, "opened": open_requests(text), "error": ""}
+    except BadPolicy as error:
+        return {"decisions": [], "opened": [], "error": error.message}

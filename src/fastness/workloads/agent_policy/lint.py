@@ -1,20 +1,34 @@
 """What is wrong with an agent policy: every permissive request on its own, and everything that does not mean what it seems to.
 
-`answers` are what the engine said for each request with an empty input (`decide.open_requests`), where somebody asked it: they
-find the permissive rules that no reading of the text would.
+`opened` are the requests that the engine allowed with an empty input (`decide.open_requests`), where there was an engine: they
+find the permissive rules that no reading of the text would. Where none may run, `unconditionally_open` reads the text instead: a
+rule whose body never leads to `input`, neither itself nor through other rules, gives the same answer to every request. That is
+less than the engine finds (`input == input` looks at its input), and it costs no process.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
+from typing import Final
 
-from fastness.workloads.agent_policy.reading import MAX_LINE, MAX_LINES, MAX_POLICY, PolicyText, Statement, read_policy
+from fastness.workloads.agent_policy.reading import (
+    MAX_LINE,
+    MAX_LINES,
+    MAX_POLICY,
+    PolicyText,
+    Statement,
+    blanked,
+    read_policy,
+)
 from fastness.workloads.agent_policy.requests import HARMLESS, IGNORE_ALL, LEGACY, PACKAGE, PERMISSIVE, REQUESTS
 from fastness.workloads.initdata.finding import Finding, Severity
 
-WHERE = "policy.rego"
-_KNOWN = frozenset((*REQUESTS, *LEGACY, IGNORE_ALL))
+WHERE: Final = "policy.rego"
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+INPUT: Final = "input"
+_KNOWN: Final = frozenset((*REQUESTS, *LEGACY, IGNORE_ALL))
 
 
 def lint_policy(text: str, opened: Collection[str] = (), unreadable: str = "") -> list[Finding]:
@@ -94,3 +108,34 @@ def _names(policy: PolicyText) -> Iterator[Finding]:
             "P7", Severity.INFO, f"nothing is said of {', '.join(missing)}: refused",
             "Say so with a default, so that readers see it.", WHERE,
         )  # fmt: skip
+
+
+def unconditionally_open(text: str) -> list[str]:
+    """The requests that matter and that some rule allows whatever they are."""
+    policy = read_policy(text)
+    words = _words(policy)
+    looking = _looking(words)
+    blind = {one.name for one in policy.statements if one.allows and _is_blind(one, words, looking)}
+    return [name for name in PERMISSIVE if name != IGNORE_ALL and name in blind]
+
+
+def _is_blind(one: Statement, words: dict[int, tuple[str, frozenset[str]]], looking: set[str]) -> bool:
+    """Whether a rule that is not a default leads to no input. Its own name does not count: it stands in its head."""
+    name, used = words[id(one)]
+    return not one.is_default and INPUT not in used and not (used - {name}) & looking
+
+
+def _words(policy: PolicyText) -> dict[int, tuple[str, frozenset[str]]]:
+    """For each statement its name and the words in it; texts and comments are no words."""
+    hidden = blanked(policy.text)
+    return {id(one): (one.name, frozenset(_WORD.findall(hidden[one.start : one.end]))) for one in policy.statements}
+
+
+def _looking(words: dict[int, tuple[str, frozenset[str]]]) -> set[str]:
+    """The names of rules that lead to the input, directly or through others."""
+    found: set[str] = set()
+    while True:
+        more = {name for name, used in words.values() if INPUT in used or used & found} - found
+        if not more:
+            return found
+        found |= more

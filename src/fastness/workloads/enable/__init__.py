@@ -4,8 +4,7 @@
     inputs.py     What is wished for, and what is looked at
     manifests.py  The objects that the manual has people write by hand, from namespaces to the KataConfig
     preflight.py  Checks before anything is touched, each with what was found, why it matters and what to do
-    reboots.py    Which machines would restart, by the plan of machine configuration
-    steps.py      Everything that has to be there for a wish, in the order of the manual, each step with its reason
+    steps.py      Everything that has to be there for a wish, in the order of the manual; which machines would restart
 
 All of it is pure. `fastness enable` reads the cluster, asks here, prints, and writes; run twice, it finds nothing to do.
 """

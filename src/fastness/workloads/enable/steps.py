@@ -1,31 +1,36 @@
-"""Everything that has to be there for a wish, in the order of the manual, each step with its reason.
+"""Everything that has to be there for a wish, in the order of the manual, each step with its reason; and who restarts for it.
 
 Who else may have done a part is looked for before anything is made: an operator that is subscribed to under another name, a
 second OperatorGroup (which would stop its namespace), a running discovery, MachineConfigs that do the same under other names, a
 KataConfig of another name, a ClusterPolicy. Runtime classes and the pool `kata-oc` are not made here: the KataConfig brings them.
+For the same reason the plan of machine configuration does not show them yet, so `reboots` puts both into its picture: chosen
+nodes are shown in that pool, with the configs that it would take.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fastness.kinds.kata import names
 from fastness.kinds.kata.names import Tee
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
-from fastness.kinds.objects import object_name
+from fastness.kinds.objects import labels_of, metadata, object_name
+from fastness.machineconfig.rollout.plan import Plan, Proposal, plan
 from fastness.workloads import host_configs as hostconfigs
 from fastness.workloads.compat.combinations import release_of
 from fastness.workloads.compat.support import parse_release
 from fastness.workloads.enable import manifests
 from fastness.workloads.enable.changes import Action, Change, compared, resource_of
-from fastness.workloads.enable.inputs import Snapshot, Wish
+from fastness.workloads.enable.inputs import Object, Snapshot, Wish
 from fastness.workloads.intel import parts
 from fastness.workloads.intel.dcap import DcapInputs, dcap_objects
+from fastness.workloads.kata.eligibility import choose
 from fastness.workloads.kata.mode import DeploymentMode, read_gates
+from fastness.workloads.kata.objects import extension_config, kata_pool
 from fastness.workloads.nvidia.policy import WANTED, WANTED_ENV, check, cluster_policy
 
 SANDBOXED_CSV: Final = "sandboxed-containers-operator.v1.12.0"
@@ -226,3 +231,30 @@ def _gates(snapshot: Snapshot, wish: Wish) -> Change:
 def open_changes(found: Sequence[Step]) -> list[Change]:
     """Everything that would be written, in order."""
     return [change for step in found for change in step.changes if change.action is not Action.KEEP]
+
+
+def reboots(snapshot: Snapshot, wish: Wish, steps: Sequence[Step]) -> Plan:
+    """What machines do; empty where nothing about them changes."""
+    changes = [change for step in steps for change in step.changes if change.action is not Action.KEEP]
+    configs: list[JsonObject] = [change.wanted for change in changes if change.resource.kind == "MachineConfig"]
+    state = snapshot.state
+    fresh = [change.wanted for change in changes if change.resource.kind == "KataConfig"]
+    by_machine_config = deployment_mode(snapshot, wish) != DeploymentMode.DAEMON_SET and snapshot.has_machine_configs
+    if fresh and by_machine_config:
+        configs.append(extension_config(fresh[0], snapshot.pool, names.EXTENSION).obj)
+        if not snapshot.converged:
+            chosen = {
+                one.node
+                for one in choose(snapshot.asked(wish), snapshot.nodes, state.pools, state.cluster, state.machines)
+                if one.chosen
+            }
+            there = any(object_name(pool).name == names.POOL for pool in state.pools)
+            pools = [*state.pools, *(() if there else (kata_pool().obj,))]
+            state = replace(state, pools=pools, nodes=[_in_pool(node, chosen) for node in snapshot.nodes])
+    return plan(state, Proposal(configs)) if configs else Plan()
+
+
+def _in_pool(node: Object, chosen: set[str]) -> Object:
+    if object_name(node).name not in chosen:
+        return node
+    return {**node, "metadata": {**metadata(node), "labels": {**labels_of(node), names.ROLE_LABEL: ""}}}

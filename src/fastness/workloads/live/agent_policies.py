@@ -1,24 +1,55 @@
-"""The policy engine's opinion of agent policies, for doors that must know it before they let a workload in.
+"""Asking agent policies in a process of their own: for verbs, and for doors that must know before they let a workload in.
 
-The engine runs in a child of its own (`policytrial`), a few at a time, and its answer is remembered by the digest of the policy.
-A policy that it cannot read, or not in time, counts as one that does not parse, and is asked about again next time: the failure
-may have been the machine's. Both the embedded API and the webhook ask here, so that they refuse the same policies.
+The Rego engine ends the process on some texts, and a policy may run for ever; `rego.sandbox` tells more. A process that dies or
+does not answer in time means: the policy does not parse.
+
+`PolicyTrials` runs a few such processes at a time and remembers answers by the digest of the policy. A failure is not
+remembered, and the policy is tried again next time: the failure may have been the machine's. Both the embedded API and the
+webhook ask here, so that they refuse the same policies.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from fastness.crypto.digests import fingerprint
 from fastness.kube.admission import PolicyTrial
-from fastness.workloads.live.agent_policy import Asked, asked
+from fastness.rego.sandbox import SECONDS, WorkerEnded, in_sandbox
+from fastness.rego.tasks import Task
+from fastness.workloads.agent_policy.decide import Decision
 
 ENGINES: Final = 4
 REMEMBERED: Final = 256
 ENGINE_SECONDS: Final = 6.0  # an API server waits ten for a webhook
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of it: decisions in the order of the questions, requests that are open to everybody, or a complaint."""
+
+    decisions: tuple[Decision, ...] = ()
+    opened: tuple[str, ...] = ()
+    error: str = ""
+
+
+async def asked(
+    text: str, questions: Sequence[tuple[str, Mapping[str, Any]]] = (), *, seconds: float = SECONDS
+) -> Asked:
+    """Ask a policy in a process of its own. Total, but for cancellation."""
+    listed = [{"request": name, "input": dict(document)} for name, document in questions]
+    try:
+        answer = await in_sandbox(Task.AGENT, {"policy": text, "questions": listed}, seconds)
+        decisions = tuple(Decision.from_json(decision) for decision in answer["decisions"])
+        return Asked(decisions, tuple(str(name) for name in answer["opened"]), str(answer["error"]))
+    except WorkerEnded as ended:
+        return Asked(error=ended.reason)
+    except (KeyError, TypeError):
+        return Asked(error="the policy engine gave no answer")
+
 
 Trial = Callable[[str], Awaitable[Asked]]
 

@@ -1,12 +1,13 @@
-"""Whether somebody else discovers features, or installs the runtime for confidential containers, in this cluster.
+"""Whether somebody else discovers features, installs the runtime for confidential containers, or installs operators here.
 
 Two that label the same nodes would take each other's labels away; two that follow the same KataConfig would fight over its
-status.
+status; plans and versions of operators must not be written by two.
 
 * Signs of another feature discovery: a Deployment of its master or of its operator that wants at least one replica.
 * Signs of another sandboxed-containers operator: its Deployment in its own namespace.
-* Scaled to zero it is retired on purpose, and no sign. Neither are rules, labels or a KataConfig: they are what `--adopt`
-  takes over.
+* Signs of another Operator Lifecycle Manager: one of its two Deployments, in either namespace that distributions use.
+* Scaled to zero it is retired on purpose, and no sign. Neither are rules, labels, a KataConfig, Subscriptions or versions: they
+  stay when their operator goes, and are what `--adopt` takes over.
 
 `app/controllers.py` asks here before it starts these loops; `fastness doctor` shows the answer.
 """
@@ -23,6 +24,7 @@ from fastness.kube.port import Cluster
 
 FEATURES: Final = "features"
 KATA: Final = "kata"
+OPERATORS: Final = "operators"
 DEPLOYMENTS: Final = find("apps", "v1", "deployments").resource
 # The Deployments of others, as distributions call them.
 STRANGERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
@@ -31,6 +33,10 @@ STRANGERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("node-feature-discovery", "nfd-master"), ("nfd-operator", "nfd-controller-manager"),
     ),
     KATA: ((KATA_NAMESPACE, "controller-manager"), (KATA_NAMESPACE, "sandboxed-containers-operator-controller-manager")),
+    OPERATORS: (
+        ("openshift-operator-lifecycle-manager", "olm-operator"), ("openshift-operator-lifecycle-manager", "catalog-operator"),
+        ("olm", "olm-operator"), ("olm", "catalog-operator"),
+    ),
 }  # fmt: skip
 
 
@@ -38,10 +44,11 @@ async def other_operator(cluster: Cluster, family: str) -> str | None:
     """What shows that somebody else does the work of a family, or None; raises ApiError when it may not be asked."""
     for namespace, name in STRANGERS[family]:
         try:
-            found = await cluster.get(DEPLOYMENTS, name, namespace)
+            deployment = await cluster.get(DEPLOYMENTS, name, namespace)
         except NotFound:
             continue
-        wanted = (found.get("spec") or {}).get("replicas")
-        if wanted is None or int(wanted) > 0:
-            return f"Deployment {namespace}/{name} wants {1 if wanted is None else wanted} replicas"
+        given = (deployment.get("spec") or {}).get("replicas")
+        replicas = 1 if given is None else int(given)
+        if replicas > 0:
+            return f"Deployment {namespace}/{name} wants {replicas} replicas"
     return None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.workloads.agent_policy.generate import policy_of
-from fastness.workloads.agent_policy.unconditional import unconcerned
+from fastness.workloads.agent_policy.lint import unconditionally_open
 
 HEAD = "package agent_policy\n\ndefault ExecProcessRequest := false\n\n"
 EXEC = ["ExecProcessRequest"]
@@ -28,15 +28,15 @@ EXEC = ["ExecProcessRequest"]
     ],
 )  # fmt: skip
 def test_rule_that_never_leads_to_its_input_allows_everything(rules: str, found: list[str]) -> None:
-    assert unconcerned(HEAD + rules) == found
+    assert unconditionally_open(HEAD + rules) == found
 
 
 def test_generated_policies_look_at_what_they_allow() -> None:
     container = {"name": "a", "image": "example.com/a", "livenessProbe": {"exec": {"command": ["true"]}}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
-    assert unconcerned(policy_of(pod)) == []
+    assert unconditionally_open(policy_of(pod)) == []
 
 
 @given(st.text(alphabet='ExecProcessRequest{}[]()\n \t:=if"#`input', max_size=200))
 def test_any_text_can_be_read(text: str) -> None:
-    assert isinstance(unconcerned(text), list)
+    assert isinstance(unconditionally_open(text), list)

@@ -18,8 +18,7 @@ from fastness.workloads.enable import manifests
 from fastness.workloads.enable.changes import Action, Change, compared, differences
 from fastness.workloads.enable.inputs import LOOKED_AT, Snapshot, Wish
 from fastness.workloads.enable.preflight import Check, Result, preflight, refusals
-from fastness.workloads.enable.reboots import reboots
-from fastness.workloads.enable.steps import Step, open_changes, steps
+from fastness.workloads.enable.steps import Step, open_changes, reboots, steps
 from fastness.workloads.intel.dcap import DcapInputs, Serving
 from fastness.workloads.nvidia.policy import check, cluster_policy
 

@@ -8,20 +8,19 @@ version that is there, `currentCSV` the one that is being installed or is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import ObjectName, is_being_deleted, object_name, rfc3339, with_condition
 from fastness.kinds.openshift.operators import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
-from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.controllers.controller import GONE, Done, Keys, Object, Source
 from fastness.kube.errors import AlreadyExists, NotFound
-from fastness.kube.informers import Informers
+from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.runtime.clock import Clock
 from fastness.workloads.loops.olm.catalogs import SOURCES
-from fastness.workloads.loops.olm.related_keys import around, itself_and
 from fastness.workloads.olm import resolve as domain
 from fastness.workloads.olm.catalog import Release, entries, part
 from fastness.workloads.olm.plans import COMPLETE, conflict
@@ -31,6 +30,24 @@ PLANS: Final = INSTALL_PLAN.resource
 VERSIONS: Final = CLUSTER_SERVICE_VERSION.resource
 _AS: Final = WriteOptions(manager="operator-subscriptions")
 _STATUS: Final = WriteOptions(manager="operator-subscriptions", subresource="status")
+
+
+def in_namespace_of(known: Informer) -> Keys:
+    """The keys of all objects of an informer in the namespace of what changed: operators of one namespace look at each other."""
+
+    def keys(obj: Object) -> Iterable[ObjectName]:
+        return [object_name(one) for one in known.list(object_name(obj).namespace)]
+
+    return keys
+
+
+def itself_and(others: Keys) -> Keys:
+    """An object's own key and those of its neighbours."""
+
+    def keys(obj: Object) -> Iterable[Hashable]:
+        return dict.fromkeys((object_name(obj), *others(obj)))
+
+    return keys
 
 
 class Subscriptions:
@@ -43,7 +60,7 @@ class Subscriptions:
         self._cluster = cluster
         self._clock = clock
         self._known = informers.of(SUBSCRIPTIONS)
-        near = around(self._known)
+        near = in_namespace_of(self._known)
         self.sources: Sequence[Source] = (
             Source(SUBSCRIPTIONS, keys=itself_and(near)), Source(PLANS, keys=_owner),
             Source(VERSIONS, keys=near), Source(SOURCES, keys=self._everywhere),

@@ -19,8 +19,7 @@ from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.runtime.clock import Clock
-from fastness.workloads.loops.olm.related_keys import around, itself_and
-from fastness.workloads.loops.olm.subscriptions import PLANS, VERSIONS
+from fastness.workloads.loops.olm.subscriptions import PLANS, VERSIONS, in_namespace_of, itself_and
 from fastness.workloads.olm import phases, plans
 from fastness.workloads.olm.catalog import package_of, part
 from fastness.workloads.olm.resolve import version_object
@@ -40,7 +39,7 @@ class InstallPlans:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        near = around(informers.of(PLANS))
+        near = in_namespace_of(informers.of(PLANS))
         self.sources: Sequence[Source] = (Source(PLANS), Source(GROUPS, keys=near), Source(VERSIONS, keys=near))
 
     async def reconcile(self, key: ObjectName) -> Done:
@@ -75,7 +74,7 @@ class ServiceVersions:
         self._cluster = cluster
         self._clock = clock
         self._known = informers.of(VERSIONS)
-        near = around(self._known)
+        near = in_namespace_of(self._known)
         self.sources: Sequence[Source] = (
             Source(VERSIONS, keys=itself_and(near)), Source(GROUPS, keys=near), Source(DEFINITIONS, keys=self._owners),
         )  # fmt: skip
