@@ -249,14 +249,14 @@ async def _controlled(cluster: Cluster, informers: Informers, directory: Path | 
 
 async def machines(told: IO[bytes]) -> None:
     """Machines that enrol and then do handshakes, side by side, as they are told."""
-    from fastness.agent.boot.enrol import HttpTransport, Patience, enrol
+    from fastness.agent.boot.enrol import HttpTransport, RetryBudget, enrol
     from fastness.agent.boot.prove import BrokerClient
     from fastness.sim.tee import SimVendor, default_image
     from fastness.sim.tee.attester import SimAttester
 
     where = orjson.loads(await asyncio.to_thread(told.readline))
     trust, vendor = ssl.create_default_context(cadata=where["ca"]), SimVendor()
-    patience = Patience(SystemClock(), ENTROPY, 20, pause=0.1)
+    patience = RetryBudget(SystemClock(), ENTROPY, 20, pause=0.1)
 
     async def work(broker: BrokerClient, times: int) -> None:
         for _ in range(times):

@@ -26,17 +26,17 @@ class Machines:
     """The machines and what they know."""
 
     def __init__(self, where: Any) -> None:
-        from fastness.agent.boot.boot import Ask
-        from fastness.agent.boot.enrol import Patience
+        from fastness.agent.boot.boot import BootRequest
+        from fastness.agent.boot.enrol import RetryBudget
         from fastness.agent.boot.image_trust import ImageTrust
         from fastness.formats import json
         from fastness.sim.tee import SimVendor
 
         self._vendor, self._made = SimVendor(), 0
-        self._patience = Patience(SystemClock(), ENTROPY, PATIENCE, pause=0.5)
+        self._patience = RetryBudget(SystemClock(), ENTROPY, PATIENCE, pause=0.5)
         self._trust = ImageTrust.parse(json.encode({"ca": where["ca"], "configKeys": where["configKeys"]}))
         server = f"https://127.0.0.1:{where['enrolment']}"
-        self._ask = Ask(POOL, SecretText(where["ticket"]), server, where["accept"])
+        self._ask = BootRequest(POOL, SecretText(where["ticket"]), server, where["accept"])
         self._where = where
         self._last: tuple[SimAttester, BootedConfig] | None = None
 

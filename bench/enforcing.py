@@ -35,9 +35,9 @@ from bench.deliverytalk import ENTROPY, PATIENCE, POOL, TEES, say
 from bench.figures import Progress, Single, Spread
 from bench.rollouts import AGENTS, CONFIGS, NODES, PODS, POOLS, ROOT, Calendar, Machines, World, settled_memory
 from bench.serving import ACCEPT
-from fastness.agent.boot.boot import Ask, boot_once
+from fastness.agent.boot.boot import BootRequest, boot_once
 from fastness.agent.boot.configs import AttestedConfigs
-from fastness.agent.boot.enrol import Doors, Patience
+from fastness.agent.boot.enrol import Doors, RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
 from fastness.apiserver.inventory import Inventory
@@ -312,9 +312,9 @@ class Rack:
     async def boot(self, count: int, where: JsonObject) -> list[str]:
         """Boot so many machines; the names of their nodes."""
         vendor, trust = SimVendor(), ImageTrust.parse(json.encode(where["trust"]))
-        ask = Ask(POOL, SecretText(where["ticket"]), where["enrolment"], ACCEPT)
+        ask = BootRequest(POOL, SecretText(where["ticket"]), where["enrolment"], ACCEPT)
         doors = Doors(where["broker"], where["gate"])
-        patience, numbers = Patience(SystemClock(), ENTROPY, PATIENCE, pause=0.5), iter(range(count))
+        patience, numbers = RetryBudget(SystemClock(), ENTROPY, PATIENCE, pause=0.5), iter(range(count))
 
         async def some() -> None:
             for number in numbers:

@@ -26,7 +26,7 @@ from fastness.attestation.live.policy_workers import PolicyWorkers
 from fastness.attestation.policy.claims import policy_input
 from fastness.attestation.policy.policy import Request, built_in_text, default_policy, default_resource_policy
 from fastness.attestation.policy.query import ActivePolicy, about_evidence
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.crypto.silicon.chains import load_certificates
 from fastness.crypto.silicon.verify import AttestationKey
 from fastness.formats.evidence.snp.envelope import parse_evidence as parse_snp
@@ -80,7 +80,7 @@ def figures(say: Progress, rounds: int) -> list[Single]:
 def measured(rounds: int) -> dict[str, list[float]]:
     """Microseconds of CPU by name."""
     sets = list(_sets())
-    book = ValueBook.of(sets, EPOCH)
+    book = ReferenceValues.of(sets, EPOCH)
     vendor = SimVendor()
     result: dict[str, list[float]] = {}
     for tee in TEES:
@@ -91,14 +91,14 @@ def measured(rounds: int) -> dict[str, list[float]]:
     gate, claims = default_resource_policy(), {"submods": {"cpu0": {"ear.status": "affirming"}}}
     result[RESOURCE] = _each(rounds, EVALUATIONS, lambda: gate.allow(claims, Request(("pool", "worker", "key"))))
     document, policy = policy_input(_appraised(vendor, "tpm"), {}), default_policy("tpm")
-    books = iter([ValueBook.of([*sets, _set(f"more-{n}", "tpm", f"{n:064x}")], EPOCH) for n in range(rounds)])
+    books = iter([ReferenceValues.of([*sets, _set(f"more-{n}", "tpm", f"{n:064x}")], EPOCH) for n in range(rounds)])
     result[NEW_VALUES] = _each(rounds, 1, lambda: policy.evaluate(document, next(books)))
     result |= asyncio.run(_users(rounds, document, book))
-    result[BOOK] = _each(rounds, 1, lambda: ValueBook.of(sets, EPOCH).digest)
+    result[BOOK] = _each(rounds, 1, lambda: ReferenceValues.of(sets, EPOCH).digest)
     return result
 
 
-async def _users(rounds: int, document: JsonObject, book: ValueBook) -> dict[str, list[float]]:
+async def _users(rounds: int, document: JsonObject, book: ReferenceValues) -> dict[str, list[float]]:
     """A policy of a user, asked as a verifier asks it: elapsed time, because the work is done by another process."""
     policy = ActivePolicy("users", "tpm", built_in_text("tpm"), "v")
     fresh, again = list[float](), list[float]()

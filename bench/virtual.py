@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.accounting import cpu_seconds, queued_seconds, resident_bytes
 from bench.figures import Progress, Single, Spread
 from bench.targets import TargetError
-from fastness.sim.control_client import asked
+from fastness.sim.control_client import ask_control
 
 USUAL, MANY = 50, 1000
 AIM_SECONDS, AIM_BYTES = 10.0, 700_000_000
@@ -88,7 +88,7 @@ def _all_run(state: Path, count: int) -> bool:
     if not count:
         return (state / "endpoints.json").exists()
     try:
-        machines = asked(state, {"verb": "list"})["machines"]
+        machines = ask_control(state, {"verb": "list"})["machines"]
     except OSError:
         return False
     return len(machines) == count and all(one["running"] for one in machines)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from fastness.agent.boot.attester import Attester
-from fastness.agent.boot.enrol import Enrolled, HttpTransport, Patience, enrol
+from fastness.agent.boot.enrol import Enrolled, HttpTransport, RetryBudget, enrol
 from fastness.agent.boot.prove import BrokerClient
 from fastness.app.attestation_doors import Around, AttestingDoors, attesting
 from fastness.attestation.live.collateral import Collateral
@@ -84,7 +84,7 @@ class AttestingWorld:
     async def enrol(self, attester: Attester, ticket: SecretText) -> Enrolled:
         """The agent's way in."""
         async with HttpTransport(f"https://127.0.0.1:{self.doors.enrolment.port}", self.trust) as transport:
-            return await enrol(transport, attester, ticket, Patience(self.clock, ENTROPY, 20, pause=0.1))
+            return await enrol(transport, attester, ticket, RetryBudget(self.clock, ENTROPY, 20, pause=0.1))
 
     async def enrolled(self, tee: str = "tpm", image: BootImage | None = None, pool: str = "worker") -> SimAttester:
         """A machine that enrolled."""

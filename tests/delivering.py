@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from fastness.agent.boot.boot import Ask
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.boot import BootRequest
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.app.attestation_doors import Around, AttestingDoors, AttestingOptions, attesting
 from fastness.attestation.loops.door_certificates import issuing
@@ -109,17 +109,17 @@ class DeliveringWorld:
         await until(lambda: tickets.get("", name) is not None)
         return made
 
-    async def ask(self, pool: str = "worker") -> Ask:
+    async def ask(self, pool: str = "worker") -> BootRequest:
         """What Ignition asks on a machine with fresh user-data."""
-        return Ask(pool, await self.ticket(pool), self.server, ACCEPT)
+        return BootRequest(pool, await self.ticket(pool), self.server, ACCEPT)
 
     def machine(self, tee: str = "tpm", image: BootImage | None = None) -> SimAttester:
         """A simulated machine that booted an image."""
         return SimAttester(self.vendor.chip(tee).boot(image or default_image()))
 
-    def patience(self, seconds: float = PATIENCE, clock: Clock | None = None) -> Patience:
+    def patience(self, seconds: float = PATIENCE, clock: Clock | None = None) -> RetryBudget:
         """Enough for a test."""
-        return Patience(clock or self.clock, ENTROPY, seconds, pause=0.05)
+        return RetryBudget(clock or self.clock, ENTROPY, seconds, pause=0.05)
 
     async def publish(self, values: list[JsonObject], name: str = "values") -> None:
         """Publish reference values, and wait until the verifier knows."""

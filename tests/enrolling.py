@@ -23,7 +23,7 @@ from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.enrol import (
     Enrolled,
     HttpTransport,
-    Patience,
+    RetryBudget,
     enrol,
     first_message,
     read_offer,
@@ -46,7 +46,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.errors import AlreadyExists, Conflict, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
@@ -84,16 +84,16 @@ class BareTpm(SimAttester):
 class MemoryRecord:
     """The record as a list; `broken` refuses every entry."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[RecordEntry] = field(default_factory=list)
     broken: bool = False
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         """Keep an entry."""
         if self.broken:
             raise RecordError("the disk is full", "Make room.")
         self.entries.append(entry)
 
-    def of(self, what: str) -> list[Entry]:
+    def of(self, what: str) -> list[RecordEntry]:
         """The entries of one kind."""
         return [entry for entry in self.entries if entry.what == what]
 
@@ -135,7 +135,7 @@ class World:
     async def enrol(self, machine: Attester, ticket: SecretText, seconds: float = PATIENCE) -> Enrolled:
         """The agent's way in."""
         async with HttpTransport(self.url, self.trust) as transport:
-            return await enrol(transport, machine, ticket, Patience(self.clock, ENTROPY, seconds, pause=0.1))
+            return await enrol(transport, machine, ticket, RetryBudget(self.clock, ENTROPY, seconds, pause=0.1))
 
     async def post(self, path: str, body: Any, ticket: str | SecretText = "", **headers: str) -> httpx.Response:
         """A request by hand."""

@@ -25,7 +25,7 @@ from fastness.crypto.csr import make_request
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import Subject
-from fastness.enrolment.loops.join_tokens import JoinTokens
+from fastness.enrolment.loops.join_tokens import BootstrapTokenController
 from fastness.enrolment.loops.kubelet_certificates import REQUESTS, Joins
 from fastness.kinds.kind import JsonObject
 from fastness.kube.controllers.controller import Controller
@@ -205,7 +205,7 @@ async def joining(
         record = ClusterRecord(cluster, world.clock, ENTROPY, "controllers")
         loops: list[Controller] = [
             Joins(cluster, world.informers, record, world.clock),
-            JoinTokens(cluster, world.informers, world.clock),
+            BootstrapTokenController(cluster, world.informers, world.clock),
         ]
         if place.signer is not None:
             loops.append(NodeSigning(cluster, place.signer, world.clock))

@@ -7,7 +7,7 @@ import hashlib
 from fastness.attestation.loops.images import IMAGES, SETS
 from fastness.attestation.loops.policies import POLICIES
 from fastness.attestation.values.from_images import set_name
-from fastness.attestation.values.values import Standing
+from fastness.attestation.values.values import Validity
 from fastness.kinds.kind import JsonObject
 from fastness.kube.places import Places
 from fastness.kube.port import DELETE, Cluster, PatchType
@@ -40,7 +40,7 @@ async def test_an_approval_lives_and_dies(cluster: Cluster, namespace: str, uniq
         await here.settle(2)
         owner = (await here.book()).owner("tpm_pcr4", pcrs[4])
         assert owner is not None
-        assert owner.standing is Standing.WITHDRAWN
+        assert owner.standing is Validity.WITHDRAWN
         await cluster.delete(SETS, set_name(image), "", DELETE)
 
 

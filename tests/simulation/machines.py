@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fastness.agent.boot.boot import Ask, BootedConfig, BootRefused, boot_once
+from fastness.agent.boot.boot import BootedConfig, BootRefused, BootRequest, boot_once
 from fastness.agent.boot.configs import AttestedConfigs
-from fastness.agent.boot.enrol import Doors, DoorUnreachable, Patience
+from fastness.agent.boot.enrol import Doors, DoorUnreachable, RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.prove import DoorRefused
 from fastness.agent.boot.reattest import Staying
@@ -100,11 +100,11 @@ class SimMachine:
             wait = 0.0
 
     async def _first_boot(self, attester: SimAttester, around: Around) -> BootedConfig:
-        ask = Ask("worker", self.ticket, "https://enrol.test", ACCEPT)
+        ask = BootRequest("worker", self.ticket, "https://enrol.test", ACCEPT)
         clock = LoopClock()
         while True:
             try:
-                patience = Patience(clock, around.entropy, PATIENCE_SECONDS, pause=5.0)
+                patience = RetryBudget(clock, around.entropy, PATIENCE_SECONDS, pause=5.0)
                 return await boot_once(attester, ask, around.trust, patience)
             except BootRefused as error:
                 self.refusals.append(error.reason)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from fastness.apiserver import storable as stored
 from fastness.apiserver.catalog import Catalog, crd_status
-from fastness.apiserver.store import Change, Key, Make, Record, Store
+from fastness.apiserver.store import Key, Make, Record, Store, WriteStep
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 
@@ -63,8 +63,8 @@ async def publish_status(store: Store, catalog: Catalog, now: datetime) -> None:
 
 
 def _with_status(key: Key, head: Record, latest: JsonObject, status: JsonObject) -> Make:
-    def make(revision: int) -> Change:
+    def make(revision: int) -> WriteStep:
         meta = {**latest["metadata"], "resourceVersion": str(revision)}
-        return Change(key, json.encode({**latest, "metadata": meta, "status": status}), head.revision)
+        return WriteStep(key, json.encode({**latest, "metadata": meta, "status": status}), head.revision)
 
     return make

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from fastness.apiserver import storable as stored
 from fastness.apiserver.catalog.definitions import builtin_crd
 from fastness.apiserver.definitions import CRD_KEY
-from fastness.apiserver.store import Change, Key, Record, Store
+from fastness.apiserver.store import Key, Record, Store, WriteStep
 from fastness.formats import json
 from fastness.kinds import crd
 from fastness.kinds.crd.roles import roles
@@ -50,16 +50,16 @@ async def seed(store: Store, entropy: Entropy, now: datetime) -> int:
     if not changes:
         return 0
 
-    def make(revision: int) -> list[Change]:
+    def make(revision: int) -> list[WriteStep]:
         return [_stamped(key, obj, head, revision + index) for index, (key, obj, head) in enumerate(changes)]
 
     await store.write(make)
     return len(changes)
 
 
-def _stamped(key: Key, obj: JsonObject, head: Record | None, revision: int) -> Change:
+def _stamped(key: Key, obj: JsonObject, head: Record | None, revision: int) -> WriteStep:
     meta = {**obj["metadata"], "resourceVersion": str(revision)}
-    return Change(key, json.encode({**obj, "metadata": meta}), head.revision if head else None)
+    return WriteStep(key, json.encode({**obj, "metadata": meta}), head.revision if head else None)
 
 
 def _change(

@@ -36,7 +36,7 @@ from fastness.release.door.broker.server import BrokerDoor, BrokerOptions, Judge
 from fastness.release.live.resources import Cipher
 from fastness.release.live.revocations import MachineRevocations
 from fastness.runtime.clock import Clock, Entropy
-from fastness.runtime.tasks import beside
+from fastness.runtime.tasks import background
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ async def broker_door(
     news = CollateralNews(cluster, around.clock, f"broker-{around.entropy.token(6).hex()}", vendor.state)
     async with (
         broker(cluster, informers, around.clock, around.entropy, judges, options) as door,
-        beside("broker", collateral=news.run, uses=admissions.uses.run),
+        background("broker", collateral=news.run, uses=admissions.uses.run),
     ):
         try:
             yield door, verifier
@@ -115,7 +115,7 @@ async def enrolment_door(
         cluster, informers, macs, record, around.clock, around.entropy, options,
         simulated=lambda: vendor.maker, urls=lambda: _told(around.urls(), trusted),
         pace=pace or Pace(),
-    ) as door, beside("enrolment", keys=keys):  # fmt: skip
+    ) as door, background("enrolment", keys=keys):  # fmt: skip
         yield door
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastness.apiserver.door.audit import Entry
+from fastness.apiserver.door.audit import AuditEntry
 from fastness.apiserver.door.server import EmbeddedServer
 from fastness.apiserver.verbs.paths import Target
 from fastness.http import Request
@@ -21,7 +21,7 @@ from fastness.observe import context
 from fastness.page.app import MAX_NAME, Act, Deed
 from fastness.page.simulator import aimed_at
 from fastness.runtime.clock import Entropy
-from fastness.sim.control_client import Noted
+from fastness.sim.control_client import AuditHook
 
 SIMULATOR: Final = "simulator.fastness.dev"
 VIRTUAL_MACHINES: Final = "virtualmachines"
@@ -34,18 +34,18 @@ def page_deeds(server: EmbeddedServer) -> Deed:
     def deed(request: Request, user: User, act: Act, code: int) -> None:
         machine = Target(MACHINE.group, MACHINE.version, MACHINE.plural, NAMESPACE, act.name)
         target = _virtual(act.name) if act.simulator else machine
-        server.audit.write(Entry.of(request, user, "", context.current(), act.verb, target, code))
+        server.audit.write(AuditEntry.of(request, user, "", context.current(), act.verb, target, code))
 
     return deed
 
 
-def hatch_deeds(server: EmbeddedServer, entropy: Entropy) -> Noted:
+def hatch_deeds(server: EmbeddedServer, entropy: Entropy) -> AuditHook:
     """What comes through the socket of the simulator; its users are those of this machine."""
 
     def noted(user: int, request: JsonObject, code: int) -> None:
         target = _virtual(aimed_at(request)[:MAX_NAME])
         server.audit.write(
-            Entry(
+            AuditEntry(
                 entropy.uid(), f"system:local:{user}", "", str(request["verb"]), target, HATCH, dry_run=False, code=code
             )
         )

@@ -25,7 +25,7 @@ from fastness.apiserver.store import StoreSettings
 from fastness.app import attestation_doors as attesting
 from fastness.app.audit import hatch_deeds
 from fastness.app.controllers import product_loops
-from fastness.app.page import Place, embedded_page
+from fastness.app.page import PagePlacement, embedded_page
 from fastness.app.product import PRODUCT
 from fastness.app.vendor_documents import Documents
 from fastness.app.vendor_documents import opened as documents_opened
@@ -238,7 +238,7 @@ async def _doors(
         pace = Pace.of(max(USUAL_RATE, options.machines))
         chosen = attesting.AttestingOptions(listen, BrokerOptions(options.host), pace)
         record = ClusterRecord(cluster, clock, entropy, "gate")
-        place = Place(
+        place = PagePlacement(
             options.state, options.host, options.page_port, simulated.simulation if simulated is not None else None
         )
         async with (

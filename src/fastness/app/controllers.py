@@ -22,12 +22,12 @@ from fastness.attestation.loops.distrust import Distrusting
 from fastness.attestation.loops.door_certificates import DoorIssuer
 from fastness.attestation.loops.images import Images
 from fastness.attestation.loops.policies import Policies
-from fastness.attestation.loops.proof_age import Standing
+from fastness.attestation.loops.proof_age import ProofAge
 from fastness.attestation.loops.retention import Retention
 from fastness.attestation.loops.retirement import ImageLives
 from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
-from fastness.enrolment.loops.join_tokens import JoinTokens
+from fastness.enrolment.loops.join_tokens import BootstrapTokenController
 from fastness.enrolment.loops.kubelet_certificates import Joins
 from fastness.enrolment.loops.machines import Machines
 from fastness.enrolment.loops.trusted_cluster import AttestationKeys, TrustedClusters, told_doors
@@ -106,10 +106,12 @@ def product_loops(
         Machines(members, informers, decisions, around.clock),
         *([MachineStatuses(statuses, informers, decisions, around.clock, around.statuses)] if around.statuses else ()),
         NodeOverlays(fenced(NodeOverlays.name, NodeOverlays.writes), informers, around.clock),
-        Standing(fenced(Standing.name, Standing.writes), informers, around.clock),
+        ProofAge(fenced(ProofAge.name, ProofAge.writes), informers, around.clock),
         Distrusting(distrust, informers, decisions, around.clock),
         Joins(joins, informers, decisions, around.clock),
-        JoinTokens(fenced(JoinTokens.name, JoinTokens.writes), informers, around.clock),
+        BootstrapTokenController(
+            fenced(BootstrapTokenController.name, BootstrapTokenController.writes), informers, around.clock
+        ),
         TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
         Elsewhere(fenced(Elsewhere.name, Elsewhere.writes), informers, around.clock),
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),

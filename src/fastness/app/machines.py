@@ -40,7 +40,7 @@ from fastness.runtime.clock import Clock, Entropy
 from fastness.sim import swtpm
 from fastness.sim.announce import Desk
 from fastness.sim.clock import LeapingClock
-from fastness.sim.control_client import Noted
+from fastness.sim.control_client import AuditHook
 from fastness.sim.control_socket import hatch
 from fastness.sim.faults import Ground
 from fastness.sim.fleet import hall
@@ -82,7 +82,7 @@ class Simulated:
         self.clock = LeapingClock(clock)
         self.clock.resume(self.simulation.ahead)
         self._count = count
-        self._noted: Noted
+        self._noted: AuditHook
         kept = self.simulation.kept
         if self.simulation.roster.next and count not in (0, kept):
             tell(f"{state} has {kept} machines and goes on with them; `fastness sim add` and `remove` change that")
@@ -99,7 +99,7 @@ class Simulated:
 
     @asynccontextmanager
     async def running(
-        self, api: EmbeddedApi, believed: Believed, entropy: Entropy, noted: Noted
+        self, api: EmbeddedApi, believed: Believed, entropy: Entropy, noted: AuditHook
     ) -> AsyncIterator[None]:
         """The machines, for the time of the block; `noted` hears what is asked of them; raises ApiError, DriverError, OSError."""
         self._noted = noted

@@ -22,7 +22,7 @@ from fastness.runtime.clock import Clock, Entropy
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PagePlacement:
     """Where the page listens, the state directory of the control plane that it shows, and who holds virtual machines."""
 
     state: Path
@@ -32,7 +32,7 @@ class Place:
 
 
 def embedded_page(
-    server: EmbeddedServer, informers: Informers, place: Place, clock: Clock, entropy: Entropy
+    server: EmbeddedServer, informers: Informers, place: PagePlacement, clock: Clock, entropy: Entropy
 ) -> AbstractAsyncContextManager[Page]:
     """The page, for the time of a block; raises TrustError, ApiError, OSError."""
     options = PageOptions(

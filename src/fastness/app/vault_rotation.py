@@ -30,7 +30,7 @@ from fastness.apiserver.store.verified import verified
 from fastness.app.product import PRODUCT
 from fastness.crypto.store_mac import Macs
 from fastness.keys.vault import Vault
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.release.live.resources import SealedResources
 from fastness.runtime.clock import Clock, Entropy
@@ -72,7 +72,7 @@ async def rotate_vault(
         present, *old = vault.key_ids
         detail = {"reason": reason, "key": present, "before": ", ".join(old)}
         record = ClusterRecord(server.cluster, clock, entropy, "api")
-        await record.append(Entry(WHAT, who, "vault", detail=detail))
+        await record.append(RecordEntry(WHAT, who, "vault", detail=detail))
         point("recorded")
     finally:
         await server.close()

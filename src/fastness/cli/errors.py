@@ -34,7 +34,7 @@ class CliError(click.ClickException):
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def reported_errors() -> Iterator[None]:
     """Turn errors of the layers into `CliError`."""
     # Imported here: a verb that needs none of these layers must not pay for them.
     from fastness.apiserver.store import StoreError

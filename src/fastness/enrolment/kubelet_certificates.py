@@ -30,7 +30,7 @@ from fastness.attestation.machine.proof_age import proof_of
 from fastness.kinds.objects import object_name
 from fastness.kinds.trusted_execution.machine import Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
-from fastness.kube.access.kubelet_requests import Asked, Deny, malformed
+from fastness.kube.access.kubelet_requests import Deny, KubeletRequest, malformed
 from fastness.protocol.node_certificates import CLIENT_SIGNER, NODE_GROUP, NODE_USER, SERVING_SIGNER, is_own_host
 from fastness.protocol.node_keys import CLIENT, REUSED, SERVING, KeyUse, key_use
 
@@ -97,7 +97,7 @@ class NotOurs:
 Decision = Approve | Deny | Wait | NotOurs
 
 
-def decide(asked: Asked, known: Known, now: datetime) -> Decision:
+def decide(asked: KubeletRequest, known: Known, now: datetime) -> Decision:
     """Whether a kubelet gets the certificate that it asks for."""
     ours = bool(asked.token_id) and BOOTSTRAP_GROUP in asked.groups
     if not ours and known.machine is None:
@@ -109,7 +109,7 @@ def decide(asked: Asked, known: Known, now: datetime) -> Decision:
     return Approve(known.machine)
 
 
-def _requester(asked: Asked, known: Known, now: datetime) -> Deny | None:
+def _requester(asked: KubeletRequest, known: Known, now: datetime) -> Deny | None:
     """What is wrong with who asks."""
     if asked.token_id and BOOTSTRAP_GROUP in asked.groups:
         return _bootstrap(asked, known, now)
@@ -121,7 +121,7 @@ def _requester(asked: Asked, known: Known, now: datetime) -> Deny | None:
     )
 
 
-def _bootstrap(asked: Asked, known: Known, now: datetime) -> Deny | None:
+def _bootstrap(asked: KubeletRequest, known: Known, now: datetime) -> Deny | None:
     token = known.token
     if asked.signer == SERVING_SIGNER:
         return Deny("NotTheNode", "a serving certificate is asked for with the node's own client certificate")
@@ -138,7 +138,7 @@ def _bootstrap(asked: Asked, known: Known, now: datetime) -> Deny | None:
     return None
 
 
-def _machine(asked: Asked, known: Known, now: datetime) -> Deny | Wait | None:
+def _machine(asked: KubeletRequest, known: Known, now: datetime) -> Deny | Wait | None:
     """What is wrong with the machine, or with its proof."""
     machine = known.machine
     if machine is None:
@@ -165,7 +165,7 @@ def _machine(asked: Asked, known: Known, now: datetime) -> Deny | Wait | None:
     return None if proof.good else Wait(proof.reason, f"the proof of the machine is not live: {proof.message}")
 
 
-def _key(asked: Asked, known: Known, machine: Machine) -> Deny | None:
+def _key(asked: KubeletRequest, known: Known, machine: Machine) -> Deny | None:
     """What is wrong with the key."""
     purpose = _KEY_OF[asked.signer]
     match key_use(machine, purpose, asked.key):
@@ -184,7 +184,7 @@ def _key(asked: Asked, known: Known, machine: Machine) -> Deny | None:
     return None
 
 
-def _names(asked: Asked, known: Known) -> Deny | Wait | None:
+def _names(asked: KubeletRequest, known: Known) -> Deny | Wait | None:
     """What is wrong with the names that a certificate shall speak for."""
     assert asked.request is not None  # noqa: S101  # malformed looked
     names, addresses = asked.request.dns, asked.request.addresses

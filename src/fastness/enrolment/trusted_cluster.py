@@ -45,7 +45,7 @@ class Doors:
     ca: str = ""
 
 
-class Said(NamedTuple):
+class InstallCondition(NamedTuple):
     """One condition."""
 
     kind: str
@@ -76,14 +76,14 @@ def enrolment_url(cluster: Object | None) -> str:
 
 def conditions_of(
     cluster: Object, counts: Object | None, *, doors: bool, confidential: bool, unreachable: str = ""
-) -> list[Said]:
+) -> list[InstallCondition]:
     """What a cluster is told about itself; `counts` is the one that is honoured, `doors` whether a door was ever opened.
 
     `unreachable` says which of its addresses does not answer; empty when all do.
     """
     if is_being_deleted(cluster):
         return [
-            Said(
+            InstallCondition(
                 "Installed",
                 False,
                 "Uninstalling",
@@ -91,37 +91,47 @@ def conditions_of(
             )
         ]
     if counts is None or object_name(counts) != object_name(cluster):
-        return [Said("Installed", False, "NonUnique", f"only one counts, and that is {object_name(counts or {})}")]
+        return [
+            InstallCondition(
+                "Installed", False, "NonUnique", f"only one counts, and that is {object_name(counts or {})}"
+            )
+        ]
     return [
         _installed(cluster, doors=doors, confidential=confidential, unreachable=unreachable),
         _address(cluster, unreachable),
     ]
 
 
-def _installed(cluster: Object, *, doors: bool, confidential: bool, unreachable: str) -> Said:
+def _installed(cluster: Object, *, doors: bool, confidential: bool, unreachable: str) -> InstallCondition:
     if not confidential:
-        return Said("Installed", False, "Installing", "the ConfidentialCluster is being made")
+        return InstallCondition("Installed", False, "Installing", "the ConfidentialCluster is being made")
     if not doors:
-        return Said("Installed", False, "Installing", "no door was opened yet: fastness serve --roles enrol,broker")
+        return InstallCondition(
+            "Installed", False, "Installing", "no door was opened yet: fastness serve --roles enrol,broker"
+        )
     if unreachable:
-        return Said("Installed", False, "Unreachable", f"machines are sent where nobody answers: {unreachable}")
+        return InstallCondition(
+            "Installed", False, "Unreachable", f"machines are sent where nobody answers: {unreachable}"
+        )
     unused = [name for name in _UNUSED if _spec(cluster).get(name)]
     more = f"; not used, because doors show certificates of their own authority: {', '.join(unused)}" if unused else ""
-    return Said("Installed", True, "InstallationCompleted", f"machines can enrol and attest{more}")
+    return InstallCondition("Installed", True, "InstallationCompleted", f"machines can enrol and attest{more}")
 
 
-def _address(cluster: Object, unreachable: str) -> Said:
+def _address(cluster: Object, unreachable: str) -> InstallCondition:
     url, given = broker_url(cluster), _spec(cluster).get("publicTrusteeAddr")
     if url and url in unreachable:
-        return Said("KnownTrusteeAddress", False, "Unreachable", f"machines are told to attest at {unreachable}")
+        return InstallCondition(
+            "KnownTrusteeAddress", False, "Unreachable", f"machines are told to attest at {unreachable}"
+        )
     if url:
-        return Said("KnownTrusteeAddress", True, "AddressFound", f"machines attest at {url}")
+        return InstallCondition("KnownTrusteeAddress", True, "AddressFound", f"machines attest at {url}")
     why = (
         "publicTrusteeAddr is no host"
         if given
         else "publicTrusteeAddr is not set: machines are told what the doors were told"
     )
-    return Said("KnownTrusteeAddress", False, "NoAddressFound", why)
+    return InstallCondition("KnownTrusteeAddress", False, "NoAddressFound", why)
 
 
 def _url(address: object, port: object) -> str:

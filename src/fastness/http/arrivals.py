@@ -29,7 +29,7 @@ MOST_KNOWN: Final = 10_000
 _V6_NETWORK: Final = 64
 
 
-class Place(Enum):
+class ConnectionState(Enum):
     """What a connection holds."""
 
     OPEN = "open"
@@ -42,7 +42,7 @@ class Arrival:
 
     __slots__ = ("_arrivals", "cut", "here", "network", "place", "unfinished")
 
-    def __init__(self, arrivals: Arrivals, network: str, place: Place, cut: Callable[[], None]) -> None:
+    def __init__(self, arrivals: Arrivals, network: str, place: ConnectionState, cut: Callable[[], None]) -> None:
         self._arrivals = arrivals
         self.network, self.place, self.cut = network, place, cut
         self.here = self.unfinished = True
@@ -64,7 +64,7 @@ class Arrival:
     @property
     def brief(self) -> bool:
         """Whether it is answered once and ends."""
-        return self.place is Place.LATE
+        return self.place is ConnectionState.LATE
 
 
 Held = OrderedDict[Arrival, None]
@@ -79,7 +79,7 @@ class Arrivals:
         self._unfinished: dict[str, Held] = {}
         self._shaking = 0
         self._open: dict[str, int] = {}
-        self._taken = dict.fromkeys(Place, 0)
+        self._taken = dict.fromkeys(ConnectionState, 0)
         self._late: Held = OrderedDict()
         self._known: OrderedDict[str, None] = OrderedDict()
 
@@ -140,14 +140,14 @@ class Arrivals:
         while len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
 
-    def _place(self, group: str, most: Places) -> Place:
+    def _place(self, group: str, most: Places) -> ConnectionState:
         known = group in self._known
-        full = self._taken[Place.OPEN] >= most.usual
+        full = self._taken[ConnectionState.OPEN] >= most.usual
         if not full and (known or self._open.get(group, 0) < most.of_one_address):
-            return Place.OPEN
-        if known and self._taken[Place.KNOWN] < most.known:
-            return Place.KNOWN
-        return Place.LATE
+            return ConnectionState.OPEN
+        if known and self._taken[ConnectionState.KNOWN] < most.known:
+            return ConnectionState.KNOWN
+        return ConnectionState.LATE
 
     def _heaviest(self) -> Held:
         """The unfinished ones of the address that has most of them; of known addresses only where there are no others."""

@@ -19,7 +19,7 @@ from fastness.http.bounds import Bounds
 from fastness.http.listener import Listener, server_context
 
 
-class Showing(Protocol):
+class TlsListener(Protocol):
     """A port that accepts once it has a certificate, and takes another at any time."""
 
     @property

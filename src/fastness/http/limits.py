@@ -98,7 +98,7 @@ class Limits:
     wrong_of_all: Rate = Rate(burst=400, per_second=100)
 
 
-class Turnstile:
+class RateLimiter:
     """Lets requests in within the limits."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
@@ -207,7 +207,7 @@ class _Known:
 
     __slots__ = ("_thumbprint", "_turnstile")
 
-    def __init__(self, turnstile: Turnstile, thumbprint: str) -> None:
+    def __init__(self, turnstile: RateLimiter, thumbprint: str) -> None:
         self._turnstile = turnstile
         self._thumbprint = thumbprint
 

@@ -21,11 +21,11 @@ from typing import Any, Final
 
 from fastness.crypto.x509 import Certificate
 from fastness.http.bounds import Bounds
-from fastness.http.certificates import LoopListener, Showing
+from fastness.http.certificates import LoopListener, TlsListener
 from fastness.http.rotation import Rotation, ServedCertificate
 from fastness.keys.certificates import DoorCertificates, Generations
 from fastness.runtime.clock import Clock
-from fastness.runtime.tasks import beside
+from fastness.runtime.tasks import background
 
 LOCAL = ("127.0.0.1", "localhost")
 
@@ -80,7 +80,7 @@ async def open_door(
     rotation = Rotation(listener, served, clock)
     try:
         await rotation.begin()
-        async with beside(served.name, rotation=rotation.run, **tasks):
+        async with background(served.name, rotation=rotation.run, **tasks):
             yield listener.port
     finally:
         await listener.stop()
@@ -88,7 +88,7 @@ async def open_door(
 
 def listener_of(
     app: Asgi, clock: Clock, listen: ListenOptions, *, peers: Authorities | None = None, mutual: bool = False
-) -> Showing:
+) -> TlsListener:
     """The listener for an application; the one in Rust cannot show the certificate of a peer."""
     if not listen.rust or peers is not None or mutual:
         return LoopListener(app, host=listen.host, port=listen.port, mutual=mutual, peers=peers, bounds=listen.bounds)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from fastness.crypto.digests import Digest
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Credential
-from fastness.http.certificates import Showing
+from fastness.http.certificates import TlsListener
 from fastness.keys.certificates import DoorCertificates, Generations, RoleCertificates
 from fastness.keys.errors import TrustError
 from fastness.kube.errors import ApiError
@@ -52,7 +52,7 @@ class ServedCertificate:
 class Rotation:
     """Keeps what one listener shows fresh."""
 
-    def __init__(self, listener: Showing, served: ServedCertificate, clock: Clock) -> None:
+    def __init__(self, listener: TlsListener, served: ServedCertificate, clock: Clock) -> None:
         self._listener = listener
         self._served = served
         self._clock = clock

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fastness.attestation.machine.decisions import DECISIONS, MAX_REASON, Decision, Standing, decision_patch, standing
+from fastness.attestation.machine.decisions import (
+    DECISIONS,
+    MAX_REASON,
+    Decision,
+    DecisionState,
+    decision_patch,
+    standing,
+)
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.objects import view
 from fastness.kinds.trusted_execution.machine import Machine
@@ -36,7 +43,7 @@ async def carry_out(acting: Acting, sight: Sight, name: str, form: Mapping[str, 
     if found is None:
         raise NotFound(f'machines "{name}" not found', group=MACHINES.group, kind=MACHINES.plural, name=name)
     seen = view(found, Machine)
-    if standing(seen, decision) is not Standing.OPEN:
+    if standing(seen, decision) is not DecisionState.OPEN:
         state = membership_of(seen).value.lower()
         raise Conflict(f"{name} is {state}: there is nothing to {decision.verb}")
     async with acting() as cluster:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RecordEntry:
     """One line of the record: what happened, to whom, and why it was allowed. Never a secret."""
 
     what: str
@@ -28,7 +28,7 @@ class Entry:
 class Record(Protocol):
     """The append-only record."""
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         """Write an entry; returns when it is durable, so that what it describes may leave; raises RecordError."""
 
 

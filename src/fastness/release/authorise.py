@@ -26,7 +26,7 @@ from fastness.kinds.trusted_execution.subject import Basis, Grant, Subject, is_e
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProvenCaller:
     """A caller who proved itself, until `expires`."""
 
     subject: Subject
@@ -47,7 +47,7 @@ class Denied(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class ClusterRules:
     """What the cluster demands of every grant."""
 
     simulated: bool = False
@@ -55,7 +55,7 @@ class House:
     first_use: bool = False
 
 
-def granted(standing: Standing, resource: str, house: House, now: datetime) -> Grant:
+def granted(standing: ProvenCaller, resource: str, house: ClusterRules, now: datetime) -> Grant:
     """A Grant for a resource whose path was already found to be the subject's; raises Denied."""
     if now >= standing.expires:
         raise Denied("verdict-expired", "the proof of this machine has expired: attest again")
@@ -78,7 +78,7 @@ def granted(standing: Standing, resource: str, house: House, now: datetime) -> G
     )
 
 
-def _endorsed(subject: Subject, house: House) -> None:
+def _endorsed(subject: Subject, house: ClusterRules) -> None:
     """Raises Denied where the key of the subject is endorsed by nothing that counts here."""
     if not is_endorsed(subject.tee, subject.endorsement):
         raise Denied("not-endorsed", "nothing shows that the key of this machine lives where it says: enrol again")
@@ -88,7 +88,7 @@ def _endorsed(subject: Subject, house: House) -> None:
         )
 
 
-def _id(standing: Standing, resource: str) -> str:
+def _id(standing: ProvenCaller, resource: str) -> str:
     """The same release has the same id at every door, so a record shows repetitions as such."""
     subject = standing.subject
     who = (subject.machine, subject.tee, subject.endorsement)

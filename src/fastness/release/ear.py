@@ -22,7 +22,7 @@ from fastness.crypto.errors import BadKey
 from fastness.crypto.jwk import public_key
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.trusted_execution.subject import Subject, is_endorsed
-from fastness.release.authorise import Standing
+from fastness.release.authorise import ProvenCaller
 
 PROFILE: Final = "tag:github.com,2024:confidential-containers/Trustee"
 EVIDENCE: Final = "ear.veraison.annotated-evidence"
@@ -92,7 +92,7 @@ def subject_in(claims: Mapping[str, Any]) -> Subject | None:
     return Subject(machine, name, thumbprint, pool, tenant, simulated, epoch, tee, endorsement)
 
 
-def standing(claims: Mapping[str, Any]) -> Standing | None:
+def standing(claims: Mapping[str, Any]) -> ProvenCaller | None:
     """What claims of ours say about a caller; None when they do not have the shape that `ear_claims` gives them."""
     subject, confirmation = subject_in(claims), claims.get("cnf")
     if subject is None or not isinstance(confirmation, dict):
@@ -106,4 +106,4 @@ def standing(claims: Mapping[str, Any]) -> Standing | None:
     except BadKey:
         return None
     issued, expires = (datetime.fromtimestamp(int(time or 0), UTC) for time in times)
-    return Standing(subject, verdict, recipient, expires, issued=issued, claims=claims)
+    return ProvenCaller(subject, verdict, recipient, expires, issued=issued, claims=claims)

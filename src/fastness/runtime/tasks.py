@@ -29,7 +29,7 @@ async def news_or_time(news: asyncio.Event, clock: Clock, seconds: float) -> boo
 
 
 @asynccontextmanager
-async def beside(name: str, **tasks: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+async def background(name: str, **tasks: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
     """Run tasks for the time of the block; one that fails ends the block."""
     async with asyncio.TaskGroup() as group:
         running = [group.create_task(task(), name=f"{name}:{what}") for what, task in tasks.items()]

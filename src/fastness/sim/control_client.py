@@ -22,11 +22,11 @@ FILE: Final = "sim.sock"
 MAX_REQUEST: Final = 16 * 1024
 MAX_ANSWER: Final = 16 * 1024 * 1024
 ANSWER_SECONDS: Final = 120.0
-Noted = Callable[[int, JsonObject, int], None]
+AuditHook = Callable[[int, JsonObject, int], None]
 """Hears of everything that was asked and is more than looking: the user's id, the request, the code of its outcome."""
 
 
-def asked(state: Path, request: JsonObject) -> JsonObject:
+def ask_control(state: Path, request: JsonObject) -> JsonObject:
     """Ask the simulation of a state directory; raises OSError when nobody listens, ApiError for a refusal."""
     with short_path(state) as path, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECONDS)

@@ -30,7 +30,7 @@ from fastness.kinds.objects import rfc3339
 from fastness.kube.errors import ApiError, BadRequest, TooManyRequests, Unavailable
 from fastness.observe.logs import logger
 from fastness.page.simulator import ActiveFault
-from fastness.sim.control_client import FILE, MAX_REQUEST, Noted, short_path
+from fastness.sim.control_client import FILE, MAX_REQUEST, AuditHook, short_path
 from fastness.sim.simulation import Simulation
 
 SECONDS: Final = 10.0
@@ -51,7 +51,7 @@ def _unnoted(_user: int, _request: JsonObject, _code: int) -> None:
 class Hatch:
     """Answers what is asked of a simulation; `noted` hears of everything that is more than looking."""
 
-    def __init__(self, simulation: Simulation, noted: Noted = _unnoted) -> None:
+    def __init__(self, simulation: Simulation, noted: AuditHook = _unnoted) -> None:
         self._simulation = simulation
         self._noted = noted
         self._busy = 0
@@ -169,7 +169,7 @@ def ours(connection: socket.socket) -> bool:
 
 
 @asynccontextmanager
-async def hatch(simulation: Simulation, noted: Noted = _unnoted) -> AsyncIterator[None]:
+async def hatch(simulation: Simulation, noted: AuditHook = _unnoted) -> AsyncIterator[None]:
     """Listen for the time of the block; raises OSError."""
     listening = _bound(simulation.state)
     server = await asyncio.start_unix_server(Hatch(simulation, noted).connected, sock=listening, limit=MAX_REQUEST)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from fastness.agent.apply.node import uninterrupted
 from fastness.agent.apply.report import NODES
 from fastness.agent.host.memory_os import MemoryPackages
-from fastness.agent.kata.step import RuntimeSteps, Said
+from fastness.agent.kata.step import RuntimeSteps, StepReport
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import label_selector_from_object
 from fastness.kinds.kata import names
@@ -103,7 +103,7 @@ class Daemons:
             _told(sets.get(names.INSTALLER), "LOG_LEVEL") or DEFAULT_LOG_LEVEL,
             peer_pods=_told(sets.get(names.INSTALLER), names.PEER_PODS_VARIABLE) == "true",
         )  # fmt: skip
-        said: Said | None = None
+        said: StepReport | None = None
         if selects(sets.get(names.UNINSTALLER), node):
             said = await uninterrupted(lambda: steps.uninstall(node))
         elif selects(sets.get(names.INSTALLER), node):

@@ -35,7 +35,7 @@ from fastness.agent.apply.settings import FAST, Settings
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.boot import BootRefused, boot_once, hint_for
 from fastness.agent.boot.configs import AttestedConfigs
-from fastness.agent.boot.enrol import Doors, Patience
+from fastness.agent.boot.enrol import Doors, RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.prove import BrokerClient, DoorRefused
 from fastness.agent.boot.reattest import Staying
@@ -311,7 +311,7 @@ class VirtualMachine:
         proofs, attester = self.fleet.proofs, self._attester
         assert proofs is not None  # noqa: S101  # asked only when it is there
         assert attester is not None  # noqa: S101  # likewise
-        patience = Patience(self.fleet.clock, self.fleet.entropy, proofs.patience, pause=0.2)
+        patience = RetryBudget(self.fleet.clock, self.fleet.entropy, proofs.patience, pause=0.2)
         ask = await ask_of_host((Given(user_data),), attester, ACCEPT, patience)
         booted = await boot_once(attester, ask, proofs.trust(), patience)
         self._node_file.write_text(booted.node_name)

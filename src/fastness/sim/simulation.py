@@ -131,7 +131,7 @@ class Simulation:
             objection = fault.objection(found)
             if objection:
                 raise NotPossible(f"{kind} cannot be done to {name}: {objection}")
-            with told():
+            with internal_errors():
                 outcome = await fault.do(ground, found, argument)
             done = Done(self._fault_id(kind, name), kind, name, ground.clock.now(), outcome.memory)
             self._keep(replace(self.roster, faults=(*self.roster.faults, done)))
@@ -144,7 +144,7 @@ class Simulation:
             done = next((one for one in self.roster.faults if one.id == fault), None)
             if done is None:
                 raise NoSuch(f"there is no fault {fault}; {self._listed()}")
-            with told():
+            with internal_errors():
                 said = await FAULTS[done.kind].undo(ground, ground.hall.get(done.machine), done.memory)
             self._keep(replace(self.roster, faults=tuple(one for one in self.roster.faults if one is not done)))
             return said
@@ -243,13 +243,13 @@ class Simulation:
         return Spec(f"worker-{number}", number, kind, self._swtpm and kind == "tpm")
 
     def _keep(self, roster: Roster) -> None:
-        with told():
+        with internal_errors():
             write_roster(self.state, roster)
         self.roster = roster
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def internal_errors() -> Iterator[None]:
     """What a disk or a driver refuses, as an error that whoever asked can read."""
     try:
         yield

@@ -29,7 +29,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.workloads.admission.workloads import ENFORCEMENT
-from fastness.workloads.live.agent_policies import Asked, PolicyTrials
+from fastness.workloads.live.agent_policies import PolicyAnswers, PolicyTrials
 from tests.component.attacks.people import recorded
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
@@ -73,9 +73,9 @@ async def safe_namespace(embedded: Embedded) -> None:
 async def test_reviews_are_answered_with_the_rules_and_the_engine(embedded_server: Embedded) -> None:
     asks: list[str] = []
 
-    async def trial(text: str) -> Asked:
+    async def trial(text: str) -> PolicyAnswers:
         asks.append(text)
-        return Asked(opened=("ExecProcessRequest",))
+        return PolicyAnswers(opened=("ExecProcessRequest",))
 
     async with webhook(embedded_server, PolicyTrials(trial)) as (_, client):
         await safe_namespace(embedded_server)
@@ -100,9 +100,9 @@ async def test_policy_that_only_looks_as_if_it_looked_is_refused(embedded_server
 
 
 async def test_engine_that_fails_refuses_and_is_asked_again(embedded_server: Embedded) -> None:
-    answers = [Asked(error="the policy was not done within 6 seconds"), Asked()]
+    answers = [PolicyAnswers(error="the policy was not done within 6 seconds"), PolicyAnswers()]
 
-    async def trial(text: str) -> Asked:
+    async def trial(text: str) -> PolicyAnswers:
         return answers.pop(0)
 
     classes = find("node.k8s.io", "v1", "runtimeclasses").resource

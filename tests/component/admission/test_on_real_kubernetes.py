@@ -30,7 +30,7 @@ from fastness.kinds.objects import ObjectName, condition
 from fastness.kube.confirmation import confirmation
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.reader import open_record
 from fastness.record.live.record import ClusterRecord
 from fastness.record.live.tiles import FileTiles
@@ -303,7 +303,9 @@ async def test_our_namespace_goes_there_only_confirmed_and_everybody_says_that_i
             Informers(cluster, clock=clock, entropy=entropy) as informers,
             webhook_server(cluster, informers, clock, entropy),
         ):
-            await ClusterRecord(cluster, clock, entropy, "controllers").append(Entry("release", "a", resource="b"))
+            await ClusterRecord(cluster, clock, entropy, "controllers").append(
+                RecordEntry("release", "a", resource="b")
+            )
             await Sequencer(cluster, tiles, clock, entropy).reconcile(SEQUENCE)
             refused = await delete()
             assert refused.status_code == 403

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from fastness.agent.boot.boot import Ask, BootedConfig, BootRefused
+from fastness.agent.boot.boot import BootedConfig, BootRefused, BootRequest
 from fastness.agent.boot.enrol import Enrolled
 from fastness.agent.boot.forwarder import CONNECTIONS, HEAD_BYTES, Forwarder, parse_head
 from fastness.agent.boot.waiting import Stage
@@ -45,7 +45,7 @@ async def say(port: int, data: bytes) -> tuple[int, bytes]:
 
 @asynccontextmanager
 async def forwarding(
-    work: Callable[[Ask], Awaitable[BootedConfig]], hold: float = 0.02
+    work: Callable[[BootRequest], Awaitable[BootedConfig]], hold: float = 0.02
 ) -> AsyncIterator[tuple[Forwarder, asyncio.Task[BootedConfig]]]:
     async with Forwarder(0, hold=hold) as forwarder:
         task = asyncio.ensure_future(forwarder.run(work))
@@ -60,11 +60,11 @@ class Work:
     """Work that waits for the test."""
 
     def __init__(self) -> None:
-        self.asks: list[Ask] = []
+        self.asks: list[BootRequest] = []
         self.begun = asyncio.Event()
         self.end: asyncio.Future[BootedConfig] = asyncio.get_running_loop().create_future()
 
-    async def __call__(self, ask: Ask) -> BootedConfig:
+    async def __call__(self, ask: BootRequest) -> BootedConfig:
         self.asks.append(ask)
         self.begun.set()
         return await self.end

@@ -13,7 +13,7 @@ from fastness.formats import json
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.objects import rfc3339
 from fastness.kube.port import WriteOptions
-from fastness.record.entry import Entry, because
+from fastness.record.entry import RecordEntry, because
 from fastness.record.live.head import read_head
 from fastness.record.live.log import LogView
 from fastness.record.live.record import ClusterRecord
@@ -82,7 +82,7 @@ async def test_an_entry_about_a_machine_names_who_decided_and_why(told: Told, fo
                 told.start()  # the pace of the sequencer is a process's own
                 await told.fold()
                 assert await recorded(told.embedded) == []
-            await told.record.append(Entry(f"machine-{what}", WHO, "machine/m", detail={"pool": "worker"}))
+            await told.record.append(RecordEntry(f"machine-{what}", WHO, "machine/m", detail={"pool": "worker"}))
             entry = await told.about(f"machine-{what}")
             assert (entry["who"], entry["detail"]["person"]) == (WHO, ADA)
             assert (entry["detail"]["reason"], entry["detail"]["pool"]) == (f"because of {what}", "worker")
@@ -93,11 +93,11 @@ async def test_an_entry_about_a_machine_names_who_decided_and_why(told: Told, fo
 async def test_entries_about_a_distrust_name_who_made_it_and_who_took_it_back(told: Told) -> None:
     async with person(told.embedded, "ada", role="fastness-approver") as ada:
         assert (await ada.post(DISTRUSTS, json=DISTRUST)).status_code == 201
-        await told.record.append(Entry("machine-distrusted", WHO, "machine/m", detail={"by": "lost, other"}))
-        await told.record.append(Entry("distrust-begins", "lost", "distrust/lost"))
+        await told.record.append(RecordEntry("machine-distrusted", WHO, "machine/m", detail={"by": "lost, other"}))
+        await told.record.append(RecordEntry("distrust-begins", "lost", "distrust/lost"))
         assert (await ada.delete(f"{DISTRUSTS}/lost")).status_code == 200
-        await told.record.append(Entry("machine-trusted-again", WHO, "machine/m", detail={"by": "lost"}))
-        await told.record.append(Entry("distrust-deleted", "lost", "distrust/lost"))
+        await told.record.append(RecordEntry("machine-trusted-again", WHO, "machine/m", detail={"by": "lost"}))
+        await told.record.append(RecordEntry("distrust-deleted", "lost", "distrust/lost"))
     for what in ("machine-distrusted", "distrust-begins", "machine-trusted-again", "distrust-deleted"):
         detail = (await told.about(what))["detail"]
         assert (detail["person"], detail["reason"]) == (ADA, "stolen"), what
@@ -112,13 +112,13 @@ async def test_nobody_is_named_by_a_batch_that_another_wrote(told: Told) -> None
         "apiVersion": AUDIT_BATCH.api_version, "kind": AUDIT_BATCH.kind, "metadata": {"name": f"{door}-{1:012d}"}, "spec": spec,
     }  # fmt: skip
     await told.embedded.cluster.create(AUDIT_BATCH.resource, forged, WriteOptions(manager="mallory"))
-    await told.record.append(Entry("machine-quarantine", WHO, "machine/m"))
+    await told.record.append(RecordEntry("machine-quarantine", WHO, "machine/m"))
     assert (await told.about("machine-quarantine"))["detail"]["person"] == UNKNOWN
     await told.fold()
-    await told.record.append(Entry("machine-quarantine", WHO, "machine/m"))
+    await told.record.append(RecordEntry("machine-quarantine", WHO, "machine/m"))
     assert (await told.about("machine-quarantine"))["detail"]["person"] == UNKNOWN
 
 
 async def test_what_is_nobodys_act_names_nobody(told: Told) -> None:
-    await told.record.append(Entry("machine-superseded", WHO, "machine/m"))
+    await told.record.append(RecordEntry("machine-superseded", WHO, "machine/m"))
     assert "detail" not in await told.about("machine-superseded")

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.apiserver.store import Change, Key, Store
+from fastness.apiserver.store import Key, Store, WriteStep
 from fastness.app.control_plane import ControlPlane, PlaneOptions, running
 from fastness.crypto.x509 import Credential
 from fastness.keys.vault import PlainRingFile, Vault
@@ -259,9 +259,9 @@ async def test_what_an_older_version_stored_is_set_aside_by_name_and_everything_
 ) -> None:
     key = Key("", "configmaps", "team", name)
 
-    def make(revision: int) -> Change:
+    def make(revision: int) -> WriteStep:
         meta = {"name": name, "namespace": "team", "uid": "u", "resourceVersion": str(revision)}
-        return Change(key, json.dumps(body(meta)).encode(), 0)
+        return WriteStep(key, json.dumps(body(meta)).encode(), 0)
 
     await world.stop()
     await _write_past_the_api(tmp_path / "state", make)
@@ -282,7 +282,7 @@ async def test_what_an_older_version_stored_is_set_aside_by_name_and_everything_
         assert "fastness_store_set_aside 1.0" in (await admin.get("/metrics")).text
 
 
-async def _write_past_the_api(state: Path, make: Callable[[int], Change]) -> None:
+async def _write_past_the_api(state: Path, make: Callable[[int], WriteStep]) -> None:
     """What a version without these bounds would have left behind."""
     clock, entropy = SystemClock(), SystemEntropy()
     vault = Vault.open_file(PlainRingFile(state / "vault.json"), clock.now(), entropy, create=False)

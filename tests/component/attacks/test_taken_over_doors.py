@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from fastness.agent.boot.boot import Ask, BootRefused, boot_once
+from fastness.agent.boot.boot import BootRefused, BootRequest, boot_once
 from fastness.agent.boot.configs import AttestedConfigs, ConfigRefused
 from fastness.agent.boot.enrol import Doors
 from fastness.agent.boot.fetch import NONCE, from_gate
@@ -71,7 +71,7 @@ async def test_a_machine_that_asked_for_worker_takes_no_config_of_the_pool_that_
     async with taken_over(world.cluster, DoorRole.ENROLMENT, thief) as url:
         ask = await world.ask("worker")
         with pytest.raises(BootRefused) as refused:
-            await boot_once(honest, Ask(ask.pool, ask.ticket, url, ask.accept), world.trust, world.patience())
+            await boot_once(honest, BootRequest(ask.pool, ask.ticket, url, ask.accept), world.trust, world.patience())
     assert refused.value.reason == reason
     assert refused.value.hint
     (machine,) = (await world.cluster.list(MACHINE.resource)).items

@@ -13,8 +13,8 @@ from fastness.attestation.loops.policies import POLICIES, Policies
 from fastness.attestation.loops.values import Values
 from fastness.attestation.policy.cases import Trial, try_policy
 from fastness.attestation.policy.claims import TrustVector
-from fastness.attestation.policy.policy_set import PolicyBook
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.policy.policy_set import PolicySet
+from fastness.attestation.values.values import ReferenceValues
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import condition
@@ -119,16 +119,16 @@ class World:
     async def _all(self, source: Any) -> list[JsonObject]:
         return await self._counting(source.resource)
 
-    async def book(self) -> ValueBook:
+    async def book(self) -> ReferenceValues:
         """The values as a verifier sees them now."""
         sets = (await self.cluster.list(SETS)).items
         images = await self._counting(IMAGES)
-        return ValueBook.of(sets, self.clock.now(), images)
+        return ReferenceValues.of(sets, self.clock.now(), images)
 
     async def judge(self, document: JsonObject, tee: str = "tpm") -> TrustVector:
         """A policy's answer, as a verifier asks for it."""
         policies = (await self.cluster.list(POLICIES)).items
-        return decided(PolicyBook.of(policies).judging(tee, document, await self.book())).vector
+        return decided(PolicySet.of(policies).judging(tee, document, await self.book())).vector
 
     async def condition(self, resource: Any, name: str, kind: str, namespace: str = "") -> Mapping[str, Any]:
         """A condition of an object."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.boot.boot import BootRefused
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.join import JoinFileFailed, prepare_join
 from fastness.agent.boot.prove import DoorRefused
@@ -24,14 +24,14 @@ from fastness.crypto.secret import SecretBytes
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
 from fastness.enrolment.live.bootstrap_tokens import join_token
 from fastness.enrolment.live.tpm_makers import CONFIG_MAPS, NAME
-from fastness.enrolment.loops.join_tokens import JoinTokens
+from fastness.enrolment.loops.join_tokens import BootstrapTokenController
 from fastness.keys.authorities import SECRETS
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kube.controllers.runner import Runner
 from fastness.release.live.signer import ConfigSigner
 from fastness.runtime.clock import SystemClock
-from fastness.runtime.tasks import beside
+from fastness.runtime.tasks import background
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
@@ -50,8 +50,8 @@ async def here(embedded_server: Embedded) -> AsyncIterator[AttestingWorld]:
 
 def publishing(world: AttestingWorld) -> AbstractAsyncContextManager[None]:
     """The loop that has the API accept what the broker hands out."""
-    loop = JoinTokens(world.cluster, world.informers, world.clock)
-    return beside("joins", tokens=Runner([loop], world.informers, world.clock, ENTROPY).run)
+    loop = BootstrapTokenController(world.cluster, world.informers, world.clock)
+    return background("joins", tokens=Runner([loop], world.informers, world.clock, ENTROPY).run)
 
 
 async def image_trust(world: AttestingWorld, path: Path) -> Path:
@@ -65,8 +65,8 @@ def broker_of(world: AttestingWorld) -> str:
     return f"https://127.0.0.1:{world.doors.broker.port}"
 
 
-def patience(seconds: float = 5.0) -> Patience:
-    return Patience(SystemClock(), ENTROPY, seconds, pause=0.05)
+def patience(seconds: float = 5.0) -> RetryBudget:
+    return RetryBudget(SystemClock(), ENTROPY, seconds, pause=0.05)
 
 
 async def test_the_token_is_for_the_key_that_lies_where_the_kubelet_looks(here: AttestingWorld, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from fastness.crypto.digests import sha256
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
 from fastness.enrolment.live.bootstrap_tokens import BootstrapTokens, join_token, token_id
-from fastness.enrolment.loops.join_tokens import ASKED, BINDING, BINDINGS, TOKENS, JoinTokens
+from fastness.enrolment.loops.join_tokens import ASKED, BINDING, BINDINGS, TOKENS, BootstrapTokenController
 from fastness.http.refusals import Refusal
 from fastness.keys.authorities import SECRETS
 from fastness.keys.errors import TokenContended
@@ -27,9 +27,9 @@ from fastness.kube.controllers.runner import Runner
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.release.door.broker.joins import JoinTokens as Delivery
+from fastness.release.door.broker.joins import BootstrapTokenSource as Delivery
 from fastness.runtime.clock import Clock, SystemEntropy
-from fastness.runtime.tasks import beside
+from fastness.runtime.tasks import background
 from tests.attesting import until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
@@ -57,7 +57,7 @@ class Site:
     cluster: Cluster
     clock: MovedClock
     uid: str
-    loop: JoinTokens
+    loop: BootstrapTokenController
 
     def grant(self, basis: Basis = Basis.VERDICT) -> Grant:
         return grant(self.uid, basis)
@@ -92,8 +92,8 @@ async def site(embedded_server: Embedded) -> AsyncIterator[Site]:
     options = WriteOptions(subresource="status")
     await cluster.patch(MACHINE.resource, "machine-1", {"status": status}, PatchType.MERGE, NAMESPACE, options)
     async with Informers(cluster, clock=clock, entropy=entropy) as informers:
-        loop = JoinTokens(cluster, informers, clock)
-        async with beside("site", loops=Runner([loop], informers, clock, entropy).run):
+        loop = BootstrapTokenController(cluster, informers, clock)
+        async with background("site", loops=Runner([loop], informers, clock, entropy).run):
             yield Site(cluster, clock, machine["metadata"]["uid"], loop)
 
 
@@ -296,7 +296,7 @@ async def test_tokens_that_ended_or_whose_machine_is_gone_are_swept(site: Site) 
 async def test_holders_of_tokens_may_ask_only_where_attestation_is_wanted(embedded_server: Embedded) -> None:
     cluster, clock = embedded_server.cluster, MovedClock()
     async with Informers(cluster, clock=clock, entropy=SeededEntropy(1)) as informers:
-        loop = JoinTokens(cluster, informers, clock)
+        loop = BootstrapTokenController(cluster, informers, clock)
         await informers.synced()
         await loop.reconcile(ObjectName("", ""))
         with pytest.raises(NotFound):

@@ -18,7 +18,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition
 from fastness.kube.errors import Forbidden
 from fastness.kube.port import PatchType
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import SIMULATED, AttestingWorld, attesting_world, until
@@ -33,9 +33,9 @@ class Kept:
     """A record in memory."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[RecordEntry] = []
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         self.entries.append(entry)
 
 

@@ -17,7 +17,7 @@ from fastness.kinds.objects import condition, rfc3339, view
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.sim.tee.images import default_image
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
@@ -29,9 +29,9 @@ class Kept:
     """A record in memory."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[RecordEntry] = []
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         self.entries.append(entry)
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from fastness.attestation.loops.images import IMAGES, SETS
 from fastness.attestation.loops.values import KEPT
-from fastness.attestation.values.values import Standing
+from fastness.attestation.values.values import Validity
 from fastness.kinds.objects import condition
 from fastness.kube.port import DELETE, PatchType
 from tests.component.attestation.approvals import IMAGE, NAMESPACE, PCRS, SET, approved_image, manifest, quoted, world
@@ -46,7 +46,7 @@ async def test_a_withdrawn_set_says_whose_value_it_was_and_since_when_not(embedd
         assert kept["status"]["state"] == "Withdrawn"
         owner = (await here.book()).owner("tpm_pcr4", PCRS[4])
         assert owner is not None
-        assert (owner.standing, owner.image) == (Standing.WITHDRAWN, IMAGE)
+        assert (owner.standing, owner.image) == (Validity.WITHDRAWN, IMAGE)
         assert owner.since[:10] == f"{here.clock.now():%Y-%m-%d}"
         assert "ApprovedImage" in owner.reason
         assert (await here.book()).query("tpm_pcr4") is None

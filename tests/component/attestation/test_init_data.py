@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.prove import BrokerRefused
 from fastness.agent.boot.user_data import ask_of_host
 from fastness.attestation.verdict.init_data import FIELDS, USER_DATA, digest_of
@@ -42,7 +42,7 @@ def started_with(world: AttestingWorld, tee: str, told: InitData) -> SimAttester
 
 async def booted(world: AttestingWorld, machine: SimAttester, directory: Path, content: InitData) -> None:
     """The agent's way: read the disk, measure, enrol with the ticket of the document."""
-    patience = Patience(world.clock, ENTROPY, 0)
+    patience = RetryBudget(world.clock, ENTROPY, 0)
     ask = await ask_of_host([disk(directory, packed(content.text))], machine, "", patience)
     await world.enrol(machine, ask.ticket)
 

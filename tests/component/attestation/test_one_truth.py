@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from fastness.attestation.loops.confidential import KEY, LOOK_SECONDS, Confidential
-from fastness.attestation.loops.proof_age import Standing
+from fastness.attestation.loops.proof_age import ProofAge
 from fastness.attestation.verdict.breakglass import ANNOTATION
 from fastness.cli.trust.attest import attest
 from fastness.cli.trust.machine import machine as machine_verbs
@@ -26,7 +26,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.events import EVENTS
 from fastness.kube.port import PatchType
 from fastness.observe import metrics
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.tiles import FileTiles
 from fastness.record.loops.sequencer import KEY as SEQUENCE
 from fastness.record.loops.sequencer import Sequencer
@@ -47,9 +47,9 @@ class Kept:
     """A record in memory."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[RecordEntry] = []
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         self.entries.append(entry)
 
 
@@ -62,7 +62,7 @@ class Surfaces:
         self.record = Kept()
         self.sequencer = Sequencer(world.cluster, tiles, world.clock, SystemEntropy())
         self.status = Confidential(world.cluster, world.informers, world.clock, self.record, tiles)
-        self.standing = Standing(world.cluster, world.informers, world.clock)
+        self.standing = ProofAge(world.cluster, world.informers, world.clock)
         self.machines = Machines(world.cluster, world.informers, self.record, world.clock)
 
     async def settle(self) -> JsonObject:

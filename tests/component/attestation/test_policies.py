@@ -8,7 +8,7 @@ import pytest
 
 from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
 from fastness.app.product import PRODUCT
-from fastness.attestation.live.policy_workers import tried
+from fastness.attestation.live.policy_workers import run_trial
 from fastness.attestation.loops.images import IMAGES
 from fastness.attestation.loops.policies import POLICIES
 from fastness.kinds.kind import JsonObject
@@ -153,7 +153,7 @@ async def test_a_text_that_kills_the_engine_is_refused_by_a_controller_that_live
     hungry = (
         "package policy\nimport rego.v1\nexecutables := 3 if count([x | some x in numbers.range(1, 40000000)]) > 3\n"
     )
-    async with world(embedded_server.cluster, attempt=tried) as here:
+    async with world(embedded_server.cluster, attempt=run_trial) as here:
         await here.cluster.create(POLICIES, policy(hungry, []))
         await here.settle(1)
         parsed = await here.condition(POLICIES, "mine", "Parsed")

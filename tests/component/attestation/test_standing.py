@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from fastness.agent.boot.prove import BrokerRefused
-from fastness.attestation.loops.proof_age import Standing
+from fastness.attestation.loops.proof_age import ProofAge
 from fastness.attestation.machine.proof_age import LABEL_PREFIX, TAINT_KEY
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -38,7 +38,7 @@ class Place:
         self.attester = attester
         self.key = ObjectName(NAMESPACE, machine["metadata"]["name"])
         self.node_name = machine["status"]["nodeName"]
-        self.loop = Standing(world.cluster, world.informers, world.clock)
+        self.loop = ProofAge(world.cluster, world.informers, world.clock)
 
     async def look(self) -> JsonObject:
         """Reconcile with caches that are up to date; the node afterwards."""

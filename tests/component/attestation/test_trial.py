@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from fastness.attestation.live.policy_workers import tried
+from fastness.attestation.live.policy_workers import run_trial
 from fastness.attestation.policy.cases import try_policy
 from fastness.attestation.policy.policy import built_in_text
 from fastness.kinds.kind import JsonObject
@@ -28,21 +28,21 @@ async def test_a_child_gives_the_same_answer_as_this_process() -> None:
     good = {"name": "good", "input": good_input("tpm"), "data": GOOD_VALUES["tpm"], "expect": "Affirmed"}
     bad = {"name": "bad", "input": {}, "expect": "Affirmed"}
     for policy in (spec(built_in_text("tpm"), good, bad), spec("package policy\nhardware := {"), spec("")):
-        assert await tried(policy) == try_policy(policy)
+        assert await run_trial(policy) == try_policy(policy)
 
 
 async def test_a_text_that_ends_the_engine_is_a_policy_that_does_not_parse() -> None:
-    trial = await tried(spec(HUNGRY))
+    trial = await run_trial(spec(HUNGRY))
     assert (trial.parsed, trial.code) == (False, "policy-breaks-engine")
 
 
 async def test_a_text_that_runs_too_long_is_ended() -> None:
-    trial = await tried(spec(SLOW), seconds=1.0)
+    trial = await run_trial(spec(SLOW), seconds=1.0)
     assert (trial.parsed, trial.code) == (False, "policy-too-slow")
 
 
 async def test_a_trial_that_nobody_waits_for_leaves_no_process_behind() -> None:
-    task = asyncio.create_task(tried(spec(SLOW)))
+    task = asyncio.create_task(run_trial(spec(SLOW)))
     await asyncio.sleep(0.3)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -16,7 +16,7 @@ from fastness.formats.tlog import tile_path
 from fastness.keys.authorities import NAMESPACES
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kube.errors import AlreadyExists
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.record.live.tiles import ConfigMapTiles
 from fastness.record.loops.sequencer import KEY, PACE_SECONDS, Sequencer
@@ -38,7 +38,9 @@ class Clerk:
     async def write(self, count: int) -> None:
         for number in range(count):
             what = "release" if number % 2 else "refusal"
-            await self._record.append(Entry(what, CANARY, resource=f"default/test/{number}", detail={"code": "why"}))
+            await self._record.append(
+                RecordEntry(what, CANARY, resource=f"default/test/{number}", detail={"code": "why"})
+            )
         await self._clock.advance(
             PACE_SECONDS
         )  # a step of the sequencer that comes too soon after another does nothing
@@ -46,7 +48,7 @@ class Clerk:
 
     async def leave(self) -> None:
         """Write an entry and fold nothing in."""
-        await self._record.append(Entry("release", CANARY, resource="default/test/late"))
+        await self._record.append(RecordEntry("release", CANARY, resource="default/test/late"))
 
     async def fold(self) -> None:
         await self._clock.advance(PACE_SECONDS)

@@ -27,7 +27,7 @@ from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.port import Cluster
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.backup_tiles import tiles_at
 from fastness.record.live.head import read_head
 from fastness.record.live.log import LogView
@@ -55,7 +55,7 @@ class Clerk:
 
     async def write(self, count: int) -> None:
         for number in range(count):
-            await self._record.append(Entry("release", "sha256:" + "c" * 64, resource=f"default/test/{number}"))
+            await self._record.append(RecordEntry("release", "sha256:" + "c" * 64, resource=f"default/test/{number}"))
         await self._clock.advance(PACE_SECONDS)
         await self._sequencer.reconcile(KEY)
 

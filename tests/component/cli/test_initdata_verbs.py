@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from fastness.cli.main import cli
 from fastness.workloads.agent_policy.requests import REQUESTS
 from fastness.workloads.initdata.workload import ANNOTATION
-from fastness.workloads.live.agent_policies import asked
+from fastness.workloads.live.agent_policies import ask_policy
 from tests.unit.workloads.initdata.test_samples import permissive, with_gaps
 
 AA = '[token_configs.kbs]\nurl = "https://kbs.example.com"\ncert = "PEM"\n'
@@ -147,12 +147,12 @@ def test_asking_answers_by_exit_code_and_names_the_line(
 
 async def test_a_policy_that_takes_too_long_is_a_policy_that_does_not_parse() -> None:
     body = "; ".join(f"a{n} := numbers.range(0, 200)[_]" for n in range(4))
-    found = await asked(
+    found = await ask_policy(
         f"package agent_policy\nExecProcessRequest {{ {body}; a0 + a1 + a2 + a3 == 1000000 }}\n", seconds=2
     )
     assert found.error
 
 
 async def test_a_policy_that_prints_is_still_answered() -> None:
-    found = await asked('package agent_policy\nExecProcessRequest { print("x") }\n', [("ExecProcessRequest", {})])
+    found = await ask_policy('package agent_policy\nExecProcessRequest { print("x") }\n', [("ExecProcessRequest", {})])
     assert [one.allowed for one in found.decisions] == [True]

@@ -9,7 +9,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
-from fastness.apiserver.store import Change, Key
+from fastness.apiserver.store import Key, WriteStep
 from fastness.app.product import PRODUCT
 from fastness.cli.main import cli
 
@@ -19,7 +19,7 @@ KEY = Key("", "configmaps", "default", "deep")
 async def _with_an_unreadable_object(state: Path) -> None:
     server = await EmbeddedServer.open(ServerOptions(state), PRODUCT)
     body = b'{"metadata":{"name":"deep","resourceVersion":"1"},"data":' + b'{"a":' * 400 + b"1" + b"}" * 401
-    await server.api.store.write(lambda _: Change(KEY, body, 0))
+    await server.api.store.write(lambda _: WriteStep(KEY, body, 0))
     await server.close()
 
 

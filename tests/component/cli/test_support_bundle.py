@@ -22,11 +22,11 @@ from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
 from fastness.cli.support.gather import Bounds, Bundle, collected_kinds
-from fastness.cli.support.layout import Entry, LeftOut, index_page, safe
+from fastness.cli.support.layout import BundleFile, LeftOut, index_page, safe
 from fastness.kinds.registry import find
 from fastness.kube.client import KubeCluster
 from fastness.kube.errors import Unavailable
-from fastness.record.entry import Entry as RecordEntry
+from fastness.record.entry import RecordEntry as RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.record.live.tiles import ConfigMapTiles
 from fastness.record.loops.sequencer import KEY, Sequencer
@@ -335,7 +335,7 @@ def test_a_name_never_leads_out_of_its_directory(name: str) -> None:
 
 def test_text_on_the_page_is_escaped() -> None:
     bad = '<script>alert("x")</script>'
-    shown = index_page({bad: bad}, [Entry(f"top/{bad}", 1)], [LeftOut(bad, bad)])
+    shown = index_page({bad: bad}, [BundleFile(f"top/{bad}", 1)], [LeftOut(bad, bad)])
     assert "<script" not in shown
     assert shown.count("&lt;script&gt;") == 5
 

@@ -34,7 +34,7 @@ from fastness.kinds.trusted_execution.subject import KeyKind
 from fastness.kube.errors import Unavailable
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.protocol.enrolment import MAX_BODY
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
 from fastness.sim.tee.writers import tpm2
@@ -534,7 +534,7 @@ async def test_no_refusal_holds_a_ticket_or_the_secret_of_a_credential(embedded_
         kept += str(await world.machines()) + str(await world.keys()) + str(await world.ticket_object(ticket))
         for secret in (ticket.reveal(), str(proof["activated"])):
             assert secret not in kept
-        assert all(isinstance(entry, Entry) for entry in world.record.entries)
+        assert all(isinstance(entry, RecordEntry) for entry in world.record.entries)
 
 
 async def test_the_count_stands_against_a_status_that_somebody_wrote_by_hand(embedded_server: Embedded) -> None:

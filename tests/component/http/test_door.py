@@ -10,7 +10,7 @@ import pytest
 from fastness.http.certificates import LoopListener
 from fastness.http.listener import Listener
 from fastness.http.opening import ListenOptions, listener_of
-from fastness.runtime.tasks import beside, news_or_time
+from fastness.runtime.tasks import background, news_or_time
 from tests.patience import PATIENCE
 from tests.virtual import VirtualClock
 
@@ -80,11 +80,11 @@ async def test_what_runs_beside_a_block_ends_with_it_and_ends_it_when_it_fails()
     async def failing() -> None:
         raise OSError("the disk is gone")
 
-    async with beside("door", lasting=lasting):
+    async with background("door", lasting=lasting):
         await asyncio.sleep(0)
     assert ended == ["lasting"]
     with pytest.raises(ExceptionGroup) as raised:
-        async with beside("door", lasting=lasting, failing=failing):
+        async with background("door", lasting=lasting, failing=failing):
             await asyncio.Event().wait()
     assert ended == ["lasting", "lasting"]
     assert isinstance(raised.value.exceptions[0], OSError)

@@ -17,11 +17,11 @@ import pytest
 
 from fastness.agent.boot.prove import BrokerRefused
 from fastness.attestation.live.statuses import Statuses, signed_statuses
-from fastness.attestation.loops.proof_age import Standing
+from fastness.attestation.loops.proof_age import ProofAge
 from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.machine.signed_status import REASON, Doubt, is_disbelieved, signature_of, vouched_digest
 from fastness.attestation.verdict.machine_standing import State, machine_standing
-from fastness.enrolment.loops.join_tokens import BINDING, BINDINGS, JoinTokens
+from fastness.enrolment.loops.join_tokens import BINDING, BINDINGS, BootstrapTokenController
 from fastness.enrolment.loops.kubelet_certificates import Joins
 from fastness.enrolment.loops.machines import Machines
 from fastness.kinds.crd import manifests
@@ -134,8 +134,9 @@ async def opened(kube: RealKube, vendor: SimVendor, *, guarded: bool = True) -> 
         async with attesting_world(signed, None, vendor) as world:
             record = ClusterRecord(raw, world.clock, ENTROPY, "controllers")
             loops: list[Controller] = [
-                Joins(signed, world.informers, record, world.clock), JoinTokens(signed, world.informers, world.clock),
-                Standing(signed, world.informers, world.clock), Machines(signed, world.informers, record, world.clock),
+                Joins(signed, world.informers, record, world.clock),
+                BootstrapTokenController(signed, world.informers, world.clock),
+                ProofAge(signed, world.informers, world.clock), Machines(signed, world.informers, record, world.clock),
             ]  # fmt: skip
             if guarded:
                 loops.append(MachineStatuses(signed, world.informers, record, world.clock, signed.statuses))

@@ -52,7 +52,7 @@ from fastness.kube.client.tls import context_for
 from fastness.kube.errors import Forbidden, Invalid
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.record.signing import batch_name
 from fastness.release.door.broker.server import BrokerOptions
@@ -206,7 +206,7 @@ async def test_every_door_works_with_its_own_account_and_a_gate_mints_nothing(ku
             gate(roles["gate"], caches["gate"], configs.served, records["gate"], CLOCK, ENTROPY, listen)
         )
         for record in records.values():
-            await record.append(Entry("release", "somebody"))
+            await record.append(RecordEntry("release", "somebody"))
         await broker.tokens.renew(roles["broker"])
         await broker.macs.renew(roles["broker"], ENTROPY)
 

@@ -18,7 +18,7 @@ from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.kube.errors import AlreadyExists, Unavailable
 from fastness.kube.port import Cluster
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.head import read_head
 from fastness.record.live.log import LogView
 from fastness.record.live.log_key import known_keys
@@ -113,9 +113,9 @@ class World:
         return [json.decode(entry) async for _, entry in view.entries()]
 
 
-def entry(number: int) -> Entry:
+def entry(number: int) -> RecordEntry:
     """Something that happened."""
-    return Entry("release", "sha256:" + "a" * 64, resource=f"default/test/{number}")
+    return RecordEntry("release", "sha256:" + "a" * 64, resource=f"default/test/{number}")
 
 
 @pytest.fixture

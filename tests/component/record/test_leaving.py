@@ -10,7 +10,7 @@ import pytest
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kube.port import WriteOptions
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.embedded.fixtures import Embedded
@@ -47,9 +47,9 @@ async def test_entries_that_share_a_batch_are_written_although_the_one_who_began
 ) -> None:
     slow = Slow(embedded_server)
     record = ClusterRecord(slow, SystemClock(), SystemEntropy(), "gate")  # type: ignore[arg-type]
-    holding = asyncio.ensure_future(record.append(Entry("release", "first")))
+    holding = asyncio.ensure_future(record.append(RecordEntry("release", "first")))
     await slow.asked_for(1)
-    sharing = [asyncio.ensure_future(record.append(Entry("release", who))) for who in ("second", "third")]
+    sharing = [asyncio.ensure_future(record.append(RecordEntry("release", who))) for who in ("second", "third")]
     await asyncio.sleep(0)
     slow.may.release()
     await holding
@@ -73,13 +73,14 @@ async def test_under_load_entries_gather_and_alone_they_are_written_at_once(embe
         return [len(batch["spec"]["entries"]) for batch in sorted(found, key=lambda one: one["spec"]["sequence"])]
 
     for number in range(3):
-        await record.append(Entry("release", f"alone-{number}"))
+        await record.append(RecordEntry("release", f"alone-{number}"))
     assert await sizes() == [1, 1, 1]
     began = loop.time()
     waiting = []
     for bunch in range(4):
         waiting += [
-            asyncio.ensure_future(record.append(Entry("release", f"together-{bunch}-{number}"))) for number in range(5)
+            asyncio.ensure_future(record.append(RecordEntry("release", f"together-{bunch}-{number}")))
+            for number in range(5)
         ]
         await asyncio.sleep(0.005)
     await asyncio.gather(*waiting)
@@ -92,8 +93,10 @@ async def test_those_who_wait_for_company_are_not_lost_with_the_one_who_would_ha
     embedded_server: Embedded,
 ) -> None:
     record = ClusterRecord(embedded_server.cluster, SystemClock(), SystemEntropy(), "gate")
-    await asyncio.gather(*(record.append(Entry("release", f"first-{number}")) for number in range(3)))
-    gathering = [asyncio.ensure_future(record.append(Entry("release", who))) for who in ("leader", "second", "third")]
+    await asyncio.gather(*(record.append(RecordEntry("release", f"first-{number}")) for number in range(3)))
+    gathering = [
+        asyncio.ensure_future(record.append(RecordEntry("release", who))) for who in ("leader", "second", "third")
+    ]
     await asyncio.sleep(0.005)
     gathering[0].cancel()
     async with asyncio.timeout(PATIENCE):
@@ -119,7 +122,7 @@ async def test_where_writes_are_slow_more_entries_share_one(embedded_server: Emb
 
     async def busy(who: str) -> None:
         for _ in range(3):
-            await record.append(Entry("release", who))
+            await record.append(RecordEntry("release", who))
 
     await asyncio.gather(*(busy(f"machine-{number}") for number in range(8)))
     apart = [later - sooner for sooner, later in pairwise(begun)]

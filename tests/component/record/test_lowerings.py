@@ -6,7 +6,7 @@ from typing import Any
 
 from fastness.attestation.admission.acts import LOWER
 from fastness.attestation.live.lowerings import ConfirmedLowering, ConfirmedLowerings, confirmed_lowerings
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from tests.component.record.conftest import World
 from tests.virtual import SeededEntropy
@@ -14,9 +14,9 @@ from tests.virtual import SeededEntropy
 CLUSTER = "confidentialclusters/cluster"
 
 
-def lowering(what: str = LOWER, **change: Any) -> Entry:
+def lowering(what: str = LOWER, **change: Any) -> RecordEntry:
     detail = {"uid": "uid-1", "generation": "4", "confirmation": "word", "fields": "mode,join", **change}
-    return Entry(what, "olga", CLUSTER, detail=detail)
+    return RecordEntry(what, "olga", CLUSTER, detail=detail)
 
 
 async def test_a_lowering_counts_for_its_own_object_once_the_record_has_it(world: World) -> None:

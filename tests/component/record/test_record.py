@@ -14,7 +14,7 @@ from fastness.keys.errors import RecordError
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT, MOST_ENTRIES
 from fastness.kube.errors import Unavailable
 from fastness.kube.port import Cluster
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.door_keys import DOOR_KEYS
 from fastness.record.live.head import read_head
 from fastness.record.live.log import LogView
@@ -187,7 +187,7 @@ async def test_an_old_view_is_served_from_the_tiles_of_the_newest(world: World) 
 
 async def test_details_are_cut_to_what_the_record_may_hold(world: World) -> None:
     detail = {f"k{number}": "x" * 10_000 for number in range(100)}
-    await door(world, 1).append(Entry("refusal", "nobody", resource="r" * 5000, detail=detail))
+    await door(world, 1).append(RecordEntry("refusal", "nobody", resource="r" * 5000, detail=detail))
     await world.step()
     (found,) = await world.record()
     assert len(json.encode(found)) < 16_000

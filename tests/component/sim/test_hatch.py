@@ -15,7 +15,7 @@ from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import ApiError, Unavailable
 from fastness.sim import control_socket as hatches
-from fastness.sim.control_client import FILE, MAX_REQUEST, asked, refusal, short_path
+from fastness.sim.control_client import FILE, MAX_REQUEST, ask_control, refusal, short_path
 from fastness.sim.control_socket import TOGETHER, hatch, ours
 from fastness.sim.errors import DoneAlready, NoSuch, NotPossible
 from fastness.sim.simulation import Simulation
@@ -31,7 +31,7 @@ async def state(tmp_path: Path) -> AsyncIterator[Path]:
 
 
 async def ask(state: Path, request: JsonObject) -> JsonObject:
-    return await asyncio.to_thread(asked, state, request)
+    return await asyncio.to_thread(ask_control, state, request)
 
 
 async def raw(state: Path, data: bytes) -> JsonObject:

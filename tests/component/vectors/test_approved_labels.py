@@ -8,7 +8,7 @@ import pytest
 
 from fastness.attestation.policy.policy import default_policy
 from fastness.attestation.values.from_images import values_of_manifest
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.kinds.kind import JsonObject
 from tests.evidence.vectors import vectors
 from tests.unit.attestation.policyinputs import NOW
@@ -22,9 +22,9 @@ def label(system: str) -> JsonObject:
     return {"pcrs": [*found["pcrs"], *({"id": number, "value": ZERO, "events": []} for number in UNTOUCHED)]}
 
 
-def book(system: str) -> ValueBook:
+def book(system: str) -> ReferenceValues:
     values = values_of_manifest(label(system))
-    return ValueBook.of([{"metadata": {"name": system}, "spec": {"source": "manual", "values": values}}], NOW)
+    return ReferenceValues.of([{"metadata": {"name": system}, "spec": {"source": "manual", "values": values}}], NOW)
 
 
 def measured(system: str) -> JsonObject:
@@ -46,7 +46,7 @@ def test_a_machine_that_measured_another_label_is_refused() -> None:
 def test_a_label_alone_does_not_cover_registers_that_it_does_not_name() -> None:
     system = "rhel-9.6-ovmf"
     values = values_of_manifest(json.loads((vectors() / "pcrs" / system / "all-pcrs.json").read_text()))
-    named = ValueBook.of([{"metadata": {"name": "l"}, "spec": {"source": "manual", "values": values}}], NOW)
+    named = ReferenceValues.of([{"metadata": {"name": "l"}, "spec": {"source": "manual", "values": values}}], NOW)
     assert not default_policy("tpm").evaluate(measured(system), named).affirms("tpm")
 
 

@@ -20,7 +20,7 @@ import httpx
 import orjson
 import pytest
 
-from fastness.agent.boot.enrol import HttpTransport, Patience, enrol
+from fastness.agent.boot.enrol import HttpTransport, RetryBudget, enrol
 from fastness.agent.boot.prove import BrokerClient, BrokerRefused
 from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.secret import SecretText
@@ -187,7 +187,7 @@ async def test_a_real_machine_walks_from_its_ticket_to_its_secret_whichever_brok
     attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "ak")
     clock, entropy, trust = SystemClock(), SystemEntropy(), here.trust()
     async with HttpTransport(here.url("enrol"), trust) as transport:
-        enrolled = await enrol(transport, attester, ticket, Patience(clock, entropy, 60, pause=0.3))
+        enrolled = await enrol(transport, attester, ticket, RetryBudget(clock, entropy, 60, pause=0.3))
     assert enrolled.approved
     async with BrokerClient(here.url("broker-a"), trust, attester, entropy) as broker:
         await broker.attest()
@@ -243,7 +243,7 @@ async def test_without_the_namespace_of_ours_every_door_refuses_and_everybody_sa
     attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "ak")
     clock, entropy, trust = SystemClock(), SystemEntropy(), here.trust()
     async with HttpTransport(here.url("enrol"), trust) as transport:
-        await enrol(transport, attester, ticket, Patience(clock, entropy, 60, pause=0.3))
+        await enrol(transport, attester, ticket, RetryBudget(clock, entropy, 60, pause=0.3))
     async with (
         BrokerClient(here.url("broker-a"), trust, attester, entropy) as broker,
         httpx.AsyncClient(verify=trust, trust_env=False, timeout=PATIENCE) as stranger,

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 import pytest
 
-from fastness.agent.boot.boot import Ask, BootedConfig, BootRefused, boot_once
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.boot import BootedConfig, BootRefused, BootRequest, boot_once
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.secret import SecretText
@@ -94,9 +94,9 @@ class Site:
     async def boot(self, tpm: Swtpm, directory: Path) -> BootedConfig:
         """A machine with this TPM walks from its ticket to its configuration."""
         said = run([FASTNESS, "ticket", "create", "--pool", "worker", "--uses", "1", "-o", "json"], self.env)
-        ask = Ask("worker", SecretText(said.json["ticket"]), self.fronts["enrol"].url, ACCEPT)
+        ask = BootRequest("worker", SecretText(said.json["ticket"]), self.fronts["enrol"].url, ACCEPT)
         attester = TpmAttester(TpmTools(tpm.tcti, event_log=directory / "none"), directory / "ak")
-        return await boot_once(attester, ask, self.trust(), Patience(SystemClock(), SystemEntropy(), 60, pause=0.3))
+        return await boot_once(attester, ask, self.trust(), RetryBudget(SystemClock(), SystemEntropy(), 60, pause=0.3))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.join import Prepared, prepare_join
 from fastness.crypto.keys import PrivateKey
@@ -116,7 +116,7 @@ async def joined_by_agent(site: JoiningSite, node: Node, directory: Path) -> tup
     key_file = node.kubelet_directory / "pki" / "kubelet-client.key.tmp"
     prepared = await prepare_join(
         f"https://127.0.0.1:{site.world.doors.broker.port}", await site.world.enrolled("tpm"), ImageTrust.load(trust),
-        key_file, Patience(SystemClock(), ENTROPY, PATIENCE, pause=0.05),
+        key_file, RetryBudget(SystemClock(), ENTROPY, PATIENCE, pause=0.05),
     )  # fmt: skip
     return prepared, PrivateKey.from_pem(SecretBytes(key_file.read_bytes()))
 

@@ -15,7 +15,7 @@ import pytest
 from fastness.attestation.verdict.explain import Explanation
 from fastness.cli.trust.explain import explained
 from fastness.kube.errors import ApiError, BadRequest, Conflict, NotFound
-from fastness.sim.control_client import asked
+from fastness.sim.control_client import ask_control
 from tests.e2e.live import FASTNESS, Live, Said, environment, run
 
 SECONDS = 60.0
@@ -30,7 +30,7 @@ class Hall:
         self.live = live
 
     def ask(self, verb: str, **words: Any) -> dict[str, Any]:
-        return dict(asked(self.live.state, {"verb": verb, **words}))
+        return dict(ask_control(self.live.state, {"verb": verb, **words}))
 
     def do(self, kind: str, machine: str = "", **more: str) -> str:
         return str(self.ask("do", kind=kind, machine=machine, **more)["said"])
@@ -224,7 +224,7 @@ def test_what_cannot_be_done_is_refused_by_name(
     hall: Hall, ask: dict[str, Any], error: type[ApiError], words: str
 ) -> None:
     with pytest.raises(error, match=words.replace("+", r"\+")):
-        asked(hall.live.state, ask)
+        ask_control(hall.live.state, ask)
 
 
 def test_the_same_fault_twice_is_a_conflict_that_names_the_way_out_and_all_of_it_is_in_the_audit_log(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fastness.sim.control_client import asked
+from fastness.sim.control_client import ask_control
 from tests.components import require_program
 from tests.e2e.live import FASTNESS, Live, environment, run
 
@@ -26,7 +26,7 @@ def until(holds: Callable[[], object], what: str) -> None:
 
 
 def consoles(live: Live) -> dict[str, str]:
-    return {one["name"]: one["console"] for one in asked(live.state, {"verb": "list"})["machines"]}
+    return {one["name"]: one["console"] for one in ask_control(live.state, {"verb": "list"})["machines"]}
 
 
 def uids(live: Live) -> set[str]:
@@ -53,9 +53,9 @@ def children(home: Path) -> list[str]:
 def test_a_restart_goes_on_with_the_same_machines_under_the_same_faults(tmp_path: Path) -> None:
     with Live.start(tmp_path, "--machines", "3") as live:
         until(lambda: set(consoles(live).values()) == {"running"}, "three machines")
-        asked(live.state, {"verb": "do", "kind": "changed-boot-loader", "machine": "worker-0"})
-        asked(live.state, {"verb": "do", "kind": "network-cut", "machine": "worker-1"})
-        asked(live.state, {"verb": "remove", "machine": "worker-2"})
+        ask_control(live.state, {"verb": "do", "kind": "changed-boot-loader", "machine": "worker-0"})
+        ask_control(live.state, {"verb": "do", "kind": "network-cut", "machine": "worker-1"})
+        ask_control(live.state, {"verb": "remove", "machine": "worker-2"})
         before = uids(live)
         live.process.kill()
         live.process.wait()
@@ -64,7 +64,7 @@ def test_a_restart_goes_on_with_the_same_machines_under_the_same_faults(tmp_path
         until(lambda: "refused (value-differs)" in consoles(live)["worker-0"], "the refusal")
         assert consoles(live)["worker-1"] == "waiting for the network"
         for fault in ("worker-0.changed-boot-loader", "worker-1.network-cut"):
-            asked(live.state, {"verb": "undo", "fault": fault})
+            ask_control(live.state, {"verb": "undo", "fault": fault})
         until(lambda: set(consoles(live).values()) == {"running"}, "machines that are well again")
         assert uids(live) == before
         assert not disputed(live)  # a machine that began to count its boots anew would look like a copy of itself
@@ -99,13 +99,13 @@ def test_real_tpms_prove_machines_and_no_way_to_end_leaves_one_running(tmp_path:
         assert any("swtpm socket" in one for one in children(tmp_path))
         machine = live.kubectl("get", "machines", "-A", "-o", "json").json["items"][0]
         assert (machine["status"]["tee"], machine["status"]["simulated"]) == ("tpm", True)
-        asked(live.state, {"verb": "do", "kind": "changed-boot-loader", "machine": "worker-0"})
+        ask_control(live.state, {"verb": "do", "kind": "changed-boot-loader", "machine": "worker-0"})
         until(lambda: "refused (value-differs)" in consoles(live)["worker-0"], "the refusal")
         live.process.kill()
         live.process.wait()
     until(lambda: children(tmp_path) == [], "the end of the TPM after a kill")
     with Live.start(tmp_path, *options) as live:
-        asked(live.state, {"verb": "undo", "fault": "worker-0.changed-boot-loader"})
+        ask_control(live.state, {"verb": "undo", "fault": "worker-0.changed-boot-loader"})
         until(lambda: consoles(live) == {"worker-0": "running"}, "the same machine")
         assert uids(live) == {machine["metadata"]["uid"]}
         assert live.stop().code == 0

@@ -21,7 +21,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from fastness.apiserver.store import Change, Key, Store, StoreError, StoreSettings, StoreUnavailable, restore
+from fastness.apiserver.store import Key, Store, StoreError, StoreSettings, StoreUnavailable, WriteStep, restore
 from tests.component.apiserver.store.world import MACS, ToyCipher
 
 SETTINGS = StoreSettings(
@@ -67,7 +67,7 @@ async def change(store: Store, names: list[str], value: str) -> None:
     for name in names:
         say("I", name, value)
     body, last = (None, b"-") if value == "-" else (value.encode(), b"")
-    records = await store.write(lambda _: [Change(key_of(name), body, None, last) for name in names])
+    records = await store.write(lambda _: [WriteStep(key_of(name), body, None, last) for name in names])
     for name, record in zip(names, records, strict=True):
         say("A", name, value, record.revision)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from fastness.attestation.policy.policy import Shown, compile_policy, compile_resource_policy
-from fastness.attestation.policy.query import Answer, Decision, Query, answered
+from fastness.attestation.policy.query import Answer, Decision, Query, drive
 from fastness.rego.engine import BadPolicy
 
 Made = TypeVar("Made")
@@ -13,7 +13,7 @@ Made = TypeVar("Made")
 
 def decided(decision: Decision[Made]) -> Made:
     """The outcome of a decision."""
-    return answered(decision, _answer)
+    return drive(decision, _answer)
 
 
 def _answer(query: Query) -> Answer:

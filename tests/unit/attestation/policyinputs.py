@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.kinds.kind import JsonObject
 
 NOW: Final = datetime(2026, 11, 1, tzinfo=UTC)
@@ -19,9 +19,9 @@ def reference_set(values: dict[str, list[str]], name: str = "set", **spec: Any) 
     return {"metadata": {"name": name}, "spec": {"source": "manual", "values": listed, **spec}}
 
 
-def book(values: dict[str, list[str]]) -> ValueBook:
+def book(values: dict[str, list[str]]) -> ReferenceValues:
     """A book of these values."""
-    return ValueBook.of([reference_set(values)], NOW)
+    return ReferenceValues.of([reference_set(values)], NOW)
 
 
 def register(number: int, size: int = 64) -> str:

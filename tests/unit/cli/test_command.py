@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from fastness import __version__
 from fastness.apiserver.store import StoreInUse
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.main import VERBS, cli, main
 from fastness.kube.client.errors import NoCluster
@@ -110,7 +110,7 @@ def test_options_come_from_the_environment_too() -> None:
     ],
 )
 def test_errors_of_the_layers_become_a_sentence_a_hint_and_a_code(error: Exception, code: Exit, words: str) -> None:
-    with pytest.raises(CliError) as caught, told():
+    with pytest.raises(CliError) as caught, reported_errors():
         raise error
     assert caught.value.message == words
     assert caught.value.exit_code == code
@@ -118,7 +118,7 @@ def test_errors_of_the_layers_become_a_sentence_a_hint_and_a_code(error: Excepti
 
 
 def test_a_defect_is_not_disguised_as_an_error_of_the_user() -> None:
-    with pytest.raises(ZeroDivisionError), told():
+    with pytest.raises(ZeroDivisionError), reported_errors():
         raise ZeroDivisionError
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from fastness.apiserver.store.errors import DiskFull
 from fastness.app.lacking import LackingError, LacksCluster, LacksOption
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 
 
 def test_a_full_disk_in_a_group_of_tasks_is_a_sentence_with_a_way_out() -> None:
     full = OSError(errno.ENOSPC, "No space left on device", "state/kubeconfig")
-    with pytest.raises(CliError) as caught, told():
+    with pytest.raises(CliError) as caught, reported_errors():
         raise ExceptionGroup("tasks", [ExceptionGroup("inner", [full])])
     assert caught.value.message == "state/kubeconfig: No space left on device"
     assert "Free space" in caught.value.hint
@@ -22,18 +22,18 @@ def test_a_full_disk_in_a_group_of_tasks_is_a_sentence_with_a_way_out() -> None:
 
 
 def test_of_several_errors_of_ours_the_first_is_told() -> None:
-    with pytest.raises(CliError, match="no key"), told():
+    with pytest.raises(CliError, match="no key"), reported_errors():
         raise ExceptionGroup("doors", [CliError("no key"), DiskFull("full")])
 
 
 def test_a_defect_among_them_is_shown_with_all_the_others() -> None:
-    with pytest.raises(ExceptionGroup), told():
+    with pytest.raises(ExceptionGroup), reported_errors():
         raise ExceptionGroup("tasks", [DiskFull("full"), KeyError("defect")])
 
 
 @pytest.mark.parametrize(("lacking", "code"), [(LacksOption, Exit.USAGE), (LacksCluster, Exit.MISSING)])
 def test_what_a_door_lacks_is_told_with_what_to_give(lacking: type[LackingError], code: Exit) -> None:
-    with pytest.raises(CliError) as caught, told():
+    with pytest.raises(CliError) as caught, reported_errors():
         raise ExceptionGroup("doors", [lacking("the broker has no key", "Give --vault FILE.")])
     assert (caught.value.message, caught.value.hint) == ("the broker has no key", "Give --vault FILE.")
     assert caught.value.exit_code == code

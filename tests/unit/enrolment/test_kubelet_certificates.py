@@ -25,7 +25,7 @@ from fastness.enrolment.kubelet_certificates import (
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import rfc3339, view
 from fastness.kinds.trusted_execution.machine import Machine
-from fastness.kube.access.kubelet_requests import Asked, Deny, is_decided, read_asked
+from fastness.kube.access.kubelet_requests import Deny, KubeletRequest, is_decided, read_asked
 from fastness.protocol.node_certificates import CLIENT_SIGNER, SERVING_SIGNER, addresses_of
 from tests.joining import csr
 from tests.virtual import SeededEntropy
@@ -77,7 +77,7 @@ def own(signer: str = CLIENT_SIGNER, hosts: tuple[str, ...] = (), **spec: Any) -
     return request(signer, hosts=hosts, **{"username": f"system:node:{NODE}", "groups": ["system:nodes"], **spec})
 
 
-def asked(found: JsonObject) -> Asked:
+def asked(found: JsonObject) -> KubeletRequest:
     read = read_asked(found)
     assert read is not None
     return read

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.http.arrivals import Arrival, Arrivals, Place
+from fastness.http.arrivals import Arrival, Arrivals, ConnectionState
 from fastness.http.bounds import Bounds
 from fastness.observe.metrics import REGISTRY
 
@@ -68,9 +68,9 @@ def test_a_handshake_that_is_done_is_nobodys_to_take(port: Port) -> None:
 
 def test_one_address_holds_no_more_than_half_and_the_others_have_theirs(port: Port) -> None:
     places = [port.come(A, done=True).place for _ in range(12)]
-    assert places == [Place.OPEN] * 10 + [Place.LATE] * 2
-    assert [port.come(B, done=True).place for _ in range(10)] == [Place.OPEN] * 10
-    assert port.come(C, done=True).place is Place.LATE
+    assert places == [ConnectionState.OPEN] * 10 + [ConnectionState.LATE] * 2
+    assert [port.come(B, done=True).place for _ in range(10)] == [ConnectionState.OPEN] * 10
+    assert port.come(C, done=True).place is ConnectionState.LATE
 
 
 def test_above_the_bound_newcomers_are_answered_once_and_the_oldest_of_them_gives_way(port: Port) -> None:
@@ -90,7 +90,7 @@ def test_above_the_bound_known_addresses_have_places_as_any_other(port: Port) ->
     for number in range(19):
         port.come(f"10.0.1.{number}", done=True)
     ours = [port.come(A, done=True) for _ in range(3)]
-    assert [one.place for one in ours] == [Place.KNOWN, Place.KNOWN, Place.LATE]
+    assert [one.place for one in ours] == [ConnectionState.KNOWN, ConnectionState.KNOWN, ConnectionState.LATE]
 
 
 def test_who_gives_way_is_counted(port: Port) -> None:

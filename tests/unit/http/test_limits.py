@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.http.arrivals import network
-from fastness.http.limits import MAX_BUCKETS, Buckets, Limits, Rate, Turnstile
+from fastness.http.limits import MAX_BUCKETS, Buckets, Limits, Rate, RateLimiter
 from fastness.http.refusals import Refusal
 from tests.virtual import VirtualClock
 
@@ -84,8 +84,8 @@ def test_looking_into_a_bucket_takes_nothing_and_remembers_nobody() -> None:
     assert not buckets.empty("a", 1.0)
 
 
-def turnstile(clock: VirtualClock | None = None, **limits: object) -> Turnstile:
-    return Turnstile(Limits(**limits), clock or VirtualClock())  # type: ignore[arg-type]
+def turnstile(clock: VirtualClock | None = None, **limits: object) -> RateLimiter:
+    return RateLimiter(Limits(**limits), clock or VirtualClock())  # type: ignore[arg-type]
 
 
 def refused(raised: pytest.ExceptionInfo[Refusal]) -> None:

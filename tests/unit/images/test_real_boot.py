@@ -9,10 +9,10 @@ from pathlib import Path
 from fastness.attestation.evidence.checks import Findings
 from fastness.attestation.evidence.replay import replay
 from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
-from fastness.attestation.policy.policy_set import PolicyBook
+from fastness.attestation.policy.policy_set import PolicySet
 from fastness.attestation.values.from_images import set_of_image
 from fastness.attestation.values.prediction import first_differences, judge_measurement
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.conclude import Conclusion, Facts, concluding
 from fastness.crypto.silicon.verify import AttestationKey
 from fastness.formats.evidence.eventlog.log import parse_log
@@ -45,8 +45,8 @@ def concluded(name: str) -> Conclusion:
             "annotations": {"fastness.dev/measurements": (FOLDER / "manifest.json").read_text()},
         }
     }
-    book = ValueBook.of([set_of_image(IMAGE, [approval])], NOW)
-    return decided(concluding(appraise_tpm(given, expectations), Facts(), PolicyBook.of([]), book))
+    book = ReferenceValues.of([set_of_image(IMAGE, [approval])], NOW)
+    return decided(concluding(appraise_tpm(given, expectations), Facts(), PolicySet.of([]), book))
 
 
 def test_the_log_of_a_real_boot_is_the_prediction() -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from fastness.admission.door.configuration import KATA_PATH, REVIEW_PATH
 from fastness.admission.door.paths import RecordedPath
-from fastness.admission.door.reviews import BadReview, answered, read_review
+from fastness.admission.door.reviews import BadReview, encode_answer, read_review
 from fastness.admission.table import BEHIND_WEBHOOK
 from fastness.attestation.admission.acts import acts_of
 from fastness.attestation.live.named_record import RecordedActs
@@ -92,7 +92,7 @@ class WebhookDoor:
         asked = read_review(await request.body(MAX_BODY))
         decision = await self._decide(asked.request, acts)
         metrics.REVIEWS.inc("refused" if isinstance(decision, Denied) else "allowed")
-        return Answer(200, answered(asked.uid, decision))
+        return Answer(200, encode_answer(asked.uid, decision))
 
     async def _decide(self, request: AdmissionRequest, acts: RecordedReviews | None) -> Decision:
         """The decision; a defect of ours is a refusal, and so is an act that cannot be recorded."""

@@ -63,7 +63,7 @@ def read_review(body: bytes) -> Review:
     return Review(uid, request)
 
 
-def answered(uid: str, answer: Answer) -> bytes:
+def encode_answer(uid: str, answer: Answer) -> bytes:
     """The answer as the API server reads it."""
     response: JsonObject = {"uid": uid, "allowed": not isinstance(answer, Denied)}
     if isinstance(answer, Denied):

@@ -28,7 +28,7 @@ from fastness.protocol.door_role import DoorRole
 from fastness.record.live.door_keys import DoorSigner
 from fastness.record.live.record import ClusterRecord
 from fastness.runtime.clock import Clock, Entropy
-from fastness.runtime.tasks import beside
+from fastness.runtime.tasks import background
 from fastness.workloads.live.agent_policies import PolicyTrials
 
 PORT = 9443
@@ -73,5 +73,5 @@ async def webhook_server(
         reached = where or Reachable(f"https://127.0.0.1:{port}")
         registration = Registration(cluster, known, certificates, reached, clock, path)
         await registration.settle()
-        async with beside(FACE, registration=registration.run):
+        async with background(FACE, registration=registration.run):
             yield WebhookServer(port, registration, door.routes)

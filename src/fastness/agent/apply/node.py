@@ -32,7 +32,7 @@ from fastness.agent.apply.report import NODES, Persistent, Reporter
 from fastness.agent.apply.settings import Settings
 from fastness.agent.apply.steps import Disk, repair_steps
 from fastness.agent.apply.update import Context, Goal, Update, run_actions
-from fastness.agent.apply.validate import Drift, drifts, told, watched
+from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
 from fastness.agent.errors import AgentError, DrainTimeout, DriftFound, Irreconcilable, SetAside, Superseded
 from fastness.agent.host.errors import DriverError
 from fastness.kinds.kind import JsonObject
@@ -240,7 +240,7 @@ class Agent:
         found = await uninterrupted(lambda: drifts(current.desired, self._host, only))
         if found and annotations_of(node).get(DRIFT_POLICY) == REPAIR:
             await self._reporter.event(
-                names.Event.CONFIG_DRIFT_DETECTED, "repairing: " + told(current.name, found), warning=True
+                names.Event.CONFIG_DRIFT_DETECTED, "repairing: " + describe_drifts(current.name, found), warning=True
             )
             await self._repair(current)
             found = await uninterrupted(lambda: drifts(current.desired, self._host))
@@ -251,8 +251,8 @@ class Agent:
             self._checked = ""
             if self._told != found:
                 self._told = found
-                await self._reporter.event(reason, told(current.name, found), warning=True)
-            raise DriftFound(told(current.name, found))
+                await self._reporter.event(reason, describe_drifts(current.name, found), warning=True)
+            raise DriftFound(describe_drifts(current.name, found))
         self._checked, self._told = current.name, []
 
     async def _repair(self, current: Goal) -> None:

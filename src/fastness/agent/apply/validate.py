@@ -64,7 +64,7 @@ def watched(wanted: Desired) -> list[str]:
     return [*wanted.paths, *_runtime_paths(wanted)]
 
 
-def told(config: str, found: Iterable[Drift]) -> str:
+def describe_drifts(config: str, found: Iterable[Drift]) -> str:
     """The differences as one message."""
     return f"unexpected on-disk state validating against {config}: " + "; ".join(str(drift) for drift in found)
 

@@ -27,7 +27,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from fastness.agent.boot.attester import Attester
-from fastness.agent.boot.enrol import Doors, Enrolled, EnrolmentFailed, HttpTransport, Patience, enrol
+from fastness.agent.boot.enrol import Doors, Enrolled, EnrolmentFailed, HttpTransport, RetryBudget, enrol
 from fastness.agent.boot.fetch import check_delivered, from_broker, from_gate, own_thumbprint
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.prove import BrokerClient, DoorRefused
@@ -74,7 +74,7 @@ class BootRefused(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class BootRequest:
     """What user-data says: which pool, with which ticket, at which server; and which configs the reader understands."""
 
     pool: str
@@ -97,7 +97,7 @@ class BootedConfig:
         return self.machine.node_name
 
 
-async def boot_once(attester: Attester, ask: Ask, trust: ImageTrust, patience: Patience) -> BootedConfig:
+async def boot_once(attester: Attester, ask: BootRequest, trust: ImageTrust, patience: RetryBudget) -> BootedConfig:
     """Come by the configuration of this machine; raises BootRefused, DoorUnreachable at the end of patience, DriverError."""
     if not trust.believes(ask.server):
         raise BootRefused(
@@ -108,12 +108,12 @@ async def boot_once(attester: Attester, ask: Ask, trust: ImageTrust, patience: P
     while True:
         enrolled = await _enrolled(attester, ask, trust, patience)
         try:
-            return await _Walk(attester, ask, trust, patience, enrolled, end).run()
-        except _Moved as moved:
+            return await _Boot(attester, ask, trust, patience, enrolled, end).run()
+        except _DeliveredElsewhere as moved:
             await patience.clock.sleep(moved.pause)
 
 
-async def _enrolled(attester: Attester, ask: Ask, trust: ImageTrust, patience: Patience) -> Enrolled:
+async def _enrolled(attester: Attester, ask: BootRequest, trust: ImageTrust, patience: RetryBudget) -> Enrolled:
     """Who this machine is, and where its doors are now; raises BootRefused, DoorUnreachable, DriverError."""
     try:
         async with HttpTransport(ask.server, trust.tls) as transport:
@@ -132,7 +132,7 @@ def hint_for(reason: str, pool: str, name: str = "") -> str:
     return HINTS.get(reason, _EXPLAIN if name else _LIST).format(pool=pool, name=name)
 
 
-class _Moved(Exception):
+class _DeliveredElsewhere(Exception):
     """The way has changed since this machine enrolled; enrolment says how it goes on."""
 
     def __init__(self, pause: float) -> None:
@@ -140,11 +140,17 @@ class _Moved(Exception):
         self.pause = pause
 
 
-class _Walk:
+class _Boot:
     """An enrolled machine on its way to its configuration, until `end` by the monotonic clock."""
 
     def __init__(
-        self, attester: Attester, ask: Ask, trust: ImageTrust, patience: Patience, enrolled: Enrolled, end: float
+        self,
+        attester: Attester,
+        ask: BootRequest,
+        trust: ImageTrust,
+        patience: RetryBudget,
+        enrolled: Enrolled,
+        end: float,
     ) -> None:
         self._attester = attester
         self._ask = ask
@@ -172,7 +178,7 @@ class _Walk:
                 if self._patience.clock.monotonic() + pause >= self._end:
                     raise
                 if error.reason in MOVED:
-                    raise _Moved(pause) from error
+                    raise _DeliveredElsewhere(pause) from error
             await self._patience.clock.sleep(pause)
 
     async def _once(self) -> bytes:

@@ -76,7 +76,7 @@ class Transport(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryBudget:
     """How long to go on; jitter comes from the entropy."""
 
     clock: Clock
@@ -185,7 +185,7 @@ def _doors(value: Any) -> Doors | None:
 
 
 async def enrol(
-    transport: Transport, attester: Attester, ticket: SecretText, patience: Patience, pool: str = ""
+    transport: Transport, attester: Attester, ticket: SecretText, patience: RetryBudget, pool: str = ""
 ) -> Enrolled:
     """Enrol, however long the door needs; raises EnrolmentFailed, DoorUnreachable when patience ends, DriverError."""
     end = patience.clock.monotonic() + patience.seconds

@@ -22,8 +22,8 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self
 
-from fastness.agent.boot.boot import Ask, BootedConfig, BootRefused
-from fastness.agent.boot.waiting import Boot, Knock, Reply, Stage
+from fastness.agent.boot.boot import BootedConfig, BootRefused, BootRequest
+from fastness.agent.boot.waiting import Boot, IgnitionRequest, Reply, Stage
 from fastness.agent.errors import AgentError
 from fastness.agent.host.errors import DriverError
 
@@ -35,8 +35,8 @@ CONNECTIONS: Final = 8
 HEAD_SECONDS: Final = 10.0
 BODY_SECONDS: Final = 60.0
 HOLD_SECONDS: Final = 3.0
-Work = Callable[[Ask], Awaitable[BootedConfig]]
-Read = Callable[[str], Awaitable[Ask]]
+Work = Callable[[BootRequest], Awaitable[BootedConfig]]
+Read = Callable[[str], Awaitable[BootRequest]]
 """What user-data says, for a reader that accepts such configs."""
 
 
@@ -84,7 +84,7 @@ class Forwarder:
         await self._told.wait()
         return config
 
-    async def _ask(self) -> Ask:
+    async def _ask(self) -> BootRequest:
         """What the machine asks the cluster for: by its user-data, or by the request itself."""
         if self._read is not None:
             return await self._read(self.boot.accept)
@@ -141,7 +141,7 @@ class Forwarder:
         return reply.delivers or reply.refuses
 
 
-def parse_head(head: bytes) -> Knock | None:
+def parse_head(head: bytes) -> IgnitionRequest | None:
     """The head of a request; None for what is none."""
     first, *lines = head[:-4].decode("latin-1").split("\r\n")
     words = first.split(" ")
@@ -158,7 +158,7 @@ def parse_head(head: bytes) -> Knock | None:
         if not colon or not name or name != name.strip() or not value.isprintable():
             return None
         headers[name.lower()] = (*headers.get(name.lower(), ()), value.strip())
-    return Knock(words[0], words[1], headers)
+    return IgnitionRequest(words[0], words[1], headers)
 
 
 async def _write(writer: asyncio.StreamWriter, reply: Reply) -> None:

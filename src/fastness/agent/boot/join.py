@@ -21,7 +21,7 @@ from typing import Final
 
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.boot import ATTEMPTS, BootRefused, hint_for
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.prove import BrokerClient, DoorRefused
 from fastness.agent.errors import AgentError
@@ -54,7 +54,7 @@ class Prepared:
 
 
 async def prepare_join(
-    url: str, attester: Attester, trust: ImageTrust, key_file: Path, patience: Patience
+    url: str, attester: Attester, trust: ImageTrust, key_file: Path, patience: RetryBudget
 ) -> Prepared:  # fmt: skip
     """Attest and get the bootstrap token for the key in a file; raises BootRefused, DoorRefused, JoinFileFailed, DriverError."""
     name = sha256(new_key(key_file, patience.entropy).public_der())

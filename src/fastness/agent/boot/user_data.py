@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastness.agent.boot.attester import Attester
-from fastness.agent.boot.boot import Ask, BootRefused
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.boot import BootRefused, BootRequest
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.host.errors import BadUserData, UserDataFailure
-from fastness.agent.host.user_data import Place
+from fastness.agent.host.user_data import UserDataSource
 from fastness.crypto.secret import SecretText
 from fastness.formats.errors import UserDataError
 from fastness.formats.initdata import InitData
@@ -52,18 +52,22 @@ class Given:
 
 
 async def ask_of_host(
-    places: Sequence[Place], attester: Attester, accept: str, patience: Patience, tell: Tell = lambda _: None
-) -> Ask:
+    places: Sequence[UserDataSource],
+    attester: Attester,
+    accept: str,
+    patience: RetryBudget,
+    tell: Tell = lambda _: None,
+) -> BootRequest:
     """What this machine asks the cluster for, as its host tells; raises BootRefused, DriverError."""
     found = await _found(places, patience, tell)
     user_data = _parsed(found)
     # Also when there is none: an attempt of this boot before may have read one, and this one did not.
     await attester.started_with(found.text.decode() if isinstance(found, InitData) else "")
     await attester.measure(user_data_event(user_data))
-    return Ask(user_data.pool, SecretText(user_data.ticket), user_data.server, accept)
+    return BootRequest(user_data.pool, SecretText(user_data.ticket), user_data.server, accept)
 
 
-async def _found(places: Sequence[Place], patience: Patience, tell: Tell) -> bytes | InitData:
+async def _found(places: Sequence[UserDataSource], patience: RetryBudget, tell: Tell) -> bytes | InitData:
     clock, told, pause = patience.clock, "", patience.pause
     empty_until, end = clock.monotonic() + GRACE_SECONDS, clock.monotonic() + patience.seconds
     while True:
@@ -80,7 +84,7 @@ async def _found(places: Sequence[Place], patience: Patience, tell: Tell) -> byt
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
-async def _first(places: Sequence[Place]) -> tuple[bytes | InitData | None, UserDataFailure | None]:
+async def _first(places: Sequence[UserDataSource]) -> tuple[bytes | InitData | None, UserDataFailure | None]:
     """The first user-data there is, or what kept one place from being read; raises BootRefused."""
     failure: UserDataFailure | None = None
     for place in places:

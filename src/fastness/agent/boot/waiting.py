@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from fastness.agent.boot.boot import Ask
+from fastness.agent.boot.boot import BootRequest
 from fastness.crypto.secret import SecretText
 from fastness.formats import json
 from fastness.formats import url_path as urlpath
@@ -46,7 +46,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Knock:
+class IgnitionRequest:
     """A request as it came: method, target, and headers with names in lower case; a repeated header is a list of two."""
 
     method: str
@@ -75,7 +75,7 @@ class Boot:
 
     def __init__(self, *, of_image: bool = False) -> None:
         self.stage = Stage.WAITING
-        self.ask: Ask | None = None
+        self.ask: BootRequest | None = None
         self.accept = ""
         self._of_image = of_image
         self._config = b""
@@ -86,14 +86,14 @@ class Boot:
         """Whether there is nothing left to wait for but Ignition itself."""
         return self.stage in (Stage.READY, Stage.ANSWERING, Stage.ANSWERED, Stage.REFUSED)
 
-    def asked(self, knock: Knock) -> Reply:
+    def asked(self, knock: IgnitionRequest) -> Reply:
         """The answer to a request; the first one starts the boot."""
         segments = urlpath.split(knock.target.partition("?")[0])
         if knock.method != "GET":
             return _problem(405, "method-not-allowed", "only GET")
         return self._asked_by_image(segments, knock) if self._of_image else self._asked_with_ticket(segments, knock)
 
-    def _asked_by_image(self, segments: list[str] | None, knock: Knock) -> Reply:
+    def _asked_by_image(self, segments: list[str] | None, knock: IgnitionRequest) -> Reply:
         if segments != [CONFIG]:
             return _problem(404, "not-found", f"there is /{CONFIG}")
         if knock.headers.keys() & {"authorization", SERVER_HEADER.lower()}:
@@ -102,7 +102,7 @@ class Boot:
             self._begin(knock)
         return self._told()
 
-    def _asked_with_ticket(self, segments: list[str] | None, knock: Knock) -> Reply:
+    def _asked_with_ticket(self, segments: list[str] | None, knock: IgnitionRequest) -> Reply:
         if segments is None or len(segments) != 2 or segments[0] != CONFIG or not segments[1]:
             return _problem(404, "not-found", f"there is /{CONFIG}/<pool>")
         scheme, _, ticket = knock.header("authorization").partition(" ")
@@ -130,15 +130,15 @@ class Boot:
         if self.stage is Stage.ANSWERED:
             self._config = b""
 
-    def _begun(self, pool: str, ticket: SecretText, knock: Knock) -> Reply:
+    def _begun(self, pool: str, ticket: SecretText, knock: IgnitionRequest) -> Reply:
         server = knock.header(SERVER_HEADER)
         if not is_origin(server):
             return _problem(400, "server-missing", f"the user-data names no https server in {SERVER_HEADER}")
         self._begin(knock)
-        self.ask = Ask(pool, ticket, server.rstrip("/"), self.accept)
+        self.ask = BootRequest(pool, ticket, server.rstrip("/"), self.accept)
         return self._told()
 
-    def _begin(self, knock: Knock) -> None:
+    def _begin(self, knock: IgnitionRequest) -> None:
         accept = knock.header("accept")
         self.accept = accept if len(accept) <= MAX_ACCEPT else ""
         self.stage = Stage.WORKING

@@ -16,7 +16,7 @@ from typing import Any, Final
 from fastness.agent.apply.node import uninterrupted
 from fastness.agent.apply.report import NODES
 from fastness.agent.host.errors import DriverError
-from fastness.agent.kata.step import Said
+from fastness.agent.kata.step import StepReport
 from fastness.kinds.kata import names
 from fastness.kinds.kata.names import InstallState
 from fastness.kinds.kind import JsonObject
@@ -28,7 +28,7 @@ from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.tasks import news_or_time
 
-Step = Callable[[Mapping[str, Any]], Said | None]
+Step = Callable[[Mapping[str, Any]], StepReport | None]
 _FAILED: Final = (InstallState.FAILED, InstallState.FAILED_TO_UNINSTALL)
 _AS: Final = WriteOptions(manager="kata-install")
 _log = logger("agent")
@@ -90,10 +90,10 @@ class KataPod:
             await self._clock.sleep(self._waits.failed)
             self._changed.set()
 
-    async def _tell(self, node: JsonObject, said: Said) -> None:
+    async def _tell(self, node: JsonObject, said: StepReport) -> None:
         await self._cluster.patch(NODES, self._name, said.patch(node), PatchType.MERGE, options=_AS)
 
-    async def _well(self, said: Said) -> Said:
+    async def _well(self, said: StepReport) -> StepReport:
         """What is said when the node had time to come back."""
         node = self._informer.get("", self._name) or {}
         if (
@@ -106,7 +106,7 @@ class KataPod:
         while not _is_ready(self._informer.get("", self._name) or {}):
             left = end - self._clock.monotonic()
             if left <= 0:
-                return Said(
+                return StepReport(
                     InstallState.FAILED, "the node did not become ready again after its container runtime was restarted"
                 )
             self._changed.clear()

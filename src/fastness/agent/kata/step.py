@@ -48,7 +48,7 @@ class Packages(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StepReport:
     """What the node says next: its state, and why it could not go on."""
 
     state: InstallState
@@ -83,7 +83,7 @@ class RuntimeSteps:
         self.level = level
         self.peer_pods = peer_pods
 
-    def install(self, node: Mapping[str, Any]) -> Said | None:
+    def install(self, node: Mapping[str, Any]) -> StepReport | None:
         """One look at a node that shall have the runtime; None when it waits or is done."""
         match labels_of(node).get(names.STATE_LABEL):
             case InstallState.INSTALLING:
@@ -91,11 +91,11 @@ class RuntimeSteps:
             case InstallState.WAITING_TO_INSTALL:
                 return None
             case InstallState.INSTALLED:
-                return None if self._complete() else Said(InstallState.WAITING_TO_INSTALL)
+                return None if self._complete() else StepReport(InstallState.WAITING_TO_INSTALL)
             case _:
-                return Said(InstallState.INSTALLED if self._complete() else InstallState.WAITING_TO_INSTALL)
+                return StepReport(InstallState.INSTALLED if self._complete() else InstallState.WAITING_TO_INSTALL)
 
-    def uninstall(self, node: Mapping[str, Any]) -> Said | None:
+    def uninstall(self, node: Mapping[str, Any]) -> StepReport | None:
         """One look at a node that shall lose the runtime; None when it waits or is done."""
         match labels_of(node).get(names.STATE_LABEL):
             case InstallState.UNINSTALLING:
@@ -104,23 +104,23 @@ class RuntimeSteps:
                 )
             case InstallState.WAITING_FOR_REBOOT:
                 if not self._packages.installed():
-                    return Said(InstallState.UNINSTALLED)
+                    return StepReport(InstallState.UNINSTALLED)
                 self._reboot("the runtime for confidential containers is removed")
                 return None
             case InstallState.FAILED_TO_UNINSTALL:
-                return Said(InstallState.WAITING_TO_UNINSTALL)
+                return StepReport(InstallState.WAITING_TO_UNINSTALL)
             case _:
                 return None
 
     def _try(
         self, work: Callable[[], None], undo: Callable[[], None], done: InstallState, failed: InstallState
-    ) -> Said:
+    ) -> StepReport:
         try:
             work()
         except DriverError as error:
             undo()
-            return Said(failed, error.message[:MAX_REASON])
-        return Said(done)
+            return StepReport(failed, error.message[:MAX_REASON])
+        return StepReport(done)
 
     def _install(self) -> None:
         if not self._packages.installed():

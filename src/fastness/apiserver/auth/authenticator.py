@@ -11,7 +11,7 @@ from datetime import datetime
 from fastness.apiserver.auth.bootstrap import BootstrapTokens
 from fastness.apiserver.auth.certificates import ClientCertificates
 from fastness.apiserver.auth.errors import CredentialRefused, MalformedCredential
-from fastness.apiserver.auth.joining import JoinTokens, is_join_token
+from fastness.apiserver.auth.joining import BootstrapTokenAuthenticator, is_join_token
 from fastness.apiserver.auth.tokens import ServiceAccountTokens
 from fastness.crypto.errors import CryptoError
 from fastness.kube.access.user import User
@@ -27,7 +27,7 @@ class Authenticator:
         self.certificates = certificates
         self.tokens = tokens
         self.bootstrap = bootstrap or BootstrapTokens()
-        self.joining = JoinTokens(tokens.lookups)
+        self.joining = BootstrapTokenAuthenticator(tokens.lookups)
 
     def authenticate(self, peer_cert_der: bytes | None, authorization: str | None, now: datetime) -> User | None:
         """Who is asking; None when nothing was shown; raises Unauthorized when what was shown does not verify."""

@@ -34,7 +34,7 @@ def is_join_token(token: str) -> bool:
     return _TOKEN.match(token) is not None
 
 
-class JoinTokens:
+class BootstrapTokenAuthenticator:
     """Knows holders of bootstrap tokens."""
 
     def __init__(self, lookups: TokenLookups) -> None:

@@ -21,7 +21,7 @@ from fastness.apiserver.catalog import Served
 from fastness.apiserver.documents.discovery import subresources_of
 from fastness.apiserver.documents.document import Document
 from fastness.apiserver.door import resources, routes
-from fastness.apiserver.door.audit import Audit, Entry
+from fastness.apiserver.door.audit import Audit, AuditEntry
 from fastness.apiserver.door.guard import Guard
 from fastness.apiserver.engine import EmbeddedApi
 from fastness.apiserver.refusals import method_not_allowed, no_such_resource
@@ -177,7 +177,7 @@ class ApiApp:
             raise
         finally:
             by = self._guard.impersonator(request)
-            self._audit.write(Entry.of(request, user, by, correlation, verb, outcome.target, outcome.code))
+            self._audit.write(AuditEntry.of(request, user, by, correlation, verb, outcome.target, outcome.code))
 
     async def _verb(
         self, request: Request, user: User, verb: str, target: paths.Target, correlation: str, outcome: _Outcome

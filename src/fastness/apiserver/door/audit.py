@@ -41,7 +41,7 @@ _log = logs.logger("audit")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """What became of one write."""
 
     id: str
@@ -54,7 +54,9 @@ class Entry:
     code: int
 
     @classmethod
-    def of(cls, request: Request, user: User, by: str, correlation: str, verb: str, target: Target, code: int) -> Entry:
+    def of(
+        cls, request: Request, user: User, by: str, correlation: str, verb: str, target: Target, code: int
+    ) -> AuditEntry:
         """The entry of a request; `by` is who acts as `user`, if somebody else."""
         agent = request.header(b"user-agent")[:MAX_AGENT]
         return cls(correlation, user.name, by, verb, target, agent, b"dryRun=" in request.raw_query, code)
@@ -78,7 +80,7 @@ class Audit:
         self._left_out: OrderedDict[str, int] = OrderedDict()
         self._broken = False
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEntry) -> None:
         """One line for one write; a caller of whom too much was refused waits for the next."""
         refused = entry.code >= _REFUSAL
         left_out = 0
@@ -156,7 +158,7 @@ def refused_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}-refused{path.suffix}")
 
 
-def _line(entry: Entry, time: str, left_out: int) -> bytes:
+def _line(entry: AuditEntry, time: str, left_out: int) -> bytes:
     where = entry.target
     return json.encode({
         "time": time, "id": entry.id, "user": entry.user[:MAX_USER],

@@ -24,17 +24,19 @@ _CONTAINERS: Final[frozenset[Any]] = frozenset((dict, list))
 _ABSENT: Final = object()
 
 
-class Change(NamedTuple):
+class FieldChange(NamedTuple):
     """Tries of one place and below; None where there is nothing, {} where it is the place itself."""
 
     removed: Trie | None = None
     modified: Trie | None = None
     added: Trie | None = None
 
-    def without(self, reset: FieldSet) -> Change:
+    def without(self, reset: FieldSet) -> FieldChange:
         """The change without fields that the door resets."""
         return (
-            Change(*(None if part is None else without(part, reset.trie) or None for part in self)) if reset else self
+            FieldChange(*(None if part is None else without(part, reset.trie) or None for part in self))
+            if reset
+            else self
         )
 
     @property
@@ -43,11 +45,11 @@ class Change(NamedTuple):
         return union(self.modified or {}, self.added or {})
 
 
-SAME: Final = Change()
-_MODIFIED: Final = Change(modified={})
+SAME: Final = FieldChange()
+_MODIFIED: Final = FieldChange(modified={})
 
 
-def compare(live: Mapping[str, Any], new: Mapping[str, Any], schema: TypedSchema) -> Change:
+def compare(live: Mapping[str, Any], new: Mapping[str, Any], schema: TypedSchema) -> FieldChange:
     """What changed from `live` to `new`; managedFields are left out, since they change with every write."""
     root = schema.root.map
     if root is None:
@@ -78,7 +80,7 @@ class _Collected:
         self.modified: Trie = {}
         self.added: Trie = {}
 
-    def add(self, step: str, change: Change) -> None:
+    def add(self, step: str, change: FieldChange) -> None:
         if change is SAME:
             return
         if change.removed is not None:
@@ -88,13 +90,13 @@ class _Collected:
         if change.added is not None:
             self.added[step] = change.added
 
-    def change(self, self_modified: bool = False) -> Change:
+    def change(self, self_modified: bool = False) -> FieldChange:
         modified = {SELF: {}, **self.modified} if self_modified and self.modified else self.modified or None
         if self_modified and not self.modified:
             modified = {}
         if not self.removed and modified is None and not self.added:
             return SAME
-        return Change(self.removed or None, modified, self.added or None)
+        return FieldChange(self.removed or None, modified, self.added or None)
 
 
 def _unmanaged(obj: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,11 +106,11 @@ def _unmanaged(obj: Mapping[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
 
 
-def _compare(one: Any, other: Any, node: Node) -> Change:
+def _compare(one: Any, other: Any, node: Node) -> FieldChange:
     if one is _ABSENT:
-        return Change(added=appeared(other, node))
+        return FieldChange(added=appeared(other, node))
     if other is _ABSENT:
-        return Change(removed=appeared(one, node))
+        return FieldChange(removed=appeared(one, node))
     if one.__class__ not in _CONTAINERS and other.__class__ not in _CONTAINERS:
         return SAME if same(one, other) else _MODIFIED
     if one == other and orjson.dumps(one) == orjson.dumps(other):
@@ -116,7 +118,7 @@ def _compare(one: Any, other: Any, node: Node) -> Change:
     return _compare_containers(one, other, node)
 
 
-def _compare_containers(one: Any, other: Any, node: Node) -> Change:
+def _compare_containers(one: Any, other: Any, node: Node) -> FieldChange:
     shapes = {id(shape): shape for shape in (_shape(one, other, node), _shape(other, one, node))}
     if len(shapes) == 1:
         (shape,) = shapes.values()
@@ -141,7 +143,7 @@ def _shape(value: Any, beside: Any, node: Node) -> MapType | ListType | None:
     return None if node.scalar else node.map or node.list
 
 
-def _compare_as(shape: MapType | ListType | None, one: Any, other: Any) -> Change:
+def _compare_as(shape: MapType | ListType | None, one: Any, other: Any) -> FieldChange:
     if shape is not None and not shape.atomic:
         if isinstance(shape, MapType):
             before, after = one if isinstance(one, dict) else {}, other if isinstance(other, dict) else {}
@@ -154,7 +156,7 @@ def _compare_as(shape: MapType | ListType | None, one: Any, other: Any) -> Chang
     return SAME if same(one, other) else _MODIFIED
 
 
-def _compare_entries(one: dict[str, Any], other: dict[str, Any], entries: MapType) -> Change:
+def _compare_entries(one: dict[str, Any], other: dict[str, Any], entries: MapType) -> FieldChange:
     collected, implied = _Collected(), entries.implied
     for name, before in one.items():
         after = other[name] if name in other else implied.get(name, _ABSENT)
@@ -166,7 +168,7 @@ def _compare_entries(one: dict[str, Any], other: dict[str, Any], entries: MapTyp
     return collected.change()
 
 
-def _compare_items(one: list[Any], other: list[Any], items: ListType) -> Change:
+def _compare_items(one: list[Any], other: list[Any], items: ListType) -> FieldChange:
     before, after = _by_step(one, items), _by_step(other, items)
     collected = _Collected()
     for step in dict.fromkeys((*before, *after)):
@@ -174,15 +176,15 @@ def _compare_items(one: list[Any], other: list[Any], items: ListType) -> Change:
     return collected.change()
 
 
-def _compare_found(before: list[Any], after: list[Any], element: Node) -> Change:
+def _compare_found(before: list[Any], after: list[Any], element: Node) -> FieldChange:
     """Items under one key. Repeated ones, which only an update can bring, are owned together as one leaf."""
     if len(before) <= 1 and len(after) <= 1:
         return _compare(before[0] if before else _ABSENT, after[0] if after else _ABSENT, element)
     if len(before) > 1 and len(after) > 1:
         return SAME if same(before, after) else _MODIFIED
     if len(before) > 1:
-        return Change(removed={}, added=appeared(after[0], element) if after else None)
-    return Change(removed=appeared(before[0], element) if before else None, added={})
+        return FieldChange(removed={}, added=appeared(after[0], element) if after else None)
+    return FieldChange(removed=appeared(before[0], element) if before else None, added={})
 
 
 def _by_step(values: list[Any], items: ListType) -> dict[str, list[Any]]:

@@ -67,7 +67,7 @@ def normal(step: str) -> str | None:
     return None
 
 
-def told(step: str) -> str:
+def describe_step(step: str) -> str:
     """The step as people read it in a conflict: `.name`, `[name="x"]`, `[="x"]`, `[0]`."""
     mark, body = step[:2], step[2:]
     if mark == "f:":

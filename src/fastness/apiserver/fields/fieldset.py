@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from fastness.apiserver.fields.element import SELF, in_order, normal, told
+from fastness.apiserver.fields.element import SELF, describe_step, in_order, normal
 
 Trie: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
@@ -108,7 +108,7 @@ def _marked(step: str) -> str:
 
 def human(path: Iterable[str]) -> str:
     """A path as messages show it: `.spec.containers[name="x"].image`."""
-    return "".join(told(step) for step in path)
+    return "".join(describe_step(step) for step in path)
 
 
 def is_member(node: Trie) -> bool:

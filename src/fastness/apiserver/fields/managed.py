@@ -34,7 +34,7 @@ class Writer(NamedTuple):
     subresource: str = ""
 
 
-class Entry(NamedTuple):
+class ManagedFieldsEntry(NamedTuple):
     """One line of the list."""
 
     manager: str
@@ -61,7 +61,7 @@ class Entry(NamedTuple):
         return line
 
 
-Managed: TypeAlias = dict[Identity, Entry]
+Managed: TypeAlias = dict[Identity, ManagedFieldsEntry]
 
 
 def identity(operation: str, manager: str, api_version: str, subresource: str) -> Identity:
@@ -74,7 +74,7 @@ def stored(lines: Sequence[Mapping[str, Any]] | None) -> Managed:
     managed: Managed = {}
     try:
         for line in lines or ():
-            entry = Entry(
+            entry = ManagedFieldsEntry(
                 line.get("manager", ""), line["operation"], line["apiVersion"], line.get("time") or "",
                 line.get("subresource", ""), line.get("fieldsV1") or {},
             )  # fmt: skip
@@ -120,7 +120,7 @@ def capped(managed: Managed) -> Managed:
     if excess <= 0:
         return managed
     out = dict(managed)
-    first: dict[str, Entry] = {}
+    first: dict[str, ManagedFieldsEntry] = {}
     for entry in sorted(updates, key=lambda each: (each.time, each.manager, each.api_version, each.subresource)):
         if excess <= 0:
             break
@@ -131,12 +131,12 @@ def capped(managed: Managed) -> Managed:
         into = out.get(bucket) or out.pop(oldest.identity)
         del out[entry.identity]
         fields = ordered(union(into.fields, entry.fields))
-        out[bucket] = Entry(ANCIENT, "Update", entry.api_version, entry.time, "", fields)
+        out[bucket] = ManagedFieldsEntry(ANCIENT, "Update", entry.api_version, entry.time, "", fields)
         excess -= 1
     return out
 
 
-def _entry(line: Any) -> Entry:
+def _entry(line: Any) -> ManagedFieldsEntry:
     if not isinstance(line, dict):
         raise ValueError("not an object")
     texts = {
@@ -153,7 +153,9 @@ def _entry(line: Any) -> Entry:
         raise ValueError(f'invalid fieldsType "{texts["fieldsType"]}"')
     fields = FieldSet.from_fields_v1(line.get("fieldsV1")).to_fields_v1()
     time = _utc(texts["time"]) if texts["time"] else ""
-    return Entry(texts["manager"], texts["operation"], texts["apiVersion"], time, texts["subresource"], fields)
+    return ManagedFieldsEntry(
+        texts["manager"], texts["operation"], texts["apiVersion"], time, texts["subresource"], fields
+    )
 
 
 def _utc(text: str) -> str:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fastness.apiserver.fields.element import told
+from fastness.apiserver.fields.element import describe_step
 from fastness.apiserver.fields.errors import BadListItem, FieldNotDeclared, WrongShape
 from fastness.apiserver.fields.fieldset import Trie, is_member
 from fastness.apiserver.fields.schema import ListType, MapType, Node
@@ -149,9 +149,9 @@ def _check_items(values: list[Any], items: ListType, path: str) -> None:
         except ValueError as bad:
             raise BadListItem(f"{path}: element {place}: {bad}", f"{path}[{place}]") from bad
         if step in seen:
-            raise BadListItem(f"{path}: duplicate entries for key {told(step)}", path + told(step))
+            raise BadListItem(f"{path}: duplicate entries for key {describe_step(step)}", path + describe_step(step))
         seen.add(step)
-        check(item, items.element, path + told(step))
+        check(item, items.element, path + describe_step(step))
 
 
 def _fits(value: Any, scalar: str) -> bool:

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from fastness.apiserver.fields.client_side import KUBECTL, follow, recorded
-from fastness.apiserver.fields.compare import Change, compare, same
+from fastness.apiserver.fields.compare import FieldChange, compare, same
 from fastness.apiserver.fields.element import SELF
 from fastness.apiserver.fields.errors import (
     ApplyConflict,
@@ -46,9 +46,9 @@ from fastness.apiserver.fields.fieldset import (
     without,
 )
 from fastness.apiserver.fields.managed import (
-    Entry,
     Identity,
     Managed,
+    ManagedFieldsEntry,
     Writer,
     capped,
     identity,
@@ -88,7 +88,7 @@ def track_update(
     sent = metadata(new).get("managedFields")
     if live is None and not sent and not schema.native:
         fields = created(new, schema, reset)
-        by_now = Entry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
+        by_now = ManagedFieldsEntry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
         return [by_now.to_json()] if fields else []
     managed = _before(live, sent, by, schema)
     if live is not None and not managed:
@@ -127,11 +127,11 @@ def apply(
     return _result(live, merged, managed, config if by.manager == KUBECTL else None)
 
 
-def _claim(config: Mapping[str, Any], by: Writer, schema: TypedSchema, reset: FieldSet) -> Entry:
+def _claim(config: Mapping[str, Any], by: Writer, schema: TypedSchema, reset: FieldSet) -> ManagedFieldsEntry:
     """The line of an applier: the fields that its configuration states."""
     stated = stated_fields(dict(config), schema.root) or {}
     stated = without(stated, reset.trie) if reset else stated
-    return Entry(by.manager, "Apply", by.api_version, "", by.subresource, stated)
+    return ManagedFieldsEntry(by.manager, "Apply", by.api_version, "", by.subresource, stated)
 
 
 def _check(config: Mapping[str, Any], root: Node) -> None:
@@ -189,7 +189,7 @@ def _current(managed: Managed, schema: TypedSchema) -> Managed:
     return out
 
 
-def _taken_over(managed: Managed, change: Change, by: Writer) -> Managed:
+def _taken_over(managed: Managed, change: FieldChange, by: Writer) -> Managed:
     """Ownership after an update: changed fields go from everybody to the writer, removed ones go."""
     taken = change.taken
     out = _surrendered(managed, taken, change.removed or {})
@@ -198,7 +198,9 @@ def _taken_over(managed: Managed, change: Change, by: Writer) -> Managed:
         mine = identity("Update", by.manager or "unknown", by.api_version, by.subresource)
         kept = out.get(mine)
         fields = ordered(union(kept.fields, own) if kept is not None else own)
-        out[mine] = Entry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
+        out[mine] = ManagedFieldsEntry(
+            by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields
+        )
     return out
 
 
@@ -220,7 +222,7 @@ def _left(fields: Trie, taken: Trie, removed: Trie) -> Trie:
     return left
 
 
-def _conflicts(managed: Managed, mine: Identity, taken: Trie) -> list[tuple[Entry, Path]]:
+def _conflicts(managed: Managed, mine: Identity, taken: Trie) -> list[tuple[ManagedFieldsEntry, Path]]:
     """Fields that an apply would change and that others own."""
     return [
         (entry, path)
@@ -230,7 +232,9 @@ def _conflicts(managed: Managed, mine: Identity, taken: Trie) -> list[tuple[Entr
     ]
 
 
-def _refuse(conflicts: list[tuple[Entry, Path]], base: Mapping[str, Any], by: Writer, schema: TypedSchema) -> None:
+def _refuse(
+    conflicts: list[tuple[ManagedFieldsEntry, Path]], base: Mapping[str, Any], by: Writer, schema: TypedSchema
+) -> None:
     """Raise ApplyConflict, unless all fields were the applier's own under client-side apply."""
     if not conflicts:
         return

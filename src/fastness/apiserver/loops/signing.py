@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from fastness.crypto.x509 import Certificate
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import ObjectName, condition, metadata, rfc3339
-from fastness.kube.access.kubelet_requests import Asked, malformed, read_asked
+from fastness.kube.access.kubelet_requests import KubeletRequest, malformed, read_asked
 from fastness.kube.controllers.controller import GONE, Done, Source
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.port import Cluster, PatchType, WriteOptions
@@ -70,7 +70,7 @@ class NodeSigning:
             return Done(again_after=0.2)
         return Done()
 
-    def _answer(self, csr: JsonObject, asked: Asked) -> JsonObject:
+    def _answer(self, csr: JsonObject, asked: KubeletRequest) -> JsonObject:
         now = self._clock.now()
         wrong = malformed(asked)
         if wrong is not None:

@@ -58,7 +58,6 @@ from fastness.apiserver.store.errors import (
 from fastness.apiserver.store.history import Cursor
 from fastness.apiserver.store.records import (
     BackupReport,
-    Change,
     Identity,
     Key,
     LogEntry,
@@ -66,6 +65,7 @@ from fastness.apiserver.store.records import (
     Record,
     Stats,
     StoreSettings,
+    WriteStep,
 )
 from fastness.apiserver.store.restore import RestoreReport, restore
 from fastness.apiserver.store.seal import Cipher
@@ -75,7 +75,6 @@ from fastness.apiserver.store.store import Make, Store
 __all__ = [
     "Aside",
     "BackupReport",
-    "Change",
     "Cipher",
     "Compacted",
     "Cursor",
@@ -108,5 +107,6 @@ __all__ = [
     "StoreReadOnly",
     "StoreSettings",
     "StoreUnavailable",
+    "WriteStep",
     "restore",
 ]

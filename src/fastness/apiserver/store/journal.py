@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from fastness.apiserver.store.errors import StoreDamaged, StoreForged
-from fastness.apiserver.store.ledger import Entry
+from fastness.apiserver.store.ledger import LedgerRow
 from fastness.apiserver.store.records import Key, LogEntry, Record
 from fastness.apiserver.store.seal import Cipher, context_of, unseal
 from fastness.crypto.store_mac import Macs, StoreMac
@@ -57,9 +57,9 @@ class Row(NamedTuple):
         return Key(self.grp, self.plural, self.namespace, self.name)
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> LedgerRow:
         """What the ledger needs of it."""
-        return Entry(self.revision, self.key, self.mac)
+        return LedgerRow(self.revision, self.key, self.mac)
 
 
 COLUMNS: Final = Row._fields
@@ -119,7 +119,7 @@ class Authentic:
 
     macs: Macs
     sealed_kinds: frozenset[tuple[str, str]]
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LedgerRow] = field(default_factory=list)
     head: bytes = b""
 
     def follow(self, row: Row) -> None:

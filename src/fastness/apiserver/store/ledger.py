@@ -32,7 +32,7 @@ _WIDTHS: Final = (8, 8, 16, 24)  # last, count, revisions, squares
 _FIXED: Final = KEY_ID_BYTES + sum(_WIDTHS)
 
 
-class Entry(NamedTuple):
+class LedgerRow(NamedTuple):
     """What the ledger needs of a row."""
 
     revision: int
@@ -51,11 +51,11 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     squares: int = 0
     keys: int = 0
 
-    def adding(self, entries: Iterable[Entry]) -> Ledger:
+    def adding(self, entries: Iterable[LedgerRow]) -> Ledger:
         """The ledger after rows came."""
         return self._changed(entries, 1)
 
-    def removing(self, entries: Iterable[Entry]) -> Ledger:
+    def removing(self, entries: Iterable[LedgerRow]) -> Ledger:
         """The ledger after rows went."""
         return self._changed(entries, -1)
 
@@ -70,7 +70,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     def _sealed(self, tag: bytes) -> bytes:
         return self.mac.head(tag + self.total.to_bytes(TAG_BYTES))
 
-    def _changed(self, entries: Iterable[Entry], sign: int) -> Ledger:
+    def _changed(self, entries: Iterable[LedgerRow], sign: int) -> Ledger:
         last, count, total = self.last, self.count, self.total
         revisions, squares, keys = self.revisions, self.squares, self.keys
         element = self.mac.element
@@ -101,7 +101,7 @@ class Stated:
         """The newest revision when it was written."""
         return self._numbers()[0]
 
-    def confirm(self, rows: Sequence[Entry], macs: Macs, facts: bytes) -> Ledger:
+    def confirm(self, rows: Sequence[LedgerRow], macs: Macs, facts: bytes) -> Ledger:
         """The ledger of these rows, if they and the facts are what the head is about; raises StoreForged, SealBroken."""
         if len(self.raw) < _FIXED + 2 * TAG_BYTES:
             raise StoreForged("the head of the store is cut short or missing")
@@ -156,5 +156,5 @@ def _name(number: int) -> str:
     return number.to_bytes((number.bit_length() + 7) // 8).decode("utf-8", "replace")
 
 
-def _named(entry: Entry) -> str:
+def _named(entry: LedgerRow) -> str:
     return f"revision {entry.revision} of {'/'.join(entry.key)}"

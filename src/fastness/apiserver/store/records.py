@@ -61,7 +61,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
+class WriteStep(msgspec.Struct, frozen=True, gc=False):
     """One step of a write. `body` None deletes, and `last` is then the final state that watchers are told.
 
     `expect` is the revision that must be the head: 0 = must not exist, None = whatever there is.

@@ -30,7 +30,6 @@ from fastness.apiserver.store.history import Cursor, History
 from fastness.apiserver.store.journal import Replayed, Row, encode, replay
 from fastness.apiserver.store.records import (
     BackupReport,
-    Change,
     Identity,
     Key,
     LogEntry,
@@ -38,6 +37,7 @@ from fastness.apiserver.store.records import (
     Record,
     Stats,
     StoreSettings,
+    WriteStep,
 )
 from fastness.apiserver.store.seal import Cipher
 from fastness.apiserver.store.set_aside import Aside, Judge, everything_is_readable, set_aside
@@ -50,7 +50,7 @@ from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 
 RESEAL_ROWS = 500  # per transaction, so that writes need not wait long
 
-Make = Callable[[int], Change | Sequence[Change]]
+Make = Callable[[int], WriteStep | Sequence[WriteStep]]
 
 
 class Opened(NamedTuple):
@@ -225,7 +225,7 @@ class Store:
         decided = False
         try:
             made = make(self._next)
-            entries = self._entries((made,) if isinstance(made, Change) else made)
+            entries = self._entries((made,) if isinstance(made, WriteStep) else made)
             rows = self._rows(entries)
             decided = True
         finally:
@@ -288,7 +288,7 @@ class Store:
             self._thread.shutdown(wait=True)
             self._lock.release()
 
-    def _entries(self, changes: Sequence[Change]) -> list[LogEntry]:
+    def _entries(self, changes: Sequence[WriteStep]) -> list[LogEntry]:
         """The log entries of changes on top of the heads and of each other; raises Stale."""
         entries: list[LogEntry] = []
         heads: dict[Key, Record | None] = {}

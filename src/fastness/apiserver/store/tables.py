@@ -15,7 +15,7 @@ from typing import Final
 
 from fastness.apiserver.store.errors import NotMigrated, SealBroken, StoreDamaged, StoreForged, translate
 from fastness.apiserver.store.journal import COLUMNS, Authentic, Row
-from fastness.apiserver.store.ledger import Entry, Ledger, Stated
+from fastness.apiserver.store.ledger import Ledger, LedgerRow, Stated
 from fastness.apiserver.store.migrations import read_meta, write_meta
 from fastness.apiserver.store.records import Key
 from fastness.crypto.digests import sha256
@@ -125,12 +125,12 @@ def rewrite_rows(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
     )
 
 
-def entries_at(connection: sqlite3.Connection, revisions: Sequence[int]) -> list[Entry]:
+def entries_at(connection: sqlite3.Connection, revisions: Sequence[int]) -> list[LedgerRow]:
     """What the ledger needs of rows that are there."""
-    entries: list[Entry] = []
+    entries: list[LedgerRow] = []
     for part, places in _parts(revisions):
         statement = f"SELECT revision, grp, plural, namespace, name, mac FROM journal WHERE revision IN ({places})"  # noqa: S608 - only places
-        entries += [Entry(revision, Key(*key), mac) for revision, *key, mac in connection.execute(statement, part)]
+        entries += [LedgerRow(revision, Key(*key), mac) for revision, *key, mac in connection.execute(statement, part)]
     return entries
 
 

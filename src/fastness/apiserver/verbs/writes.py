@@ -26,7 +26,7 @@ from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.large_objects import HeavyWork
 from fastness.apiserver.refusals import already_exists, conflict, invalid, modified, not_found
-from fastness.apiserver.store import Change, Key, Record, Stale, Store
+from fastness.apiserver.store import Key, Record, Stale, Store, WriteStep
 from fastness.apiserver.strategies import Preparation, Strategy, strategy_of
 from fastness.apiserver.verbs import drafts
 from fastness.apiserver.verbs.convert import inward, outward, to_storage
@@ -350,8 +350,8 @@ class Writer:
         # and an object that is as large as may be takes the few bytes more.
         leaving = head is not None and bool(new["metadata"].get("deletionTimestamp"))
 
-        def make(revision: int) -> Change:
-            return Change(key, _encoded(served, new, revision, leaving=leaving), head.revision if head else 0)
+        def make(revision: int) -> WriteStep:
+            return WriteStep(key, _encoded(served, new, revision, leaving=leaving), head.revision if head else 0)
 
         try:
             records = await self._store.write(make, frees=leaving)
@@ -362,8 +362,8 @@ class Writer:
     async def remove(self, served: Served, key: Key, head: Record, last: JsonObject) -> bytes:
         """Take an object away; watchers see `last`."""
 
-        def make(revision: int) -> Change:
-            return Change(key, None, head.revision, _encoded(served, last, revision, leaving=True))
+        def make(revision: int) -> WriteStep:
+            return WriteStep(key, None, head.revision, _encoded(served, last, revision, leaving=True))
 
         try:
             records = await self._store.write(make)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fastness.formats import json
 from fastness.formats.duration import duration
@@ -70,24 +70,27 @@ def changed(old: Sequence[Object], new: Sequence[Object], gained: str, lost: str
         yield lost.format(name=before[content])
 
 
-class Place(NamedTuple):
+class FieldPath(NamedTuple):
     """Where a value is: the field as the schema knows it, and with the names of the entries that lead there."""
 
     field: str
     shown: str
 
 
-def leaves(value: Any, skip: Callable[[str], bool], at: Place = Place("", "")) -> Iterator[tuple[Place, bytes]]:  # noqa: B008  # frozen
+_ROOT: Final = FieldPath("", "")
+
+
+def leaves(value: Any, skip: Callable[[str], bool], at: FieldPath = _ROOT) -> Iterator[tuple[FieldPath, bytes]]:
     """The values of a tree by their places, but for fields that are skipped; lists whose entries have no names count as one."""
     if at.field and skip(at.field):
         return
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             dot = "." if at.field else ""
-            yield from leaves(inner, skip, Place(f"{at.field}{dot}{key}", f"{at.shown}{dot}{key}"))
+            yield from leaves(inner, skip, FieldPath(f"{at.field}{dot}{key}", f"{at.shown}{dot}{key}"))
     elif isinstance(value, list) and value and all(isinstance(entry, dict) and "name" in entry for entry in value):
         for entry in value:
-            yield from leaves(entry, skip, Place(f"{at.field}[]", f"{at.shown}[{entry['name']}]"))
+            yield from leaves(entry, skip, FieldPath(f"{at.field}[]", f"{at.shown}[{entry['name']}]"))
     elif value not in (None, {}, []):  # what says nothing is as good as absent
         yield at, json.canonical(value)
 

@@ -228,7 +228,7 @@ def _dates(findings: Findings, platform: _Platform, at: datetime) -> None:
 
 def _collateral(
     findings: Findings, quote: TdxQuote, platform: _Platform | None, expected: TdxExpectations, at: datetime
-) -> tcb.Standing | None:
+) -> tcb.TcbStatus | None:
     collateral = expected.collateral
     if collateral is None:
         findings.skip(
@@ -249,7 +249,7 @@ def _collateral(
     return standing
 
 
-def _minimum(findings: Findings, collateral: Collateral, standing: tcb.Standing, least: TdxMinimum) -> None:
+def _minimum(findings: Findings, collateral: Collateral, standing: tcb.TcbStatus, least: TdxMinimum) -> None:
     """Floors that the cluster sets beside Intel's own statuses."""
     hint = "Update the host's firmware and TDX module, and fetch newer documents."
     if least.evaluation:
@@ -277,7 +277,7 @@ def _minimum(findings: Findings, collateral: Collateral, standing: tcb.Standing,
 
 def _standing(
     findings: Findings, quote: TdxQuote, pck: Pck, collateral: Collateral, accepted: frozenset[str]
-) -> tcb.Standing:
+) -> tcb.TcbStatus:
     info, report = collateral.tcb_info, quote.report
     differences = tcb.qe_differences(collateral.qe_identity, quote.qe_report)
     findings.expect(
@@ -323,7 +323,7 @@ def _agreement(
     quote: TdxQuote,
     platform: _Platform,
     collateral: Collateral,
-    standing: tcb.Standing,
+    standing: tcb.TcbStatus,
     at: datetime,
 ) -> None:
     opinion = second_opinion(quote.raw, collateral.raw, platform.chain[-1], at)

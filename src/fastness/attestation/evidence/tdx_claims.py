@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastness.attestation.evidence.tdx_tcb import Standing
+from fastness.attestation.evidence.tdx_tcb import TcbStatus
 from fastness.formats.evidence.tdx.collateral import Collateral
 from fastness.formats.evidence.tdx.pck import Pck
 from fastness.formats.evidence.tdx.quote import TdxQuote
@@ -51,7 +51,7 @@ def quote_claims(quote: TdxQuote, pck: Pck | None) -> dict[str, Any]:
     return {"tdx": tdx, "report_data": report.report_data.hex(), "init_data": report.mr_config_id.hex()}
 
 
-def standing_claims(standing: Standing, collateral: Collateral) -> dict[str, Any]:
+def standing_claims(standing: TcbStatus, collateral: Collateral) -> dict[str, Any]:
     """How new the platform is, and by which documents."""
     info, identity = collateral.tcb_info, collateral.qe_identity
     return {

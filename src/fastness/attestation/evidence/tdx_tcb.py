@@ -35,7 +35,7 @@ ORDER: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TcbStatus:
     """Where something stands: a status, since when that is known, and the advisories that apply. No status: no level."""
 
     status: str
@@ -43,24 +43,24 @@ class Standing:
     advisories: tuple[str, ...] = ()
 
 
-NO_LEVEL: Final = Standing("")
+NO_LEVEL: Final = TcbStatus("")
 
 
-def worst(standings: Sequence[Standing]) -> Standing:
+def worst(standings: Sequence[TcbStatus]) -> TcbStatus:
     """The worst status of all, with everybody's advisories."""
     if any(not standing.status for standing in standings):
         return NO_LEVEL
     low = max(standings, key=lambda standing: _rank(standing.status))
     advisories = sorted({advisory for standing in standings for advisory in standing.advisories})
     dates = [standing.date for standing in standings if standing.date]
-    return Standing(low.status, min(dates) if dates else None, tuple(advisories))
+    return TcbStatus(low.status, min(dates) if dates else None, tuple(advisories))
 
 
-def platform_standing(info: TcbInfo, pck: Pck, svn: bytes) -> Standing:
+def platform_standing(info: TcbInfo, pck: Pck, svn: bytes) -> TcbStatus:
     """The first level that the platform reaches with these versions of TDX."""
     for level in _newest_first(info.levels):
         if not missing(level, pck, svn):
-            return Standing(level.status, level.date, level.advisories)
+            return TcbStatus(level.status, level.date, level.advisories)
     return NO_LEVEL
 
 
@@ -91,7 +91,7 @@ def module_of(info: TcbInfo, svn: bytes) -> Module | None:
     return next((entry for entry in info.modules if entry.id.upper() == f"TDX_{major:02X}"), None)
 
 
-def module_standing(info: TcbInfo, svn: bytes) -> Standing | None:
+def module_standing(info: TcbInfo, svn: bytes) -> TcbStatus | None:
     """Where the TDX module stands; None when it has no levels of its own."""
     module = module_of(info, svn)
     if module is None:
@@ -110,7 +110,7 @@ def module_matches(module: Module, report: TdReport) -> bool:
     return masked == attributes and report.mrsigner_seam == bytes.fromhex(module.mrsigner)
 
 
-def qe_standing(identity: QeIdentity, report: EnclaveReport) -> Standing:
+def qe_standing(identity: QeIdentity, report: EnclaveReport) -> TcbStatus:
     """Where the quoting enclave stands."""
     return _enclave(identity.levels, report.isv_svn)
 
@@ -131,10 +131,10 @@ def qe_differences(identity: QeIdentity, report: EnclaveReport) -> list[str]:
     return told
 
 
-def _enclave(levels: Sequence[EnclaveLevel], svn: int) -> Standing:
+def _enclave(levels: Sequence[EnclaveLevel], svn: int) -> TcbStatus:
     for level in sorted(levels, key=lambda entry: entry.tcb.isvsvn, reverse=True):
         if level.tcb.isvsvn <= svn:
-            return Standing(level.status, level.date, level.advisories)
+            return TcbStatus(level.status, level.date, level.advisories)
     return NO_LEVEL
 
 

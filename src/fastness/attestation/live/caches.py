@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from fastness.attestation.machine.chip import INDEX, Wait, kept_against, on_chip, standing_against, why_wait
-from fastness.attestation.policy.policy_set import PolicyBook
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.policy.policy_set import PolicySet
+from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.attestation.verdict.approvers import read_appointments
 from fastness.attestation.verdict.distrust import About, Distrusted, against, read_distrust
@@ -28,7 +28,7 @@ from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Scope
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 
 
 class Distrusts:
@@ -92,8 +92,8 @@ class Books:
         self._distrusted: frozenset[str] = frozenset()
         self._own: frozenset[str] = frozenset()
         self._stale_policies = _Stale(self._policies_of)
-        self._values: dict[str | None, ValueBook] = {}
-        self._policies = PolicyBook(())
+        self._values: dict[str | None, ReferenceValues] = {}
+        self._policies = PolicySet(())
 
     async def synced(self) -> None:
         """Wait until all caches have held the state once."""
@@ -116,7 +116,7 @@ class Books:
         """The keys of those who may agree to an override and count by now."""
         return read_appointments(self._maps.get(NAMESPACE, APPOINTMENTS)).counting
 
-    def values(self, now: datetime, pool: str) -> ValueBook:
+    def values(self, now: datetime, pool: str) -> ReferenceValues:
         """The reference values that count now for the machines of a pool."""
         distrusted = self._distrusts.images(now)
         over = any(book.until is not None and now >= book.until for book in self._values.values())
@@ -127,15 +127,17 @@ class Books:
         # Pools that no set names share one book; there are many pools and hardly any sets for single ones.
         key = pool if pool in self._own else None
         if key not in self._values:
-            self._values[key] = ValueBook.of(self._values_of.list(), now, self._images.list(), distrusted, key or "")
+            self._values[key] = ReferenceValues.of(
+                self._values_of.list(), now, self._images.list(), distrusted, key or ""
+            )
         return self._values[key]
 
     @property
-    def policies(self) -> PolicyBook:
+    def policies(self) -> PolicySet:
         """The policies that are active."""
         if self._stale_policies.changed:
             self._stale_policies.changed = False
-            self._policies = PolicyBook.of(self._policies_of.list())
+            self._policies = PolicySet.of(self._policies_of.list())
         return self._policies
 
 
@@ -168,5 +170,5 @@ class Chips:
         detail = {"from": machine.status.chip, "to": chip, "reason": machine.spec.chip_reason[:256]}
         name = machine.metadata.name
         await self._record.append(
-            Entry("chip-changed", machine.status.key_thumbprint, f"machine/{name}", detail=detail)
+            RecordEntry("chip-changed", machine.status.key_thumbprint, f"machine/{name}", detail=detail)
         )

@@ -31,7 +31,7 @@ from fastness.kinds.fastness_dev.cluster import NAME as CLUSTER
 from fastness.kube.errors import ApiError, Unavailable
 from fastness.kube.port import Cluster
 from fastness.observe import logs
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.record.live.door_keys import published_keys
 from fastness.record.live.reader import open_record
 from fastness.record.live.tiles import TileStore
@@ -71,7 +71,7 @@ class PersonAct:
     order: int
 
 
-def act_resource(entry: Entry) -> str:
+def act_resource(entry: RecordEntry) -> str:
     """The object that a person wrote, as acts name it, for an entry about what came of it."""
     kind, _, name = entry.resource.partition("/")
     if entry.what.startswith("break-glass"):
@@ -91,7 +91,7 @@ class NamedRecord:
         self._folded: dict[tuple[str, str], PersonAct] = {}
         self._read: int | None = None
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         """Write an entry; returns when it is durable; raises RecordError."""
         whats = _ACTS.get(entry.what)
         if whats is not None:
@@ -151,7 +151,7 @@ def _act(entry: Mapping[str, Any], order: int) -> PersonAct | None:
     return PersonAct(what, str(entry.get("who")), resource, time, reason, order)
 
 
-def _named(entry: Entry, act: PersonAct | None) -> Entry:
+def _named(entry: RecordEntry, act: PersonAct | None) -> RecordEntry:
     if act is None:
         return replace(entry, detail={"person": UNKNOWN, **entry.detail})
     reason = {"reason": act.reason} if act.reason else {}
@@ -172,6 +172,6 @@ class RecordedActs:
     async def append(self, act: Act) -> None:
         """Write an act down; raises Unavailable when it is not on the record and so must not happen."""
         try:
-            await self._record.append(Entry(act.what, act.who, act.resource, detail=act.detail))
+            await self._record.append(RecordEntry(act.what, act.who, act.resource, detail=act.detail))
         except RecordError as error:
             raise Unavailable(f"{act.what} by {act.who} could not be recorded: {error}", retry_after=1) from error

@@ -143,7 +143,7 @@ class PolicyWorkers:
 Try = Callable[[Mapping[str, Any]], Awaitable[Trial]]
 
 
-async def tried(spec: Mapping[str, Any], *, seconds: float = SECONDS) -> Trial:
+async def run_trial(spec: Mapping[str, Any], *, seconds: float = SECONDS) -> Trial:
     """Try a policy in a process of its own. Total, but for cancellation."""
     try:
         return Trial.from_json(await in_sandbox(Task.TRIAL, {"spec": dict(spec)}, seconds))

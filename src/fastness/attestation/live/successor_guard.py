@@ -22,14 +22,14 @@ from fastness.kube.informers import Informer, Informers
 DOORS_CA: Final = "fastness.dev/doors-ca"
 
 
-class ImagesKnow:
+class SuccessorGuard:
     """Agrees to a successor once every approved image carries it."""
 
     def __init__(self, images: Informer) -> None:
         self._images = images
 
     @classmethod
-    async def open(cls, informers: Informers) -> ImagesKnow:
+    async def open(cls, informers: Informers) -> SuccessorGuard:
         """With all approvals at hand."""
         images = informers.of(APPROVED_IMAGE.resource)
         await images.synced()

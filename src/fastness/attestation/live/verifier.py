@@ -57,7 +57,7 @@ from fastness.kube.port import Cluster
 from fastness.observe import metrics
 from fastness.protocol.guest_key import BadIdentity, ClaimedIdentity, claimed_identity, proved_boot, proved_identity
 from fastness.protocol.node_keys import REUSED, BadNames, NamedKeys, named_keys, names_replaced
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.record.live.unauthenticated import Strangers
 from fastness.runtime.clock import Clock
 
@@ -241,7 +241,7 @@ class ClusterVerifier:
         if found.dispute is not None:
             what, against = "disputed", {"shows": found.dispute.shows, "against": found.dispute.against}
             detail |= {"over": found.dispute.over, **against}
-        entry = Entry(
+        entry = RecordEntry(
             what, subject.thumbprint, verdict=name,
             evidence=verdict["spec"]["evidence"]["digest"], detail=detail,
         )  # fmt: skip
@@ -249,7 +249,7 @@ class ClusterVerifier:
         reused = conclusion.accepted and names_replaced(machine, found.named)
         if reused:
             named = {"named": "in a session", **found.named.described()}
-            await self._record.append(Entry("key-reused", subject.thumbprint, verdict=name, detail=named))
+            await self._record.append(RecordEntry("key-reused", subject.thumbprint, verdict=name, detail=named))
         metrics.ATTESTATIONS.inc("overridden" if override else "affirmed" if conclusion.accepted else "refused")
         return Judgement(
             conclusion.accepted, conclusion.reason, conclusion.detail, subject, verdict, dict(conclusion.vector.claims),

@@ -24,7 +24,7 @@ from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.clock import Clock
 
 KEY: Final = ObjectName("", NAME)
@@ -70,7 +70,7 @@ class Approvers:
 
     async def _announce(self, cluster: JsonObject, announcement: Announcement) -> None:
         detail = {"approvers": announcement.text}
-        await self._record.append(Entry(announcement.what, NAME, f"confidentialclusters/{NAME}", detail=detail))
+        await self._record.append(RecordEntry(announcement.what, NAME, f"confidentialclusters/{NAME}", detail=detail))
         if cluster["metadata"].get("uid"):
             await self._recorder.warning(cluster, announcement.reason, announcement.text)
 

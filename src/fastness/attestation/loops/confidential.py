@@ -18,7 +18,7 @@ from fastness.attestation.status.alarms import approvers_said, newest_success, o
 from fastness.attestation.status.cluster import StandingRules, conditions_of, counted
 from fastness.attestation.status.collateral import freshness
 from fastness.attestation.status.unproved_nodes import never_attested
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.attestation.verdict.approvers import LOST, pending_text, read_appointments
 from fastness.keys.authorities import HERE, SECRETS
@@ -47,7 +47,7 @@ from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.observe.metrics import LAST_ATTESTED, MACHINE_STANDINGS, NODES_NEVER_ATTESTED
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.record.live.tiles import TileStore
 from fastness.runtime.clock import Clock
 
@@ -180,7 +180,7 @@ class Confidential:
         begins, told = now.get("status") == "True", str(now.get("message", ""))
         if self._record is not None:
             what = "break-glass-begins" if begins else "break-glass-ends"
-            await self._record.append(Entry(what, NAME, "cluster", detail={"override": told[:512]}))
+            await self._record.append(RecordEntry(what, NAME, "cluster", detail={"override": told[:512]}))
         if begins:
             await self._recorder.warning(old, "OverrideBegins", f"machines are let in without proof: {told}")
         else:
@@ -195,7 +195,7 @@ class Confidential:
         unproved = never_attested(found, self._nodes.list(), self._pools.list(), machines)
         NODES_NEVER_ATTESTED.set(len(unproved))
         counts = counted(standings)
-        book = ValueBook.of(self._sets.list(), now, self._images.list())
+        book = ReferenceValues.of(self._sets.list(), now, self._images.list())
         conditions: Sequence[JsonObject] = (found.get("status") or {}).get("conditions") or []
         generation = found["metadata"].get("generation")
         told = (self._maps.get(NAMESPACE, collateralnews.NAME) or {}).get("data") or {}

@@ -27,7 +27,7 @@ from fastness.kube.controllers.controller import Done, Source
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.clock import Clock
 
 KEY: Final = ObjectName("", "*")
@@ -110,7 +110,7 @@ class Distrusting:
         name = object_name(machine).name
         names = ", ".join(one.name for one in found) or _formerly(machine)
         why = {"by": names[:256], **({"target": found[0].line[:256]} if found else {})}
-        await self._record.append(Entry(what, machine["status"]["keyThumbprint"], f"machine/{name}", detail=why))
+        await self._record.append(RecordEntry(what, machine["status"]["keyThumbprint"], f"machine/{name}", detail=why))
         version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
         patch = {"metadata": version, "status": status}
         try:
@@ -127,7 +127,7 @@ class Distrusting:
         if FINALIZER not in finalizers:
             return
         name = object_name(obj).name
-        await self._record.append(Entry("distrust-deleted", name, f"distrust/{name}", detail=_detail(obj)))
+        await self._record.append(RecordEntry("distrust-deleted", name, f"distrust/{name}", detail=_detail(obj)))
         left = [one for one in finalizers if one != FINALIZER]
         meta = {"finalizers": left or None, "resourceVersion": obj["metadata"]["resourceVersion"]}
         with suppress(NotFound, Conflict):
@@ -151,7 +151,7 @@ class Distrusting:
             return
         if (condition(obj, "Applied") or {}).get("status") != str(live):
             what = "distrust-begins" if live else "distrust-ends"
-            await self._record.append(Entry(what, read.name, f"distrust/{read.name}", detail=_detail(obj)))
+            await self._record.append(RecordEntry(what, read.name, f"distrust/{read.name}", detail=_detail(obj)))
         try:
             if FINALIZER not in (obj["metadata"].get("finalizers") or []):
                 meta = {"finalizers": [*(obj["metadata"].get("finalizers") or []), FINALIZER]}

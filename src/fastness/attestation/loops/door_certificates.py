@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from fastness.attestation.live.successor_guard import ImagesKnow
+from fastness.attestation.live.successor_guard import SuccessorGuard
 from fastness.keys.authorities import SECRETS, AuthoritySecret, LiveAuthority, named, nobody_objects
 from fastness.keys.certificates import content, names_in, read, renewed, secret_name
 from fastness.keys.doors import DOORS
@@ -32,7 +32,7 @@ from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.observe import logs, metrics
 from fastness.protocol.door_role import DoorRole
 from fastness.runtime.clock import Clock, Entropy
-from fastness.runtime.tasks import beside
+from fastness.runtime.tasks import background
 
 FAMILY: Final = "door-certificates"
 AUTHORITY_SECONDS: Final = 600.0
@@ -74,7 +74,7 @@ class DoorIssuer:
         self._clock = clock
         self._entropy = entropy
         self._authorities: dict[str, LiveAuthority] = {}
-        self._images_know = ImagesKnow(informers.of(APPROVED_IMAGE.resource))
+        self._images_know = SuccessorGuard(informers.of(APPROVED_IMAGE.resource))
 
     async def reconcile(self, key: ObjectName) -> Done:
         """One authority, or the certificates of one role; raises DamagedAuthority, ApiError."""
@@ -121,5 +121,5 @@ async def issuing(cluster: Cluster, informers: Informers, clock: Clock, entropy:
     """The issuer alone, for the time of the block: for doors that open before the other controllers run."""
     fenced = FencedCluster(cluster, DoorIssuer.name, DoorIssuer.writes)
     runner = Runner([DoorIssuer(fenced, informers, clock, entropy)], informers, clock, entropy)
-    async with beside(FAMILY, run=runner.run):
+    async with background(FAMILY, run=runner.run):
         yield

@@ -18,14 +18,14 @@ from fastness.attestation.admission.acts import DELETION, pieces
 from fastness.attestation.admission.lowering import Weakening, weakenings
 from fastness.attestation.live.guard_state import GuardState, read_guard, write_guard
 from fastness.attestation.live.lowerings import ConfirmedLowerings, confirmed_lowerings
-from fastness.attestation.status.cluster import Said
+from fastness.attestation.status.cluster import ClusterCondition
 from fastness.kinds.fastness_dev.cluster import NAME
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import metadata
 from fastness.kube.confirmation import confirmation
 from fastness.kube.events import Recorder
 from fastness.kube.port import Cluster
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.record.live.tiles import TileStore
 
 RESOURCE: Final = f"confidentialclusters/{NAME}"
@@ -71,16 +71,18 @@ class Guard:
             del self._passed[:1]
         return True
 
-    def said(self) -> Said:
+    def said(self) -> ClusterCondition:
         """The condition `Guarded`."""
         state = self._state
         if state is not None and state.unguarded is not None:
             told = f"protection was lowered past admission, by nobody knows whom: {state.words}"
-            return Said("Guarded", False, "UnguardedLowering", told)
+            return ClusterCondition("Guarded", False, "UnguardedLowering", told)
         if not self._watched():
             told = "no webhook stands in front of this API: protection can be lowered without a confirmation"
-            return Said("Guarded", False, "NoWebhook", told)
-        return Said("Guarded", True, "Confirmed", "protection is lowered only with a confirmation, on the record")
+            return ClusterCondition("Guarded", False, "NoWebhook", told)
+        return ClusterCondition(
+            "Guarded", True, "Confirmed", "protection is lowered only with a confirmation, on the record"
+        )
 
     async def _step(self, state: GuardState, new: JsonObject | None, present: JsonObject | None) -> GuardState | None:
         """The state after one change, which is on the record if it lowers anything; None while that has to wait."""
@@ -105,7 +107,7 @@ class Guard:
     ) -> GuardState:  # fmt: skip
         words = "; ".join(weakening.words for weakening in lowered)
         facts = {"guarded": "no" if who is None else "yes", "confirmation": confirmation(state.cluster, target)}
-        entry = Entry("protection-lowered", who or NOBODY, RESOURCE, detail={**pieces("lowered", words), **facts})
+        entry = RecordEntry("protection-lowered", who or NOBODY, RESOURCE, detail={**pieces("lowered", words), **facts})
         await self._record.append(entry)
         if present is not None:
             by = who or "somebody, past admission,"

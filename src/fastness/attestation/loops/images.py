@@ -2,7 +2,7 @@
 
 For each approved image there is one ReferenceValueSet, named after the digest and written as a whole. When the last approval of
 an image is gone the set is withdrawn: it keeps its values, which count for nothing from then on, so that a refusal can say
-whose they were and since when they are not accepted. Verifiers look at the approvals too (`ValueBook`), so that the next
+whose they were and since when they are not accepted. Verifiers look at the approvals too (`ReferenceValues`), so that the next
 evidence is refused even before this loop has run.
 
 * Values that no machine needs any more are withdrawn too, although the approval stands (`retirement.py` finds out).

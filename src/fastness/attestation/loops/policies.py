@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from fastness.attestation.live.policy_workers import Try, tried
+from fastness.attestation.live.policy_workers import Try, run_trial
 from fastness.attestation.policy.cases import NOTHING, REFUSES_NONE, Trial
 from fastness.attestation.policy.policy import policy_version
 from fastness.attestation.status.policy_bounds import bounded, exceeding
@@ -55,7 +55,7 @@ class Policies:
     sources: Sequence[Source] = (Source(POLICIES), Source(VERDICT.resource, _waited_for, UNDECIDED, delay=1.0))
     writes: Sequence[Resource] = (POLICIES, EVENTS)
 
-    def __init__(self, cluster: Cluster, clock: Clock, attempt: Try = tried) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, attempt: Try = run_trial) -> None:
         self._cluster = cluster
         self._clock = clock
         self._try = attempt

@@ -74,7 +74,7 @@ _STATUS: Final = WriteOptions(manager="standing", subresource="status")
 _EVENTS: Final = {Step.TAINT: "NotAttested", Step.CORDON: "CordonedNotAttested", Step.DRAIN: "DrainedNotAttested"}
 
 
-class Standing:
+class ProofAge:
     """Keeps Nodes in step with what their machines prove."""
 
     name = "standing"

@@ -40,7 +40,7 @@ from fastness.kube.errors import Invalid, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.clock import Clock
 
 QUIET: Final = timedelta(minutes=1)
@@ -148,7 +148,7 @@ class MachineStatuses:
     async def _append(self, what: str, machine: JsonObject, **detail: str) -> None:
         name = object_name(machine).name
         facts = {"uid": uid_of(machine), **{key: value for key, value in detail.items() if value}}
-        await self._record.append(Entry(what, name, resource=f"machine/{name}", detail=facts))
+        await self._record.append(RecordEntry(what, name, resource=f"machine/{name}", detail=facts))
 
 
 def _replacing(old: JsonObject, new: JsonObject) -> JsonObject:

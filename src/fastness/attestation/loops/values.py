@@ -1,6 +1,6 @@
 """ReferenceValueSets: whether they count, how many values they have, and the end of those that were withdrawn.
 
-The status is for people; verifiers make up their own mind from the spec (`ValueBook`), so a late status never lets anything in.
+The status is for people; verifiers read the spec themselves (`ReferenceValues`), so a late status never lets anything in.
 A set is looked at again at the moment when its validity begins or ends. One that was withdrawn is kept for ninety days, so
 that refusals can name it, and is deleted then.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from fastness.attestation.loops.images import IMAGES, SETS, keys_of_image
 from fastness.attestation.values.values import (
-    Standing,
+    Validity,
     approved_images,
     next_change,
     set_state,
@@ -32,14 +32,14 @@ from fastness.runtime.clock import Clock
 PUBLISHED = "Published"
 KEPT = timedelta(days=90)
 _STATUS = WriteOptions(manager="reference-values", subresource="status")
-_TOLD: Mapping[Standing, str] = {
-    Standing.COUNTS: "appraisals compare with these values",
-    Standing.NOT_YET: "the validity of the set has not begun",
-    Standing.EXPIRED: "the validity of the set has ended",
-    Standing.WITHDRAWN: "the set was withdrawn; it is kept to explain refusals",
-    Standing.UNAPPROVED: "no ApprovedImage stands for the image",
-    Standing.DISTRUSTED: "a Distrust names the image",
-    Standing.UNREADABLE: "the validity of the set cannot be read",
+_TOLD: Mapping[Validity, str] = {
+    Validity.COUNTS: "appraisals compare with these values",
+    Validity.NOT_YET: "the validity of the set has not begun",
+    Validity.EXPIRED: "the validity of the set has ended",
+    Validity.WITHDRAWN: "the set was withdrawn; it is kept to explain refusals",
+    Validity.UNAPPROVED: "no ApprovedImage stands for the image",
+    Validity.DISTRUSTED: "a Distrust names the image",
+    Validity.UNREADABLE: "the validity of the set cannot be read",
 }
 _UNCLEAR = (
     "several values each for {}, and nothing says which belong together: name their variants, or write one set for each image. "
@@ -100,7 +100,7 @@ def published_status(values: Mapping[str, Any], now: datetime, approved: frozens
     """The status of a set at a time."""
     spec, old = values["spec"], values.get("status") or {}
     standing = standing_of(spec, now, approved)
-    counts = standing is Standing.COUNTS and bool(spec["values"])
+    counts = standing is Validity.COUNTS and bool(spec["values"])
     reason, told = (str(standing), _TOLD[standing]) if spec["values"] else ("NoValues", "the set has no values")
     unclear = unclear_names(values)
     if counts and unclear:

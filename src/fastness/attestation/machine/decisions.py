@@ -35,7 +35,7 @@ MIN_CHIP: Final = len("snp:") + 8
 Object = Mapping[str, Any]
 
 
-class Standing(StrEnum):
+class DecisionState(StrEnum):
     """How a machine stands to a decision."""
 
     OPEN = "open"
@@ -71,19 +71,19 @@ _WAYS_OUT: Final[Mapping[Membership, str]] = {
 }
 
 
-def standing(machine: Machine, decision: Decision) -> Standing:
+def standing(machine: Machine, decision: Decision) -> DecisionState:
     """Whether a decision can be taken about a machine, is taken, or makes no sense."""
     now, awaited = membership_of(machine), machine.status.awaited_chip
     if decision.wanted is Membership.APPROVED and now is Membership.PENDING and awaited not in ("", machine.spec.chip):
-        return Standing.OPEN if now in decision.come_from else Standing.CLOSED
+        return DecisionState.OPEN if now in decision.come_from else DecisionState.CLOSED
     if machine.spec.approval == decision.wanted and (now is not Membership.REVOKED or now in decision.come_from):
-        return Standing.DONE
-    return Standing.OPEN if now in decision.come_from else Standing.CLOSED
+        return DecisionState.DONE
+    return DecisionState.OPEN if now in decision.come_from else DecisionState.CLOSED
 
 
 def open_decisions(machine: Machine) -> tuple[Decision, ...]:
     """What can be decided about a machine now."""
-    return tuple(one for one in DECISIONS.values() if standing(machine, one) is Standing.OPEN)
+    return tuple(one for one in DECISIONS.values() if standing(machine, one) is DecisionState.OPEN)
 
 
 def way_out(machine: Machine) -> str:

@@ -27,7 +27,7 @@ from fastness.attestation.policy.policy import (
     compile_policy,
     compile_resource_policy,
 )
-from fastness.attestation.values.values import EMPTY, ValueBook
+from fastness.attestation.values.values import EMPTY, ReferenceValues
 from fastness.kinds.fastness_dev import EVIDENCE_TYPES
 from fastness.kinds.fastness_dev.appraisal_policy import NOT_AFFIRMED
 from fastness.kinds.kind import JsonObject
@@ -178,9 +178,9 @@ def _difference(what: str, seen: object, wanted: object) -> str:
     return "" if seen == wanted else f"{what} is {seen}, expected {wanted}"
 
 
-def book_of_case(data: object) -> ValueBook:
+def book_of_case(data: object) -> ReferenceValues:
     """The reference values of a case: by name a list, or one single value, as policies get them."""
-    return ValueBook(dict(_mapping(data)), {}, (), None)
+    return ReferenceValues(dict(_mapping(data)), {}, (), None)
 
 
 def request_of_case(data: object) -> Request:

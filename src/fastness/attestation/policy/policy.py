@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from fastness.attestation.policy.claims import CLAIMS, TrustVector
 from fastness.attestation.policy.reading import QUERY, Reading, reading_of
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.crypto.digests import sha256
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject
@@ -78,7 +78,7 @@ class Shown:
         return None if self.whole else json.canonical([self.input, self.values])
 
 
-def shown_to(reading: Reading, document: Mapping[str, Any], book: ValueBook) -> Shown:
+def shown_to(reading: Reading, document: Mapping[str, Any], book: ReferenceValues) -> Shown:
     """What a policy that reads so is shown of claims and values."""
     part = reading.of_input(document)
     whole = reading.paths is None or reading.names is None
@@ -97,11 +97,11 @@ class Policy:
         self._program = Program({_TEXT: text, "shim.rego": shim, **modules}, f"x := {rule}")
         _refuse_unknown_functions(self._program, {VALUES: {}}, {DATA: {}})
 
-    def evaluate(self, document: Mapping[str, Any], book: ValueBook) -> TrustVector:
+    def evaluate(self, document: Mapping[str, Any], book: ReferenceValues) -> TrustVector:
         """The trust vector for an input; an evaluation that fails gives a vector with an error. Total."""
         return self.answer(shown_to(self._reading, document, book))
 
-    def recall(self, document: Mapping[str, Any], book: ValueBook) -> TrustVector:
+    def recall(self, document: Mapping[str, Any], book: ReferenceValues) -> TrustVector:
         """The same, from memory where a machine showed the same before: a hundred machines boot one image."""
         shown = shown_to(self._reading, document, book)
         key = shown.key

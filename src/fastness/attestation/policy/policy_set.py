@@ -1,6 +1,6 @@
 """Which policies judge: the built-in one, and the active text of every AppraisalPolicy beside it.
 
-    book = PolicyBook.of(objects)
+    book = PolicySet.of(objects)
     opinion = yield from book.judging("tpm", policy_input, values)        # a trust vector, and who refuses
     access = yield from book.allowing(("pool", "worker", "key"), claims)  # for a resource
     book.version("tpm")                                                   # what a verdict names
@@ -29,7 +29,7 @@ from fastness.attestation.policy.claims import TrustVector, worst_of
 from fastness.attestation.policy.policy import BUILT_IN, Request, default_policy, default_resource_policy
 from fastness.attestation.policy.query import ActivePolicy, Decision, about_evidence, about_resource
 from fastness.attestation.values.measured import seen_values
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.kinds.fastness_dev import EVIDENCE_TYPES
 from fastness.kinds.objects import is_being_deleted, metadata, object_name
 
@@ -55,7 +55,7 @@ class Access:
     unassessed: str = ""
 
 
-class PolicyBook:
+class PolicySet:
     """The policies of a cluster at one moment; never changes."""
 
     def __init__(self, active: Iterable[ActivePolicy]) -> None:
@@ -64,7 +64,7 @@ class PolicyBook:
         self._resources = [policy for policy in ordered if policy.target not in EVIDENCE_TYPES]
 
     @classmethod
-    def of(cls, objects: Iterable[Object]) -> PolicyBook:
+    def of(cls, objects: Iterable[Object]) -> PolicySet:
         """The active texts of these AppraisalPolicies; one that is being deleted judges no more."""
         return cls(policy for obj in objects if (policy := active_policy(obj)) is not None)
 
@@ -74,13 +74,13 @@ class PolicyBook:
         built_in = [_built_in_label(tee)] if tee in BUILT_IN and not _replaced(own) else []
         return ",".join([*built_in, *(policy.label for policy in own)])[:253]
 
-    def judging(self, tee: str, document: Mapping[str, Any], values: ValueBook) -> Decision[Opinion]:
+    def judging(self, tee: str, document: Mapping[str, Any], values: ReferenceValues) -> Decision[Opinion]:
         """What the policies conclude, without what this kind of evidence can never prove.
 
         When no image satisfies them the answer is the one for the image that came nearest.
         """
         own = self._evidence.get(tee, ())
-        nearest: tuple[ValueBook, TrustVector] | None = None
+        nearest: tuple[ReferenceValues, TrustVector] | None = None
         closest: Opinion | None = None
         for book in values.books(tee, seen_values(tee, document)):
             built_in = None if _replaced(own) else _built_in(tee, document, book)
@@ -114,7 +114,11 @@ class PolicyBook:
 
 
 def _agreed(
-    own: Iterable[ActivePolicy], tee: str, document: Mapping[str, Any], book: ValueBook, built_in: TrustVector | None
+    own: Iterable[ActivePolicy],
+    tee: str,
+    document: Mapping[str, Any],
+    book: ReferenceValues,
+    built_in: TrustVector | None,
 ) -> Decision[Opinion]:
     """What the policies make of one image together; `built_in` is None where a text takes its place."""
     judged = [(_built_in_label(tee), built_in)] if built_in is not None else []
@@ -137,7 +141,7 @@ def _replaced(own: Iterable[ActivePolicy]) -> bool:
     return any(policy.replaces for policy in own)
 
 
-def _built_in(tee: str, document: Mapping[str, Any], book: ValueBook) -> TrustVector:
+def _built_in(tee: str, document: Mapping[str, Any], book: ReferenceValues) -> TrustVector:
     if tee not in BUILT_IN:
         return TrustVector(error=f"there is no built-in policy for evidence of kind {tee}")
     return default_policy(tee).recall(document, book).seen_by(tee)

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 
 from fastness.attestation.policy.policy import Request, Shown, shown_to
 from fastness.attestation.policy.reading import Reading, reading_of
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 from fastness.protocol.resource_patterns import covers
@@ -79,7 +79,7 @@ class Answer:
 Decision = Generator[Query, Answer, Made]
 
 
-def about_evidence(policy: ActivePolicy, document: Mapping[str, Any], book: ValueBook) -> Query:
+def about_evidence(policy: ActivePolicy, document: Mapping[str, Any], book: ReferenceValues) -> Query:
     """The question for evidence with these claims, beside these values."""
     shown: Shown = shown_to(_reading(policy.rego), document, book)
     return Query(policy, "evidence", shown.input, shown.values, shown.digest, shown.key)
@@ -91,7 +91,7 @@ def about_resource(policy: ActivePolicy, claims: Mapping[str, Any], request: Req
     return Query(policy, "resource", shown, asked, key=json.canonical([shown, asked]))
 
 
-def answered(decision: Decision[Made], answer: Callable[[Query], Answer]) -> Made:
+def drive(decision: Decision[Made], answer: Callable[[Query], Answer]) -> Made:
     """Drive a decision to its end."""
     try:
         query = next(decision)

@@ -19,7 +19,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastness.attestation.values.values import ValueBook, comparable
+from fastness.attestation.values.values import ReferenceValues, comparable
 
 QUERY: Final = "query_reference_value"
 _PATH: Final = r'input(?:\.[A-Za-z_][A-Za-z0-9_]*|\["[^"\\\n]+"\])+'
@@ -54,7 +54,7 @@ class Reading:
             _keep(document, path, kept)
         return kept
 
-    def of_values(self, book: ValueBook, shown: Mapping[str, Any]) -> Mapping[str, Any]:
+    def of_values(self, book: ReferenceValues, shown: Mapping[str, Any]) -> Mapping[str, Any]:
         """The values that the policy asks for, where `shown` is the part of the claims that it reads."""
         if self.names is None:
             return book.document

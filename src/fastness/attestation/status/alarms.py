@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from fastness.attestation.status.cluster import Said
+from fastness.attestation.status.cluster import ClusterCondition
 from fastness.attestation.status.unproved_nodes import named
 from fastness.attestation.verdict.breakglass import BadOverride, agreed_override
 from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
@@ -30,45 +30,47 @@ def newest_success(machines: Iterable[Machine]) -> datetime | None:
 
 def verifying(
     cluster: Object, machines: Collection[Machine], now: datetime, interval: timedelta, unproved: Sequence[str] = ()
-) -> Said:
+) -> ClusterCondition:
     """Whether proofs still come in, while there is somebody who should bring them; `unproved` nodes never did."""
     waiting = [one for one in machines if membership_of(one) is Membership.APPROVED]
     if mode_of(cluster) is Mode.DISABLED:
-        return Said("Verifying", True, "NobodyToVerify", "no machine is expected to attest")
+        return ClusterCondition("Verifying", True, "NobodyToVerify", "no machine is expected to attest")
     if unproved:
         told = f"{len(unproved)} nodes run that never attested: {named(unproved)}; see `fastness attest explain`"
-        return Said("Verifying", False, "NodesNeverAttested", told)
+        return ClusterCondition("Verifying", False, "NodesNeverAttested", told)
     if not waiting:
-        return Said(
+        return ClusterCondition(
             "Verifying", True, "NobodyToVerify", "no machine is enrolled, and no node of a confidential pool runs"
         )
     last = newest_success(machines)
     # A cluster that never verified anybody is given as long as one that stopped.
     since = last or min(datetime.fromisoformat(one.metadata.creation_timestamp or now.isoformat()) for one in waiting)
     if now - since < interval * SILENT_ROUNDS:
-        return Said("Verifying", True, "ProofsComeIn", "machines attest")
+        return ClusterCondition("Verifying", True, "ProofsComeIn", "machines attest")
     what = f"since {last:%Y-%m-%dT%H:%M:%SZ}" if last else "ever"
-    return Said(
+    return ClusterCondition(
         "Verifying", False, "NothingVerified",
         f"none of {len(waiting)} machines has passed an appraisal {what}: look at the broker, the policies and the values",
     )  # fmt: skip
 
 
-def override_said(cluster: Object, now: datetime, approvers: Mapping[str, str]) -> Said:
+def override_said(cluster: Object, now: datetime, approvers: Mapping[str, str]) -> ClusterCondition:
     """Whether attestation is overridden, and by whom."""
     try:
         found = agreed_override(cluster, approvers)
     except BadOverride as error:
-        return Said("Overridden", False, "NotAgreed", f"the override counts for nothing: {error} ({error.code})")
+        return ClusterCondition(
+            "Overridden", False, "NotAgreed", f"the override counts for nothing: {error} ({error.code})"
+        )
     if found is None:
-        return Said("Overridden", False, "NoOverride", "attestation decides")
+        return ClusterCondition("Overridden", False, "NoOverride", "attestation decides")
     if not found.live(now):
-        return Said("Overridden", False, "Expired", f"the override has ended: {found.line}")
-    return Said("Overridden", True, "BreakGlass", f"{found.line}: {found.reason}"[:1024])
+        return ClusterCondition("Overridden", False, "Expired", f"the override has ended: {found.line}")
+    return ClusterCondition("Overridden", True, "BreakGlass", f"{found.line}: {found.reason}"[:1024])
 
 
-def approvers_said(pending: str) -> Said:
+def approvers_said(pending: str) -> ClusterCondition:
     """Whether other people are about to count as approvers; `pending` says who and from when."""
     if pending:
-        return Said("ApproversPending", True, "Announced", pending)
-    return Said("ApproversPending", False, "NoChange", "nobody is about to become an approver of overrides")
+        return ClusterCondition("ApproversPending", True, "Announced", pending)
+    return ClusterCondition("ApproversPending", False, "NoChange", "nobody is about to become an approver of overrides")

@@ -18,7 +18,7 @@ from fastness.attestation.status.collateral import Freshness
 from fastness.attestation.status.unproved_nodes import named
 from fastness.attestation.values.measured import COMPARED
 from fastness.attestation.values.tuples import uncovered
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.breakglass import Override, live_override
 from fastness.attestation.verdict.machine_standing import MachineStanding, State, counted_states, machine_standing
 from fastness.formats.duration import duration
@@ -53,7 +53,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ClusterCondition:
     """One condition; None is unknown."""
 
     kind: str
@@ -104,12 +104,12 @@ def counted(standings: Iterable[MachineStanding]) -> Counts:
 def conditions_of(
     cluster: Object,
     accepted: Iterable[str],
-    book: ValueBook,
+    book: ReferenceValues,
     counts: Counts,
     collateral: Freshness,
     override: Override | None = None,
     unproved: Sequence[str] = (),
-) -> list[Said]:
+) -> list[ClusterCondition]:
     """What the cluster says about itself; `override` counts now, `unproved` are nodes that never attested."""  # fmt: skip
     mode = mode_of(cluster)
     published = [tee for tee in accepted if not uncovered(tee, book.tuples(tee))]
@@ -118,13 +118,13 @@ def conditions_of(
     missing = ", ".join(partly) or "every kind of evidence"
     return [
         _enforcing(mode, override, unproved),
-        Said(
+        ClusterCondition(
             "ValuesReady", values, "Published" if values else "Incomplete",
             f"values are published for {', '.join(published)}" if values else f"values are missing for {missing}",
         ),
-        Said("CollateralFresh", collateral.status, collateral.reason, collateral.message),
+        ClusterCondition("CollateralFresh", collateral.status, collateral.reason, collateral.message),
         _degraded(counts, unproved),
-        Said(
+        ClusterCondition(
             "Ready", mode is Mode.DISABLED or values, "AsAsked" if mode is Mode.DISABLED or values else "ValuesMissing",
             "machines can attest" if values else "nobody asks for attestation" if mode is Mode.DISABLED
             else "no machine can attest before values are published: fastness image approve",
@@ -132,20 +132,20 @@ def conditions_of(
     ]  # fmt: skip
 
 
-def _enforcing(mode: Mode, override: Override | None, unproved: Sequence[str]) -> Said:
+def _enforcing(mode: Mode, override: Override | None, unproved: Sequence[str]) -> ClusterCondition:
     """Whether nothing is released without proof; an override is a way around that, so while it counts the answer is no."""
     if mode is not Mode.ENFORCE:
-        return Said("Enforcing", False, str(mode), f"the mode is {mode}: attestation is not demanded")
+        return ClusterCondition("Enforcing", False, str(mode), f"the mode is {mode}: attestation is not demanded")
     if override is not None:
         told = f"an override lets machines in without proof: {override.line}; everybody else has to attest"
-        return Said("Enforcing", False, "Overridden", told)
+        return ClusterCondition("Enforcing", False, "Overridden", told)
     told = "nothing is released without attestation"
     if unproved:
         told += f"; {len(unproved)} nodes run that never attested: {named(unproved)}"
-    return Said("Enforcing", True, str(mode), told)
+    return ClusterCondition("Enforcing", True, str(mode), told)
 
 
-def _degraded(counts: Counts, unproved: Sequence[str]) -> Said:
+def _degraded(counts: Counts, unproved: Sequence[str]) -> ClusterCondition:
     """Whether anything runs, or wants to, that did not prove itself."""
     reasons = []
     if counts.refused:
@@ -157,5 +157,5 @@ def _degraded(counts: Counts, unproved: Sequence[str]) -> Said:
         of = f"{counts.overridden} of {counts.enrolled} machines were let in by an override without proof"
         reasons.append(("MachinesOverridden", of))
     if not reasons:
-        return Said("Degraded", False, "AllGood", "no machine is refused, and no node runs without proof")
-    return Said("Degraded", True, reasons[0][0], "; ".join(message for _, message in reasons))
+        return ClusterCondition("Degraded", False, "AllGood", "no machine is refused, and no node runs without proof")
+    return ClusterCondition("Degraded", True, reasons[0][0], "; ".join(message for _, message in reasons))

@@ -19,7 +19,7 @@ from typing import Any, Final
 from fastness.attestation.evidence.checks import Appraisal, Check, Result
 from fastness.attestation.values.measured import COMPARED, Compared, seen_values
 from fastness.attestation.values.tuples import Candidate
-from fastness.attestation.values.values import EVENT_PREFIX, Owner, ValueBook
+from fastness.attestation.values.values import EVENT_PREFIX, Owner, ReferenceValues
 
 MOST_EXPECTED: Final = 3
 IMAGE_CHECK: Final = "approved image"
@@ -41,7 +41,7 @@ _PLAINLY: Final[Mapping[str, str]] = {
 }
 
 
-def differences(appraisal: Appraisal, book: ValueBook, *, refused: bool) -> list[Check]:
+def differences(appraisal: Appraisal, book: ReferenceValues, *, refused: bool) -> list[Check]:
     """The comparisons of an appraisal, as checks."""
     seen = seen_values(appraisal.tee, appraisal.claims)
     nearest = next(iter(book.candidates(appraisal.tee, seen)), None)
@@ -50,13 +50,19 @@ def differences(appraisal: Appraisal, book: ValueBook, *, refused: bool) -> list
     return [*checks, _image(nearest, registers, refused=refused)] if nearest is not None else checks
 
 
-def nothing_published(tee: str, book: ValueBook) -> bool:
+def nothing_published(tee: str, book: ReferenceValues) -> bool:
     """Whether no value for this kind of evidence is accepted: a refusal would say nothing about the machine."""
     return not any(book.query(one.name) for one in COMPARED.get(tee, ()))
 
 
 def _check(
-    appraisal: Appraisal, compared: Compared, seen: str, book: ValueBook, nearest: Candidate | None, *, refused: bool
+    appraisal: Appraisal,
+    compared: Compared,
+    seen: str,
+    book: ReferenceValues,
+    nearest: Candidate | None,
+    *,
+    refused: bool,
 ) -> Check:
     if nearest is not None and compared.name in nearest.agreeing:
         owner = book.owner(compared.name, seen)
@@ -88,7 +94,7 @@ def _image(nearest: Candidate, registers: Sequence[Compared], *, refused: bool) 
     )  # fmt: skip
 
 
-def _hint(appraisal: Appraisal, compared: Compared, seen: str, book: ValueBook) -> str:
+def _hint(appraisal: Appraisal, compared: Compared, seen: str, book: ReferenceValues) -> str:
     known = book.owner(compared.name, seen)
     if known is not None:
         return f"The value is that of {_whose(known)}."
@@ -106,7 +112,7 @@ def _hint(appraisal: Appraisal, compared: Compared, seen: str, book: ValueBook) 
     )
 
 
-def _first_stranger(appraisal: Appraisal, register: str, book: ValueBook) -> Mapping[str, Any] | None:
+def _first_stranger(appraisal: Appraisal, register: str, book: ReferenceValues) -> Mapping[str, Any] | None:
     expected = _texts(book.query(f"{EVENT_PREFIX}{register}"))
     if not register or not expected:
         return None
@@ -139,7 +145,7 @@ def _counts(owner: Owner | None) -> bool:
     return owner is not None and owner.counts
 
 
-def _accepted(book: ValueBook, name: str, nearest: Candidate | None) -> list[str]:
+def _accepted(book: ReferenceValues, name: str, nearest: Candidate | None) -> list[str]:
     """What would be accepted beside the rest of the nearest image; where it does not say, what others have."""
     if nearest is None:
         return []

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from fastness.attestation.values.measured import COMPARED_NAMES
 from fastness.attestation.values.tuples import IMAGE, uncovered
-from fastness.attestation.values.values import Standing, ValueBook, standing_of
+from fastness.attestation.values.values import ReferenceValues, Validity, standing_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, rfc3339
 
@@ -143,7 +143,7 @@ def with_stage(spec: JsonObject, stage: Stage) -> JsonObject:
 def values_missing(
     image: str,
     sets: Iterable[Object],
-    book: ValueBook,
+    book: ReferenceValues,
     now: datetime,
     *,
     tees: Set[str],
@@ -154,7 +154,7 @@ def values_missing(
     if "@sha256:" not in image:
         return f"{image} names no digest, so nobody can say what a machine measures that boots it"
     found = [one for one in sets if _is_of(one.get("spec"), image)]
-    counting = [one for one in found if standing_of(one["spec"], now, approved, distrusted) is Standing.COUNTS]
+    counting = [one for one in found if standing_of(one["spec"], now, approved, distrusted) is Validity.COUNTS]
     if not counting:
         why = standing_of(found[0]["spec"], now, approved, distrusted) if found else "no ApprovedImage"
         return f"the values of {image} do not count ({why}): fastness image approve"

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from fastness.attestation.errors import BadValues
 from fastness.attestation.values.from_images import LIFETIME, MAX_VALUES, checked_value
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -86,12 +86,12 @@ def set_of_message(name: str, data: bytes, now: datetime) -> JsonObject:
     }
 
 
-def read_value(book: ValueBook, name: str) -> Any | None:
+def read_value(book: ReferenceValues, name: str) -> Any | None:
     """What a query for one name answers: the value as JSON, or None."""
     return book.query(name)
 
 
-def read_all(book: ValueBook) -> JsonObject:
+def read_all(book: ReferenceValues) -> JsonObject:
     """What a query for everything answers; events explain and are not reference values."""
     return dict(book.document)
 

@@ -1,6 +1,6 @@
 """The book of reference values: what machines may measure, who says so, and since when no longer.
 
-    book = ValueBook.of(sets, now, images)
+    book = ReferenceValues.of(sets, now, images)
     book.query("tpm_pcr4")                  # what a policy gets from query_reference_value
     book.owner("tpm_pcr4", "a311…")         # who approved the value, or who withdrew it and when
     book.candidates("tpm", seen)            # the images that a machine may have booted, nearest first
@@ -38,7 +38,7 @@ MAX_REMEMBERED: Final = 512
 _VERSION_DIGITS: Final = 16
 
 
-class Standing(StrEnum):
+class Validity(StrEnum):
     """Whether a set counts, and if not, why; the spelling is that of the condition's reasons."""
 
     COUNTS = "Counting"
@@ -56,7 +56,7 @@ class Owner:
     """Where a value comes from. `since` says when it ceased to count or will begin to, as RFC 3339; empty while it counts."""
 
     set: str
-    standing: Standing
+    standing: Validity
     source: str
     image: str = ""
     state: str = ""
@@ -67,10 +67,10 @@ class Owner:
     @property
     def counts(self) -> bool:
         """Whether the value is accepted today."""
-        return self.standing is Standing.COUNTS
+        return self.standing is Validity.COUNTS
 
 
-class ValueBook:
+class ReferenceValues:
     """All reference values at one moment; never changes. Without `tuples` nothing says which values belong together."""
 
     def __init__(
@@ -88,7 +88,7 @@ class ValueBook:
         self._tuples = tuples
         self._names: dict[str, tuple[str, ...]] = {}
         self._tried: dict[tuple[str, ...], tuple[Candidate, ...]] = {}
-        self._narrowed: dict[tuple[ValueTuple, ...], ValueBook] = {}
+        self._narrowed: dict[tuple[ValueTuple, ...], ReferenceValues] = {}
         self.versions = versions
         self.until = until
 
@@ -100,7 +100,7 @@ class ValueBook:
         images: Iterable[Object] | None = None,
         distrusted: Collection[str] = (),
         pool: str | None = None,
-    ) -> ValueBook:
+    ) -> ReferenceValues:
         """The book of these ReferenceValueSets at that time; total. Sets of distrusted images give no value.
 
         `pool` is whose machines are judged; without it sets of every pool count.
@@ -115,12 +115,12 @@ class ValueBook:
         for obj in sorted(sets, key=object_name):
             spec = _mapping(obj.get("spec"))
             standing = standing_of(spec, now, approved, distrusted)
-            if standing is Standing.COUNTS and not counts_for(spec, pool):
-                standing = Standing.OTHER_POOL
+            if standing is Validity.COUNTS and not counts_for(spec, pool):
+                standing = Validity.OTHER_POOL
             _belong(of_images, spec)
             changes += [moment for moment in _bounds(spec).values() if moment is not None and moment > now]
             _own(owners, object_name(obj).name, spec, standing)
-            if standing is Standing.COUNTS:
+            if standing is Validity.COUNTS:
                 versions.append((object_name(obj).name, set_version(spec)))
                 listed = [(value, typed(value)) for value in _entries(spec)]
                 for value, meant in listed:
@@ -156,14 +156,14 @@ class ValueBook:
             self._names[tee] = tuple(sorted({name for one in self.tuples(tee) for name in one.texts}))
         return self._names[tee]
 
-    def books(self, tee: str, seen: Mapping[str, str]) -> Iterable[ValueBook]:
+    def books(self, tee: str, seen: Mapping[str, str]) -> Iterable[ReferenceValues]:
         """The books to ask a policy with, one for each image that a machine may have booted, nearest first."""
         if self._tuples is None:
             return (self,)
         tried = self.candidates(tee, seen)
         return (self.narrowed(one) for one in tried) if tried else (self._without(tee, {}),)
 
-    def narrowed(self, candidate: Candidate) -> ValueBook:
+    def narrowed(self, candidate: Candidate) -> ReferenceValues:
         """The book with the values of one image in place of those of all."""
         key = (candidate.base, *candidate.completing)
         found = self._narrowed.get(key)
@@ -174,9 +174,9 @@ class ValueBook:
             found = self._narrowed[key] = self._without(candidate.base.tee, values)
         return found
 
-    def _without(self, tee: str, instead: Mapping[str, Any]) -> ValueBook:
+    def _without(self, tee: str, instead: Mapping[str, Any]) -> ReferenceValues:
         kept = {name: value for name, value in self._values.items() if not is_measured(tee, name)}
-        return ValueBook({**kept, **instead}, self._owners, self.versions, self.until, self._images)
+        return ReferenceValues({**kept, **instead}, self._owners, self.versions, self.until, self._images)
 
     def query(self, name: str) -> Any | None:
         """What `query_reference_value` gives: the accepted values, one single value, or None."""
@@ -226,7 +226,7 @@ class ValueBook:
         return sha256(json.canonical(dict(self.document))).hex
 
 
-EMPTY: Final = ValueBook({}, {}, (), None)
+EMPTY: Final = ReferenceValues({}, {}, (), None)
 
 
 def approved_images(images: Iterable[Object]) -> frozenset[str]:
@@ -238,23 +238,23 @@ def approved_images(images: Iterable[Object]) -> frozenset[str]:
 
 def standing_of(
     spec: Object, now: datetime, approved: frozenset[str] | None = None, distrusted: Collection[str] = ()
-) -> Standing:
+) -> Validity:
     """Whether a set counts at a time; a set whose dates cannot be read does not."""
     if spec.get("withdrawn") is not None:
-        return Standing.WITHDRAWN
+        return Validity.WITHDRAWN
     if spec.get("source") == IMAGE and spec.get("image") in distrusted:
-        return Standing.DISTRUSTED
+        return Validity.DISTRUSTED
     if approved is not None and spec.get("source") == IMAGE and spec.get("image") not in approved:
-        return Standing.UNAPPROVED
+        return Validity.UNAPPROVED
     try:
         bounds = _bounds(spec, strict=True)
     except ValueError:
-        return Standing.UNREADABLE
+        return Validity.UNREADABLE
     if (begin := bounds["notBefore"]) is not None and now < begin:
-        return Standing.NOT_YET
+        return Validity.NOT_YET
     if (end := bounds["notAfter"]) is not None and now >= end:
-        return Standing.EXPIRED
-    return Standing.COUNTS
+        return Validity.EXPIRED
+    return Validity.COUNTS
 
 
 def counts_for(spec: Object, pool: str | None) -> bool:
@@ -324,12 +324,12 @@ def _same(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-def _own(owners: dict[tuple[str, str], Owner], name: str, spec: Object, standing: Standing) -> None:
+def _own(owners: dict[tuple[str, str], Owner], name: str, spec: Object, standing: Validity) -> None:
     since, reason = _since(spec, standing)
     for value in _entries(spec):
         key = (str(value["name"]), str(value["value"]))
         known = owners.get(key)
-        if known is not None and (known.counts or standing is not Standing.COUNTS):
+        if known is not None and (known.counts or standing is not Validity.COUNTS):
             continue
         owners[key] = Owner(
             name, standing, str(spec.get("source", "")), str(spec.get("image", "")), str(value.get("state", "Current")),
@@ -345,20 +345,20 @@ def _belong(images: dict[tuple[str, str], frozenset[str]], spec: Object) -> None
             images[key] = images.get(key, frozenset()) | {image}
 
 
-def _since(spec: Object, standing: Standing) -> tuple[str, str]:
-    if standing is Standing.WITHDRAWN:
+def _since(spec: Object, standing: Validity) -> tuple[str, str]:
+    if standing is Validity.WITHDRAWN:
         withdrawn = _mapping(spec.get("withdrawn"))
         return str(withdrawn.get("at", "")), str(withdrawn.get("reason", ""))
     validity = _mapping(spec.get("validity"))
-    if standing is Standing.EXPIRED:
+    if standing is Validity.EXPIRED:
         return str(validity.get("notAfter", "")), "the validity of the set has ended"
-    if standing is Standing.NOT_YET:
+    if standing is Validity.NOT_YET:
         return str(validity.get("notBefore", "")), "the validity of the set has not begun"
-    if standing is Standing.UNAPPROVED:
+    if standing is Validity.UNAPPROVED:
         return "", "no ApprovedImage stands for the image"
-    if standing is Standing.DISTRUSTED:
+    if standing is Validity.DISTRUSTED:
         return "", "a Distrust names the image"
-    if standing is Standing.OTHER_POOL:
+    if standing is Validity.OTHER_POOL:
         return "", "it counts in other pools only"
     return "", ""
 

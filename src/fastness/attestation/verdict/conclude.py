@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from fastness.attestation.evidence.checks import DEBUG, Appraisal, Check, Result
 from fastness.attestation.policy.claims import TrustVector, policy_input
-from fastness.attestation.policy.policy_set import Opinion, PolicyBook
+from fastness.attestation.policy.policy_set import Opinion, PolicySet
 from fastness.attestation.policy.query import Decision
 from fastness.attestation.values.differences import differences, nothing_published
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.init_data import digest_of, judged
 from fastness.formats.initdata import InitData
 from fastness.kinds.kind import JsonObject
@@ -63,7 +63,7 @@ class Conclusion:
         return f"{failed.name}: {failed.code}" if failed else self.reason
 
 
-def concluding(appraisal: Appraisal, facts: Facts, policies: PolicyBook, book: ValueBook) -> Decision[Conclusion]:
+def concluding(appraisal: Appraisal, facts: Facts, policies: PolicySet, book: ReferenceValues) -> Decision[Conclusion]:
     """Judge an appraisal by the policies that are active and the values that are published."""
     checks = list(appraisal.checks)
     digest, table = None, None

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fastness.attestation.values.measured import COMPARED
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.kinds.trusted_execution.properties import (
     ENDORSEMENT,
     GENERATION,
@@ -40,7 +40,7 @@ _LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", r
 _SHORT_DIGEST: Final = 40
 
 
-def properties_of(tee: str, claims: Mapping[str, Any], book: ValueBook, endorsement: str = "") -> dict[str, str]:
+def properties_of(tee: str, claims: Mapping[str, Any], book: ReferenceValues, endorsement: str = "") -> dict[str, str]:
     """The properties that claims of an authentic appraisal prove, of a machine whose key is endorsed in this way."""
     whole, parts = measured_images(tee, claims, book)
     found = {
@@ -53,7 +53,7 @@ def properties_of(tee: str, claims: Mapping[str, Any], book: ValueBook, endorsem
     return {name: value[:MOST_VALUE] for name, value in sorted(found.items()) if value}
 
 
-def measured_images(tee: str, claims: Mapping[str, Any], book: ValueBook) -> tuple[list[str], list[str]]:
+def measured_images(tee: str, claims: Mapping[str, Any], book: ReferenceValues) -> tuple[list[str], list[str]]:
     """The images that a machine booted, each in every register that it has a value for; else those that it is mixed of."""
     registers = [
         (

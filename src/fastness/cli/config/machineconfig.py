@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import yaml
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table, tell
 
@@ -267,5 +267,5 @@ def _state(files: tuple[str, ...], kubeconfig: Path | None, context: str, *, poo
 
     if files:
         return offline.state(_readable(files), pools=pools)
-    with told():
+    with reported_errors():
         return asyncio.run(offline.ask(kubeconfig, context))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 from fastness.cli.trust.tickets import cluster_options
@@ -46,7 +46,7 @@ def trust_of_cluster(origin: str, kubeconfig: Path | None, context: str) -> byte
     """The trust.json of a cluster; raises CliError."""
     from fastness.formats import json
 
-    with told():
+    with reported_errors():
         authorities, keys = asyncio.run(_known(kubeconfig, context))
     believed = {"ca": authorities.decode(), "configKeys": keys, **({"origin": origin.rstrip("/")} if origin else {})}
     return readable_trust(json.encode(believed) + b"\n")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
@@ -84,7 +84,7 @@ def approve(
     approval = _approval(reference, measured, name, namespace, until, pools)
     if trusted is not None:
         approval["metadata"]["annotations"] |= _authorities(trusted)
-    with told():
+    with reported_errors():
         asyncio.run(_approve(approval, kubeconfig, context))
     values = [value for value in _values(approval) if not value["name"].startswith("event_")]
     if output == "json":
@@ -261,7 +261,7 @@ async def _namespace(cluster: Cluster, name: str) -> None:
 @output_option
 def list_images(kubeconfig: Path | None, context: str, output: str) -> None:
     """List the approved images, and those whose approval was withdrawn of late."""
-    with told():
+    with reported_errors():
         rows = asyncio.run(_list(kubeconfig, context))
     if output == "json":
         show_json(rows)
@@ -315,7 +315,7 @@ def withdraw(which: str, kubeconfig: Path | None, context: str) -> None:
 
     Machines that boot it are refused from their next attestation on.
     """
-    with told():
+    with reported_errors():
         gone = asyncio.run(_withdraw(which, kubeconfig, context))
     if not gone:
         raise CliError(f"nothing approves {which}", "See `fastness image list`.", Exit.NO)

@@ -50,7 +50,7 @@ REBOOT_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AgentTarget:
     """Where an agent works: this machine, or a directory and what is kept beside it."""
 
     root: Path | None
@@ -140,7 +140,7 @@ def run(
     with agent_told():
         # Enrolment names the nodes of attested machines: their host names are the host's word.
         name = node or node_of(kubeconfig, context) or socket.gethostname()
-        place = Place(root, kept, system, ostree_name)
+        place = AgentTarget(root, kept, system, ostree_name)
         source: Attested | Shown | None = None
         if identity:
             source = Attested(Hardware(tee, tcti, identity, event_log), trusted, (broker, gate))
@@ -196,7 +196,12 @@ async def _report(node: str, look: Callable[[], Features], once: bool, kubeconfi
 
 
 async def _run(
-    node: str, place: Place, kubeconfig: Path | None, context: str, settings: Settings, source: Attested | Shown | None
+    node: str,
+    place: AgentTarget,
+    kubeconfig: Path | None,
+    context: str,
+    settings: Settings,
+    source: Attested | Shown | None,
 ) -> None:
     from fastness.kube.client import Surroundings, connect, find
 
@@ -210,7 +215,9 @@ async def _run(
             await work
 
 
-async def _live(cluster: Cluster, node: str, place: Place, settings: Settings, source: Attested | Shown | None) -> None:
+async def _live(
+    cluster: Cluster, node: str, place: AgentTarget, settings: Settings, source: Attested | Shown | None
+) -> None:
     """One agent; for a directory, one after the other, boot by boot."""
     from fastness.agent.apply.hosts import STATE, DirectoryMachine, real_host
     from fastness.agent.apply.node import Agent
@@ -250,7 +257,7 @@ def _watcher(root: Path) -> Watcher:
         return PollingWatcher(root, SystemClock())
 
 
-def _system(place: Place) -> OperatingSystem:
+def _system(place: AgentTarget) -> OperatingSystem:
     from fastness.agent.apply.hosts import PlainSystem
     from fastness.agent.host.ostree import OstreeOs
 

@@ -25,13 +25,13 @@ from fastness.cli.machine.agent_errors import agent_told
 from fastness.cli.output import tell
 
 if TYPE_CHECKING:
-    from fastness.agent.boot.boot import Ask, BootedConfig
+    from fastness.agent.boot.boot import BootedConfig, BootRequest
     from fastness.agent.boot.configs import AttestedConfigs
     from fastness.agent.boot.image_trust import ImageTrust
     from fastness.agent.boot.node_certificates import NodeCertificates
     from fastness.agent.host.tee.configfs_tsm import TsmAttester
     from fastness.agent.host.tee.tpm import TpmAttester
-    from fastness.agent.host.user_data import Place
+    from fastness.agent.host.user_data import UserDataSource
     from fastness.kube.port import Cluster
     from fastness.runtime.clock import Clock, Entropy
 
@@ -138,7 +138,7 @@ def boot(
     tell(f"Ignition has the configuration of {machine.node_name} (pool {machine.machine.pool})")
 
 
-def _places(pointers: Sequence[Path], user_data: str) -> Sequence[Place] | None:
+def _places(pointers: Sequence[Path], user_data: str) -> Sequence[UserDataSource] | None:
     """Where the agent reads user-data; None where stock Ignition does; raises CliError, UnknownPlatform."""
     from fastness.agent.host.user_data import places_of, platform_of
     from fastness.agent.host.user_data.files import FilePlace
@@ -305,13 +305,13 @@ def join(
 
 
 async def _join(broker: str, trust: ImageTrust, hardware: Hardware, files: tuple[Path, Path], wait: float) -> str:
-    from fastness.agent.boot.enrol import Patience
+    from fastness.agent.boot.enrol import RetryBudget
     from fastness.agent.boot.join import prepare_join, write_secret
     from fastness.crypto.secret import SecretBytes
     from fastness.runtime.clock import SystemClock, SystemEntropy
 
     key_file, token_file = files
-    patience = Patience(SystemClock(), SystemEntropy(), wait)
+    patience = RetryBudget(SystemClock(), SystemEntropy(), wait)
     prepared = await prepare_join(broker, await _attester(hardware), trust, key_file, patience)
     write_secret(token_file, prepared.token)
     write_secret(token_file.with_name("node-name"), SecretBytes(prepared.node_name.encode()))
@@ -347,11 +347,13 @@ def _certificates(kubeconfig: Path, pki: Path, clock: Clock, entropy: Entropy) -
     return NodeCertificates(pki, api, clock, entropy)
 
 
-async def _boot(trust: ImageTrust, hardware: Hardware, places: Sequence[Place] | None, port: int) -> BootedConfig:
+async def _boot(
+    trust: ImageTrust, hardware: Hardware, places: Sequence[UserDataSource] | None, port: int
+) -> BootedConfig:
     import math
 
     from fastness.agent.boot.boot import boot_once
-    from fastness.agent.boot.enrol import Patience
+    from fastness.agent.boot.enrol import RetryBudget
     from fastness.agent.boot.forwarder import Forwarder
     from fastness.agent.boot.user_data import ask_of_host
     from fastness.agent.host.errors import DriverError
@@ -359,9 +361,9 @@ async def _boot(trust: ImageTrust, hardware: Hardware, places: Sequence[Place] |
     from fastness.runtime.clock import SystemClock, SystemEntropy
 
     attester = await _attester(hardware, first_boot=True)
-    patience = Patience(SystemClock(), SystemEntropy(), math.inf)
+    patience = RetryBudget(SystemClock(), SystemEntropy(), math.inf)
 
-    async def read(accept: str) -> Ask:
+    async def read(accept: str) -> BootRequest:
         return await ask_of_host(places or (), attester, accept, patience, tell)
 
     async with Forwarder(port, read=None if places is None else read) as forwarder:

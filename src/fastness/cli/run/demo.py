@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import told
+from fastness.cli.errors import reported_errors
 from fastness.cli.output import tell
 from fastness.cli.run.state import DEFAULT_STATE
 
@@ -49,7 +49,7 @@ def demo(state: Path, machines: int | None, quick: bool, end: bool) -> None:
     logs.configure(level="error")
     options = PlaneOptions(state=state, machines=machines or (QUICK_MACHINES if quick else MACHINES), tell=tell)
     pause = READING_SECONDS if sys.stdout.isatty() and not quick else 0.0
-    with told():
+    with reported_errors():
         sys.exit(uvloop.run(_run(options, pause, end)))
 
 

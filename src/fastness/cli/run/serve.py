@@ -42,7 +42,7 @@ from fastness.app.doors import (
     serve_door,
 )
 from fastness.app.memory import settle_memory
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 from fastness.cli.run.adopting import Adoptable, places_of
@@ -184,7 +184,7 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
             raise CliError(f"{option} is not an https URL", "All doors are served over TLS only.", Exit.USAGE)
     logs.configure(level=log_level)
     name = identity or f"{socket.gethostname()}_{os.getpid()}"
-    with told():
+    with reported_errors():
         doors = DoorOptions(
             **{field.name: given.pop(field.name) for field in fields(DoorOptions) if field.name in given}
         )

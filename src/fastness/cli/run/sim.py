@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.run.state import DEFAULT_STATE
@@ -178,12 +178,12 @@ def _say(state: Path, output: str, requests: Iterable[dict[str, Any]]) -> None:
 
 def _ask(state: Path, **request: Any) -> Overview:
     """One request to the running simulator; raises CliError."""
-    from fastness.sim.control_client import FILE, asked
+    from fastness.sim.control_client import FILE, ask_control
 
     hint = f"Start some with `fastness up --machines 5 --state {state}`; a control plane without machines is not simulated."
-    with told():
+    with reported_errors():
         try:
-            return dict(asked(state, request))
+            return dict(ask_control(state, request))
         except (FileNotFoundError, NotADirectoryError) as error:
             raise CliError(f"no virtual machines run in {state}", hint, Exit.MISSING) from error
         except ConnectionRefusedError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
 
@@ -31,7 +31,7 @@ def kubeconfig(state: Path) -> None:
     path = state / "kubeconfig"
     if not path.is_file():
         raise CliError(f"{path} does not exist", "Start a control plane there with `fastness up`.", Exit.MISSING)
-    with told():
+    with reported_errors():
         click.echo(path.read_bytes().decode(), nl=False)
 
 
@@ -72,7 +72,7 @@ def create(state: Path, vault: Path | None, target: Path, output: str) -> None:
         raise CliError(f"{database} does not exist", "Name the state directory with --state.", Exit.MISSING)
     if target.exists():
         raise CliError(f"{target} exists already", "Choose another name: a backup never overwrites one.", Exit.USAGE)
-    with told():
+    with reported_errors():
         report = make_backup(state, target, opened_vault(state, vault))
     if output == "json":
         show_json({"target": str(target), "revision": report.revision, "objects": report.objects, "bytes": report.size})
@@ -89,7 +89,7 @@ def verify(state: Path, vault: Path | None, source: Path, output: str) -> None:
     """Say whether SOURCE is whole and written by a holder of the vault key, or else the first thing that is wrong (exit 3)."""
     from fastness.app.backups import check_backup
 
-    with told():
+    with reported_errors():
         report = check_backup(source, opened_vault(state, vault))
     if output == "json":
         show_json({"revision": report.revision, "objects": report.objects, "entries": report.entries})
@@ -110,7 +110,7 @@ def restore(state: Path, vault: Path | None, force: bool, source: Path, output: 
     """
     from fastness.app.backups import restore_backup
 
-    with told():
+    with reported_errors():
         key = opened_vault(state, vault)
         if vault is not None and (state / "vault.json").exists():
             _same_key(state, key)
@@ -154,7 +154,7 @@ def migrate(state: Path) -> None:
     from fastness.apiserver.store.offline import authenticate
     from fastness.apiserver.store.records import SEALED_KINDS
 
-    with told():
+    with reported_errors():
         vault = opened_vault(state, None)
         report = authenticate(state, vault, vault.macs, SEALED_KINDS, vault.require_macs)
     if not report.rows:

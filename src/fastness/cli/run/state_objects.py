@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table
 from fastness.cli.run.state import opened_vault, state, state_option
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @output_option
 def list_(state: Path, output: str) -> None:
     """Name the objects that a control plane sets aside, also while it runs."""
-    with told():
+    with reported_errors():
         aside = set_aside_in(state)
     if output == "json":
         show_json(
@@ -61,7 +61,7 @@ def remove(state: Path, namespace: str, resource: str, name: str) -> None:
 
     plural, _, group = resource.partition(".")
     _require(state)
-    with told():
+    with reported_errors():
         key = Key(group, plural, namespace, name)
         vault = opened_vault(state, None)
         aside = remove_unreadable(state, key, unreadable, vault, vault.macs)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fastness.app.memory import settle_memory
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import show_json, tell
 
@@ -80,7 +80,7 @@ def up(
     logs.configure(level=log_level)
     chosen = _port(host, port)
     page = _port(host, 0 if page_port is None and port is not None else page_port, PAGE_PORT, "--page-port")
-    with told():
+    with reported_errors():
         from fastness.app.control_plane import PlaneOptions
 
         if given["vms"]:

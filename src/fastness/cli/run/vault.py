@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json
 from fastness.cli.run.state import opened_vault, state_option
@@ -29,7 +29,7 @@ def vault() -> None:
 @output_option
 def show(state: Path, output: str) -> None:
     """Print the ids of the keys, the one that seals first."""
-    with told():
+    with reported_errors():
         present, *old = opened_vault(state, None).key_ids
     if output == "json":
         show_json({"key": present, "old": old})
@@ -55,7 +55,7 @@ def rotate(state: Path, reason: str, output: str) -> None:
     if not (state / "state.db").is_file():
         raise CliError(f"{state / 'state.db'} does not exist", "Name the state directory with --state.", Exit.MISSING)
     who = f"{getpass.getuser()}@{socket.gethostname()}"
-    with told():
+    with reported_errors():
         done = asyncio.run(rotate_vault(state, who, reason, SystemClock(), SystemEntropy()))
     if output == "json":
         show_json({

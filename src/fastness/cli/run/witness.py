@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 
@@ -53,7 +53,7 @@ def key(state: Path, name: str) -> None:
     from fastness.record.live.witness_memory import witness_key
     from fastness.runtime.clock import SystemEntropy
 
-    with told():
+    with reported_errors():
         click.echo(str(witness_key(state, _named(state, name), SystemEntropy()).verifier))
 
 
@@ -78,7 +78,7 @@ def run(
     if (tls_cert is None) != (tls_key is None):
         raise CliError("--tls-cert and --tls-key belong together", "Give both for HTTPS, or neither.", Exit.USAGE)
     logs.configure(level="info")
-    with told():
+    with reported_errors():
         known = [NoteVerifier.parse(line) for text in keys for line in text.split() or [text]]
         tls = _tls(tls_cert, tls_key) if tls_cert and tls_key else None
         asyncio.run(_run(state, _named(state, name), known, _address(listen), tls))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from fastness.app.vendor_documents import CACHE, IMPORTED, ends_of
-from fastness.cli.errors import told
+from fastness.cli.errors import reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table
 
@@ -148,7 +148,7 @@ def _unreadable(state: Path) -> list[Finding]:
 
     purpose = "what is stored can be read"
     try:
-        with told():
+        with reported_errors():
             aside = set_aside_in(state)
     except CliError as error:
         return [Finding("objects", "optional", f"not looked at: {error.message}", purpose, error.hint)]
@@ -196,7 +196,7 @@ def _documents(state: Path, now: datetime) -> list[Finding]:
         for name, end in ends.items()
         if end is None or end < now
     }
-    findings = [Finding(name, "optional", told, purpose, fix) for name, told in bad.items()]
+    findings = [Finding(name, "optional", reported_errors, purpose, fix) for name, reported_errors in bad.items()]
     good = [end for end in ends.values() if end is not None and end >= now]
     if good:
         said = f"{len(good)} documents, the first runs out on {min(good):%Y-%m-%d}"
@@ -315,7 +315,7 @@ def doctor(
 
         findings.append(asked_for(openshift, architecture, platform, tee, gpu))
     if kubeconfig is not None or context:
-        with told():
+        with reported_errors():
             findings += asyncio.run(_ask(kubeconfig, context))
     missing = [finding for finding in findings if finding.state == "missing"]
     if output == "json":

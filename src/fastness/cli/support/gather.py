@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from fastness.cli.support.layout import Entry, LeftOut, index_page, list_path, safe
+from fastness.cli.support.layout import BundleFile, LeftOut, index_page, list_path, safe
 from fastness.cli.support.redact import NEVER, redacted, scrubbed
 from fastness.cli.support.taken import Taken, taken_from_text, taken_out
 from fastness.formats import json
@@ -57,7 +57,7 @@ class Bundle:
 
     root: Path
     bounds: Bounds = field(default_factory=Bounds)
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[BundleFile] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
     size: int = 0
@@ -76,7 +76,7 @@ class Bundle:
         target.touch(mode=0o600)
         target.write_bytes(data)
         self.size += len(data)
-        self.entries.append(Entry(path, len(data), objects, cut))
+        self.entries.append(BundleFile(path, len(data), objects, cut))
 
     def miss(self, what: str, why: str) -> None:
         """Note something that is not in the bundle."""
@@ -107,7 +107,7 @@ class Bundle:
         lines = sorted({f"{taken.file}  {taken.what}  {taken.path}" for taken in self.taken})
         more = "# and more, which is not listed\n" if len(self.taken) >= MOST_TAKEN else ""
         listed = "".join(f"{line}\n" for line in lines) + more
-        self.entries.append(Entry(REDACTIONS, len(listed.encode()), len(lines)))
+        self.entries.append(BundleFile(REDACTIONS, len(listed.encode()), len(lines)))
         self.entries.sort(key=lambda one: one.path)
         self.left_out.sort(key=lambda one: (one.what, one.why))
         summary = {

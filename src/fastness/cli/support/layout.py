@@ -36,7 +36,7 @@ _STYLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BundleFile:
     """One file of a bundle."""
 
     path: str
@@ -65,7 +65,7 @@ def list_path(resource: Resource, namespace: str = "") -> str:
     return f"{where}/{safe(resource.group or 'core')}/{safe(resource.plural)}.yaml"
 
 
-def index_page(facts: Mapping[str, str], entries: Sequence[Entry], left_out: Sequence[LeftOut]) -> str:
+def index_page(facts: Mapping[str, str], entries: Sequence[BundleFile], left_out: Sequence[LeftOut]) -> str:
     """The page that leads to everything in a bundle."""
     told = "".join(f"<tr><th>{_text(key)}</th><td>{_text(value)}</td></tr>" for key, value in facts.items())
     parts = [
@@ -85,7 +85,7 @@ def _top(path: str) -> str:
     return path.split("/")[0] if "/" in path else ""
 
 
-def _section(title: str, entries: Sequence[Entry]) -> str:
+def _section(title: str, entries: Sequence[BundleFile]) -> str:
     rows = "".join(
         f'<tr><td><a href="{_text(quote(one.path))}">{_text(one.path)}</a>{" (cut)" if one.cut else ""}</td>'
         f'<td class="n">{one.objects or ""}</td><td class="n">{one.size}</td></tr>'

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fastness import __version__
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.trust.tickets import cluster_options
@@ -77,7 +77,7 @@ def bundle(
     target = dest_dir or Path(f"must-gather.local.{datetime.now(UTC):%Y%m%d%H%M%S}")
     if target.exists() and any(target.iterdir()):
         raise CliError(f"{target} is not empty", "Name a directory that does not exist yet.", Exit.USAGE)
-    with told():
+    with reported_errors():
         made = asyncio.run(_collect(target, bool(command), images, run_namespace, max_size, kubeconfig, context))
     if output == "json":
         show_json(

@@ -30,7 +30,7 @@ from fastness.attestation.evidence.proofs import ALLOWABLE, SIMULATED_ORGANIZATI
 from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
 from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
 from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.trust.attest_view import OfflineAnswer, shown
@@ -101,7 +101,7 @@ def explain(
 
     if not machine:
         ctx.exit(_explain_unattested(everything, kubeconfig, context, output))
-    with told():
+    with reported_errors():
         found = asyncio.run(explained(machine, kubeconfig, context))
     if output == "json":
         show_json(found.to_json())
@@ -114,7 +114,7 @@ def _explain_unattested(everything: bool, kubeconfig: Path | None, context: str,
     """Tell of all machines that are not attested and all nodes that never were, as many as one can read."""
     from fastness.cli.trust.explain import told_plainly, unattested
 
-    with told():
+    with reported_errors():
         found = asyncio.run(unattested(kubeconfig, context))
     good = bool(found.enrolled) and not found.machines and not found.nodes
     if output == "json":

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.trust.tickets import cluster_options
@@ -60,7 +60,7 @@ def show(
     """Print the newest entries, oldest of them first."""
     from fastness.record.entry import because
 
-    with told():
+    with reported_errors():
         found = asyncio.run(_show(what, who, last, tiles, kubeconfig, context))
     if output == "json":
         show_json(found)
@@ -76,7 +76,7 @@ def show(
 @cluster_options
 def key(kubeconfig: Path | None, context: str) -> None:
     """Print the keys that have signed checkpoints; keep them where the cluster cannot change them."""
-    with told():
+    with reported_errors():
         for line in asyncio.run(_keys(kubeconfig, context)):
             click.echo(line)
 
@@ -89,7 +89,7 @@ def export(directory: Path, tiles: Path | None, kubeconfig: Path | None, context
     """Write the whole record with its newest checkpoint to DIRECTORY."""
     if directory.exists() and any(directory.iterdir()):
         raise CliError(f"{directory} is not empty", "Name a directory that does not exist yet.", Exit.USAGE)
-    with told():
+    with reported_errors():
         size = asyncio.run(_export(directory, tiles, kubeconfig, context))
     tell(f'{size} entries; verify with: fastness audit verify {directory} --key "$(fastness audit key)"')
 
@@ -101,7 +101,7 @@ def export(directory: Path, tiles: Path | None, kubeconfig: Path | None, context
 @cluster_options
 def prove(index: int, since: int | None, tiles: Path | None, kubeconfig: Path | None, context: str) -> None:
     """Print entry INDEX with the proof that it is in the record."""
-    with told():
+    with reported_errors():
         show_json(asyncio.run(_prove(index, since, tiles, kubeconfig, context)))
 
 
@@ -112,7 +112,7 @@ def restart(reason: str, kubeconfig: Path | None, context: str) -> None:
     """Let a record that was cut or rolled back go on under a new name; witnesses must be told the new key."""
     if not reason.strip():
         raise CliError("--reason is empty", "Say why, such as: restored the backup of Monday.", Exit.USAGE)
-    with told():
+    with reported_errors():
         number = asyncio.run(_restart(reason.strip(), kubeconfig, context))
     tell(
         f"the record goes on as its epoch {number}; give its new key (`fastness audit key`) to witnesses and verifiers"
@@ -144,7 +144,7 @@ def verify(
         raise CliError(
             "no key to verify with", "Give --key, out of `fastness audit key`, kept in a safe place.", Exit.USAGE
         )
-    with told():
+    with reported_errors():
         wanted = Quorum.parse(witnesses, quorum)
     found: Verified = (verify_directory if exported.is_dir() else verify_proof)(exported, keys, older, wanted)
     if output == "json":

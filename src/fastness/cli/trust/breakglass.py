@@ -25,7 +25,7 @@ from typing import Any
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 from fastness.cli.trust.machine import connected
@@ -54,7 +54,7 @@ def key(file: Path) -> None:
     if file.exists():
         raise CliError(f"{file} exists", "A key is never written over: choose another name.", Exit.USAGE)
     seed = SecretBytes(SystemEntropy().token(SEED_BYTES))
-    with told():
+    with reported_errors():
         write_private(file, SecretBytes(base64.b64encode(seed.reveal()) + b"\n"))
     click.echo(base64.b64encode(Ed25519Signer(seed).verifier.raw).decode())
 
@@ -73,7 +73,7 @@ def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: 
     time = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else LONGEST * 2
     if time > LONGEST:
         raise CliError(f"{lasting} is no time of at most 4 hours", "Write it as 30m or 2h.", Exit.USAGE)
-    with told():
+    with reported_errors():
         uid = asyncio.run(_uid(kubeconfig, context))
     now = datetime.now(UTC)
     click.echo(json.encode({"statement": statement_of(uid, pool, reason, now, now + time), "agreed": []}).decode())
@@ -94,7 +94,7 @@ def agree(file: Path, name: str, secret: Path) -> None:
     signed = change_message(shown) if "approvers" in shown else message(shown)
     signature = base64.b64encode(_signer(secret).sign(signed)).decode()
     others = [entry for entry in document["agreed"] if entry.get("by") != name]
-    with told():
+    with reported_errors():
         file.write_bytes(json.encode({**document, "agreed": [*others, {"by": name, "signature": signature}]}) + b"\n")
     if "approvers" in shown:
         tell(f"{name} agrees: approvers become {', '.join(sorted(shown['approvers'])) or 'nobody'}")
@@ -114,11 +114,11 @@ def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
         from fastness.attestation.verdict.approvers import CHANGE
 
         wanted = document["statement"]["approvers"]
-        with told():
+        with reported_errors():
             asyncio.run(_appoint(wanted, {CHANGE: json.encode(document).decode()}, kubeconfig, context))
         tell(_coming(wanted))
         return
-    with told():
+    with reported_errors():
         asyncio.run(_annotate(json.encode(document).decode(), kubeconfig, context))
     tell(f"attestation of pool {document['statement']['pool']} is overridden until {document['statement']['expires']}")
 
@@ -140,7 +140,7 @@ def change(people: tuple[str, ...], lost: str, kubeconfig: Path | None, context:
     wanted = dict(person.split("=", 1) for person in people if "=" in person)
     if len(wanted) != len(people):
         raise CliError("an approver is NAME=KEY, each name once", "`fastness break-glass key` prints KEY.", Exit.USAGE)
-    with told():
+    with reported_errors():
         present, counting = asyncio.run(_present(kubeconfig, context))
         if lost or not listed_approvers(present):
             asyncio.run(_appoint(wanted, {LOST: lost} if lost else {}, kubeconfig, context))
@@ -154,7 +154,7 @@ def change(people: tuple[str, ...], lost: str, kubeconfig: Path | None, context:
 @cluster_options
 def end(kubeconfig: Path | None, context: str) -> None:
     """End the override now."""
-    with told():
+    with reported_errors():
         asyncio.run(_annotate(None, kubeconfig, context))
     tell("attestation decides")
 
@@ -163,7 +163,7 @@ def _read(file: Path) -> dict[str, Any]:
     from fastness.formats import json
     from fastness.formats.errors import JsonError
 
-    with told():
+    with reported_errors():
         content = file.read_bytes()[: MOST_BYTES + 1]
     try:
         found = json.decode(content, json.JsonLimits(max_bytes=MOST_BYTES, max_depth=6))
@@ -182,7 +182,7 @@ def _signer(file: Path) -> Any:
     from fastness.crypto.secret import SecretBytes
     from fastness.keys.key_files import read_private
 
-    with told():
+    with reported_errors():
         kept = read_private(file)
     try:
         seed = base64.b64decode((kept or SecretBytes(b"")).reveal().strip(), validate=True)

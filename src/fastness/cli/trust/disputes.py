@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.trust.tickets import cluster_options
 
@@ -23,7 +23,7 @@ from fastness.cli.trust.tickets import cluster_options
 @cluster_options
 def approve_chip(name: str, chip: str, reason: str, kubeconfig: Path | None, context: str) -> None:
     """Let a machine move to another chip: snp:… or tdx:…, whole, or the beginning of one that its evidence showed."""
-    with told():
+    with reported_errors():
         where, approved = asyncio.run(_approve_chip(name, chip, reason, kubeconfig, context))
     click.echo(f"{where}: may prove itself on {approved}")
 
@@ -34,7 +34,7 @@ def approve_chip(name: str, chip: str, reason: str, kubeconfig: Path | None, con
 @cluster_options
 def settle(name: str, reason: str, kubeconfig: Path | None, context: str) -> None:
     """Say that you looked at evidence in a machine's name that was not its own; nothing else changes."""
-    with told():
+    with reported_errors():
         where, changed = asyncio.run(_settle(name, reason, kubeconfig, context))
     click.echo(f"{where}: {'settled' if changed else 'nothing is disputed'}")
 

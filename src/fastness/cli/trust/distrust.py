@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.trust.machine import connected, one_machine
@@ -166,7 +166,7 @@ def of_tenant(tenant_name: str, **options: Any) -> None:
 @output_option
 def list_distrusts(kubeconfig: Path | None, context: str, output: str) -> None:
     """List what is distrusted."""
-    with told():
+    with reported_errors():
         found = asyncio.run(_list(kubeconfig, context))
     if output == "json":
         show_json(found)
@@ -185,7 +185,7 @@ def list_distrusts(kubeconfig: Path | None, context: str, output: str) -> None:
 @cluster_options
 def end(name: str, kubeconfig: Path | None, context: str) -> None:
     """Trust again: machines may attest anew, tokens of before stay dead."""
-    with told():
+    with reported_errors():
         gone = asyncio.run(_end(name, kubeconfig, context))
     if not gone:
         raise CliError(f"there is no Distrust {name}", "See `fastness distrust list`.", Exit.NO)
@@ -218,7 +218,7 @@ def _distrust(
     kubeconfig: Path | None, context: str, output: str,
 ) -> None:  # fmt: skip
     until = _until(expires)
-    with told():
+    with reported_errors():
         radius, written = asyncio.run(_carry_out(target, reason, name, until, plan, yes, kubeconfig, context))
     if output == "json":
         show_json({**radius.to_json(), "plan": plan, "name": written})

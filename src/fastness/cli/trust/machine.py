@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.images.machine_image import image
 from fastness.cli.output import output_option, show_json, table, tell
@@ -34,7 +34,7 @@ from fastness.cli.trust.disputes import approve_chip, settle
 from fastness.cli.trust.tickets import cluster_options
 
 if TYPE_CHECKING:
-    from fastness.attestation.machine.decisions import Decision, Standing
+    from fastness.attestation.machine.decisions import Decision, DecisionState
     from fastness.attestation.verdict.machine_standing import MachineStanding
     from fastness.kinds.kind import JsonObject
     from fastness.kinds.trusted_execution.machine import Machine
@@ -62,7 +62,7 @@ machine.add_command(settle)
 @output_option
 def list_machines(pool: str, state: str | None, kubeconfig: Path | None, context: str, output: str) -> None:
     """List machines, newest last."""
-    with told():
+    with reported_errors():
         found = asyncio.run(_list(pool, state or "", kubeconfig, context))
     if output == "json":
         show_json(found)
@@ -87,7 +87,7 @@ def list_machines(pool: str, state: str | None, kubeconfig: Path | None, context
 @output_option
 def show(name: str, kubeconfig: Path | None, context: str, output: str) -> None:
     """Say everything that is known about a machine."""
-    with told():
+    with reported_errors():
         found = asyncio.run(_show(name, kubeconfig, context))
     if output == "json":
         show_json(found)
@@ -134,7 +134,7 @@ def release(names: tuple[str, ...], reason: str, kubeconfig: Path | None, contex
 @cluster_options
 def move(name: str, pool: str, reason: str, kubeconfig: Path | None, context: str) -> None:
     """Move a machine to another pool; it gets nothing there before it has proved itself anew."""
-    with told():
+    with reported_errors():
         where, changed = asyncio.run(_move(name, pool, reason, kubeconfig, context))
     click.echo(f"{where}: {'moves to' if changed else 'is in'} pool {pool}{'' if changed else ' already'}")
 
@@ -159,7 +159,7 @@ def vouch(names: tuple[str, ...], everybody: bool, reason: str, kubeconfig: Path
 
     if bool(names) == everybody:
         raise CliError("name machines, or say --all", "`fastness doctor` names those that need it.", Exit.USAGE)
-    with told():
+    with reported_errors():
         done = asyncio.run(vouch_for(names, reason, kubeconfig, context))
     for line in done:
         click.echo(line)
@@ -187,7 +187,7 @@ async def _move(name: str, pool: str, reason: str, kubeconfig: Path | None, cont
 
 
 def _decide(verb: str, names: Sequence[str], reason: str, kubeconfig: Path | None, context: str) -> None:
-    with told():
+    with reported_errors():
         done = asyncio.run(_write(verb, names, reason, kubeconfig, context))
     for name, state, changed in done:
         click.echo(f"{name}: {state}{'' if changed else ' already'}")
@@ -232,7 +232,7 @@ async def _write(
     verb: str, names: Sequence[str], reason: str, kubeconfig: Path | None, context: str
 ) -> list[tuple[str, str, bool]]:
     """Take a decision about all of these machines, or about none; says the state of each and whether it changed."""
-    from fastness.attestation.machine.decisions import DECISIONS, Standing, decision_patch
+    from fastness.attestation.machine.decisions import DECISIONS, DecisionState, decision_patch
 
     decision = DECISIONS[verb]
     async with connected(kubeconfig, context) as cluster:
@@ -240,23 +240,23 @@ async def _write(
         chosen = [one_of(known, name) for name in names]
         standings = [_standing(found, decision) for found in chosen]
         for found, standing in zip(chosen, standings, strict=True):
-            if standing is Standing.OPEN:
+            if standing is DecisionState.OPEN:
                 await patch_machine(cluster, found, decision_patch(found, decision, reason))
         return [
-            (found["metadata"]["name"], decision.wanted.lower(), standing is Standing.OPEN)
+            (found["metadata"]["name"], decision.wanted.lower(), standing is DecisionState.OPEN)
             for found, standing in zip(chosen, standings, strict=True)
         ]
 
 
-def _standing(found: JsonObject, decision: Decision) -> Standing:
+def _standing(found: JsonObject, decision: Decision) -> DecisionState:
     """How a machine stands to a decision; raises CliError where it makes no sense."""
-    from fastness.attestation.machine.decisions import Standing, standing, way_out
+    from fastness.attestation.machine.decisions import DecisionState, standing, way_out
     from fastness.kinds.objects import view
     from fastness.kinds.trusted_execution.machine import Machine
     from fastness.kinds.trusted_execution.membership import membership_of
 
     seen = view(found, Machine)
-    if standing(seen, decision) is Standing.CLOSED:
+    if standing(seen, decision) is DecisionState.CLOSED:
         raise CliError(f"{seen.metadata.name} is {membership_of(seen).lower()}", way_out(seen), Exit.NO)
     return standing(seen, decision)
 

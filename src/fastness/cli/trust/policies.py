@@ -75,9 +75,9 @@ def test(directory: Path, output: str) -> None:
 
 
 async def _try_all(found: list[Found]) -> list[Trial]:
-    from fastness.attestation.live.policy_workers import tried
+    from fastness.attestation.live.policy_workers import run_trial
 
-    return [await tried(one.spec) for one in found]
+    return [await run_trial(one.spec) for one in found]
 
 
 def _as_json(found: Found, trial: Trial) -> JsonObject:

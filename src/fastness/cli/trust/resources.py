@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.trust.tickets import cluster_options
@@ -117,7 +117,7 @@ def admin_token(
         ) as cluster:
             return await _minted(cluster, wanted, span, name)
 
-    with told():
+    with reported_errors():
         click.echo(asyncio.run(mint()))
 
 
@@ -136,7 +136,7 @@ def _span(text: str) -> timedelta:
 
 
 def _call(method: str, path: str, url: str, kubeconfig: Path | None, context: str, body: bytes = b"") -> httpx.Response:
-    with told():
+    with reported_errors():
         answer = asyncio.run(_sent(method, path, url.rstrip("/"), kubeconfig, context, body))
     if answer.status_code == 200:
         return answer

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.kinds.kubernetes.core import SECRET
@@ -61,7 +61,7 @@ def create(
 ) -> None:
     """Make a join ticket and print it once."""
     expires = datetime.now(UTC) + _duration(lifetime)
-    with told():
+    with reported_errors():
         text, stored, uses = asyncio.run(_create(pool, uses, expires, name, kubeconfig, context))
     if output == "json":
         show_json(
@@ -153,7 +153,7 @@ def userdata(pool: str, kubeconfig: Path | None, context: str) -> None:
 
     It holds a join ticket: treat it as a secret.
     """
-    with told():
+    with reported_errors():
         click.echo(asyncio.run(_userdata(pool, kubeconfig, context)))
 
 

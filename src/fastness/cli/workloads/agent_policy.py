@@ -59,7 +59,7 @@ def ask(policy: str, request: str, command: tuple[str, ...], document: str | Non
     REQUEST is kubectl's verb (exec, logs, attach, cp) or the name of a request; COMMAND is what exec runs.
     """
     from fastness.workloads.agent_policy.requests import VERBS, request_named
-    from fastness.workloads.live.agent_policies import asked
+    from fastness.workloads.live.agent_policies import ask_policy
 
     name = request_named(request)
     if name is None:
@@ -68,7 +68,7 @@ def ask(policy: str, request: str, command: tuple[str, ...], document: str | Non
         )
     text = _policy(policy)
     given = _input(document) if document else {"process": {"Args": list(command)}, "container_id": "", "exec_id": ""}
-    found = asyncio.run(asked(text, [(name, given)]))
+    found = asyncio.run(ask_policy(text, [(name, given)]))
     if found.error:
         raise CliError(f"{policy}: the policy does not parse: {found.error}", "The agent refuses everything then.")
     decision = found.decisions[0]

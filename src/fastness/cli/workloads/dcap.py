@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import show_json, tell
 from fastness.kinds.kubernetes.core import NODE
@@ -37,7 +37,7 @@ CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane,node-role.kubernet
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PccsPlacement:
     """What a cluster says about where PCCS can run and how it reaches Intel."""
 
     node: str = ""
@@ -76,9 +76,9 @@ def manifests(
     from fastness.formats import json
     from fastness.workloads.intel.dcap import DcapInputs, dcap_objects, weaknesses
 
-    place = Place()
+    place = PccsPlacement()
     if kubeconfig is not None or context:
-        with told():
+        with reported_errors():
             place = asyncio.run(_ask(kubeconfig, context))
     if not (node or place.node):
         raise CliError(
@@ -165,14 +165,14 @@ def _images(pccs: str, qgs: str) -> Images:
     return Images(pccs or usual.pccs, qgs or usual.qgs, usual.tools)
 
 
-async def _ask(kubeconfig: Path | None, context: str) -> Place:
+async def _ask(kubeconfig: Path | None, context: str) -> PccsPlacement:
     from fastness.kube.client import Surroundings, connect, find
 
     async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
         return await place_in(cluster)
 
 
-async def place_in(cluster: Cluster) -> Place:
+async def place_in(cluster: Cluster) -> PccsPlacement:
     """The first node of the control plane by name, and the proxy; raises ApiError."""
     from fastness.kube.errors import NotFound
     from fastness.kube.port import Scope
@@ -184,17 +184,17 @@ async def place_in(cluster: Cluster) -> Place:
         proxy = {}
     spec = proxy.get("spec") or {}
     name = str(nodes[0]["metadata"]["name"]) if nodes else ""
-    return Place(name, str(spec.get("httpsProxy") or ""), str(spec.get("noProxy") or ""))
+    return PccsPlacement(name, str(spec.get("httpsProxy") or ""), str(spec.get("noProxy") or ""))
 
 
-def inputs_for(place: Place) -> DcapInputs:
+def inputs_for(place: PccsPlacement) -> DcapInputs:
     """Everything for a cluster, with credentials from the environment; raises CliError."""
     from fastness.workloads.intel.dcap import DcapInputs
 
     return DcapInputs(*credentials(), place.node, new_serving(), place.https_proxy, place.no_proxy)
 
 
-def inputs_in_use(place: Place) -> DcapInputs:
+def inputs_in_use(place: PccsPlacement) -> DcapInputs:
     """Everything but the credentials, which the cluster has already and nobody reads back: those here go nowhere."""
     from fastness.runtime.clock import SystemEntropy
     from fastness.workloads.intel.dcap import DcapInputs

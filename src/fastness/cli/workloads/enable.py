@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.trust.tickets import cluster_options
@@ -31,8 +31,8 @@ from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 if TYPE_CHECKING:
     from fastness.kube.port import Cluster
     from fastness.machineconfig.rollout.plan import Plan
-    from fastness.workloads.enable.changes import Change
-    from fastness.workloads.enable.inputs import Snapshot, Wish
+    from fastness.workloads.enable.changes import ObjectChange
+    from fastness.workloads.enable.inputs import EnableRequest, Snapshot
     from fastness.workloads.enable.preflight import Check
     from fastness.workloads.enable.steps import Step
     from fastness.workloads.intel.dcap import DcapInputs
@@ -87,7 +87,7 @@ def enable(
     Exit code 1 when a check refuses; nothing is written then.
     """
     wish = _wish(tee, **given)
-    with told():
+    with reported_errors():
         done = asyncio.run(_run(wish, only_plan, seconds, kubeconfig, context, output))
     if not done:
         sys.exit(Exit.NO)
@@ -96,9 +96,9 @@ def enable(
 def _wish(
     tee: str, *, gpu: bool, selected: tuple[str, ...], name: str, deployment_mode: str | None, without_dcap: bool,
     trustee_elsewhere: bool, pccs_node: str,
-) -> Wish:  # fmt: skip
+) -> EnableRequest:  # fmt: skip
     from fastness.kinds.kata.names import Tee
-    from fastness.workloads.enable.inputs import Wish
+    from fastness.workloads.enable.inputs import EnableRequest
 
     labels: dict[str, str] = {}
     for text in selected:
@@ -106,10 +106,14 @@ def _wish(
         if found is None:
             raise CliError(f"--select: {text!r} is not LABEL=VALUE", "For example kata-cc=true.", Exit.USAGE)
         labels[found[1]] = found[2]
-    return Wish(Tee(tee), gpu, not without_dcap, not trustee_elsewhere, labels, name, deployment_mode or "", pccs_node)
+    return EnableRequest(
+        Tee(tee), gpu, not without_dcap, not trustee_elsewhere, labels, name, deployment_mode or "", pccs_node
+    )
 
 
-async def _run(wish: Wish, only_plan: bool, seconds: float, kubeconfig: Path | None, context: str, output: str) -> bool:
+async def _run(
+    wish: EnableRequest, only_plan: bool, seconds: float, kubeconfig: Path | None, context: str, output: str
+) -> bool:
     from fastness.kube.client import Surroundings, connect, find
 
     async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
@@ -125,7 +129,7 @@ async def _run(wish: Wish, only_plan: bool, seconds: float, kubeconfig: Path | N
         return await _settled(cluster, seconds, outcome.plan, say) if seconds else True
 
 
-async def outcome_of(cluster: Cluster, wish: Wish) -> Outcome:
+async def outcome_of(cluster: Cluster, wish: EnableRequest) -> Outcome:
     """Look at a cluster and say what a wish means for it; raises ApiError, CliError."""
     from fastness.cli.workloads.dcap import KEY
     from fastness.workloads.enable.preflight import preflight
@@ -158,7 +162,7 @@ async def look(cluster: Cluster) -> Snapshot:
     return Snapshot(await state_of(cluster), objects)
 
 
-async def _dcap(cluster: Cluster, snapshot: Snapshot, wish: Wish) -> DcapInputs | None:
+async def _dcap(cluster: Cluster, snapshot: Snapshot, wish: EnableRequest) -> DcapInputs | None:
     """What Intel's services are made from; None where they are not wished for or cannot be made."""
     from dataclasses import replace
 
@@ -273,7 +277,7 @@ def shown(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def _line(change: Change) -> str:
+def _line(change: ObjectChange) -> str:
     remarks = [*change.fields, *([change.note] if change.note else [])]
     return f"{MARKS[str(change.action)]} {change.named}" + (f": {'; '.join(remarks)}" if remarks else "")
 

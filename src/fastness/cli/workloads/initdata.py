@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.trust.tickets import cluster_options
@@ -125,7 +125,7 @@ def digest(
     else:
         click.echo(table(_rows(found)))
     if publish:
-        with told():
+        with reported_errors():
             asyncio.run(_publish(found, publish, kubeconfig, context))
         tell(f"{publish}: published")
 
@@ -231,9 +231,9 @@ async def _linted(loaded: Loaded, engine: bool) -> list[Finding]:
 
 
 async def _asked(policy: str) -> tuple[tuple[str, ...], str]:
-    from fastness.workloads.live.agent_policies import asked
+    from fastness.workloads.live.agent_policies import ask_policy
 
-    found = await asked(policy)
+    found = await ask_policy(policy)
     return found.opened, found.error
 
 

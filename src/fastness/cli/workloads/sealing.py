@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from fastness.cli.errors import CliError, told
+from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, tell
 
@@ -71,7 +71,7 @@ def keygen(path: Path) -> None:
     if path.exists():
         raise CliError(f"{path} exists", "Choose another name; keys are not overwritten.", Exit.USAGE)
     made = PrivateKey.generate(SystemEntropy())
-    with told():
+    with reported_errors():
         write_private(path, made.to_pem())
         write_public(Path(f"{path}.pub"), json.encode({**public_jwk(made, "ES256"), "use": "sig"}) + b"\n")
     tell(f"{path} signs; put {path}.pub where the guests look for it")
@@ -150,7 +150,7 @@ def _understood() -> Iterator[None]:
     from fastness.formats.errors import FormatError
 
     try:
-        with told():
+        with reported_errors():
             yield
     except FormatError as error:
         raise CliError(str(error), error.hint, Exit.USAGE) from error

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.enrolment.enrolment import EnrolmentRefused
-from fastness.enrolment.live.door_events import Silent, Telling
+from fastness.enrolment.live.door_events import EventSink, NullSink
 from fastness.enrolment.live.enrolments import Enrolments
 from fastness.enrolment.live.tickets import TicketCheck, bearer
 from fastness.formats import json
 from fastness.http import Answer, Request
 from fastness.http.arrivals import network
 from fastness.http.edge import UNREADABLE, Door, ErrorTable, application, healthy, nothing_but
-from fastness.http.limits import Buckets, Limits, Rate, Turnstile
+from fastness.http.limits import Buckets, Limits, Rate, RateLimiter
 from fastness.http.refusals import Refusal
 from fastness.http.route import JSON_ONLY, READING, UNLIMITED, Auth, Body, Limit, Route, Routes
 from fastness.keys.errors import RecordError, TicketUnclear, TrustError
@@ -125,16 +125,16 @@ class EnrolDoor:
         entropy: Entropy,
         *,
         pace: Pace = Pace(),  # noqa: B008  # frozen
-        telling: Telling | None = None,
+        telling: EventSink | None = None,
         demand: Callable[[], None] = lambda: None,
     ) -> None:
         self._demand = demand
-        self._telling = telling or Silent()
+        self._telling = telling or NullSink()
         self._enrolments = enrolments
         self._clock = clock
         self._addresses = Buckets(pace.address)
         self._tickets = Buckets(pace.ticket)
-        self._turnstile = Turnstile(LIMITS, clock)
+        self._turnstile = RateLimiter(LIMITS, clock)
         self.app = application(DOOR, self._routes(), self._errors(), entropy)
 
     def _routes(self) -> Routes:

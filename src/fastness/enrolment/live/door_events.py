@@ -58,7 +58,7 @@ _KINDS: Final = {
 _log = logs.logger("doors")
 
 
-class Telling(Protocol):
+class EventSink(Protocol):
     """Where a door tells what it did; telling never waits and never fails."""
 
     def released(self, who: Subject, what: str) -> None:
@@ -83,7 +83,7 @@ class Telling(Protocol):
         """Somebody of whom nothing is known was refused."""
 
 
-class Silent:
+class NullSink:
     """Tells nobody."""
 
     def released(self, who: Subject, what: str) -> None:

@@ -39,7 +39,7 @@ from fastness.enrolment.enrolment import (
     prove,
     thumbprint_of,
 )
-from fastness.enrolment.live.ticket_cache import TicketBook
+from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.enrolment.live.ticket_uses import TicketSpent, TicketUses
 from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, limit_of
 from fastness.enrolment.live.tpm_makers import CONFIG_MAPS, TpmMakers
@@ -56,7 +56,7 @@ from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster
 from fastness.protocol.enrolment import Completion, Request
 from fastness.protocol.machine_names import machine_name
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.clock import Clock, Entropy
 
 __all__ = ["DoorUrls", "Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
@@ -159,7 +159,7 @@ class Enrolments:
         self._urls = urls
         self._writer = MachineWriter(cluster, clock, entropy)
         self.uses = TicketUses(cluster, clock)
-        self._book = TicketBook(cluster, sources.tickets, clock)
+        self._book = TicketCache(cluster, sources.tickets, clock)
 
     def doors(self) -> JsonObject:
         """Where an enrolled machine goes next, as its answer says it; empty where this door was not told."""
@@ -277,7 +277,7 @@ class Enrolments:
             name = machine["metadata"]["name"]
             detail = {"pool": newcomer.pool, "to": newcomer.thumbprint}
             who = (machine.get("status") or {}).get("keyThumbprint") or name
-            await self._record.append(Entry("machine-gave-way", who, resource=f"machine/{name}", detail=detail))
+            await self._record.append(RecordEntry("machine-gave-way", who, resource=f"machine/{name}", detail=detail))
             if await self._writer.give_way(machine):
                 return
         raise EnrolmentRefused("too-many-waiting", "too many machines of this pool have enrolled and never attested")
@@ -291,7 +291,7 @@ class Enrolments:
             "tee": tee,
             **({"checks": failed} if failed else {}),
         }
-        await self._record.append(Entry("enrol-refused", who, resource=f"pool/{pool}", detail=detail))
+        await self._record.append(RecordEntry("enrol-refused", who, resource=f"pool/{pool}", detail=detail))
 
 
 def _waiting(machine: JsonObject) -> Iterable[str]:
@@ -300,7 +300,7 @@ def _waiting(machine: JsonObject) -> Iterable[str]:
     return (status["pool"],) if status.get("pool") and not status.get("lastAttested") else ()
 
 
-def _enrolled(what: str, newcomer: Newcomer) -> Entry:
+def _enrolled(what: str, newcomer: Newcomer) -> RecordEntry:
     facts = {
         "pool": newcomer.pool, "tee": newcomer.tee, "ticket": newcomer.ticket, "endorsement": newcomer.endorsement,
         "endorsedBy": str(newcomer.endorsed_by), "root": newcomer.root, "supersedes": newcomer.supersedes,
@@ -308,4 +308,4 @@ def _enrolled(what: str, newcomer: Newcomer) -> Entry:
         "simulated": "true" if newcomer.simulated else "",
     }  # fmt: skip
     detail = {name: value for name, value in facts.items() if value}
-    return Entry(what, newcomer.thumbprint, resource=f"machine/{newcomer.machine_name}", detail=detail)
+    return RecordEntry(what, newcomer.thumbprint, resource=f"machine/{newcomer.machine_name}", detail=detail)

@@ -34,7 +34,7 @@ UNKNOWN_SECONDS: Final = 10.0
 MOST_UNKNOWN: Final = 4096
 
 
-class TicketBook:
+class TicketCache:
     """Finds tickets."""
 
     def __init__(self, cluster: Cluster, tickets: Informer, clock: Clock) -> None:

@@ -57,7 +57,7 @@ def _and_what_asks_for_it(secret: Object) -> Iterable[ObjectName]:
 _INDEXES: Final = {BY_MACHINE: _machine_name}
 
 
-class JoinTokens:
+class BootstrapTokenController:
     """Lets machines ask with bootstrap tokens, publishes those of the broker, and takes them back."""
 
     name = "join-tokens"

@@ -47,7 +47,7 @@ from fastness.kinds.objects import (
     with_condition,
 )
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
-from fastness.kube.access.kubelet_requests import Asked, Deny, is_decided, read_asked
+from fastness.kube.access.kubelet_requests import Deny, KubeletRequest, is_decided, read_asked
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
@@ -55,7 +55,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.protocol.node_certificates import CLIENT_SIGNER, addresses_of
 from fastness.protocol.node_keys import KEY_REUSED, alarm
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.clock import Clock
 
 REQUESTS: Final = Resource(
@@ -146,7 +146,7 @@ class Joins:
         except (Conflict, NotFound):
             return Done(again_after=0.5)
 
-    async def _known(self, request: str, asked: Asked, confidential: JsonObject | None) -> Known:
+    async def _known(self, request: str, asked: KubeletRequest, confidential: JsonObject | None) -> Known:
         token, machine = await self._of_token(asked.token_id)
         if token is None:
             machine = await self._of_node_name(asked.node)
@@ -160,7 +160,7 @@ class Joins:
             self._certified_by(request, asked),
         )  # fmt: skip
 
-    def _certified_by(self, request: str, asked: Asked) -> str:
+    def _certified_by(self, request: str, asked: KubeletRequest) -> str:
         """Another request that was approved for the same key."""
         approved = self._requests.by_index(BY_KEY, asked.key) if asked.key else ()
         return next((object_name(csr).name for csr in approved if object_name(csr).name != request), "")
@@ -191,7 +191,9 @@ class Joins:
         found = self._machines.by_index(BY_NODE, node) if node else ()
         return await self._machine(object_name(found[0]).name) if found else None
 
-    async def _carry_out(self, csr: JsonObject, asked: Asked, known: Known, decision: Decision, mode: Mode) -> Done:
+    async def _carry_out(
+        self, csr: JsonObject, asked: KubeletRequest, known: Known, decision: Decision, mode: Mode
+    ) -> Done:
         about = {"apiVersion": "certificates.k8s.io/v1", "kind": REQUESTS.kind, **csr}
         match decision:
             case NotOurs():
@@ -232,7 +234,7 @@ class Joins:
         }
         await self._cluster.patch(REQUESTS, object_name(csr).name, patch, PatchType.MERGE, "", _APPROVAL)
 
-    async def _joined(self, machine: Machine, asked: Asked) -> None:
+    async def _joined(self, machine: Machine, asked: KubeletRequest) -> None:
         """Say on the Machine that it became a node."""
 
         def change(found: JsonObject) -> JsonObject:
@@ -253,7 +255,7 @@ class Joins:
         about = {"apiVersion": MACHINE.api_version, "kind": MACHINE.kind, **found}
         await self._recorder.warning(about, KEY_REUSED, message)
 
-    async def _ends(self, csr: JsonObject, asked: Asked) -> Done:
+    async def _ends(self, csr: JsonObject, asked: KubeletRequest) -> Done:
         """Say on the Machine when the client certificate ends that its node got: until then it opens an API that asks nobody."""
         issued = (csr.get("status") or {}).get("certificate")
         machine = await self._of_node_name(asked.node) if issued and asked.signer == CLIENT_SIGNER else None
@@ -281,7 +283,7 @@ class Joins:
                 return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
         raise Conflict(f"machine {name} changes too fast")
 
-    async def _append(self, what: str, csr: JsonObject, asked: Asked, known: Known, reason: str) -> None:
+    async def _append(self, what: str, csr: JsonObject, asked: KubeletRequest, known: Known, reason: str) -> None:
         machine = known.machine
         facts = {
             "csr": object_name(csr).name, "signer": asked.signer, "node": asked.node, "requester": asked.username,
@@ -289,7 +291,7 @@ class Joins:
             "tee": machine.status.tee if machine else "", "endorsement": machine.status.endorsed_by if machine else "",
         }  # fmt: skip
         await self._record.append(
-            Entry(
+            RecordEntry(
                 what, machine.status.key_thumbprint if machine else asked.username,
                 resource=f"machine/{machine.metadata.uid}/join" if machine else "",
                 verdict=machine.status.last_verdict if machine else "",

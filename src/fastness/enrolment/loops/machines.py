@@ -57,7 +57,7 @@ from fastness.kube.errors import AlreadyExists, Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.clock import Clock
 
 NEVER_ATTESTED: Final = timedelta(days=1)
@@ -266,7 +266,7 @@ class Machines:
         facts = {name: value for name, value in known.items() if value}
         name = object_name(machine).name
         await self._record.append(
-            Entry(what, status.get("keyThumbprint") or name, resource=f"machine/{name}", detail=facts)
+            RecordEntry(what, status.get("keyThumbprint") or name, resource=f"machine/{name}", detail=facts)
         )
 
 

@@ -24,7 +24,14 @@ from urllib.parse import urlsplit
 from fastness.attestation.machine.machine import key_conditions
 from fastness.crypto.errors import BadKey
 from fastness.crypto.silicon.verify import attestation_key
-from fastness.enrolment.trusted_cluster import Doors, Said, broker_url, conditions_of, enrolment_url, honoured
+from fastness.enrolment.trusted_cluster import (
+    Doors,
+    InstallCondition,
+    broker_url,
+    conditions_of,
+    enrolment_url,
+    honoured,
+)
 from fastness.keys.authorities import SECRETS, named
 from fastness.keys.doors import NAME as DOORS_CA
 from fastness.kinds.fastness_dev import NAMESPACE
@@ -150,7 +157,7 @@ class TrustedClusters:
             return
         await self._recorder.normal(found, "ClusterMade", "the ConfidentialCluster was made, enforcing attestation")
 
-    async def _tell(self, found: JsonObject, said: Sequence[Said]) -> None:
+    async def _tell(self, found: JsonObject, said: Sequence[InstallCondition]) -> None:
         known: Sequence[JsonObject] = (found.get("status") or {}).get("conditions") or []
         conditions = list(known)
         for one in said:

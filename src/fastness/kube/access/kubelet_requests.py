@@ -26,7 +26,7 @@ _TOKEN_ID: Final = re.compile(r"[a-z0-9]{6}\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class KubeletRequest:
     """A kubelet's request as the API server vouches for it; `request` is None when it cannot be read, and `problem` says why.
 
     `created` is when the API server took it, as it writes times.
@@ -73,7 +73,7 @@ class Deny:
     alarm: bool = False
 
 
-def read_asked(csr: Object) -> Asked | None:
+def read_asked(csr: Object) -> KubeletRequest | None:
     """What a CertificateSigningRequest asks for; None when it is not for one of the two signers of kubelets."""
     spec = csr.get("spec") or {}
     signer = spec.get("signerName")
@@ -86,7 +86,7 @@ def read_asked(csr: Object) -> Asked | None:
         problem = "the request is not base64"
     except BadSigningRequest as error:
         problem = error.message
-    return Asked(
+    return KubeletRequest(
         signer, str(spec.get("username") or ""), frozenset(spec.get("groups") or ()), tuple(spec.get("usages") or ()),
         spec.get("expirationSeconds"), request, problem, str((csr.get("metadata") or {}).get("creationTimestamp") or ""),
     )  # fmt: skip
@@ -98,7 +98,7 @@ def is_decided(csr: Object) -> bool:
     return any(entry.get("type") in ("Approved", "Denied", "Failed") for entry in conditions)
 
 
-def malformed(asked: Asked) -> Deny | None:
+def malformed(asked: KubeletRequest) -> Deny | None:
     """What no kubelet asks for, whoever approves it; None when the request itself is as it should be."""
     if asked.request is None:
         return Deny("BadRequest", asked.problem)

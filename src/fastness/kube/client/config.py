@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.kube.client.connection import Connection, Impersonation
 from fastness.kube.client.errors import BadConfig, NoCluster, Unsupported
-from fastness.kube.client.kubeconfig import Entry, Kubeconfig, Selected, merge, parse, select
+from fastness.kube.client.kubeconfig import Kubeconfig, KubeconfigEntry, Selected, merge, parse, select
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REFUSED = {
@@ -91,14 +91,14 @@ def from_selected(selected: Selected, read: Callable[[Path], bytes]) -> Connecti
     return connection
 
 
-def _certificate_files(user: Entry) -> tuple[Path, Path] | None:
+def _certificate_files(user: KubeconfigEntry) -> tuple[Path, Path] | None:
     """Where client certificate and key are, unless one of them stands in the kubeconfig itself."""
     files = user.path("client-certificate"), user.path("client-key")
     inline = user.text("client-certificate-data") or user.text("client-key-data")
     return (files[0], files[1]) if files[0] is not None and files[1] is not None and not inline else None
 
 
-def _server(cluster: Entry) -> str:
+def _server(cluster: KubeconfigEntry) -> str:
     server = cluster.text("server")
     parts = urlsplit(server)
     plain = not (parts.query or parts.fragment or parts.username)
@@ -116,7 +116,7 @@ def _has_good_port(server: str) -> bool:
         return False
 
 
-def _check(connection: Connection, cluster: Entry, user: Entry) -> None:
+def _check(connection: Connection, cluster: KubeconfigEntry, user: KubeconfigEntry) -> None:
     for key, hint in REFUSED.items():
         if user.fields.get(key):
             raise Unsupported(f"{user.place}: {key} is not supported", hint)
@@ -132,7 +132,7 @@ def _check(connection: Connection, cluster: Entry, user: Entry) -> None:
         raise Unsupported(f"{cluster.place}: credentials are not sent over plain http", "Use the https address.")
 
 
-def _impersonation(user: Entry) -> Impersonation:
+def _impersonation(user: KubeconfigEntry) -> Impersonation:
     groups = user.fields.get("as-groups") or []
     if not all(isinstance(group, str) for group in groups):
         raise BadConfig(f"{user.place}: as-groups must be a list of texts", "Quote the groups.")
@@ -141,7 +141,7 @@ def _impersonation(user: Entry) -> Impersonation:
     return Impersonation(user.text("as"), tuple(groups), user.text("as-uid"))
 
 
-def _content(entry: Entry, key: str, read: Callable[[Path], bytes]) -> bytes:
+def _content(entry: KubeconfigEntry, key: str, read: Callable[[Path], bytes]) -> bytes:
     """Data of a field: inline data wins over the file that is named."""
     inline = entry.data(f"{key}-data")
     path = entry.path(key)

@@ -40,7 +40,7 @@ FIELDS: Mapping[str, Mapping[str, type]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KubeconfigEntry:
     """One cluster, user or context, where it stands, and what it says."""
 
     section: str
@@ -74,7 +74,7 @@ class Entry:
 class Kubeconfig:
     """One file, or several merged."""
 
-    entries: Mapping[tuple[str, str], Entry] = field(default_factory=dict)
+    entries: Mapping[tuple[str, str], KubeconfigEntry] = field(default_factory=dict)
     current_context: str = ""
     sources: tuple[Path, ...] = ()
 
@@ -83,9 +83,9 @@ class Kubeconfig:
 class Selected:
     """What a context leads to."""
 
-    context: Entry
-    cluster: Entry
-    user: Entry
+    context: KubeconfigEntry
+    cluster: KubeconfigEntry
+    user: KubeconfigEntry
 
 
 def parse(data: bytes, source: Path) -> Kubeconfig:
@@ -109,11 +109,11 @@ def parse(data: bytes, source: Path) -> Kubeconfig:
     return Kubeconfig({(entry.section, entry.name): entry for entry in entries}, current, (source,))
 
 
-def _section(document: Mapping[str, Any], section: str, source: Path) -> list[Entry]:
+def _section(document: Mapping[str, Any], section: str, source: Path) -> list[KubeconfigEntry]:
     listed, member = document.get(section) or [], SECTIONS[section]
     if not isinstance(listed, list):
         raise BadConfig(f"{source}: {section} must be a list", "Correct the file.")
-    entries: dict[str, Entry] = {}
+    entries: dict[str, KubeconfigEntry] = {}
     for index, item in enumerate(listed):
         name = item.get("name") if isinstance(item, dict) else None
         fields = item.get(member) if isinstance(item, dict) else None
@@ -122,13 +122,13 @@ def _section(document: Mapping[str, Any], section: str, source: Path) -> list[En
             raise BadConfig(f"{source}: {section}[{index}]: {wanted}", "Correct the entry.")
         if name in entries:
             raise BadConfig(f'{source}: {section}[{index}]: the name "{name}" is taken', "Rename one of them.")
-        entries[name] = Entry(member, name, source, fields or {})
+        entries[name] = KubeconfigEntry(member, name, source, fields or {})
     return list(entries.values())
 
 
 def merge(files: Iterable[Kubeconfig]) -> Kubeconfig:
     """Several files as one; the first that names an entry or a current context wins."""
-    entries: dict[tuple[str, str], Entry] = {}
+    entries: dict[tuple[str, str], KubeconfigEntry] = {}
     current = ""
     sources: list[Path] = []
     for file in files:
@@ -147,12 +147,12 @@ def select(config: Kubeconfig, context: str = "") -> Selected:
     chosen = _find(config, "context", name, f"{where}: there is no context")
     cluster = _find(config, "cluster", chosen.text("cluster"), f"{chosen.place}: there is no cluster")
     user_name = chosen.text("user")
-    anonymous = Entry("user", "", chosen.source, {})
+    anonymous = KubeconfigEntry("user", "", chosen.source, {})
     user = _find(config, "user", user_name, f"{chosen.place}: there is no user") if user_name else anonymous
     return Selected(chosen, cluster, user)
 
 
-def _find(config: Kubeconfig, section: str, name: str, complaint: str) -> Entry:
+def _find(config: Kubeconfig, section: str, name: str, complaint: str) -> KubeconfigEntry:
     entry = config.entries.get((section, name))
     if entry is None:
         names = sorted(known for kind, known in config.entries if kind == section)
@@ -164,7 +164,7 @@ def _find(config: Kubeconfig, section: str, name: str, complaint: str) -> Entry:
     return entry
 
 
-def _check(entry: Entry) -> None:
+def _check(entry: KubeconfigEntry) -> None:
     """Known fields of the right types; raises BadConfig."""
     known = FIELDS[entry.section]
     for key, value in entry.fields.items():

@@ -38,18 +38,18 @@ GATHER_SECONDS: Final = 1.0
 _STATUS: Final = WriteOptions(manager="elsewhere", subresource="status")
 
 
-class Place(NamedTuple):
+class ObjectPlace(NamedTuple):
     """An object of one of the kinds."""
 
     plural: str
     name: ObjectName
 
 
-def _place(plural: str, obj: Object) -> Iterable[Place]:
-    return (Place(plural, object_name(obj)),)
+def _place(plural: str, obj: Object) -> Iterable[ObjectPlace]:
+    return (ObjectPlace(plural, object_name(obj)),)
 
 
-def _if_told(plural: str, obj: Object) -> Iterable[Place]:
+def _if_told(plural: str, obj: Object) -> Iterable[ObjectPlace]:
     return _place(plural, obj) if condition(obj, COUNTS) is not None else ()
 
 
@@ -72,7 +72,7 @@ class Elsewhere:
         yield Source(kind.resource, keys=partial(_place, kind.plural), scope=away, delay=GATHER_SECONDS)
         yield Source(kind.resource, keys=partial(_if_told, kind.plural), delay=GATHER_SECONDS)
 
-    async def reconcile(self, key: Place) -> Done:
+    async def reconcile(self, key: ObjectPlace) -> Done:
         """Say on one object that it does not count here, or take that back."""
         kind = self._kinds[key.plural]
         try:

@@ -28,14 +28,14 @@ class Key(NamedTuple):
     name: str
 
 
-class Change(NamedTuple):
+class CacheChange(NamedTuple):
     """An object before and after; None: it is not there."""
 
     old: JsonObject | None
     new: JsonObject | None
 
 
-Changes = list[Change]
+Changes = list[CacheChange]
 Failures = dict[Key, Exception]
 IndexValues = dict[str, set[str]]
 
@@ -98,7 +98,7 @@ class Cache:
                     failures[key] = error
         return failures
 
-    def put(self, obj: JsonObject) -> Change:
+    def put(self, obj: JsonObject) -> CacheChange:
         """An object was added or changed; raises IndexerFailed, and nothing has changed then."""
         key = key_of(obj)
         values = {name: _values(indexer, obj) for name, indexer in self._indexers.items()}
@@ -106,15 +106,15 @@ class Cache:
         self._forget(key)
         self._objects[key] = obj
         self._enter(key, values)
-        return Change(old, obj)
+        return CacheChange(old, obj)
 
-    def remove(self, key: Key) -> Change | None:
+    def remove(self, key: Key) -> CacheChange | None:
         """An object is gone; None if it was not known."""
         old = self._objects.pop(key, None)
         if old is None:
             return None
         self._forget(key)
-        return Change(old, None)
+        return CacheChange(old, None)
 
     def replace(self, state: Mapping[Key, JsonObject], spared: Collection[Key] = ()) -> tuple[Changes, Failures]:
         """The whole state is now this; what differs, deletions first, and what could not be taken.

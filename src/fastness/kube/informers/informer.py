@@ -32,7 +32,7 @@ from math import inf
 
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kube.errors import ApiError, Expired, NotFound, Unavailable
-from fastness.kube.informers.cache import Cache, Change, Indexer, IndexerFailed, Key, Objects, key_of
+from fastness.kube.informers.cache import Cache, CacheChange, Indexer, IndexerFailed, Key, Objects, key_of
 from fastness.kube.informers.placed import require_place
 from fastness.kube.informers.set_aside import AsideObjects
 from fastness.kube.port import EVERYWHERE, Cluster, Event, EventType, Scope
@@ -49,7 +49,7 @@ PATIENCE = 75.0
 _log = logger("informers")
 
 
-class Silent(Unavailable):
+class WatchSilent(Unavailable):
     """A watch hangs."""
 
 
@@ -110,7 +110,7 @@ class Informer:
         token = object()
         self._handlers[token] = handler
         for obj in self._cache.list():
-            self._tell(handler, Change(None, obj))
+            self._tell(handler, CacheChange(None, obj))
         return lambda: self._handlers.pop(token, None) and None
 
     async def synced(self) -> None:
@@ -149,7 +149,7 @@ class Informer:
             try:
                 async with self._attended():
                     await (self._follow() if self._position else self._begin())
-            except Silent as error:
+            except WatchSilent as error:
                 self._again(error)
                 continue
             except (Expired, NotFound) as error:
@@ -215,7 +215,7 @@ class Informer:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise Silent(f"the watch said nothing for {self._patience:.0f} seconds") from error
+            raise WatchSilent(f"the watch said nothing for {self._patience:.0f} seconds") from error
         finally:
             timers[0].cancel()
 
@@ -243,7 +243,7 @@ class Informer:
 
     def _take(self, event: Event) -> None:
         """One event of a running watch."""
-        change: Change | None = None
+        change: CacheChange | None = None
         if event.type is not EventType.BOOKMARK:
             change = self._changed(event)
         self._position = event.resource_version
@@ -252,7 +252,7 @@ class Informer:
         if change is not None:
             self._announce(change)
 
-    def _changed(self, event: Event) -> Change | None:
+    def _changed(self, event: Event) -> CacheChange | None:
         """What an event makes of the cache; nothing when its object cannot be used."""
         key = key_of(event.object)
         if event.unreadable:
@@ -269,11 +269,11 @@ class Informer:
         self._aside.drop(key)
         return change
 
-    def _announce(self, change: Change) -> None:
+    def _announce(self, change: CacheChange) -> None:
         for handler in [*self._handlers.values()]:
             self._tell(handler, change)
 
-    def _tell(self, handler: Handler, change: Change) -> None:
+    def _tell(self, handler: Handler, change: CacheChange) -> None:
         try:
             handler(change.old, change.new)
         except Exception as error:  # noqa: BLE001  # the supervisor of handlers: one object must not end what follows all of them

@@ -30,7 +30,7 @@
 """
 
 from fastness.machineconfig.ignition.config import Config, Inspection, empty, inspect, parse, to_json, validate
-from fastness.machineconfig.ignition.layout import Entry, EntryKind, Layout, predict
+from fastness.machineconfig.ignition.layout import EntryKind, Layout, PathEntry, predict
 from fastness.machineconfig.ignition.merge import (
     Merger,
     default_overwrite,
@@ -39,7 +39,7 @@ from fastness.machineconfig.ignition.merge import (
     merge_all,
     settle_compression,
 )
-from fastness.machineconfig.ignition.origins import Change, Observer, Place, Supply
+from fastness.machineconfig.ignition.origins import ChildEffect, Observer, Place, Supply
 from fastness.machineconfig.ignition.problems import (
     IgnitionError,
     InvalidConfig,
@@ -58,9 +58,8 @@ __all__ = [
     "LEGACY",
     "SPEC3",
     "SUPPORTED",
-    "Change",
+    "ChildEffect",
     "Config",
-    "Entry",
     "EntryKind",
     "IgnitionError",
     "Inspection",
@@ -70,6 +69,7 @@ __all__ = [
     "Loss",
     "Merger",
     "Observer",
+    "PathEntry",
     "Place",
     "Problem",
     "Severity",

@@ -39,7 +39,7 @@ class EntryKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PathEntry:
     """One path after provisioning; `target` is for links, `data` for files, the mode of a link means nothing."""
 
     kind: EntryKind
@@ -50,7 +50,7 @@ class Entry:
     group: int | str = 0
 
 
-Layout = dict[str, Entry]
+Layout = dict[str, PathEntry]
 
 
 def predict(config: JsonObject, enabled_in_image: Collection[str] | None = None, limit: int = MAX_CONTENTS) -> Layout:
@@ -68,22 +68,22 @@ def predict(config: JsonObject, enabled_in_image: Collection[str] | None = None,
         layout[file["path"]] = replace(_entry(EntryKind.FILE, file, _FILE_MODE, special), data=data)
     for link in storage.get("links", ()):
         if link.get("hard"):
-            layout[link["path"]] = Entry(EntryKind.HARD_LINK, target=link["target"])
+            layout[link["path"]] = PathEntry(EntryKind.HARD_LINK, target=link["target"])
         else:
             layout[link["path"]] = replace(_entry(EntryKind.LINK, link, 0, special), target=link["target"])
     units: list[JsonObject] = config.get("systemd", {}).get("units", [])
     _add_units(layout, units)
     if lines := preset_lines(units, enabled_in_image):
-        layout[PRESET_PATH] = Entry(EntryKind.FILE, data="".join(f"{line}\n" for line in lines).encode())
+        layout[PRESET_PATH] = PathEntry(EntryKind.FILE, data="".join(f"{line}\n" for line in lines).encode())
     for path in list(layout):
         for parent in parents(path):
-            layout.setdefault(parent, Entry(EntryKind.DIRECTORY, _DIRECTORY_MODE))
+            layout.setdefault(parent, PathEntry(EntryKind.DIRECTORY, _DIRECTORY_MODE))
     return layout
 
 
-def _entry(kind: EntryKind, node: JsonObject, default: int, special: bool) -> Entry:
+def _entry(kind: EntryKind, node: JsonObject, default: int, special: bool) -> PathEntry:
     mode = node.get("mode", default)
-    return Entry(
+    return PathEntry(
         kind, mode if special else mode & ~_SPECIAL_BITS, user=_owner(node, "user"), group=_owner(node, "group")
     )
 
@@ -99,11 +99,11 @@ def _add_units(layout: Layout, units: list[JsonObject]) -> None:
         path = UNIT_DIRECTORY + unit["name"]
         for dropin in unit.get("dropins", ()):
             if "contents" in dropin:
-                layout[f"{path}.d/{dropin['name']}"] = Entry(EntryKind.FILE, data=dropin["contents"].encode())
+                layout[f"{path}.d/{dropin['name']}"] = PathEntry(EntryKind.FILE, data=dropin["contents"].encode())
         if unit.get("contents"):
-            layout[path] = Entry(EntryKind.FILE, data=unit["contents"].encode())
+            layout[path] = PathEntry(EntryKind.FILE, data=unit["contents"].encode())
         if unit.get("mask"):
-            layout[path] = Entry(EntryKind.LINK, 0, target="/dev/null")
+            layout[path] = PathEntry(EntryKind.LINK, 0, target="/dev/null")
 
 
 def preset_lines(units: list[JsonObject], enabled_in_image: Collection[str] | None = None) -> list[str]:

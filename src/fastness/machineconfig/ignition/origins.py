@@ -16,7 +16,7 @@ from typing import Any
 Place = tuple[str, ...]
 
 
-class Change(StrEnum):
+class ChildEffect(StrEnum):
     """What a child did at a place."""
 
     ADDED = "added"
@@ -29,7 +29,7 @@ class Change(StrEnum):
 class Supply:
     """One contribution of one child: where, what, and what it took the place of."""
 
-    change: Change
+    change: ChildEffect
     place: Place
     source: str
     value: Any
@@ -58,17 +58,17 @@ class Ledger:
     def added(self, place: Place, source: str, value: Any) -> None:
         """Something new at a place where nothing was."""
         self._origins[place] = source
-        self._observer(Supply(Change.ADDED, place, source, value))
+        self._observer(Supply(ChildEffect.ADDED, place, source, value))
 
     def replaced(self, place: Place, source: str, value: Any, old: Any) -> None:
         """Another value, or the same one again, from another child."""
-        change = Change.REPEATED if value == old else Change.REPLACED
+        change = ChildEffect.REPEATED if value == old else ChildEffect.REPLACED
         self._observer(Supply(change, place, source, value, self.origin(place), old))
         self._origins[place] = source
 
     def removed(self, place: Place, source: str, old: Any) -> None:
         """Something is gone because of a child."""
-        self._observer(Supply(Change.REMOVED, place, source, None, self.origin(place), old))
+        self._observer(Supply(ChildEffect.REMOVED, place, source, None, self.origin(place), old))
         gone = [known for known in self._origins if known[: len(place)] == place]
         for known in gone:
             del self._origins[known]

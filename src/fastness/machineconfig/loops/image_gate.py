@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from fastness.attestation.evidence.roots import accepted_evidence
 from fastness.attestation.values.image_life import digest_of, values_missing
 from fastness.attestation.values.measured import COMPARED
-from fastness.attestation.values.values import ValueBook, approved_images
+from fastness.attestation.values.values import ReferenceValues, approved_images
 from fastness.attestation.verdict.distrust import read_distrust
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.kinds.fastness_dev.distrust import DISTRUST
@@ -69,7 +69,7 @@ class ImageGate:
         now, sets, approvals = self._clock.now(), self._sets.list(), self._approvals.list()
         read = [one for one in map(read_distrust, self._distrusts.list()) if one is not None and one.live(now)]
         distrusted = frozenset(str(one.target) for one in read if one.kind == "image")
-        book = ValueBook.of(sets, now, approvals, distrusted, pool)
+        book = ReferenceValues.of(sets, now, approvals, distrusted, pool)
         return values_missing(
             image, sets, book, now, tees=self._tees(pool), approved=approved_images(approvals), distrusted=distrusted
         )

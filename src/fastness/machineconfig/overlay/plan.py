@@ -22,7 +22,7 @@ from fastness.machineconfig.render.blame import Blame
 from fastness.machineconfig.render.documents import EMPTY
 from fastness.machineconfig.render.problem import Problem
 from fastness.machineconfig.render.render import Rendered, Setting, render
-from fastness.machineconfig.rollout.diff import Change, compare, text_of
+from fastness.machineconfig.rollout.diff import ConfigChange, compare, text_of
 from fastness.machineconfig.rollout.plan import State, origin_of
 from fastness.machineconfig.serving import configuration_of
 
@@ -37,7 +37,7 @@ class Group:
     machines: tuple[tuple[str, str], ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
-    changes: tuple[tuple[Change, str], ...]
+    changes: tuple[tuple[ConfigChange, str], ...]
 
     def to_json(self) -> JsonObject:
         """As `-o json` prints it."""

@@ -62,7 +62,7 @@ class How(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConfigChange:
     """One part that differs; `old` and `new` are its JSON, None where it does not exist."""
 
     part: Part
@@ -99,12 +99,12 @@ class Flags:
 class Difference:
     """All changes, in a fixed order: fields of the config, then files, units, users and the rest, each by name."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ConfigChange, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.changes)
 
-    def of(self, part: Part) -> tuple[Change, ...]:
+    def of(self, part: Part) -> tuple[ConfigChange, ...]:
         """The changes of one kind."""
         return tuple(change for change in self.changes if change.part is part)
 
@@ -153,18 +153,18 @@ def compare(old: Object, new: Object) -> Difference:
     return Difference(tuple(_changes(old, new)))
 
 
-def _changes(old: Object, new: Object) -> Iterator[Change]:
+def _changes(old: Object, new: Object) -> Iterator[ConfigChange]:
     for part, neutral in _FIELDS:
         before, after = old.get(part) or neutral, new.get(part) or neutral
         if before != after:
-            yield Change(part, str(part), How.CHANGED, before, after)
+            yield ConfigChange(part, str(part), How.CHANGED, before, after)
     for name in sorted((old.keys() | new.keys()) - _SPEC_KNOWN):
         if (old.get(name) or None) != (new.get(name) or None):
-            yield Change(Part.OTHER, name, How.CHANGED, old.get(name), new.get(name))
+            yield ConfigChange(Part.OTHER, name, How.CHANGED, old.get(name), new.get(name))
     yield from _document_changes(old.get("config") or {}, new.get("config") or {})
 
 
-def _document_changes(old: Object, new: Object) -> Iterator[Change]:
+def _document_changes(old: Object, new: Object) -> Iterator[ConfigChange]:
     if old == new:
         return
     for part, section, name, key in _LISTS:
@@ -174,7 +174,7 @@ def _document_changes(old: Object, new: Object) -> Iterator[Change]:
     for name in ("kernelArguments", "ignition"):
         before, after = plain(old.get(name) or {}), plain(new.get(name) or {})
         if before != after:
-            yield Change(Part.IGNITION, name, How.CHANGED, before, after)
+            yield ConfigChange(Part.IGNITION, name, How.CHANGED, before, after)
 
 
 def _at(document: Object, section: str, name: str) -> list[JsonObject]:
@@ -182,7 +182,7 @@ def _at(document: Object, section: str, name: str) -> list[JsonObject]:
     return found if isinstance(found, list) else []
 
 
-def _entries(part: Part, prefix: str, old: list[JsonObject], new: list[JsonObject], key: str) -> Iterator[Change]:
+def _entries(part: Part, prefix: str, old: list[JsonObject], new: list[JsonObject], key: str) -> Iterator[ConfigChange]:
     if old == new:
         return
     before, after = _by_key(old, key), _by_key(new, key)
@@ -191,7 +191,7 @@ def _entries(part: Part, prefix: str, old: list[JsonObject], new: list[JsonObjec
         if was == will or (was is not None and will is not None and plain(was) == plain(will)):
             continue
         how = How.ADDED if was is None else How.REMOVED if will is None else How.CHANGED
-        yield Change(part, f"{prefix}{name}", how, was, will)
+        yield ConfigChange(part, f"{prefix}{name}", how, was, will)
 
 
 def _by_key(entries: list[JsonObject], key: str) -> dict[str, JsonObject]:
@@ -216,7 +216,7 @@ def file_bytes(entry: Any) -> bytes | None:
         return None
 
 
-def text_of(change: Change) -> str:
+def text_of(change: ConfigChange) -> str:
     """The change as text: a unified diff, or digests where the content is not text; bounded in length."""
     match change.part:
         case Part.FILE:
@@ -227,7 +227,7 @@ def text_of(change: Change) -> str:
             return _unified(change.path, _field_text(change.old), _field_text(change.new))
 
 
-def _file_text(change: Change) -> str:
+def _file_text(change: ConfigChange) -> str:
     lines = [
         f"{name}: {_shown(name, (change.old or {}).get(name))} -> {_shown(name, (change.new or {}).get(name))}"
         for name in ("mode", "user", "group", "overwrite", "append")
@@ -241,7 +241,7 @@ def _file_text(change: Change) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def _content_text(change: Change, old: bytes | None, new: bytes | None) -> str:
+def _content_text(change: ConfigChange, old: bytes | None, new: bytes | None) -> str:
     before, after = _decoded(old), _decoded(new)
     if before is None or after is None:
         return f"content: {_digest(change.old, old)} -> {_digest(change.new, new)}"

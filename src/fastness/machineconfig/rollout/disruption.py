@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.render.registries import is_safe
-from fastness.machineconfig.rollout.diff import Change, Difference, Part, file_bytes
+from fastness.machineconfig.rollout.diff import ConfigChange, Difference, Part, file_bytes
 
 Object = Mapping[str, Any]
 CRIO: Final = "crio.service"
@@ -128,7 +128,7 @@ DEFAULTS: Final = Policies()
 class Cause(NamedTuple):
     """Which change asks for which actions."""
 
-    change: Change
+    change: ConfigChange
     actions: Actions
 
 
@@ -260,7 +260,7 @@ def _needs_drain(actions: Actions, causes: Sequence[Cause]) -> bool:
     return any(not _safe_registries(change) for change in special)
 
 
-def _safe_registries(change: Change) -> bool:
+def _safe_registries(change: ConfigChange) -> bool:
     if change.path != names.REGISTRIES_CONF:
         return False
     old, new = file_bytes(change.old), file_bytes(change.new)

@@ -26,7 +26,7 @@ from fastness.machineconfig.render.problem import Problem
 from fastness.machineconfig.render.render import Defaults, Rendered, RenderFailure, Setting, render, sources_of
 from fastness.machineconfig.render.streams import with_stream
 from fastness.machineconfig.rollout import reconcile
-from fastness.machineconfig.rollout.diff import Change, Part, compare
+from fastness.machineconfig.rollout.diff import ConfigChange, Part, compare
 from fastness.machineconfig.rollout.disruption import REBOOT, Cause, Decision, Policies, decide, policies_of
 from fastness.machineconfig.rollout.evictions import Blocker, blockers
 from fastness.machineconfig.rollout.nodes import Goal, NodeFacts, facts
@@ -74,7 +74,7 @@ class Proposal:
 class Step:
     """One change of a pool: where it comes from and what it asks of a machine."""
 
-    change: Change
+    change: ConfigChange
     source: str
     cause: Cause
 
@@ -362,7 +362,7 @@ def _nodes(
 _ORIGIN_NAMES: Final = {Part.KERNEL_TYPE: "kernelType", Part.FIPS: "fips", Part.OS_IMAGE: "osImageURL"}
 
 
-def origin_of(change: Change, blame: Blame) -> str:
+def origin_of(change: ConfigChange, blame: Blame) -> str:
     """The config that brought a change; for lists all who have something in them."""
     match change.part:
         case Part.KERNEL_ARGUMENTS | Part.EXTENSIONS:

@@ -52,7 +52,7 @@ class BuildPhase(StrEnum):
         return self in (BuildPhase.INITIAL, BuildPhase.PREPARED, BuildPhase.BUILDING)
 
 
-class Said(NamedTuple):
+class ConditionState(NamedTuple):
     """One condition: what holds, why as one word, why as a sentence."""
 
     status: bool
@@ -107,15 +107,19 @@ def all_updated(observed: Observed) -> bool:
     return counts.updated == counts.total == counts.ready and counts.unavailable == 0 and built
 
 
-def said_of(pool: Object, observed: Observed) -> list[tuple[str, Said]]:
+def said_of(pool: Object, observed: Observed) -> list[tuple[str, ConditionState]]:
     """The conditions that a rollout writes, in order."""
     node = _node_degraded(observed.degraded)
-    build = Said(True, "BuildFailed", BUILD_FAILED) if observed.build is BuildPhase.FAILED else Said(False)
+    build = (
+        ConditionState(True, "BuildFailed", BUILD_FAILED)
+        if observed.build is BuildPhase.FAILED
+        else ConditionState(False)
+    )
     held = {kind for kind in _FOLDED if _holds(pool, kind)} - {
         PoolCondition.NODE_DEGRADED,
         PoolCondition.IMAGE_BUILD_DEGRADED,
     }
-    degraded = Said(bool(held) or node.status or build.status, "", node.message or build.message)
+    degraded = ConditionState(bool(held) or node.status or build.status, "", node.message or build.message)
     stopped = bool(held & set(_STOPS_BUILDS)) or node.status
     updated, updating = _progress(pool, observed, stopped)
     return [
@@ -153,42 +157,42 @@ def render_condition(pool: Object, failure: str, now: datetime) -> list[JsonObje
     )
 
 
-def _progress(pool: Object, observed: Observed, stopped: bool) -> tuple[Said, Said]:
+def _progress(pool: Object, observed: Observed, stopped: bool) -> tuple[ConditionState, ConditionState]:
     goal = _described(observed.goal)
     if all_updated(observed):
-        return Said(True, "", f"All nodes are updated with {goal}"), Said(False)
-    updated = Said(False)
+        return ConditionState(True, "", f"All nodes are updated with {goal}"), ConditionState(False)
+    updated = ConditionState(False)
     paused = bool((pool.get("spec") or {}).get("paused"))
     if observed.build is not None:
         return updated, _building(observed, goal, paused=paused, stopped=stopped)
     if paused:
-        return updated, Said(False, "", f"Pool is paused; will not update to {goal}")
+        return updated, ConditionState(False, "", f"Pool is paused; will not update to {goal}")
     held = f"; waiting: {observed.waiting}" if observed.waiting else ""
-    return updated, Said(True, "", f"All nodes are updating to {goal}{held}")
+    return updated, ConditionState(True, "", f"All nodes are updating to {goal}{held}")
 
 
-def _building(observed: Observed, goal: str, *, paused: bool, stopped: bool) -> Said:
+def _building(observed: Observed, goal: str, *, paused: bool, stopped: bool) -> ConditionState:
     """`Updating` of a pool with an image of its own; a paused one still says that it builds."""
     build = observed.build or BuildPhase.INITIAL
     if paused:
         if build.under_way:
-            return Said(True, "", f"Pool is paused; its image for {goal} is being built and will wait")
-        return Said(False, "", f"Pool is paused; will not update to {goal}")
+            return ConditionState(True, "", f"Pool is paused; its image for {goal} is being built and will wait")
+        return ConditionState(False, "", f"Pool is paused; will not update to {goal}")
     if stopped:
-        return Said(False, "", f"Pool is held because it is degraded; will not update to {goal}")
+        return ConditionState(False, "", f"Pool is held because it is degraded; will not update to {goal}")
     if build.under_way:
-        return Said(True, "", f"Waiting for the image of the pool ({build}) before nodes update to {goal}")
+        return ConditionState(True, "", f"Waiting for the image of the pool ({build}) before nodes update to {goal}")
     if build is BuildPhase.SUCCEEDED:
-        return Said(True, "", f"All nodes are updating to {goal}")
-    return Said(False, "", f"The image for {goal} was not built ({build})")
+        return ConditionState(True, "", f"All nodes are updating to {goal}")
+    return ConditionState(False, "", f"The image for {goal} was not built ({build})")
 
 
-def _node_degraded(degraded: Iterable[NodeFacts]) -> Said:
+def _node_degraded(degraded: Iterable[NodeFacts]) -> ConditionState:
     nodes = sorted(degraded, key=lambda node: node.name)
     if not nodes:
-        return Said(False)
+        return ConditionState(False)
     message = ", ".join(f'Node {node.name} is reporting: "{node.reason}"' for node in nodes)
-    return Said(True, f"{len(nodes)} nodes are reporting degraded status on sync", message)
+    return ConditionState(True, f"{len(nodes)} nodes are reporting degraded status on sync", message)
 
 
 def _described(goal: Goal) -> str:

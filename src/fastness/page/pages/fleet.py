@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from fastness.page.fleet import STATES, Filter, Fleet, Row
 from fastness.page.markup import Child, Markup, join, tag
-from fastness.page.pages.layout import Frame, Place, page
+from fastness.page.pages.layout import Frame, PageFrame, page
 from fastness.page.pages.parts import badge, bar, counted, hidden, image, machine_path, section, table, when
 
 MOST_NODES = 50
@@ -36,7 +36,7 @@ def fleet_page(
         "fleet",
     )
     listed = section("Machines", _filters(fleet, wanted), rows, _pages(fleet, wanted), id_="machines")
-    place = Place("Fleet", "/", "machines", lead=lead)
+    place = PageFrame("Fleet", "/", "machines", lead=lead)
     return page(frame, place, _counts(fleet, wanted), _inbox(frame, fleet, deciding), _never(unproved), listed)
 
 

@@ -36,7 +36,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageFrame:
     """Where a page stands: its title, the view that it belongs to, what makes it stale, and where it leads back to."""
 
     title: str
@@ -46,7 +46,7 @@ class Place:
     lead: Child = None
 
 
-def page(frame: Frame, place: Place, *content: Child) -> bytes:
+def page(frame: Frame, place: PageFrame, *content: Child) -> bytes:
     """A whole page."""
     head = join(
         tag("meta", charset="utf-8"),
@@ -66,7 +66,7 @@ def page(frame: Frame, place: Place, *content: Child) -> bytes:
     return document(head, body)
 
 
-def _title(place: Place) -> Markup:
+def _title(place: PageFrame) -> Markup:
     back = tag("p", tag("a", f"← {place.back[1]}", href=place.back[0]), class_="back") if place.back else None
     lead = tag("p", place.lead, class_="lead") if place.lead else None
     return tag("div", back, tag("h1", place.title), lead, class_="title")

@@ -18,7 +18,7 @@ from fastness.machineconfig.rollout.nodes import NodeFacts
 from fastness.page.fleet import Row
 from fastness.page.markup import Markup, tag
 from fastness.page.pages.evidence import difference_section, evidence_section, first_difference
-from fastness.page.pages.layout import Frame, Place, page
+from fastness.page.pages.layout import Frame, PageFrame, page
 from fastness.page.pages.parts import (
     advice,
     badge,
@@ -84,7 +84,7 @@ class Story:
 def machine_page(frame: Frame, story: Story) -> bytes:
     """The whole view."""
     lead = tag("span", badge(story.row.state), " The machine ", tag("strong", story.explained.answer), ".")
-    place = Place(story.row.node or story.row.name, "/", "machines", back=("/", "Fleet"), lead=lead)
+    place = PageFrame(story.row.node or story.row.name, "/", "machines", back=("/", "Fleet"), lead=lead)
     first = tag("div", difference_section(story.explained), _actions(story), class_="first")
     side = tag("aside", _standing(story, frame), _decisions(story, frame), aria_label="About the machine")
     rest = tag(

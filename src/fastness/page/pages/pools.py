@@ -12,7 +12,7 @@ from fastness.machineconfig.rollout.nodes import NodeFacts
 from fastness.machineconfig.rollout.plan import PoolPlan
 from fastness.machineconfig.rollout.waves import Schedule
 from fastness.page.markup import Markup, tag
-from fastness.page.pages.layout import Frame, Place, page
+from fastness.page.pages.layout import Frame, PageFrame, page
 from fastness.page.pages.parts import badge, bar, conditions, counted, facts, folded, section
 from fastness.page.pages.plans import plan_part, waves_part
 
@@ -33,7 +33,7 @@ def pools_page(frame: Frame, stories: Sequence[PoolStory], rollouts: Sequence[Js
     changing = sum(story.planned is not None for story in stories)
     lead = f"{counted(len(stories), 'pool')}; {changing or 'none'} with a change under way."
     return page(
-        frame, Place("Pools", "/pools", "pools machines", lead=lead),
+        frame, PageFrame("Pools", "/pools", "pools machines", lead=lead),
         [_pool(story, frame) for story in stories] or tag("p", "No pools.", class_="none"),
         [_rollout(one, frame) for one in rollouts],
     )  # fmt: skip

@@ -9,7 +9,7 @@ from datetime import datetime
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 from fastness.page.markup import Child, Markup, join, tag
-from fastness.page.pages.layout import Frame, Place, page
+from fastness.page.pages.layout import Frame, PageFrame, page
 from fastness.page.pages.parts import advice, badge, facts, folded, section, short, table, when
 from fastness.page.record import Proved
 from fastness.record.entry import because
@@ -62,7 +62,7 @@ def entry_page(frame: Frame, proved: Proved, checkpoint: JsonObject) -> bytes:
         "fastness audit verify proof.json --key KEY    # offline, by a verifier of its own",
     ))  # fmt: skip
     return page(
-        frame, Place(f"Entry {proved.index}", "/trust", "", back=("/trust#record", "Record"), lead=lead),
+        frame, PageFrame(f"Entry {proved.index}", "/trust", "", back=("/trust#record", "Record"), lead=lead),
         section("What it says", facts([
             ("What", str(entry.get("what", ""))), ("When", when(str(entry.get("time", "")), frame.now)),
             ("Who", short(str(entry.get("who", "")))), ("Resource", str(entry.get("resource", ""))),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition
 from fastness.page.markup import Child, Markup, tag
-from fastness.page.pages.layout import Frame, Place, page
+from fastness.page.pages.layout import Frame, PageFrame, page
 from fastness.page.pages.parts import advice, badge, conditions, counted, facts, folded, progress, section, table
 from fastness.workloads.kata.eligibility import NodeChoice
 from fastness.workloads.kata.status import LISTS
@@ -36,7 +36,7 @@ def runtimes_page(frame: Frame, story: RuntimeStory) -> bytes:
     verb = "get" if story.config is not None else "could get"
     lead = f"{able} of {counted(len(story.choices), 'worker')} {verb} the runtime for confidential containers."
     return page(
-        frame, Place("Runtimes", "/runtimes", "runtimes machines pools", lead=lead),
+        frame, PageFrame("Runtimes", "/runtimes", "runtimes machines pools", lead=lead),
         _config(story.config, frame), _nodes(story), _classes(story),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from fastness.page.markup import Child, Markup, tag
-from fastness.page.pages.layout import Frame, Place, page
+from fastness.page.pages.layout import Frame, PageFrame, page
 from fastness.page.pages.parts import badge, counted, hidden, machine_path, section, table, when
 from fastness.page.simulator import ActiveFault, FaultKind, VirtualRow
 
@@ -41,7 +41,7 @@ def simulator_page(frame: Frame, stage: Stage) -> bytes:
     told = counted(broken, "fault") if broken else "no faults"
     lead = f"{counted(len(stage.rows), 'virtual machine')}; {told}. Every fault can be undone."
     return page(
-        frame, Place("Simulator", PATH, "machines simulator", lead=lead),
+        frame, PageFrame("Simulator", PATH, "machines simulator", lead=lead),
         tag("p", stage.said, class_="said", role="status") if stage.said else None,
         _machines(frame, stage), _cluster(frame, stage), _add(frame) if stage.may_act else None, _kinds(stage),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition
 from fastness.page.markup import Child, Markup, tag
 from fastness.page.pages.distrusts import Doubts, distrust_section
-from fastness.page.pages.layout import Frame, Place, page
+from fastness.page.pages.layout import Frame, PageFrame, page
 from fastness.page.pages.parts import badge, conditions, facts, folded, image, section, short, table
 from fastness.page.pages.record import record_section
 
@@ -49,7 +49,7 @@ def trust_page(frame: Frame, story: TrustStory) -> bytes:
     hidden = tag("p", f"You may not list: {', '.join(story.hidden)}.", class_="hint") if story.hidden else None
     parts = tag("nav", [tag("a", name, href=f"#{part}") for part, name in _PARTS], aria_label="Parts", class_="parts")
     return page(
-        frame, Place("Trust", "/trust", "trust", lead="What machines may boot, who judges it, and what was released."),
+        frame, PageFrame("Trust", "/trust", "trust", lead="What machines may boot, who judges it, and what was released."),
         parts, hidden, _images(story), _values(story), _policies(story), _roots(story, simulated=frame.simulated),
         distrust_section(story.doubts), record_section(story.checkpoint, story.entries, frame.now, _witnessed(story)),
         [section("Cluster", conditions((one.get("status") or {}).get("conditions") or (), frame.now)) for one in story.clusters],

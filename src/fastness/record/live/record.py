@@ -35,7 +35,7 @@ from fastness.kinds.objects import rfc3339
 from fastness.kube.errors import AlreadyExists, ApiError, NotFound
 from fastness.kube.port import Cluster, WriteOptions
 from fastness.observe import metrics
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.door_keys import DoorSigner, RecordRole
 from fastness.record.order import batch_hash
 from fastness.record.signing import batch_name, signed
@@ -93,7 +93,7 @@ class ClusterRecord:
         self._unsure: JsonObject | None = None
         self._group: list[_Waiting] = []
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         """Write an entry; returns when it is durable; raises RecordError."""
         if len(self._queue) >= MOST_WAITING:
             raise RecordError("too many entries wait to be written", _HINT)
@@ -209,7 +209,7 @@ class ClusterRecord:
             "metadata": {"name": batch_name(self.door, self._next)},
         }  # fmt: skip
 
-    def _content(self, entry: Entry) -> JsonObject:
+    def _content(self, entry: RecordEntry) -> JsonObject:
         # A clock that was set back does not put an entry before the last one: the sequencer would take that for a forgery.
         now = self._latest = max(self._clock.now(), self._latest or self._clock.now())
         content: JsonObject = {"time": rfc3339(now), "what": entry.what, "who": _name(entry.who)}

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.clock import Clock
 
 QUIET_SECONDS: Final = 60.0
@@ -85,7 +85,7 @@ class Strangers:
             detail["unwritten"] = str(budget.unwritten)
             budget.unwritten = 0
         self._remember((who, code), now, enrolled=enrolled)
-        await self._record.append(Entry("refusal", who, detail=detail))
+        await self._record.append(RecordEntry("refusal", who, detail=detail))
 
     def _remember(self, key: tuple[str, str], now: float, *, enrolled: bool) -> None:
         told = self._told[enrolled]

@@ -3,7 +3,7 @@
     known token? → who pays for a wrong one → signature, issuer, audience, time → proof of possession → Standing
 
 What costs nothing comes first. A token that was verified here before costs no signature; one that was not is looked at under the
-limits for wrong credentials (`limits.Turnstile.doubt`), so that a flood of made-up tokens ends in refusals that compute nothing.
+limits for wrong credentials (`limits.RateLimiter.doubt`), so a flood of made-up tokens ends in refusals that compute nothing.
 What a token claims before it is verified decides which budget it is looked at under, and nothing else.
 """
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from fastness.http import Answer, Request
-from fastness.http.limits import Turnstile
+from fastness.http.limits import RateLimiter
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import BadToken, NoTokenKeys
 from fastness.kinds.kind import JsonObject
 from fastness.protocol import dpop
-from fastness.release.authorise import Standing
+from fastness.release.authorise import ProvenCaller
 from fastness.release.ear import standing
 from fastness.release.live.tokens import MOST_SIGNED, Revocations, TokenVerifier, claimed_subject
 from fastness.runtime.clock import Clock, Entropy
@@ -31,7 +31,7 @@ CHALLENGE: Final = b'DPoP error="use_dpop_nonce", algs="ES256"'
 class Proven(NamedTuple):
     """A caller who holds the key of its token, and the number of its proof, which names the request."""
 
-    standing: Standing
+    standing: ProvenCaller
     token: str
     nonce: str
 
@@ -40,7 +40,7 @@ class _Bearer(NamedTuple):
     """What follows from a token that verified: its claims, whom they name, and the key that proofs must be of."""
 
     claims: JsonObject
-    standing: Standing
+    standing: ProvenCaller
     holder: dpop.Holder
 
 
@@ -66,7 +66,7 @@ class Callers:
     tokens: TokenVerifier
     macs: dpop.Macs
     revocations: Revocations
-    turnstile: Turnstile
+    turnstile: RateLimiter
     clock: Clock
     entropy: Entropy
     _bearers: OrderedDict[str, _Bearer] = field(default_factory=OrderedDict)

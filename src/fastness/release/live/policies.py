@@ -1,4 +1,4 @@
-"""The resource policies that count now: what `PolicyBook` makes of the AppraisalPolicies in the cache.
+"""The resource policies that count now: what `PolicySet` makes of the AppraisalPolicies in the cache.
 
 The book is made anew when a policy changes, not for each request. Deciding which text of a policy is active belongs to its
 controller; asking all that concern a path, and the built-in one beside them, belongs to the book; running texts of users belongs
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastness.attestation.live.policy_workers import PolicyWorkers
-from fastness.attestation.policy.policy_set import Access, PolicyBook
+from fastness.attestation.policy.policy_set import Access, PolicySet
 from fastness.attestation.verdict.conclude import EXCEEDED
 from fastness.http.refusals import Refusal
 from fastness.kube.informers import Informer
@@ -23,7 +23,7 @@ class ActivePolicies:
     def __init__(self, policies: Informer, workers: PolicyWorkers) -> None:
         self._policies = policies
         self._workers = workers
-        self._book: PolicyBook | None = None
+        self._book: PolicySet | None = None
         policies.subscribe(self._changed)
 
     async def access(
@@ -31,7 +31,7 @@ class ActivePolicies:
     ) -> Access:
         """Whether all of them let a caller with these claims have a resource."""
         if self._book is None:
-            self._book = PolicyBook.of(self._policies.list())
+            self._book = PolicySet.of(self._policies.list())
         return await self._workers.decide(self._book.allowing(path, claims, query or {}))
 
     def _changed(self, _old: object, _new: object) -> None:

@@ -11,11 +11,11 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
-from fastness.enrolment.live.door_events import Silent, Telling
+from fastness.enrolment.live.door_events import EventSink, NullSink
 from fastness.http.refusals import Refusal
 from fastness.kinds.trusted_execution.subject import Basis
-from fastness.record.entry import Entry, Record
-from fastness.release.authorise import Standing
+from fastness.record.entry import Record, RecordEntry
+from fastness.release.authorise import ProvenCaller
 from fastness.runtime.clock import Clock
 
 FINAL: Final = 403
@@ -23,16 +23,16 @@ QUIET_SECONDS: Final = 60.0
 REMEMBERED: Final = 4096
 
 
-class Noted:
+class RefusalLog:
     """Writes refusals to a record, each once in a while."""
 
-    def __init__(self, record: Record, clock: Clock, telling: Telling | None = None) -> None:
+    def __init__(self, record: Record, clock: Clock, telling: EventSink | None = None) -> None:
         self._record = record
-        self._telling = telling or Silent()
+        self._telling = telling or NullSink()
         self._clock = clock
         self._written: OrderedDict[tuple[str, str, str], float] = OrderedDict()
 
-    async def refusal(self, caller: Standing, resource: str, refusal: Refusal) -> None:
+    async def refusal(self, caller: ProvenCaller, resource: str, refusal: Refusal) -> None:
         """Tell a refusal; put it on the record if it is final, of somebody who is known, and news; raises RecordError."""
         if caller.basis is Basis.VERDICT:
             self._telling.refused(caller.subject, refusal)
@@ -51,4 +51,4 @@ class Noted:
         while len(self._written) > REMEMBERED:
             self._written.popitem(last=False)
         facts = {"code": refusal.code, **(detail or {})}
-        await self._record.append(Entry("refusal", who, resource, verdict, detail=facts))
+        await self._record.append(RecordEntry("refusal", who, resource, verdict, detail=facts))

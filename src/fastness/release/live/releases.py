@@ -28,8 +28,8 @@ from fastness.kinds.trusted_execution.machine import Machine
 from fastness.kinds.trusted_execution.subject import Basis, Grant
 from fastness.machineconfig.rollout.assigned import is_assigned
 from fastness.observe import logs
-from fastness.record.entry import Entry, Record
-from fastness.release.authorise import Standing
+from fastness.record.entry import Record, RecordEntry
+from fastness.release.authorise import ProvenCaller
 from fastness.release.live.assignments import not_assigned
 from fastness.release.live.tokens import Revocations
 from fastness.runtime.clock import Clock
@@ -62,9 +62,9 @@ class Releases:
 
     async def settle(
         self,
-        caller: Standing,
+        caller: ProvenCaller,
         grant: Grant,
-        entry: Entry,
+        entry: RecordEntry,
         seen: int,
         again: Callable[[], Awaitable[Grant]],
         rendered: str = "",
@@ -90,7 +90,7 @@ class Releases:
             grant = await again()
         raise Refusal(503, OUT_OF_TOUCH, "the rules change while they are looked at: come again")
 
-    async def _confirm(self, caller: Standing, rendered: str) -> None:
+    async def _confirm(self, caller: ProvenCaller, rendered: str) -> None:
         """The caller is trusted and sent to the config still, as the API says; raises Refusal."""
 
         def look(machine: Machine) -> None:
@@ -108,7 +108,7 @@ class Releases:
         self.demand()
 
 
-async def written(record: Record, entry: Entry) -> None:
+async def written(record: Record, entry: RecordEntry) -> None:
     """Write an entry down, and wait for that no longer than a caller does; raises RecordError."""
     try:
         async with asyncio.timeout(RECORD_SECONDS):
@@ -117,9 +117,9 @@ async def written(record: Record, entry: Entry) -> None:
         raise RecordError("the record could not be written in time", "Look at the API server.") from error
 
 
-def withheld_entry(entry: Entry, refusal: Refusal) -> Entry:
+def withheld_entry(entry: RecordEntry, refusal: Refusal) -> RecordEntry:
     """What follows the entry of a release that did not happen."""
-    return Entry(WITHHELD, entry.who, entry.resource, entry.verdict, entry.grant, detail={"code": refusal.code})
+    return RecordEntry(WITHHELD, entry.who, entry.resource, entry.verdict, entry.grant, detail={"code": refusal.code})
 
 
 @asynccontextmanager

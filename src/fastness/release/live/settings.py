@@ -19,7 +19,7 @@ from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import view
 from fastness.kube.informers import Informer
-from fastness.release.authorise import House
+from fastness.release.authorise import ClusterRules
 
 VERIFIED: Final = ("tpm", "tdx", "snp")
 SHORTEST, LONGEST_CHALLENGE, LONGEST_TOKEN = timedelta(seconds=5), timedelta(minutes=10), timedelta(hours=24)
@@ -29,7 +29,7 @@ SHORTEST, LONGEST_CHALLENGE, LONGEST_TOKEN = timedelta(seconds=5), timedelta(min
 class Demands:
     """What counts now."""
 
-    house: House
+    house: ClusterRules
     accepted: tuple[str, ...] = VERIFIED
     challenge_lifetime: timedelta = timedelta(seconds=60)
     token_lifetime: timedelta = timedelta(minutes=10)
@@ -42,14 +42,14 @@ class Settings:
     def __init__(self, confidential: Informer) -> None:
         self._confidential = confidential
         self._seen: JsonObject | None = None
-        self._demands = Demands(House())
+        self._demands = Demands(ClusterRules())
 
     @property
     def current(self) -> Demands:
         """The demands of now; without a ConfidentialCluster, those of a real one that enforces."""
         found = self._confidential.get("", "cluster")
         if found is None:
-            self._seen, self._demands = None, Demands(House())
+            self._seen, self._demands = None, Demands(ClusterRules())
         elif found is not self._seen:
             self._seen, self._demands = found, _demands(found)
         return self._demands
@@ -60,18 +60,18 @@ def _demands(obj: JsonObject) -> Demands:
         spec = view(obj, ConfidentialCluster).spec
         attestation = spec.attestation
     except msgspec.ValidationError:
-        return Demands(House())
+        return Demands(ClusterRules())
     accepted = tuple(tee for tee in VERIFIED if tee in attestation.evidence) if attestation.evidence else VERIFIED
     challenge, token = _lifetimes(attestation)
-    reattest = _bounded(attestation.reattest_interval, Demands(House()).reattest, LONGEST_TOKEN)
-    house = House(spec.simulated, mode_of(obj) is Mode.ENFORCE, spec.join.trust_on_first_use)
+    reattest = _bounded(attestation.reattest_interval, Demands(ClusterRules()).reattest, LONGEST_TOKEN)
+    house = ClusterRules(spec.simulated, mode_of(obj) is Mode.ENFORCE, spec.join.trust_on_first_use)
     return Demands(house, accepted, challenge, token, reattest)
 
 
 def _lifetimes(attestation: Attestation) -> tuple[timedelta, timedelta]:
     return (
-        _bounded(attestation.challenge_lifetime, Demands(House()).challenge_lifetime, LONGEST_CHALLENGE),
-        _bounded(attestation.token_lifetime, Demands(House()).token_lifetime, LONGEST_TOKEN),
+        _bounded(attestation.challenge_lifetime, Demands(ClusterRules()).challenge_lifetime, LONGEST_CHALLENGE),
+        _bounded(attestation.token_lifetime, Demands(ClusterRules()).token_lifetime, LONGEST_TOKEN),
     )
 
 

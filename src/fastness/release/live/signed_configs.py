@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from fastness.enrolment.live.ticket_cache import TicketBook
+from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.enrolment.live.tickets import TicketProblem
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import BadToken, NoTokenKeys, TicketUnclear
@@ -28,7 +28,7 @@ from fastness.kube.port import Cluster
 from fastness.machineconfig.rollout.nodes import rendered_pool
 from fastness.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
 from fastness.protocol.config_proof import Copied, Served
-from fastness.release.authorise import Standing
+from fastness.release.authorise import ProvenCaller
 from fastness.release.configs import Config, ConfigRequest, PlainConfigs, delivery_of
 from fastness.release.ear import standing
 from fastness.release.live.assignments import Assignments
@@ -77,7 +77,7 @@ class Forwarded:
         tokens: TokenVerifier,
         revocations: Revocations,
         confidential: Informer,
-        tickets: TicketBook,
+        tickets: TicketCache,
         assignments: Assignments,
         clock: Clock,
     ) -> None:
@@ -88,7 +88,7 @@ class Forwarded:
         self._assignments = assignments
         self._clock = clock
 
-    async def caller(self, wanted: ConfigRequest) -> Standing:
+    async def caller(self, wanted: ConfigRequest) -> ProvenCaller:
         """Who may have what is asked for; raises Refusal, ApiError."""
         scheme, _, shown = wanted.credential.partition(" ")
         watching = mode_of(self._confidential.get("", NAME)) is Mode.AUDIT
@@ -111,7 +111,7 @@ class Forwarded:
             await self._assignments.check(caller.subject, wanted.rendered, caller.verdict)
         return caller
 
-    async def _by_ticket(self, ticket: str, pool: str) -> Standing:
+    async def _by_ticket(self, ticket: str, pool: str) -> ProvenCaller:
         try:
             found = self._tickets.known(ticket, pool)
             if found.problem is TicketProblem.UNKNOWN:
@@ -123,7 +123,7 @@ class Forwarded:
         if not found.good:
             raise Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
         subject = Subject("", f"ticket:{found.name}", f"ticket:{found.name}", pool)
-        return Standing(subject, "", {}, self._clock.now(), Basis.AUDIT)
+        return ProvenCaller(subject, "", {}, self._clock.now(), Basis.AUDIT)
 
 
 class ServedConfigs:
@@ -157,7 +157,7 @@ class ServedConfigs:
         await revocations.synced()
         forwarded = Forwarded(
             await TokenVerifier.following(informers, clock), revocations, confidential,
-            TicketBook(cluster, tickets, clock), Assignments(cluster), clock,
+            TicketCache(cluster, tickets, clock), Assignments(cluster), clock,
         )  # fmt: skip
         signer = await ConfigSigner.open(cluster, informers, clock, entropy)
         return cls(plain, forwarded, Overlays(overlays), signer, confidential, clock)

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 import httpx
 
-from fastness.agent.boot.boot import Ask, BootRefused, boot_once
-from fastness.agent.boot.enrol import DoorUnreachable, Patience
+from fastness.agent.boot.boot import BootRefused, BootRequest, boot_once
+from fastness.agent.boot.enrol import DoorUnreachable, RetryBudget
 from fastness.crypto.secret import SecretText
 from fastness.enrolment.live.tickets import ticket_hash
 from fastness.formats import json
@@ -91,9 +91,11 @@ def stolen_from(user_data: bytes) -> Stolen:
 async def _enrol(fleet: Fleet, proofs: Proofs, forger: SimVendor, stolen: Stolen) -> str:
     """The code that the stranger is refused with; `let-in` would be a defect."""
     stranger = SimAttester(forger.chip("tpm").boot())
-    patience = Patience(fleet.clock, fleet.entropy, PATIENCE, pause=0.2)
+    patience = RetryBudget(fleet.clock, fleet.entropy, PATIENCE, pause=0.2)
     try:
-        await boot_once(stranger, Ask(fleet.pool, stolen.ticket, stolen.server, ACCEPT), proofs.trust(), patience)
+        await boot_once(
+            stranger, BootRequest(fleet.pool, stolen.ticket, stolen.server, ACCEPT), proofs.trust(), patience
+        )
     except BootRefused as refused:
         return refused.reason
     except DoorUnreachable as error:

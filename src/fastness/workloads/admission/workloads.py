@@ -58,7 +58,7 @@ MOST_TOLD: Final = 3
 Object = Mapping[str, Any]
 
 
-class Asked(NamedTuple):
+class NamespaceRequirements(NamedTuple):
     """What a namespace asks for: how strictly, what, and which classes (empty: every confidential one)."""
 
     enforcement: str
@@ -92,14 +92,16 @@ def switches_are_known(request: AdmissionRequest, lookups: AdmissionLookups) -> 
     return None
 
 
-def asked_of(namespace: Object | None) -> Asked | None:
+def asked_of(namespace: Object | None) -> NamespaceRequirements | None:
     """What a namespace asks of its workloads; None when it asks for nothing."""
     level = labels_of(namespace or {}).get(ENFORCEMENT)
     if level is None:
         return None
     notes = annotations_of(namespace or {})
     named = [one for one in _listed(notes.get(REQUIRE, "")) if one in REQUIREMENTS]
-    return Asked(WARN if level == WARN else DENY, tuple(named) or REQUIREMENTS, _listed(notes.get(CLASSES, "")))
+    return NamespaceRequirements(
+        WARN if level == WARN else DENY, tuple(named) or REQUIREMENTS, _listed(notes.get(CLASSES, ""))
+    )
 
 
 def not_beside_an_operator(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
@@ -166,7 +168,9 @@ def class_of(pod: Object) -> str:
     return str(spec.get("runtimeClassName") or "") if isinstance(spec, Mapping) else ""
 
 
-def _lacks(pod: Object, wants: Asked, lookups: AdmissionLookups, trial: PolicyTrial | None) -> Iterator[Lack]:
+def _lacks(
+    pod: Object, wants: NamespaceRequirements, lookups: AdmissionLookups, trial: PolicyTrial | None
+) -> Iterator[Lack]:
     if CLASS in wants.requirements:
         yield from _class_lacks(class_of(pod), wants.classes, lookups)
     encoded = _notes(pod).get(ANNOTATION, "")
@@ -183,7 +187,9 @@ def _class_lacks(name: str, allowed: tuple[str, ...], lookups: AdmissionLookups)
     yield Lack("spec.runtimeClassName", why, use)
 
 
-def _initdata_lacks(encoded: str, pod: Object, wants: Asked, trial: PolicyTrial | None) -> Iterator[Lack]:
+def _initdata_lacks(
+    encoded: str, pod: Object, wants: NamespaceRequirements, trial: PolicyTrial | None
+) -> Iterator[Lack]:
     field = f"metadata.annotations[{ANNOTATION}]"
     if not encoded:
         old = [name for name in OLD_ANNOTATIONS if name in _notes(pod)]

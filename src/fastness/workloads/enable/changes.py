@@ -31,7 +31,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectChange:
     """One object: what happens to it, which fields differ, and a remark."""
 
     action: Action
@@ -60,18 +60,18 @@ def resource_of(obj: Object) -> Resource:
     return next(kind.resource for kind in all_kinds() if (kind.group, kind.version, kind.kind) == key)
 
 
-def compared(snapshot: Snapshot, wanted: JsonObject, *, keep: bool = False, twin: Twin | None = None) -> Change:
+def compared(snapshot: Snapshot, wanted: JsonObject, *, keep: bool = False, twin: Twin | None = None) -> ObjectChange:
     """What has to happen for an object to be there; `twin` finds one that does the same under another name."""
     resource, place = resource_of(wanted), object_name(wanted)
     present = snapshot.get(resource.plural, place.name, place.namespace)
     if present is None and twin is not None:
         other = twin(snapshot, wanted)
         if other is not None:
-            return Change(Action.KEEP, resource, other, note="does it already")
+            return ObjectChange(Action.KEEP, resource, other, note="does it already")
     if present is None:
-        return Change(Action.CREATE, resource, wanted)
+        return ObjectChange(Action.CREATE, resource, wanted)
     fields = () if keep else tuple(differences(_body(wanted), _body(present)))
-    return Change(Action.CHANGE if fields else Action.KEEP, resource, wanted, fields[:MOST_FIELDS])
+    return ObjectChange(Action.CHANGE if fields else Action.KEEP, resource, wanted, fields[:MOST_FIELDS])
 
 
 def differences(wanted: Any, present: Any, path: str = "") -> Iterator[str]:

@@ -13,7 +13,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.objects import object_name
 from fastness.machineconfig.rollout.plan import State
-from fastness.workloads.kata.eligibility import Asked, asked_for, is_converged
+from fastness.workloads.kata.eligibility import NodeRequirements, asked_for, is_converged
 from fastness.workloads.kata.errors import Refused
 
 Object = Mapping[str, Any]
@@ -59,7 +59,7 @@ OPTIONAL: Final = frozenset({"clusterversions", "infrastructures", "nodefeatures
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class EnableRequest:
     """What somebody wants: a TEE, with GPUs or without, Intel's services or not, the attestation service here or not."""
 
     tee: Tee
@@ -123,12 +123,12 @@ class Snapshot:
         """The roles whose configs that pool takes."""
         return (mco.MASTER,) if self.converged else (names.POOL, mco.WORKER)
 
-    def asked(self, wish: Wish) -> Asked:
+    def asked(self, wish: EnableRequest) -> NodeRequirements:
         """Which nodes are meant: by the KataConfig that is there, or the one that would be."""
         if self.kata is not None:
             try:
                 return asked_for(self.kata, converged=self.converged)
             except Refused:
-                return Asked(EVERYTHING, check=False, converged=self.converged)
+                return NodeRequirements(EVERYTHING, check=False, converged=self.converged)
         spec = {"kataConfigPoolSelector": {"matchLabels": dict(wish.selector)}} if wish.selector else {}
         return asked_for({"spec": spec}, converged=self.converged)

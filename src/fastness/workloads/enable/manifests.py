@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastness.kinds.kata import names
 from fastness.kinds.kind import JsonObject
-from fastness.workloads.enable.inputs import Wish
+from fastness.workloads.enable.inputs import EnableRequest
 
 MARKETPLACE: Final = "openshift-marketplace"
 OSC, NFD, TRUSTEE, NVIDIA = names.NAMESPACE, "openshift-nfd", "trustee-operator-system", "nvidia-gpu-operator"
@@ -114,7 +114,7 @@ def feature_gates(mode: str) -> JsonObject:
     }
 
 
-def kata_config(wish: Wish) -> JsonObject:
+def kata_config(wish: EnableRequest) -> JsonObject:
     """The KataConfig; only nodes that discovery found able get the runtime."""
     spec: JsonObject = {"enablePeerPods": False, "checkNodeEligibility": True, "logLevel": "info"}
     if wish.selector:

@@ -17,7 +17,7 @@ from fastness.kinds.kata.names import TRUE, Tee
 from fastness.kinds.objects import condition, is_being_deleted, labels_of, object_name
 from fastness.workloads.compat.combinations import combinations, release_of
 from fastness.workloads.compat.support import judge
-from fastness.workloads.enable.inputs import LOOKED_AT, OPTIONAL, Snapshot, Wish
+from fastness.workloads.enable.inputs import LOOKED_AT, OPTIONAL, EnableRequest, Snapshot
 from fastness.workloads.enable.steps import deployment_mode
 from fastness.workloads.host_configs import IOMMU_ARGUMENTS, MODULE, TDX_ARGUMENTS
 from fastness.workloads.kata.eligibility import Against, choose, tees
@@ -47,7 +47,7 @@ class Check:
     hint: str = ""
 
 
-def preflight(snapshot: Snapshot, wish: Wish, *, has_key: bool) -> list[Check]:
+def preflight(snapshot: Snapshot, wish: EnableRequest, *, has_key: bool) -> list[Check]:
     """Every check; `has_key` is whether Intel's API key is at hand."""
     found = [*_kinds(snapshot, wish), *_trust(snapshot), *_kata(snapshot), *_pools(snapshot)]
     found += [*_nodes(snapshot, wish), *_tee(snapshot, wish), *_releases(snapshot, wish)]
@@ -64,7 +64,7 @@ def refusals(checks: list[Check]) -> list[Check]:
     return [one for one in checks if one.result is Result.REFUSE]
 
 
-def _kinds(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
+def _kinds(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
     needless = OPTIONAL | (set() if wish.gpu else {"clusterpolicies"}) | (set() if wish.trustee else {"trusteeconfigs"})
     missing = [
         f"{one.plural}.{one.group}" if one.group else one.plural
@@ -122,7 +122,7 @@ def _pools(snapshot: Snapshot) -> Iterator[Check]:
             yield Check("pool", Result.WARN, f"pool {name} is paused: its machines change when it is resumed")
 
 
-def _nodes(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
+def _nodes(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
     asked = snapshot.asked(wish)
     choices = choose(asked, snapshot.nodes, snapshot.state.pools, snapshot.state.cluster, snapshot.state.machines)
     chosen = [one.node for one in choices if one.chosen]
@@ -139,7 +139,7 @@ def _nodes(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
         yield Check("nodes", Result.WARN, f"{one.node} is left out: {one.message}", one.hint)
 
 
-def _tee(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
+def _tee(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
     with_tee = [node for node in snapshot.nodes if labels_of(node).get(wish.tee.label) == TRUE]
     if not with_tee:
         yield _without_tee(snapshot, wish)
@@ -160,7 +160,7 @@ def _tee(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
         yield Check("hardware", Result.WARN, told)
 
 
-def _without_tee(snapshot: Snapshot, wish: Wish) -> Check:
+def _without_tee(snapshot: Snapshot, wish: EnableRequest) -> Check:
     labelled = any(labels_of(node).get(names.BASE_LABEL) == TRUE for node in snapshot.nodes)
     found = ", ".join(tees(snapshot.nodes)) or "none"
     if labelled and snapshot.all("nodefeatures") and snapshot.all("nodefeaturerules"):
@@ -173,7 +173,7 @@ def _without_tee(snapshot: Snapshot, wish: Wish) -> Check:
     return Check("hardware", Result.WARN, f"nobody has looked yet which nodes have {wish.tee}; discovery will")
 
 
-def _releases(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
+def _releases(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
     release = release_of(snapshot.get("clusterversions", "version"))
     if not release:
         yield Check("release", Result.OK, "not an OpenShift cluster: the tables of releases do not apply")
@@ -192,7 +192,7 @@ def _releases(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
             yield Check("release", Result.OK, f"{_some(nodes)}: {support.level}")
 
 
-def _kernels(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
+def _kernels(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
     """Where no MachineConfig can set kernel arguments, somebody must have put them into the images."""
     by_image = not snapshot.has_machine_configs or deployment_mode(snapshot, wish) == DeploymentMode.DAEMON_SET
     arguments = [*(TDX_ARGUMENTS if wish.tee is Tee.TDX else ()), *(IOMMU_ARGUMENTS if wish.gpu else ())]
@@ -202,7 +202,7 @@ def _kernels(snapshot: Snapshot, wish: Wish) -> Iterator[Check]:
         yield Check("kernel", Result.WARN, told, hint)
 
 
-def _quotes(snapshot: Snapshot, wish: Wish, has_key: bool) -> Iterator[Check]:
+def _quotes(snapshot: Snapshot, wish: EnableRequest, has_key: bool) -> Iterator[Check]:
     if snapshot.get("secrets", "pccs-secrets", "intel-dcap") is None and not has_key:
         hint = "Export PCCS_API_KEY from Intel's portal, or give --without-dcap if PCCS runs elsewhere."
         yield Check("quotes", Result.REFUSE, "Intel's API key is missing, and PCCS has none yet", hint)

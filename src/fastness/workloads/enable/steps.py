@@ -24,8 +24,8 @@ from fastness.workloads import host_configs as hostconfigs
 from fastness.workloads.compat.combinations import release_of
 from fastness.workloads.compat.support import parse_release
 from fastness.workloads.enable import manifests
-from fastness.workloads.enable.changes import Action, Change, compared, resource_of
-from fastness.workloads.enable.inputs import Object, Snapshot, Wish
+from fastness.workloads.enable.changes import Action, ObjectChange, compared, resource_of
+from fastness.workloads.enable.inputs import EnableRequest, Object, Snapshot
 from fastness.workloads.intel import parts
 from fastness.workloads.intel.dcap import DcapInputs, dcap_objects
 from fastness.workloads.kata.eligibility import choose
@@ -44,7 +44,7 @@ class Step:
 
     title: str
     reason: str
-    changes: tuple[Change, ...]
+    changes: tuple[ObjectChange, ...]
 
     @property
     def done(self) -> bool:
@@ -52,7 +52,7 @@ class Step:
         return all(change.action is Action.KEEP for change in self.changes)
 
 
-def steps(snapshot: Snapshot, wish: Wish, dcap: DcapInputs | None = None) -> list[Step]:
+def steps(snapshot: Snapshot, wish: EnableRequest, dcap: DcapInputs | None = None) -> list[Step]:
     """All steps; `dcap` is what Intel's services are made from, where they are wished for."""
     found = [
         Step("operators", "they own the kinds that the next steps use", tuple(_operators(snapshot, wish))),
@@ -78,14 +78,14 @@ def steps(snapshot: Snapshot, wish: Wish, dcap: DcapInputs | None = None) -> lis
     return found
 
 
-def deployment_mode(snapshot: Snapshot, wish: Wish) -> str:
+def deployment_mode(snapshot: Snapshot, wish: EnableRequest) -> str:
     """How the runtime gets onto nodes: as it was asked for, or else as this cluster configures its machines."""
     return wish.mode or str(
         DeploymentMode.MACHINE_CONFIG if snapshot.has_machine_configs else DeploymentMode.DAEMON_SET
     )
 
 
-def _operators(snapshot: Snapshot, wish: Wish) -> Iterator[Change]:
+def _operators(snapshot: Snapshot, wish: EnableRequest) -> Iterator[ObjectChange]:
     wanted = [
         manifests.operator(
             manifests.OSC, "sandboxed-containers-operator", "sandboxed-containers-operator-group", csv=SANDBOXED_CSV
@@ -103,7 +103,7 @@ def _operators(snapshot: Snapshot, wish: Wish) -> Iterator[Change]:
     for namespace, group, subscription in wanted:
         other = _subscribed(snapshot, subscription)
         if other is not None:
-            yield Change(Action.KEEP, resource_of(other), other, note="subscribed already")
+            yield ObjectChange(Action.KEEP, resource_of(other), other, note="subscribed already")
             place = namespace["metadata"]["name"]
             if object_name(other).namespace != place:
                 # It lives elsewhere; its objects still go where the manual puts them.
@@ -129,7 +129,7 @@ def _any_of(plural: str) -> Any:
     return lambda snapshot, _wanted: next(iter(snapshot.all(plural)), None)
 
 
-def _discovery(snapshot: Snapshot, wish: Wish) -> Iterator[Change]:
+def _discovery(snapshot: Snapshot, wish: EnableRequest) -> Iterator[ObjectChange]:
     release = parse_release(release_of(snapshot.get("clusterversions", "version")))
     version = f"{release[0]}.{release[1]}" if release else manifests.NFD_VERSION
     yield compared(snapshot, manifests.discovery(version), keep=True, twin=_any_of("nodefeaturediscoveries"))
@@ -138,7 +138,7 @@ def _discovery(snapshot: Snapshot, wish: Wish) -> Iterator[Change]:
         yield compared(snapshot, manifests.gpu_rule())
 
 
-def _hosts(snapshot: Snapshot, wish: Wish) -> Iterator[Change]:
+def _hosts(snapshot: Snapshot, wish: EnableRequest) -> Iterator[ObjectChange]:
     """MachineConfigs, unless others do the same; where machines have none, their images must."""
     if not snapshot.has_machine_configs or deployment_mode(snapshot, wish) == DeploymentMode.DAEMON_SET:
         return
@@ -150,28 +150,28 @@ def _hosts(snapshot: Snapshot, wish: Wish) -> Iterator[Change]:
         yield _host_config(snapshot, hostconfigs.iommu_config(snapshot.home), iommu)
 
 
-def _host_config(snapshot: Snapshot, wanted: JsonObject, found: hostconfigs.Recognised) -> Change:
+def _host_config(snapshot: Snapshot, wanted: JsonObject, found: hostconfigs.Recognised) -> ObjectChange:
     resource, own = resource_of(wanted), object_name(wanted).name
     if found.complete:
         by = next(one for one in snapshot.state.configs if object_name(one).name == found.configs[0])
         note = "" if found.configs == (own,) else f"{', '.join(found.configs)} do it"
-        return Change(Action.KEEP, resource, dict(by), note=note)
+        return ObjectChange(Action.KEEP, resource, dict(by), note=note)
     present = next((one for one in snapshot.state.configs if object_name(one).name == own), None)
     if present is None:
-        return Change(Action.CREATE, resource, wanted)
+        return ObjectChange(Action.CREATE, resource, wanted)
     note = f"its role was {(present['metadata'].get('labels') or {}).get(mco.ROLE_LABEL, 'not set')}"
-    return Change(Action.CHANGE, resource, wanted, tuple(found.missing), note)
+    return ObjectChange(Action.CHANGE, resource, wanted, tuple(found.missing), note)
 
 
-def _trustee(snapshot: Snapshot) -> Iterator[Change]:
+def _trustee(snapshot: Snapshot) -> Iterator[ObjectChange]:
     other = next(iter([*snapshot.all("kbsconfigs"), *snapshot.all("trusteeconfigs")]), None)
     if other is not None:
-        yield Change(Action.KEEP, resource_of(other), other, note="configures it already")
+        yield ObjectChange(Action.KEEP, resource_of(other), other, note="configures it already")
     else:
         yield compared(snapshot, manifests.trustee_config(), keep=True)
 
 
-def _dcap(snapshot: Snapshot, given: DcapInputs) -> Iterator[Change]:
+def _dcap(snapshot: Snapshot, given: DcapInputs) -> Iterator[ObjectChange]:
     whole = all(
         snapshot.get(plural, name, parts.NAMESPACE) is not None
         for plural, name in (("secrets", parts.TLS), ("configmaps", parts.AUTHORITY))
@@ -184,16 +184,16 @@ def _dcap(snapshot: Snapshot, given: DcapInputs) -> Iterator[Change]:
         yield compared(snapshot, wanted, keep=keep)
 
 
-def _cluster_policy(snapshot: Snapshot) -> Change:
+def _cluster_policy(snapshot: Snapshot) -> ObjectChange:
     wanted = cluster_policy()
     present = next(iter(snapshot.all("clusterpolicies")), None)
     if present is None:
-        return Change(Action.CREATE, resource_of(wanted), wanted)
+        return ObjectChange(Action.CREATE, resource_of(wanted), wanted)
     wrong = check(present)
     if not wrong:
-        return Change(Action.KEEP, resource_of(wanted), dict(present))
+        return ObjectChange(Action.KEEP, resource_of(wanted), dict(present))
     mended = {**wanted, "metadata": {"name": object_name(present).name}, "spec": _mended(present)}
-    return Change(Action.CHANGE, resource_of(wanted), mended, tuple(one.told for one in wrong))
+    return ObjectChange(Action.CHANGE, resource_of(wanted), mended, tuple(one.told for one in wrong))
 
 
 def _mended(present: JsonObject) -> JsonObject:
@@ -212,28 +212,28 @@ def _mended(present: JsonObject) -> JsonObject:
     return spec
 
 
-def _gates(snapshot: Snapshot, wish: Wish) -> Change:
+def _gates(snapshot: Snapshot, wish: EnableRequest) -> ObjectChange:
     wanted = manifests.feature_gates(deployment_mode(snapshot, wish))
     present = snapshot.get("configmaps", names.FEATURE_GATES, names.NAMESPACE)
     if present is None:
-        return Change(Action.CREATE, resource_of(wanted), wanted)
+        return ObjectChange(Action.CREATE, resource_of(wanted), wanted)
     gates, differing = read_gates(present), []
     if not gates.confidential:
         differing.append("data.confidential")
     if wish.mode and str(gates.deployment_mode) != wish.mode:
         differing.append("data.deploymentMode")
     data = {name.partition(".")[2]: wanted["data"][name.partition(".")[2]] for name in differing}
-    return Change(
+    return ObjectChange(
         Action.CHANGE if differing else Action.KEEP, resource_of(wanted), {**wanted, "data": data}, tuple(differing)
     )
 
 
-def open_changes(found: Sequence[Step]) -> list[Change]:
+def open_changes(found: Sequence[Step]) -> list[ObjectChange]:
     """Everything that would be written, in order."""
     return [change for step in found for change in step.changes if change.action is not Action.KEEP]
 
 
-def reboots(snapshot: Snapshot, wish: Wish, steps: Sequence[Step]) -> Plan:
+def reboots(snapshot: Snapshot, wish: EnableRequest, steps: Sequence[Step]) -> Plan:
     """What machines do; empty where nothing about them changes."""
     changes = [change for step in steps for change in step.changes if change.action is not Action.KEEP]
     configs: list[JsonObject] = [change.wanted for change in changes if change.resource.kind == "MachineConfig"]

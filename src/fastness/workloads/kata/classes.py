@@ -25,7 +25,7 @@ from typing import Any, Final
 from fastness.kinds.kata import names
 from fastness.kinds.kata.names import TRUE, Tee
 from fastness.kinds.objects import labels_of
-from fastness.workloads.kata.eligibility import Asked, pool_nodes, tees
+from fastness.workloads.kata.eligibility import NodeRequirements, pool_nodes, tees
 from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.nvidia.ccmode import STATE, mode_of
 
@@ -77,7 +77,7 @@ class ClassSpec:
         found = sorted(f"{name}={value}" for name, value in needed.items() if labels_of(node).get(name) != value)
         return found or [told for told in [self._unsettled(node)] if told]
 
-    def selector(self, asked: Asked) -> dict[str, str]:
+    def selector(self, asked: NodeRequirements) -> dict[str, str]:
         """What its pods select nodes by."""
         return {asked.role_label: "", **(self.labels if asked.check else {}), **self.identity}
 
@@ -92,7 +92,9 @@ class ClassPlan:
     problem: str = ""
 
 
-def wanted_classes(gates: FeatureGates, asked: Asked, nodes: Iterable[Object], *, peer_pods: bool = False) -> ClassPlan:
+def wanted_classes(
+    gates: FeatureGates, asked: NodeRequirements, nodes: Iterable[Object], *, peer_pods: bool = False
+) -> ClassPlan:
     """The classes that nodes and gates call for."""
     members = pool_nodes(asked, nodes)
     confidential, reason, problem = _confidential(gates, members, peer_pods=peer_pods)
@@ -107,7 +109,7 @@ def wanted_classes(gates: FeatureGates, asked: Asked, nodes: Iterable[Object], *
     return ClassPlan((*fitting, *remote), left_out, reason, problem)
 
 
-def _must_fit(one: ClassSpec, asked: Asked) -> bool:
+def _must_fit(one: ClassSpec, asked: NodeRequirements) -> bool:
     return asked.check or bool(one.identity)
 
 

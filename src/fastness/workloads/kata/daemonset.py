@@ -19,7 +19,7 @@ from fastness.kinds.kata.config import DEFAULT_LOG_LEVEL
 from fastness.kinds.kata.names import InstallState
 from fastness.kinds.objects import annotations_of, labels_of, object_name
 from fastness.workloads.kata import peer_pods
-from fastness.workloads.kata.eligibility import Asked
+from fastness.workloads.kata.eligibility import NodeRequirements
 from fastness.workloads.kata.inputs import Action, Ensure, Mark, Object, Ref, World, ref_of
 from fastness.workloads.kata.mode import DeploymentMode
 from fastness.workloads.kata.objects import installers, monitors
@@ -36,7 +36,7 @@ class DaemonSetInstaller:
 
     mode: Final = DeploymentMode.DAEMON_SET
 
-    def objects(self, world: World, config: Object, asked: Asked) -> list[Ensure]:
+    def objects(self, world: World, config: Object, asked: NodeRequirements) -> list[Ensure]:
         """The DaemonSets with what they need, and the monitor."""
         level = str((config.get("spec") or {}).get("logLevel") or DEFAULT_LOG_LEVEL)
         if not world.namespace:
@@ -47,7 +47,7 @@ class DaemonSetInstaller:
             *monitors(asked.role_label),
         ]
 
-    def marks(self, world: World, asked: Asked, chosen: Sequence[str]) -> list[Action]:
+    def marks(self, world: World, asked: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
         """Role labels of the chosen, the way out for the others, and whose turn it is."""
         wanted, found = frozenset(chosen), list[Mark]()
         for node in world.nodes:
@@ -59,7 +59,7 @@ class DaemonSetInstaller:
         turns = [Mark(name, {names.STATE_LABEL: state}) for name, state in next_turn(concerned) if name not in changed]
         return [*found, *turns]
 
-    def lists(self, world: World, asked: Asked, chosen: Sequence[str]) -> NodeLists:
+    def lists(self, world: World, asked: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
         """Where every node is."""
         wanted = frozenset(chosen)
         return gather(
@@ -68,11 +68,11 @@ class DaemonSetInstaller:
             if object_name(node).name in wanted or state_of(node) not in _NOTHING_TO_LOSE
         )
 
-    def is_done(self, world: World, asked: Asked, chosen: Sequence[str], lists: NodeLists) -> bool:
+    def is_done(self, world: World, asked: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
         """Whether every chosen node says that it has the runtime, and no other node has something to lose."""
         return not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
-    def leave(self, world: World, asked: Asked) -> list[Action]:
+    def leave(self, world: World, asked: NodeRequirements) -> list[Action]:
         """Every node on its way out."""
         return self.marks(world, asked, ())
 
@@ -90,7 +90,7 @@ def _is_ours(node: Object) -> bool:
     return any(key in labels_of(node) for key in _OURS)
 
 
-def _arriving(node: Object, asked: Asked) -> Mark | None:
+def _arriving(node: Object, asked: NodeRequirements) -> Mark | None:
     """What a chosen node lacks: its role, or a way back when it was leaving."""
     labels: dict[str, str | None] = {}
     if asked.role_label not in labels_of(node):

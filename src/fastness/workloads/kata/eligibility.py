@@ -77,7 +77,7 @@ class NodeChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NodeRequirements:
     """What a KataConfig asks for, as far as nodes are concerned."""
 
     selector: LabelSelector
@@ -90,7 +90,7 @@ class Asked:
         return MASTER_LABEL if self.converged else names.ROLE_LABEL
 
 
-def asked_for(config: Object, *, converged: bool) -> Asked:
+def asked_for(config: Object, *, converged: bool) -> NodeRequirements:
     """Read a KataConfig; raises Refused for a selector that cannot be read."""
     spec = config.get("spec") or {}
     given = spec.get("kataConfigPoolSelector")
@@ -98,7 +98,7 @@ def asked_for(config: Object, *, converged: bool) -> Asked:
         selector = EVERYTHING if given is None else label_selector_from_object(given, "spec.kataConfigPoolSelector")
     except SelectorError as error:
         raise Refused("InvalidPoolSelector", f"{error}", "correct spec.kataConfigPoolSelector") from error
-    return Asked(selector, spec.get("checkNodeEligibility") is True, converged)
+    return NodeRequirements(selector, spec.get("checkNodeEligibility") is True, converged)
 
 
 def is_converged(pools: Sequence[Object], nodes: Iterable[Object]) -> bool:
@@ -115,7 +115,7 @@ def is_converged(pools: Sequence[Object], nodes: Iterable[Object]) -> bool:
 
 
 def choose(
-    asked: Asked,
+    asked: NodeRequirements,
     nodes: Iterable[Object],
     pools: Sequence[Object],
     cluster: Object | None,
@@ -140,7 +140,7 @@ class TrustModels(dict[str, TrustModel]):
         return found
 
 
-def _choice(asked: Asked, node: Object, pools: MemberPools, models: TrustModels) -> NodeChoice:
+def _choice(asked: NodeRequirements, node: Object, pools: MemberPools, models: TrustModels) -> NodeChoice:
     name, labels = object_name(node).name, labels_of(node)
     if not asked.converged and not asked.selector.matches(labels):
         return NodeChoice(name, Against.NOT_SELECTED, "kataConfigPoolSelector does not match its labels")
@@ -179,7 +179,7 @@ def _unsupported_system(node: Object) -> str:
     return "" if known else image[:80]
 
 
-def _pool_against(asked: Asked, node: Object, pools: MemberPools, models: TrustModels) -> NodeChoice | None:
+def _pool_against(asked: NodeRequirements, node: Object, pools: MemberPools, models: TrustModels) -> NodeChoice | None:
     name = object_name(node).name
     try:
         member = pools.of(node).pools
@@ -199,7 +199,7 @@ def _pool_against(asked: Asked, node: Object, pools: MemberPools, models: TrustM
     return None
 
 
-def require_labels(asked: Asked, nodes: Iterable[Object], *, peer_pods: bool) -> None:
+def require_labels(asked: NodeRequirements, nodes: Iterable[Object], *, peer_pods: bool) -> None:
     """Refuse to begin before feature discovery labelled a node, where that was asked for; raises Refused."""
     if not asked.check or peer_pods:
         return
@@ -211,7 +211,7 @@ def require_labels(asked: Asked, nodes: Iterable[Object], *, peer_pods: bool) ->
     )  # fmt: skip
 
 
-def pool_nodes(asked: Asked, nodes: Iterable[Object]) -> list[Object]:
+def pool_nodes(asked: NodeRequirements, nodes: Iterable[Object]) -> list[Object]:
     """The nodes that labels for runtime classes are looked for on: those that the pool selector takes."""
     if asked.converged:
         return [node for node in nodes if MASTER_LABEL in labels_of(node)]

@@ -31,7 +31,7 @@ from fastness.kinds.kata import names
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, is_being_deleted, metadata, object_name
 from fastness.workloads.kata.mode import FeatureGates
-from fastness.workloads.kata.status import Said, Status
+from fastness.workloads.kata.status import KataCondition, Status
 
 Object = Mapping[str, Any]
 MISSING: Final = "OperatorMissing"
@@ -92,16 +92,18 @@ class Operator(NamedTuple):
         return bool(self.installed) and self.installed != self.seen
 
     @property
-    def against(self) -> Said | None:
+    def against(self) -> KataCondition | None:
         """Why nothing may be done for a KataConfig; None when nothing speaks against it."""
         if self.installed:
             return None
         if self.seen:
             gone = f"operator {self.seen} was removed: nothing is done, and no node is touched, until it is back"
-            return Said(False, MISSING, f"{gone}; {_WAY_BACK}")
+            return KataCondition(False, MISSING, f"{gone}; {_WAY_BACK}")
         if self.subscription:
             asked = f"Subscription {names.NAMESPACE}/{self.subscription} has not installed its operator yet"
-            return Said(True, WAITING, f"{asked}: nothing is done until it has; look at its conditions and InstallPlan")
+            return KataCondition(
+                True, WAITING, f"{asked}: nothing is done until it has; look at its conditions and InstallPlan"
+            )
         return None
 
 

@@ -20,7 +20,7 @@ from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.machineconfiguration.names import MASTER_LABEL, WORKER_LABEL
 from fastness.kinds.objects import annotations_of, is_being_deleted, labels_of, object_name
 from fastness.workloads.kata import peer_pods
-from fastness.workloads.kata.eligibility import Asked
+from fastness.workloads.kata.eligibility import NodeRequirements
 from fastness.workloads.kata.inputs import Action, Ensure, Mark, Object, Ref, Remove, World, ref_of
 from fastness.workloads.kata.mode import DeploymentMode
 from fastness.workloads.kata.objects import extension_config, image_config, kata_pool, monitors, runtime_config
@@ -38,7 +38,7 @@ class MachineConfigInstaller:
 
     mode: Final = DeploymentMode.MACHINE_CONFIG
 
-    def objects(self, world: World, config: Object, asked: Asked) -> list[Ensure]:
+    def objects(self, world: World, config: Object, asked: NodeRequirements) -> list[Ensure]:
         """The config, those of peer pods, the pool, the log level where it is not the usual one, the monitor."""
         pool = _pool_name(asked)
         source = (
@@ -55,7 +55,7 @@ class MachineConfigInstaller:
             *(monitors(asked.role_label) if world.namespace else []),
         ]
 
-    def marks(self, world: World, asked: Asked, chosen: Sequence[str]) -> list[Action]:
+    def marks(self, world: World, asked: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
         """Role labels as the choice says; configs that are not wanted any more go."""
         others = [names.EXTENSION_CONFIG if world.gates.layered_image else names.IMAGE_CONFIG]
         others += [] if peer_pods.on_nodes(world) else peer_pods.CONFIG_NAMES
@@ -63,7 +63,7 @@ class MachineConfigInstaller:
         surplus: list[Action] = [Remove(ref) for ref in gone if ref in world.objects]
         return [*surplus, *([] if asked.converged else role_marks(world, chosen))]
 
-    def lists(self, world: World, asked: Asked, chosen: Sequence[str]) -> NodeLists:
+    def lists(self, world: World, asked: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
         """Where every node is; nothing before the pool has a config with the extension."""
         if asked.converged:
             return self._converged(world, wanted=bool(chosen))
@@ -85,14 +85,14 @@ class MachineConfigInstaller:
         masters = [node for node in world.nodes if MASTER_LABEL in labels_of(node)]
         return gather(by_config(node, target, enabled=wanted) for node in masters)
 
-    def is_done(self, world: World, asked: Asked, chosen: Sequence[str], lists: NodeLists) -> bool:
+    def is_done(self, world: World, asked: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
         """Whether the chosen nodes have the pool's config, and no other node has it."""
         pool = world.pool(_pool_name(asked))
         remote = peer_pods.CONFIG_NAMES if peer_pods.are_asked(world.config) else ()
         carried = _carries(pool) and _sources(pool) >= {*remote}
         return carried and not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
-    def leave(self, world: World, asked: Asked) -> list[Action]:
+    def leave(self, world: World, asked: NodeRequirements) -> list[Action]:
         """No role labels, no config, no log level."""
         refs = [*(Ref(_CONFIG, name) for name in _ALL_CONFIGS), Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG)]
         gone = [
@@ -122,7 +122,7 @@ def role_marks(world: World, chosen: Sequence[str]) -> list[Action]:
     return found
 
 
-def _pool_name(asked: Asked) -> str:
+def _pool_name(asked: NodeRequirements) -> str:
     return mco.MASTER if asked.converged else names.POOL
 
 

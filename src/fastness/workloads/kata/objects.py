@@ -24,7 +24,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.objects import is_being_deleted, labels_of, metadata, object_name
 from fastness.workloads.kata.classes import ClassSpec
-from fastness.workloads.kata.eligibility import Asked
+from fastness.workloads.kata.eligibility import NodeRequirements
 from fastness.workloads.kata.errors import Refused
 from fastness.workloads.kata.inputs import Action, Ensure, Object, Ref, Remove, World
 
@@ -109,7 +109,7 @@ def runtime_config(level: str, pool: str) -> Ensure:
     return Ensure(obj, (("spec", "machineConfigPoolSelector"), ("spec", "containerRuntimeConfig", "logLevel")))
 
 
-def runtime_class(config: Object, spec: ClassSpec, asked: Asked) -> Ensure:
+def runtime_class(config: Object, spec: ClassSpec, asked: NodeRequirements) -> Ensure:
     """A runtime class, held until no pod uses it."""
     obj: JsonObject = {
         "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass",

@@ -19,7 +19,7 @@ from fastness.formats.data_url import encode
 from fastness.kinds.kata import names, remote
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import is_being_deleted, metadata
-from fastness.workloads.kata.eligibility import Asked
+from fastness.workloads.kata.eligibility import NodeRequirements
 from fastness.workloads.kata.inputs import Ensure, Object, Ref, World, ref_of
 from fastness.workloads.kata.mode import FeatureGates, UpdateStrategy
 from fastness.workloads.kata.objects import (
@@ -32,7 +32,7 @@ from fastness.workloads.kata.objects import (
     host_path,
     machine_config,
 )
-from fastness.workloads.kata.status import Said
+from fastness.workloads.kata.status import KataCondition
 
 ADAPTOR_IMAGE: Final = "cloud-api-adaptor"
 CONFIG_NAMES: Final = (names.REMOTE_CONFIG, names.REMOTE_RUNTIME_CONFIG)
@@ -90,7 +90,7 @@ def _set(ref: Ref, key: str, value: str) -> Ensure:
     return Ensure(obj, (("data", key),))
 
 
-def adaptor(world: World, asked: Asked) -> list[Ensure]:
+def adaptor(world: World, asked: NodeRequirements) -> list[Ensure]:
     """What makes the virtual machines, once its owner said where and as whom."""
     if not are_asked(world.config) or not world.namespace or problem(world) is not None:
         return []
@@ -107,22 +107,24 @@ def remains() -> list[Ref]:
     return [ref_of(one.obj) for one in reversed(_adaptor(FeatureGates(), ""))]
 
 
-def problem(world: World) -> Said | None:
+def problem(world: World) -> KataCondition | None:
     """What keeps the adaptor from being made."""
     if not are_asked(world.config):
         return None
     settings = world.objects.get(SETTINGS)
     where = f"in namespace {names.NAMESPACE}"
     if settings is None:
-        return Said(False, "ConfigMissing", f"ConfigMap {SETTINGS.name} is missing: create it {where}, with {PROVIDER}")
+        return KataCondition(
+            False, "ConfigMissing", f"ConfigMap {SETTINGS.name} is missing: create it {where}, with {PROVIDER}"
+        )
     if not _provider(world):
-        return Said(False, "ProviderMissing", f"ConfigMap {SETTINGS.name} {where} does not say {PROVIDER}")
+        return KataCondition(False, "ProviderMissing", f"ConfigMap {SETTINGS.name} {where} does not say {PROVIDER}")
     if settings.get("immutable") is True and (settings.get("data") or {}).get(DISABLE_CVM) != _disable(world.gates):
         told = f"ConfigMap {SETTINGS.name} {where} is immutable and its {DISABLE_CVM} is not what the gate confidential says"
-        return Said(False, "ConfigImmutable", told)
+        return KataCondition(False, "ConfigImmutable", told)
     if CREDENTIALS not in world.objects:
         told = f"Secret {CREDENTIALS.name} is missing: create it {where}, with the credentials of {_provider(world)}"
-        return Said(False, "SecretMissing", told)
+        return KataCondition(False, "SecretMissing", told)
     return None
 
 

@@ -31,8 +31,8 @@ from fastness.workloads.kata.classes import ClassPlan, wanted_classes
 from fastness.workloads.kata.daemonset import DaemonSetInstaller
 from fastness.workloads.kata.eligibility import (
     Against,
-    Asked,
     NodeChoice,
+    NodeRequirements,
     asked_for,
     choose,
     has_role,
@@ -43,7 +43,7 @@ from fastness.workloads.kata.errors import Refused
 from fastness.workloads.kata.inputs import Action, Ensure, Hold, LetGo, Object, Plan, Ref, Remember, Remove, World
 from fastness.workloads.kata.machineconfig import MachineConfigInstaller
 from fastness.workloads.kata.mode import DeploymentMode
-from fastness.workloads.kata.status import EMPTY, NodeLists, Said, Status, is_ready
+from fastness.workloads.kata.status import EMPTY, KataCondition, NodeLists, Status, is_ready
 
 RETRY_PODS: Final = 15.0
 RETRY_CLASS: Final = 10.0
@@ -91,7 +91,7 @@ def _step(world: World) -> Plan:
     return _uninstall(world, config)
 
 
-def installer_of(world: World, config: Object) -> tuple[Installer, Asked]:
+def installer_of(world: World, config: Object) -> tuple[Installer, NodeRequirements]:
     """How nodes are brought there, and what is asked of them; raises Refused."""
     used = mode.in_use(config) or mode.resolve(world.gates.deployment_mode, world.served)
     converged = is_converged(world.pools, world.nodes)
@@ -106,7 +106,7 @@ def choices_of(world: World, config: Object) -> list[NodeChoice]:
     return _choices(world, asked)
 
 
-def _choices(world: World, asked: Asked) -> list[NodeChoice]:
+def _choices(world: World, asked: NodeRequirements) -> list[NodeChoice]:
     """Every worker with the decision about it; those that pods need keep the runtime for now."""
     found = choose(asked, world.nodes, world.pools, world.cluster, world.machines)
     if asked.converged:
@@ -152,7 +152,7 @@ def _install(world: World, config: Object) -> Plan:
             _may_begin(world, config, asked, choices)
         made = [*installer.objects(world, config, asked), *peer_pods.gated(world)]
     except Refused as error:
-        said = Said(False, error.reason, error.told)
+        said = KataCondition(False, error.reason, error.told)
         return Plan((), Status(said, None, more=_more(world, config, (), None)), error.again)
     chosen = tuple(one.node for one in choices if one.chosen)
     actions: list[Action] = [*([] if begun and _is_held(config) else [Hold(installer.mode)]), *_missing(world, made)]
@@ -170,7 +170,9 @@ def _install(world: World, config: Object) -> Plan:
     return Plan((*actions, *_freed(world)), told, RETRY_CLASS if _held_classes(world) else again)
 
 
-def _afterwards(world: World, config: Object, classes: ClassPlan, asked: Asked, *, keep: bool) -> list[Action]:
+def _afterwards(
+    world: World, config: Object, classes: ClassPlan, asked: NodeRequirements, *, keep: bool
+) -> list[Action]:
     """What is made when every node has the runtime: the adaptor of peer pods before its class, the console's dashboard."""
     return [
         *_missing(world, peer_pods.adaptor(world, asked)),
@@ -180,7 +182,7 @@ def _afterwards(world: World, config: Object, classes: ClassPlan, asked: Asked, 
     ]
 
 
-def _may_begin(world: World, config: Object, asked: Asked, choices: Sequence[NodeChoice]) -> None:
+def _may_begin(world: World, config: Object, asked: NodeRequirements, choices: Sequence[NodeChoice]) -> None:
     """Whether an installation may begin; raises Refused."""
     with_peer_pods = peer_pods.are_asked(config)
     if world.gates.confidential and not with_peer_pods:
@@ -194,7 +196,7 @@ def _may_begin(world: World, config: Object, asked: Asked, choices: Sequence[Nod
     raise Refused("NoMatchingNodes", NO_NODES, "look at spec.kataConfigPoolSelector and at the labels of the nodes")
 
 
-def _installing(config: Object, lists: NodeLists, *, done: bool) -> Said:
+def _installing(config: Object, lists: NodeLists, *, done: bool) -> KataCondition:
     if lists.failures:
         return status.failed(lists)
     if done:
@@ -288,7 +290,7 @@ def _classes(world: World) -> dict[str, Object]:
     }
 
 
-def _class_actions(world: World, config: Object, classes: ClassPlan, asked: Asked) -> list[Action]:
+def _class_actions(world: World, config: Object, classes: ClassPlan, asked: NodeRequirements) -> list[Action]:
     wanted = [objects.runtime_class(config, one, asked) for one in classes.classes]
     known = _classes(world)
     # A handler cannot be changed: the class goes, when no pod uses it, and comes again.
@@ -329,17 +331,19 @@ def _is_held(config: Object) -> bool:
     return FINALIZER in (metadata(config).get("finalizers") or ())
 
 
-def _more(world: World, config: Object, choices: Sequence[NodeChoice], classes: ClassPlan | None) -> dict[str, Said]:
+def _more(
+    world: World, config: Object, choices: Sequence[NodeChoice], classes: ClassPlan | None
+) -> dict[str, KataCondition]:
     """The conditions beside `InProgress`: only those that have something to say."""
     more: dict[str, Any] = {
         status.NODES_REFUSED: status.nodes_refused(choices), status.REMOVAL_HELD: status.removal_held(choices),
         status.PEER_PODS_READY: peer_pods.problem(world),
     }  # fmt: skip
     if classes is not None and classes.problem:
-        more[status.CONFIDENTIAL_READY] = Said(False, classes.reason, classes.problem)
+        more[status.CONFIDENTIAL_READY] = KataCondition(False, classes.reason, classes.problem)
     refused = mode.change_refused(mode.in_use(config), world.gates.deployment_mode, world.served)
     wrong = [*world.gates.problems, *([refused] if refused else [])]
     if wrong:
         reason = "ModeChangeRefused" if refused else "BadValue"
-        more[status.GATES_UNDERSTOOD] = Said(False, reason, "; ".join(wrong)[: status.MAX_MESSAGE])
+        more[status.GATES_UNDERSTOOD] = KataCondition(False, reason, "; ".join(wrong)[: status.MAX_MESSAGE])
     return {kind: said for kind, said in more.items() if said is not None}

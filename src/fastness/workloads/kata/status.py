@@ -182,7 +182,7 @@ MOST_TOLD: Final = 10
 MAX_MESSAGE: Final = 2000
 
 
-class Said(NamedTuple):
+class KataCondition(NamedTuple):
     """One condition."""
 
     status: bool
@@ -190,55 +190,55 @@ class Said(NamedTuple):
     message: str = ""
 
 
-INSTALLING: Final = Said(True, "Installing", "Performing initial installation of kata-cc on cluster")
-UPDATING: Final = Said(True, "Updating", "Adding and/or removing kata-enabled nodes")
-UNINSTALLING: Final = Said(True, "Uninstalling", "Removing kata-cc from cluster")
-FINISHED: Final = Said(False)
+INSTALLING: Final = KataCondition(True, "Installing", "Performing initial installation of kata-cc on cluster")
+UPDATING: Final = KataCondition(True, "Updating", "Adding and/or removing kata-enabled nodes")
+UNINSTALLING: Final = KataCondition(True, "Uninstalling", "Removing kata-cc from cluster")
+FINISHED: Final = KataCondition(False)
 
 
-def failed(lists: NodeLists) -> Said:
+def failed(lists: NodeLists) -> KataCondition:
     """A node cannot go on: the first one by name, in its own words."""
-    return Said(True, "Failed", str(lists.failures[0])[:MAX_MESSAGE])
+    return KataCondition(True, "Failed", str(lists.failures[0])[:MAX_MESSAGE])
 
 
-def blocked(runtime_class: str) -> Said:
+def blocked(runtime_class: str) -> KataCondition:
     """Pods still use a class."""
     found = f'Existing pods using "{runtime_class}" RuntimeClass found.'
-    return Said(False, BLOCKED, f"{found} Please delete the pods manually for KataConfig deletion to proceed")
+    return KataCondition(False, BLOCKED, f"{found} Please delete the pods manually for KataConfig deletion to proceed")
 
 
-def unlisted(error: str) -> Said:
+def unlisted(error: str) -> KataCondition:
     """Nobody knows whether pods still use a class."""
-    return Said(False, BLOCKED, f"Failed to list kata pods: {error}"[:MAX_MESSAGE])
+    return KataCondition(False, BLOCKED, f"Failed to list kata pods: {error}"[:MAX_MESSAGE])
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
     """What is to be told; without lists, those that stand there stay."""
 
-    in_progress: Said
+    in_progress: KataCondition
     lists: NodeLists | None
     classes: tuple[str, ...] = ()
     waiting: bool = False
-    more: Mapping[str, Said] | None = None
+    more: Mapping[str, KataCondition] | None = None
 
 
-def nodes_refused(choices: Sequence[NodeChoice]) -> Said | None:
+def nodes_refused(choices: Sequence[NodeChoice]) -> KataCondition | None:
     """The workers that were asked for and do not get the runtime."""
     return _about([one for one in choices if one.against is not None and one.against.is_refusal])
 
 
-def removal_held(choices: Sequence[NodeChoice]) -> Said | None:
+def removal_held(choices: Sequence[NodeChoice]) -> KataCondition | None:
     """The workers that keep the runtime for now although something speaks against it."""
     return _about([one for one in choices if one.kept])
 
 
-def _about(concerned: Sequence[NodeChoice]) -> Said | None:
+def _about(concerned: Sequence[NodeChoice]) -> KataCondition | None:
     if not concerned:
         return None
     told = [f"{one.node} {one.message} ({one.hint})" for one in concerned[:MOST_TOLD]]
     rest = [f"and {len(concerned) - MOST_TOLD} more"] if len(concerned) > MOST_TOLD else []
-    return Said(True, str(concerned[0].against), "; ".join([*told, *rest])[:MAX_MESSAGE])
+    return KataCondition(True, str(concerned[0].against), "; ".join([*told, *rest])[:MAX_MESSAGE])
 
 
 def said_before(config: Object) -> str:

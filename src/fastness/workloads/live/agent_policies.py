@@ -28,7 +28,7 @@ ENGINE_SECONDS: Final = 6.0  # an API server waits ten for a webhook
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PolicyAnswers:
     """What came of it: decisions in the order of the questions, requests that are open to everybody, or a complaint."""
 
     decisions: tuple[Decision, ...] = ()
@@ -36,27 +36,27 @@ class Asked:
     error: str = ""
 
 
-async def asked(
+async def ask_policy(
     text: str, questions: Sequence[tuple[str, Mapping[str, Any]]] = (), *, seconds: float = SECONDS
-) -> Asked:
+) -> PolicyAnswers:
     """Ask a policy in a process of its own. Total, but for cancellation."""
     listed = [{"request": name, "input": dict(document)} for name, document in questions]
     try:
         answer = await in_sandbox(Task.AGENT, {"policy": text, "questions": listed}, seconds)
         decisions = tuple(Decision.from_json(decision) for decision in answer["decisions"])
-        return Asked(decisions, tuple(str(name) for name in answer["opened"]), str(answer["error"]))
+        return PolicyAnswers(decisions, tuple(str(name) for name in answer["opened"]), str(answer["error"]))
     except WorkerEnded as ended:
-        return Asked(error=ended.reason)
+        return PolicyAnswers(error=ended.reason)
     except (KeyError, TypeError):
-        return Asked(error="the policy engine gave no answer")
+        return PolicyAnswers(error="the policy engine gave no answer")
 
 
-Trial = Callable[[str], Awaitable[Asked]]
+Trial = Callable[[str], Awaitable[PolicyAnswers]]
 
 
-async def in_a_child(text: str) -> Asked:
+async def in_a_child(text: str) -> PolicyAnswers:
     """The engine's opinion of a policy, from a process of its own."""
-    return await asked(text, seconds=ENGINE_SECONDS)
+    return await ask_policy(text, seconds=ENGINE_SECONDS)
 
 
 class PolicyTrials:

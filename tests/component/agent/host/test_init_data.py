@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.boot.boot import BootRefused
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.user_data import Given, ask_of_host
 from fastness.agent.host.errors import BadUserData, ReportFailure
 from fastness.agent.host.tee.configfs_tsm import TsmAttester, TsmReports
@@ -22,8 +22,8 @@ from tests.virtual import SeededEntropy, VirtualClock
 GOOD = document(user_data())
 
 
-def patience() -> Patience:
-    return Patience(VirtualClock(), SeededEntropy(1), 0)
+def patience() -> RetryBudget:
+    return RetryBudget(VirtualClock(), SeededEntropy(1), 0)
 
 
 def guest(place: Path) -> TsmAttester:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.host.errors import BadUserData, CommandFailed, UnknownPlatform, UserDataFailure
-from fastness.agent.host.user_data import PLATFORMS, Place, drives, places_of, platform_of
+from fastness.agent.host.user_data import PLATFORMS, UserDataSource, drives, places_of, platform_of
 from fastness.agent.host.user_data.drives import Drive, SerialDisk
 from fastness.agent.host.user_data.files import FilePlace, fw_cfg, read_below
 from fastness.agent.host.user_data.guestinfo import DATA, GuestInfo
@@ -267,7 +267,7 @@ async def test_a_machine_without_the_tool_says_so() -> None:
 
 @pytest.mark.parametrize("platform", sorted(PLATFORMS))
 def test_every_platform_has_places_with_names(platform: str) -> None:
-    places: tuple[Place, ...] = places_of(platform)
+    places: tuple[UserDataSource, ...] = places_of(platform)
     assert places
     assert all(place.name for place in places)
     assert platform_of(f"quiet ignition.platform.id={platform} rw\n") == platform

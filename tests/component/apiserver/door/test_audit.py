@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastness.apiserver.door.audit import Audit, Entry
+from fastness.apiserver.door.audit import Audit, AuditEntry
 from fastness.apiserver.verbs.paths import Target
 from fastness.observe import metrics
 from fastness.runtime.clock import SystemClock
@@ -18,7 +18,7 @@ from tests.virtual import VirtualClock
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 TARGET = Target("", "v1", "configmaps", "default", "c")
-ENTRY = Entry("id-1", "jane", "", "create", TARGET, "kubectl/v1.36", dry_run=False, code=201)
+ENTRY = AuditEntry("id-1", "jane", "", "create", TARGET, "kubectl/v1.36", dry_run=False, code=201)
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

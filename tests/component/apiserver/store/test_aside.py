@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.store import Change, Compacted, Key, Store
+from fastness.apiserver.store import Compacted, Key, Store, WriteStep
 from fastness.apiserver.store.errors import NotSetAside, StoreInUse
 from fastness.apiserver.store.surgery import find, remove_unreadable
 
@@ -21,7 +21,7 @@ def judge(body: bytes) -> str:
 async def filled(directory: Path) -> Store:
     """A store with one good and one bad record, opened with the judge."""
     store = await Store.open(directory)
-    await store.write(lambda _: [Change(GOOD, b"{}", 0), Change(BAD, b"unreadable", 0)])
+    await store.write(lambda _: [WriteStep(GOOD, b"{}", 0), WriteStep(BAD, b"unreadable", 0)])
     await store.close()
     return await Store.open(directory, judge=judge)
 
@@ -38,7 +38,7 @@ async def test_a_record_that_cannot_be_read_is_in_no_list_and_its_name_stays_tak
 
 async def test_a_collection_with_nothing_but_unreadable_records_still_holds_its_namespace(tmp_path: Path) -> None:
     store = await filled(tmp_path)
-    await store.write(lambda _: Change(GOOD, None, None, b"{}"))
+    await store.write(lambda _: WriteStep(GOOD, None, None, b"{}"))
     assert store.collections("n") == [("", "things")]
     await store.close()
 
@@ -53,9 +53,9 @@ async def test_a_log_that_holds_such_a_record_begins_anew(tmp_path: Path) -> Non
 
 async def test_a_log_without_one_is_kept_although_a_live_record_cannot_be_read(tmp_path: Path) -> None:
     store = await Store.open(tmp_path)
-    await store.write(lambda _: Change(BAD, b"unreadable", 0))
+    await store.write(lambda _: WriteStep(BAD, b"unreadable", 0))
     await store.compact()
-    [record] = await store.write(lambda _: Change(GOOD, b"{}", 0))
+    [record] = await store.write(lambda _: WriteStep(GOOD, b"{}", 0))
     await store.close()
     store = await Store.open(tmp_path, judge=judge)
     assert store.compacted < record.revision
@@ -66,7 +66,7 @@ async def test_overwriting_one_makes_it_a_record_like_any_other(tmp_path: Path) 
     """Built-in objects are made anew that way at every start."""
     store = await filled(tmp_path)
     cursor = store.subscribe("", "things", since=store.revision)
-    await store.write(lambda _: Change(BAD, b'{"fine":1}', None))
+    await store.write(lambda _: WriteStep(BAD, b'{"fine":1}', None))
     [entry] = await cursor.next_batch(10, None)
     assert entry.previous is not None
     assert judge(entry.previous.body) == "", "watchers with a selector read the state before"

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from fastness.apiserver.store import (
-    Change,
     Compacted,
     DirectoryNotEmpty,
     Key,
@@ -24,6 +23,7 @@ from fastness.apiserver.store import (
     StoreError,
     StoreInUse,
     StoreUnavailable,
+    WriteStep,
     restore,
 )
 from fastness.apiserver.store.restore import REVISION_JUMP
@@ -60,7 +60,7 @@ async def test_a_backup_while_writing_has_whole_writes_and_all_that_was_answered
     async def write() -> None:
         nonlocal answered
         while not stop.is_set():
-            pair = [Change(key(f"left-{answered}"), b"{}"), Change(key(f"right-{answered}"), b"{}")]
+            pair = [WriteStep(key(f"left-{answered}"), b"{}"), WriteStep(key(f"right-{answered}"), b"{}")]
             await store.write(lambda _, pair=pair: pair)  # type: ignore[misc]
             answered += 1
             if answered == 20:

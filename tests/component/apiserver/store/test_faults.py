@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.store import Change, DiskFull, Record, Store, StoreClosed, StoreSettings, StoreUnavailable
+from fastness.apiserver.store import DiskFull, Record, Store, StoreClosed, StoreSettings, StoreUnavailable, WriteStep
 from tests.component.apiserver.store.world import Faults, key, put, reopened, small_log
 
 GROUP, PLURAL = "example.dev", "things"
@@ -102,7 +102,7 @@ async def test_a_failure_inside_a_transaction_leaves_nothing(tmp_path: Path, fau
     store = await Store.open(tmp_path, failpoints=faults, settings=settings)
     faults.arm(step, broken_disk())
     with pytest.raises(StoreUnavailable):
-        await store.write(lambda _: [Change(key(f"n{number}"), b"{}") for number in range(5)])
+        await store.write(lambda _: [WriteStep(key(f"n{number}"), b"{}") for number in range(5)])
     record = await put(store, "a")
     store = await reopened(store, tmp_path)
     assert store.range(GROUP, PLURAL).records == [record]
@@ -158,7 +158,7 @@ async def _filled(store: Store) -> list[Record]:
 
 
 async def _removed(store: Store, record: Record) -> None:
-    await store.write(lambda _: Change(record.key, None, record.revision, record.body))
+    await store.write(lambda _: WriteStep(record.key, None, record.revision, record.body))
 
 
 async def test_deletions_are_taken_on_a_full_disk_and_make_room_for_others(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ async def test_without_room_kept_back_a_full_disk_takes_no_deletion(tmp_path: Pa
     store = await Store.open(tmp_path, settings=StoreSettings(max_bytes=200_000))
     [first, *_] = await _filled(store)
     with pytest.raises(DiskFull):
-        await store.write(lambda _: Change(first.key, None, first.revision, first.body))
+        await store.write(lambda _: WriteStep(first.key, None, first.revision, first.body))
     await store.close()
 
 
@@ -197,8 +197,8 @@ async def test_a_deletion_beside_a_write_that_finds_the_disk_full_is_taken_unles
     too_much = asyncio.ensure_future(put(store, "too-much", b"x" * 60_000))
     changed = asyncio.ensure_future(put(store, second.key.name, b"y" * 60_000))
     await asyncio.sleep(0)
-    alone = store.write(lambda _: Change(first.key, None, first.revision, first.body))
-    on_top = store.write(lambda _: Change(second.key, None, None, second.body))
+    alone = store.write(lambda _: WriteStep(first.key, None, first.revision, first.body))
+    on_top = store.write(lambda _: WriteStep(second.key, None, None, second.body))
     results = await asyncio.gather(too_much, changed, alone, on_top, return_exceptions=True)
     assert [type(one) for one in results] == [DiskFull, DiskFull, list, DiskFull]
     assert store.get(first.key) is None

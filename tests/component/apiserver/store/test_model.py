@@ -24,7 +24,6 @@ from hypothesis.stateful import (
 )
 
 from fastness.apiserver.store import (
-    Change,
     Compacted,
     Cursor,
     Key,
@@ -34,6 +33,7 @@ from fastness.apiserver.store import (
     Store,
     StoreSettings,
     StoreUnavailable,
+    WriteStep,
 )
 from fastness.kube.port import EventType
 from tests.component.apiserver.store.world import MACS, Faults, ManualClock, ToyCipher
@@ -100,7 +100,7 @@ class StoreModel(RuleBasedStateMachine):
 
     async def write(self, changes: list[tuple[Key, bytes | None]]) -> list[Record]:
         store: Store = self.store
-        return await store.write(lambda _: [Change(key, body, None, b"last") for key, body in changes])
+        return await store.write(lambda _: [WriteStep(key, body, None, b"last") for key, body in changes])
 
     @rule(changes=st.lists(CHANGES, min_size=1, max_size=6))
     def atomic_write(self, changes: list[tuple[Key, bytes | None]]) -> None:
@@ -128,8 +128,8 @@ class StoreModel(RuleBasedStateMachine):
     def conditional_write(self, key: Key, body: bytes, wrong: int) -> None:
         head = self.now.get(key, (0, b""))[0]
         with pytest.raises(Stale):
-            self.run(self.store.write(lambda _: Change(key, body, head + wrong)))
-        [record] = self.run(self.store.write(lambda _: Change(key, body, head)))
+            self.run(self.store.write(lambda _: WriteStep(key, body, head + wrong)))
+        [record] = self.run(self.store.write(lambda _: WriteStep(key, body, head)))
         self.apply(record, deleted=False)
 
     @rule(changes=st.lists(st.tuples(KEYS, BODIES), min_size=1, max_size=8), late=st.booleans())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.store import Change, Compacted, Cursor, FutureRevision, LogEntry, Store
+from fastness.apiserver.store import Compacted, Cursor, FutureRevision, LogEntry, Store, WriteStep
 from fastness.kube.port import EventType
 from tests.component.apiserver.store.world import ManualClock, key, put, remove, small_log
 
@@ -65,7 +65,7 @@ async def test_changes_of_one_write_arrive_in_one_wake_up(store: Store) -> None:
     cursor = store.subscribe(GROUP, PLURAL, since=1)
     waiting = asyncio.create_task(cursor.next_batch())
     await asyncio.sleep(0)
-    await store.write(lambda _: [Change(key("a"), b"1"), Change(key("b"), b"2")])
+    await store.write(lambda _: [WriteStep(key("a"), b"1"), WriteStep(key("b"), b"2")])
     assert len(await waiting) == 2
 
 

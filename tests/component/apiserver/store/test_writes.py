@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from fastness.apiserver.store import (
-    Change,
     Overloaded,
     Record,
     RecordTooLarge,
@@ -16,6 +15,7 @@ from fastness.apiserver.store import (
     Store,
     StoreClosed,
     StoreSettings,
+    WriteStep,
 )
 from fastness.kube.port import EventType
 from tests.component.apiserver.store.world import ManualClock, key, put, remove, reopened
@@ -32,7 +32,7 @@ async def test_a_new_store_is_empty_at_revision_one(store: Store) -> None:
 
 
 async def test_make_gets_the_revision_that_the_record_has(store: Store) -> None:
-    [record] = await store.write(lambda revision: Change(key("a"), b"at %d" % revision))
+    [record] = await store.write(lambda revision: WriteStep(key("a"), b"at %d" % revision))
     assert record == Record(key("a"), 2, 2, b"at 2")
     assert store.get(key("a")) is record
     assert store.revision == 2
@@ -80,7 +80,7 @@ async def test_a_delete_returns_the_final_body_at_its_own_revision(store: Store)
 
 
 async def test_what_make_raises_reaches_the_caller_and_nothing_happens(store: Store) -> None:
-    def refuse(_: int) -> Change:
+    def refuse(_: int) -> WriteStep:
         raise Refused
 
     with pytest.raises(Refused):
@@ -97,10 +97,10 @@ async def test_no_changes_are_no_write(store: Store) -> None:
 async def test_changes_of_one_write_have_consecutive_revisions_and_see_each_other(store: Store) -> None:
     records = await store.write(
         lambda r: [
-            Change(key("a"), b"1", 0),
-            Change(key("a"), b"2", r),
-            Change(key("b"), b"3", 0),
-            Change(key("a"), None, r + 1, b"4"),
+            WriteStep(key("a"), b"1", 0),
+            WriteStep(key("a"), b"2", r),
+            WriteStep(key("b"), b"3", 0),
+            WriteStep(key("a"), None, r + 1, b"4"),
         ]
     )
     assert [record.revision for record in records] == [2, 3, 4, 5]
@@ -110,7 +110,7 @@ async def test_changes_of_one_write_have_consecutive_revisions_and_see_each_othe
 
 async def test_one_bad_change_refuses_the_whole_write(store: Store) -> None:
     with pytest.raises(Stale):
-        await store.write(lambda _: [Change(key("a"), b"1", 0), Change(key("b"), b"1", 7)])
+        await store.write(lambda _: [WriteStep(key("a"), b"1", 0), WriteStep(key("b"), b"1", 7)])
     assert store.get(key("a")) is None
     assert store.head(key("a")) is None
 
@@ -199,7 +199,7 @@ async def test_a_name_that_is_not_text_is_refused_without_harm_to_others(store: 
 
 async def test_a_write_larger_than_a_statement_is_atomic_and_survives(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, settings=StoreSettings(statement_rows=3, batch_changes=2))
-    await store.write(lambda _: [Change(key(f"n{number}"), b"{}") for number in range(10)])
+    await store.write(lambda _: [WriteStep(key(f"n{number}"), b"{}") for number in range(10)])
     store = await reopened(store, tmp_path)
     assert store.count("example.dev", "things") == 10
     await store.close()

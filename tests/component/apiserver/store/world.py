@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from fastness.apiserver.store import Change, Key, Record, Store, StoreSettings
+from fastness.apiserver.store import Key, Record, Store, StoreSettings, WriteStep
 from fastness.crypto.aead import SealKey
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.store_mac import Macs, StoreMac
@@ -89,13 +89,13 @@ def key(name: str, namespace: str = "default", plural: str = "things", group: st
 
 async def put(store: Store, name: str | Key, body: bytes = b"{}", expect: int | None = None) -> Record:
     where = name if isinstance(name, Key) else key(name)
-    [record] = await store.write(lambda _: Change(where, body, expect))
+    [record] = await store.write(lambda _: WriteStep(where, body, expect))
     return record
 
 
 async def remove(store: Store, name: str | Key, last: bytes = b"last", expect: int | None = None) -> Record:
     where = name if isinstance(name, Key) else key(name)
-    [record] = await store.write(lambda _: Change(where, None, expect, last))
+    [record] = await store.write(lambda _: WriteStep(where, None, expect, last))
     return record
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from fastness.apiserver.store import Change, Key, Store
+from fastness.apiserver.store import Key, Store, WriteStep
 from fastness.app.control_plane import PlaneOptions, running
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject
@@ -25,10 +25,10 @@ KUBELET_CONFIGS = find("machineconfiguration.openshift.io", "v1", "kubeletconfig
 async def write(store: Store, key: Key, obj: JsonObject) -> None:
     """Put an object into the store, whatever it is."""
 
-    def make(revision: int) -> Change:
+    def make(revision: int) -> WriteStep:
         named = {"name": key.name, "uid": f"u-{key.name}", "resourceVersion": str(revision)}
         meta = {**obj["metadata"], **named, **({"namespace": key.namespace} if key.namespace else {})}
-        return Change(key, json.encode({**obj, "metadata": meta}), 0)
+        return WriteStep(key, json.encode({**obj, "metadata": meta}), 0)
 
     await store.write(make)
 

@@ -21,7 +21,7 @@ from fastness.kinds.fastness_dev.resource_binding import RESOURCE_BINDING
 from fastness.kube.events import EVENTS
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.protocol.kbs_path import ResourcePath
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.release.live.resources import SEALED_NAMESPACE, resource_name
 from tests.component.release.broker.world import World, subject, until, verdict, world
 
@@ -81,7 +81,7 @@ async def test_a_binding_that_goes_while_the_record_is_written_opens_nothing_any
     here.ledger.entries.clear()
     write, happened = here.ledger.append, list[str]()
 
-    async def append(entry: Entry) -> None:
+    async def append(entry: RecordEntry) -> None:
         await write(entry)
         if not happened:
             happened.append(entry.what)

@@ -31,7 +31,7 @@ from fastness.kinds.trusted_execution.subject import Subject
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.protocol import kbs
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.release.door.broker.kbs import ResourcePolicy
 from fastness.release.door.broker.server import BrokerDoor, BrokerOptions, Judges, broker
 from fastness.release.live.admins import ROLES, mint
@@ -93,10 +93,10 @@ class Judge:
 class Ledger:
     """A record in memory that can fail."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[RecordEntry] = field(default_factory=list)
     broken: bool = False
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         """Keep an entry."""
         if self.broken:
             raise RecordError("the disk is full", "Make room.")

@@ -27,7 +27,7 @@ from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kube.errors import Unavailable
 from fastness.protocol.config_proof import HEADER, Served, ServedToNode, signed
 from fastness.protocol.door_role import DoorRole
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from tests.component.release.config_server.test_nodes import ENTROPY, HOST, NEW, NODE_OF_A_MACHINE, OLD, World, opened
 from tests.embedded.fixtures import Embedded
@@ -174,7 +174,7 @@ async def test_trust_that_ends_while_the_record_is_written_keeps_the_config_here
     ]  # fmt: skip
     write = ClusterRecord.append
 
-    async def append(self: ClusterRecord, entry: Entry) -> None:
+    async def append(self: ClusterRecord, entry: RecordEntry) -> None:
         await write(self, entry)
         if entry.what == "release" and events:
             await events.pop(0)()
@@ -197,7 +197,7 @@ async def test_a_config_server_that_lost_touch_gives_nothing_for_a_certificate(
     def lose() -> None:
         monkeypatch.setattr(Touch, "kept", property(lambda _: False))
 
-    async def append(self: ClusterRecord, entry: Entry) -> None:
+    async def append(self: ClusterRecord, entry: RecordEntry) -> None:
         await write(self, entry)
         lose()
 

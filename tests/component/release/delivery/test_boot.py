@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fastness.agent.boot import fetch
-from fastness.agent.boot.boot import ATTEMPTS, Ask, BootedConfig, BootRefused, boot_once
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.boot import ATTEMPTS, BootedConfig, BootRefused, BootRequest, boot_once
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.fetch import GateRefused
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.user_data import Given, ask_of_host
@@ -243,7 +243,7 @@ async def test_an_image_that_does_not_know_the_key_of_the_cluster_takes_nothing(
 async def test_what_will_pass_is_waited_for_longer_each_time(world: DeliveringWorld) -> None:
     world.shelf.refusals = [Refusal(503, "not-rendered", "soon", retry=0) for _ in range(5)]
     clock = Restless()
-    patience = Patience(clock, ENTROPY, 3600, pause=1.0)
+    patience = RetryBudget(clock, ENTROPY, 3600, pause=1.0)
     assert (await boot_once(world.machine(), await world.ask(), world.trust, patience)).body == world.shelf.body
     assert len(clock.slept) == 5
     for number, pause in enumerate(clock.slept):
@@ -270,7 +270,7 @@ async def test_a_gate_that_believes_no_token_is_asked_a_few_times(world: Deliver
     async with meddling(world) as meddler:
         meddler.change = lambda answer: without(answer, b"dpop-nonce")
         clock = Restless()
-        patience = Patience(clock, ENTROPY, 3600, pause=0.01)
+        patience = RetryBudget(clock, ENTROPY, 3600, pause=0.01)
         with pytest.raises(BootRefused) as found:
             await boot_once(world.machine(), await world.ask(), world.trust, patience)
     assert found.value.reason == "no-proof"
@@ -288,12 +288,12 @@ async def test_a_changed_image_is_refused_and_the_operator_knows_what_to_run(wor
 
 
 async def test_a_bad_ticket_is_final_and_names_the_remedy(world: DeliveringWorld) -> None:
-    ask = Ask("worker", SecretText("nobody-made-this"), world.server)
+    ask = BootRequest("worker", SecretText("nobody-made-this"), world.server)
     with pytest.raises(BootRefused) as found:
         await boot_once(world.machine(), ask, world.trust, world.patience())
     assert found.value.reason == "ticket-required"
     assert "user-data" in found.value.hint
-    ask = Ask("master", (await world.ask()).ticket, world.server)
+    ask = BootRequest("master", (await world.ask()).ticket, world.server)
     with pytest.raises(BootRefused) as found:
         await boot_once(world.machine(), ask, world.trust, world.patience())
     assert found.value.reason == "wrong-pool"
@@ -336,7 +336,7 @@ async def test_a_way_that_is_switched_under_way_is_learnt_by_enrolling_again(wor
 
     world.shelf.refusals = [Refusal(503, "not-rendered", "soon")]
     clock = Switching()
-    patience = Patience(clock, ENTROPY, 3600, pause=0.01)
+    patience = RetryBudget(clock, ENTROPY, 3600, pause=0.01)
     found = await boot_once(world.machine(), await world.ask(), world.trust, patience)
     assert found.body == world.shelf.body
     assert found.machine.doors is not None
@@ -390,7 +390,7 @@ async def test_a_machine_waits_for_its_approval(embedded_server: Embedded) -> No
                     await approve(world)
 
         clock = Approving()
-        patience = Patience(clock, ENTROPY, 3600, pause=0.05)
+        patience = RetryBudget(clock, ENTROPY, 3600, pause=0.05)
         found = await boot_once(world.machine(), await world.ask(), world.trust, patience)
         assert found.machine.state == "Pending"
         assert found.body == world.shelf.body

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent.boot.boot import Ask, BootRefused, boot_once
+from fastness.agent.boot.boot import BootRefused, BootRequest, boot_once
 from fastness.agent.boot.enrol import DoorUnreachable
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.prove import DoorRefused
@@ -89,7 +89,7 @@ async def test_an_authority_that_has_expired_is_waited_for_and_never_believed(wo
     door = LoopListener(app)
     await door.show(old.issue_server(["127.0.0.1"], timedelta(days=3650), born))
     trust = json.encode({"ca": old.certificate.pem.decode(), "configKeys": world.served.signer.jwks()})
-    ask = Ask("worker", await world.ticket(), f"https://127.0.0.1:{door.port}", ACCEPT)
+    ask = BootRequest("worker", await world.ticket(), f"https://127.0.0.1:{door.port}", ACCEPT)
     try:
         with pytest.raises(DoorUnreachable):
             await boot_once(world.machine("tpm"), ask, ImageTrust.parse(trust), world.patience(1.0))
@@ -108,7 +108,7 @@ async def test_two_machines_with_one_identity_are_one_machine_of_the_cluster(wor
 
 
 async def test_a_ticket_for_one_machine_that_two_use_at_the_same_instant_lets_one_in(world: DeliveringWorld) -> None:
-    ask = Ask("worker", await world.ticket(uses=1), world.server, ACCEPT)
+    ask = BootRequest("worker", await world.ticket(uses=1), world.server, ACCEPT)
     walks = [boot_once(world.machine("tpm"), ask, world.trust, world.patience()) for _ in range(4)]
     ended = await asyncio.gather(*walks, return_exceptions=True)
     refused = [one.reason for one in ended if isinstance(one, BootRefused)]

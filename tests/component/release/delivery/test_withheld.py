@@ -28,7 +28,7 @@ from fastness.kube.informers.informer import SILENCE
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.observe import metrics
 from fastness.protocol.delivered import Question
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.release.live import releases, revocations
 from fastness.sim.tee.images import default_image
@@ -47,7 +47,7 @@ class Desk:
 
     def __init__(self, world: DeliveringWorld, client: BrokerClient, key: str) -> None:
         self.world, self.client, self.key = world, client, key
-        self.entries: list[Entry] = []
+        self.entries: list[RecordEntry] = []
         self.between: Callable[[], Awaitable[None]] | None = None
 
     async def asked(self, door: str, question: Question = QUESTION) -> str:
@@ -110,7 +110,7 @@ async def desk(embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch) -> As
 def _overhear(desk: Desk, record: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     write = record.append
 
-    async def append(self: Any, entry: Entry) -> None:
+    async def append(self: Any, entry: RecordEntry) -> None:
         await write(self, entry)
         desk.entries.append(entry)
         if entry.what == "release" and desk.between is not None:
@@ -250,7 +250,7 @@ async def test_a_cluster_that_begins_to_enforce_while_the_record_is_written_rele
     async with delivering_world(embedded_server.cluster, {"mode": "Audit", "simulated": True}) as world:
         ticket, write = await world.ticket(), world.record.append
 
-        async def append(entry: Entry) -> None:
+        async def append(entry: RecordEntry) -> None:
             await write(entry)
             if entry.what == "release":
                 patch = {"spec": {"mode": "Enforce"}}

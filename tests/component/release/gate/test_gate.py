@@ -16,7 +16,7 @@ import pytest
 
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.keys import PrivateKey
-from fastness.enrolment.live.ticket_cache import TicketBook
+from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.enrolment.live.tickets import TicketCheck, join_ticket, mint
 from fastness.http.limits import Limits
 from fastness.http.refusals import Refusal
@@ -357,13 +357,13 @@ def stop(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_in_audit_mode_guesses_of_tickets_make_the_gate_ask_the_api_only_so_often(
     embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lookups, asked = list[str](), TicketBook.asked
+    lookups, asked = list[str](), TicketCache.asked
 
-    async def counted(self: TicketBook, ticket: str, pool: str) -> TicketCheck:
+    async def counted(self: TicketCache, ticket: str, pool: str) -> TicketCheck:
         lookups.append(ticket)
         return await asked(self, ticket, pool)
 
-    monkeypatch.setattr(TicketBook, "asked", counted)
+    monkeypatch.setattr(TicketCache, "asked", counted)
     async with gate_world(embedded_server, {"mode": "Audit", "simulated": True}) as world:
         known = {"authorization": f"Bearer {(await world.attesting.ticket()).reveal()}"}
         stop(world, monkeypatch)

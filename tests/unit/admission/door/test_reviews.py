@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.admission.door.configuration import KATA_PATH, OUTSIDE, Reachable, configuration
-from fastness.admission.door.reviews import MAX_WARNING, BadReview, answered, read_review
+from fastness.admission.door.reviews import MAX_WARNING, BadReview, encode_answer, read_review
 from fastness.admission.table import BEHIND_WEBHOOK
 from fastness.kube.admission import Allowed, Denied, Operation
 
@@ -80,13 +80,13 @@ def test_reading_a_review_ends_in_one_or_in_a_bad_review(raw: Any) -> None:
 
 
 def test_answers_carry_status_or_warnings_that_the_server_does_not_cut() -> None:
-    refused = orjson.loads(answered("u1", Denied("no, because", 422, "Invalid")))["response"]
+    refused = orjson.loads(encode_answer("u1", Denied("no, because", 422, "Invalid")))["response"]
     assert refused == {
         "uid": "u1",
         "allowed": False,
         "status": {"code": 422, "reason": "Invalid", "message": "no, because"},
     }
-    allowed = orjson.loads(answered("u1", Allowed(("x" * 999,) * 50)))["response"]
+    allowed = orjson.loads(encode_answer("u1", Allowed(("x" * 999,) * 50)))["response"]
     assert allowed["allowed"] is True
     assert len(allowed["warnings"]) == 16
     assert {len(text) for text in allowed["warnings"]} == {MAX_WARNING}

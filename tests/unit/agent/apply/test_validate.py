@@ -9,7 +9,7 @@ import pytest
 
 from fastness.agent.apply.desired import Desired, Target, Unit
 from fastness.agent.apply.ports import Host
-from fastness.agent.apply.validate import drifts, told
+from fastness.agent.apply.validate import describe_drifts, drifts
 from fastness.agent.host.deployments import Deployment
 from fastness.agent.host.states import ABSENT, File, Large, Link, Other, State
 from fastness.kinds.machineconfiguration import names
@@ -104,7 +104,9 @@ def test_units_are_judged_by_what_is_enabled(unit: Unit, word: str, bad: bool) -
 
 def test_the_system_is_judged_by_what_is_booted() -> None:
     wanted = Desired(deployment=Deployment("img", ("a", "b"), "realtime", ("usbguard", "sysstat")))
-    found = told("cfg", drifts(wanted, Machine(deployment=Deployment("other", ("b",), "", ("sysstat",))).host))
+    found = describe_drifts(
+        "cfg", drifts(wanted, Machine(deployment=Deployment("other", ("b",), "", ("sysstat",))).host)
+    )
     assert found.startswith(
         "unexpected on-disk state validating against cfg: operating system: booted other, expected img"
     )

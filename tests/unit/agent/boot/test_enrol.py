@@ -17,8 +17,8 @@ from fastness.agent.boot.enrol import (
     DoorUnreachable,
     Enrolled,
     EnrolmentFailed,
-    Patience,
     Reply,
+    RetryBudget,
     enrol,
     first_message,
     read_enrolled,
@@ -71,7 +71,7 @@ async def run(door: Script, seconds: float = 600.0, advance: float = 2000.0) -> 
 
     async def go() -> Enrolled:
         try:
-            return await enrol(door, guest(), TICKET, Patience(clock, SeededEntropy(3), seconds))
+            return await enrol(door, guest(), TICKET, RetryBudget(clock, SeededEntropy(3), seconds))
         finally:
             ended.append(clock.monotonic())
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from fastness.agent.boot.boot import BootRefused
-from fastness.agent.boot.enrol import Patience
+from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.user_data import GRACE_SECONDS, Given, ask_of_host
 from fastness.agent.host.errors import BadUserData, UserDataFailure
-from fastness.agent.host.user_data import Place
+from fastness.agent.host.user_data import UserDataSource
 from fastness.formats import json
 from fastness.protocol.user_data import VERSION
 from fastness.protocol.user_data_event import described
@@ -56,8 +56,8 @@ class Scripted:
         return answer
 
 
-def patience(clock: Hurried, seconds: float = 3600.0) -> Patience:
-    return Patience(clock, SeededEntropy(1), seconds)
+def patience(clock: Hurried, seconds: float = 3600.0) -> RetryBudget:
+    return RetryBudget(clock, SeededEntropy(1), seconds)
 
 
 async def test_three_words_are_measured_and_asked() -> None:
@@ -103,7 +103,7 @@ async def test_a_place_that_cannot_be_read_yet_is_asked_again_and_the_console_sa
         ([], "user-data-missing"),
     ],
 )
-async def test_what_waiting_does_not_change_is_final(places: list[Place], code: str) -> None:
+async def test_what_waiting_does_not_change_is_final(places: list[UserDataSource], code: str) -> None:
     clock = Hurried()
     with pytest.raises(BootRefused) as refused:
         await ask_of_host(places, Measuring(), "", patience(clock))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.agent.boot.waiting import Boot, Knock, Reply, Stage
+from fastness.agent.boot.waiting import Boot, IgnitionRequest, Reply, Stage
 from fastness.crypto.secret import SecretText
 from fastness.formats import json
 
@@ -16,10 +16,12 @@ SERVER = "https://cluster.example:8000"
 ACCEPT = "application/vnd.coreos.ignition+json;version=3.3.0"
 
 
-def knock(ticket: str = "good", *, method: str = "GET", target: str = "/config/worker", **headers: str) -> Knock:
+def knock(
+    ticket: str = "good", *, method: str = "GET", target: str = "/config/worker", **headers: str
+) -> IgnitionRequest:
     sent = {"authorization": f"Bearer {ticket}", "x-fastness-server": SERVER, "accept": ACCEPT}
     sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-    return Knock(method, target, {name: (value,) for name, value in sent.items()})
+    return IgnitionRequest(method, target, {name: (value,) for name, value in sent.items()})
 
 
 def told(reply: Reply) -> tuple[int, str]:
@@ -79,7 +81,7 @@ def test_after_a_refusal_ignition_hears_the_reason_and_ends() -> None:
 
 @pytest.mark.parametrize("prepare", ["working", "ready", "refused", "answered"])
 @pytest.mark.parametrize("other", [knock("bad"), knock("good2"), knock(target="/config/master"), knock("GOOD")])
-def test_nobody_else_is_answered_at_any_time(prepare: str, other: Knock) -> None:
+def test_nobody_else_is_answered_at_any_time(prepare: str, other: IgnitionRequest) -> None:
     boot = begun()
     if prepare == "refused":
         boot.refused("no", "no")
@@ -113,7 +115,7 @@ def test_nobody_else_is_answered_at_any_time(prepare: str, other: Knock) -> None
         (knock(x_fastness_server="https://user@cluster.example"), (400, "server-missing")),
     ],
 )
-def test_a_request_that_starts_nothing_says_why(request_: Knock, wanted: tuple[int, str]) -> None:
+def test_a_request_that_starts_nothing_says_why(request_: IgnitionRequest, wanted: tuple[int, str]) -> None:
     boot = Boot()
     assert told(boot.asked(request_)) == wanted
     assert boot.stage is Stage.WAITING
@@ -121,7 +123,7 @@ def test_a_request_that_starts_nothing_says_why(request_: Knock, wanted: tuple[i
 
 def test_a_header_that_came_twice_is_none() -> None:
     twice: dict[str, tuple[str, ...]] = {"authorization": ("Bearer a", "Bearer b"), "x-fastness-server": (SERVER,)}
-    assert told(Boot().asked(Knock("GET", "/config/worker", twice))) == (401, "ticket-required")
+    assert told(Boot().asked(IgnitionRequest("GET", "/config/worker", twice))) == (401, "ticket-required")
 
 
 def test_answers_stay_within_the_bound_of_the_doors() -> None:
@@ -150,10 +152,10 @@ def test_in_every_order_of_events_at_most_one_delivery_is_whole_and_strangers_ge
     assert (boot.stage is Stage.ANSWERED) == (whole == 1)
 
 
-def plain(target: str = "/config", method: str = "GET", **headers: str) -> Knock:
+def plain(target: str = "/config", method: str = "GET", **headers: str) -> IgnitionRequest:
     """What Ignition sends for the pointer of an image."""
     sent = {"accept": ACCEPT, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    return Knock(method, target, {name: (value,) for name, value in sent.items()})
+    return IgnitionRequest(method, target, {name: (value,) for name, value in sent.items()})
 
 
 def test_the_pointer_of_an_image_brings_no_ticket_and_is_answered_once() -> None:
@@ -180,7 +182,7 @@ def test_the_pointer_of_an_image_brings_no_ticket_and_is_answered_once() -> None
     ],
 )
 def test_a_request_that_brings_a_ticket_is_not_of_an_image_with_the_pointer(
-    request_: Knock, wanted: tuple[int, str]
+    request_: IgnitionRequest, wanted: tuple[int, str]
 ) -> None:
     boot = Boot(of_image=True)
     stages = []

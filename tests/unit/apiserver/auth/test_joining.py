@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fastness.apiserver.auth.errors import CredentialRefused, TokenExpired
-from fastness.apiserver.auth.joining import TYPE, JoinTokens, is_join_token
+from fastness.apiserver.auth.joining import TYPE, BootstrapTokenAuthenticator, is_join_token
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import rfc3339
 
@@ -42,12 +42,12 @@ def secret(_kind: str = TYPE, **changes: Any) -> JsonObject:
 
 
 def test_a_good_token_names_its_holder_and_groups() -> None:
-    user = JoinTokens(Store(secret())).authenticate(TOKEN, NOW)
+    user = BootstrapTokenAuthenticator(Store(secret())).authenticate(TOKEN, NOW)
     assert user.name == "system:bootstrap:abc123"
     assert user.groups == ("system:bootstrappers", "system:bootstrappers:fastness", "system:authenticated")
     changes: JsonObject = {"expiration": None, "auth-extra-groups": None}
     forever = secret(**changes)
-    assert JoinTokens(Store(forever)).authenticate(TOKEN, NOW).groups == (
+    assert BootstrapTokenAuthenticator(Store(forever)).authenticate(TOKEN, NOW).groups == (
         "system:bootstrappers",
         "system:authenticated",
     )
@@ -73,13 +73,13 @@ def test_a_good_token_names_its_holder_and_groups() -> None:
 )
 def test_every_doubt_is_a_refusal(found: JsonObject | None) -> None:
     with pytest.raises(CredentialRefused):
-        JoinTokens(Store(found)).authenticate(TOKEN, NOW)
+        BootstrapTokenAuthenticator(Store(found)).authenticate(TOKEN, NOW)
 
 
 @pytest.mark.parametrize("end", [rfc3339(NOW), rfc3339(NOW - timedelta(days=1)), "soon", "2026"])
 def test_a_token_ends_to_the_second(end: str) -> None:
     with pytest.raises(TokenExpired):
-        JoinTokens(Store(secret(expiration=end))).authenticate(TOKEN, NOW)
+        BootstrapTokenAuthenticator(Store(secret(expiration=end))).authenticate(TOKEN, NOW)
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_only_the_form_of_such_tokens_is_taken_for_one(token: str) -> None:
     assert is_join_token(TOKEN)
     assert not is_join_token(token)
     with pytest.raises(CredentialRefused):
-        JoinTokens(Store(secret())).authenticate(token, NOW)
+        BootstrapTokenAuthenticator(Store(secret())).authenticate(token, NOW)

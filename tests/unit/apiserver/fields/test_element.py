@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.apiserver.fields.element import in_order, keyed, normal, told, valued
+from fastness.apiserver.fields.element import describe_step, in_order, keyed, normal, valued
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_damaged_steps_are_refused(step: str) -> None:
     ],
 )
 def test_steps_read_like_kubernetes_paths(step: str, text: str) -> None:
-    assert told(step) == text
+    assert describe_step(step) == text
 
 
 def test_fields_come_first_then_keyed_items_then_values_then_places_and_numbers_go_by_size() -> None:

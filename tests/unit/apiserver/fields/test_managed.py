@@ -10,8 +10,8 @@ from fastness.apiserver.fields import DamagedOwnership
 from fastness.apiserver.fields.managed import (
     ANCIENT,
     MAX_UPDATERS,
-    Entry,
     Managed,
+    ManagedFieldsEntry,
     capped,
     is_reset,
     listed,
@@ -25,11 +25,13 @@ LINE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def entry(manager: str, time: str = "", operation: str = "Update", version: str = "v1", subresource: str = "") -> Entry:
-    return Entry(manager, operation, version, time, subresource, {"f:spec": {f"f:{manager}": {}}})
+def entry(
+    manager: str, time: str = "", operation: str = "Update", version: str = "v1", subresource: str = ""
+) -> ManagedFieldsEntry:
+    return ManagedFieldsEntry(manager, operation, version, time, subresource, {"f:spec": {f"f:{manager}": {}}})
 
 
-def managed(*entries: Entry) -> Managed:
+def managed(*entries: ManagedFieldsEntry) -> Managed:
     return {each.identity: each for each in entries}
 
 

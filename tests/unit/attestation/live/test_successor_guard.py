@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastness.attestation.live.successor_guard import DOORS_CA, ImagesKnow, carried, knows
+from fastness.attestation.live.successor_guard import DOORS_CA, SuccessorGuard, carried, knows
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.kinds.objects import rfc3339
 from fastness.runtime.clock import SystemEntropy
@@ -46,5 +46,5 @@ def test_one_image_that_does_not_know_is_enough_to_wait() -> None:
         def list(self) -> list[dict[str, Any]]:
             return []
 
-    assert not ImagesKnow(Cache())(NEXT)  # type: ignore[arg-type]  # all that is asked of an informer
-    assert ImagesKnow(Empty())(NEXT)  # type: ignore[arg-type]
+    assert not SuccessorGuard(Cache())(NEXT)  # type: ignore[arg-type]  # all that is asked of an informer
+    assert SuccessorGuard(Empty())(NEXT)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from fastness.attestation.machine.chip import (
     waits_for_bar_alone,
     why_wait,
 )
-from fastness.attestation.machine.decisions import DECISIONS, Standing, decision_patch, standing
+from fastness.attestation.machine.decisions import DECISIONS, DecisionState, decision_patch, standing
 from fastness.attestation.machine.machine import CHIP_BARRED, SUPERSEDED, approval_condition, waits_for_chip
 from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.verdict.conclude import Conclusion
@@ -147,13 +147,13 @@ def test_an_approval_that_names_no_chip_does_not_end_the_wait() -> None:
     assert waits_for_bar_alone(waiting)
     assert not waits_for_chip(stored(chip=CHIP))  # one was approved, and none is waited for
     assert not waits_for_bar_alone({**waiting, "status": {**waiting["status"], "awaitedChip": None}})
-    assert standing(view(waiting, Machine), DECISIONS["approve"]) is Standing.OPEN
-    assert standing(view(waiting, Machine), DECISIONS["release"]) is Standing.CLOSED
+    assert standing(view(waiting, Machine), DECISIONS["approve"]) is DecisionState.OPEN
+    assert standing(view(waiting, Machine), DECISIONS["release"]) is DecisionState.CLOSED
     patch = decision_patch(waiting, DECISIONS["approve"], "looked at")
     assert patch["spec"] == {"approval": "Approved", "approvalReason": "looked at", "chip": CHIP}
     assert "chip" not in decision_patch(waiting, DECISIONS["quarantine"], "no")["spec"]
     decided = {**waiting, "spec": {**waiting["spec"], **patch["spec"]}}
-    assert standing(view(decided, Machine), DECISIONS["approve"]) is Standing.DONE
+    assert standing(view(decided, Machine), DECISIONS["approve"]) is DecisionState.DONE
     found = next(entry for entry in approval_condition(decided, NOW) if entry["type"] == "Approved")
     assert found["status"] == "True"
 

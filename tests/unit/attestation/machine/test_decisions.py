@@ -6,7 +6,7 @@ import pytest
 
 from fastness.attestation.machine.decisions import (
     DECISIONS,
-    Standing,
+    DecisionState,
     decision_patch,
     open_decisions,
     standing,
@@ -16,7 +16,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import view
 from fastness.kinds.trusted_execution.machine import Machine
 
-OPEN, DONE, CLOSED = Standing.OPEN, Standing.DONE, Standing.CLOSED
+OPEN, DONE, CLOSED = DecisionState.OPEN, DecisionState.DONE, DecisionState.CLOSED
 
 
 def machine(approval: str, *conditions: str) -> JsonObject:
@@ -43,7 +43,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("found", "wanted"), TABLE)
-def test_every_state_has_its_decisions(found: JsonObject, wanted: dict[str, Standing]) -> None:
+def test_every_state_has_its_decisions(found: JsonObject, wanted: dict[str, DecisionState]) -> None:
     seen = view(found, Machine)
     assert {verb: standing(seen, one) for verb, one in DECISIONS.items()} == wanted
     assert [one.verb for one in open_decisions(seen)] == [verb for verb in DECISIONS if wanted[verb] is OPEN]

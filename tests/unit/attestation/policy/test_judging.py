@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fastness.attestation.policy.claims import TrustVector, policy_input
-from fastness.attestation.policy.policy_set import PolicyBook
+from fastness.attestation.policy.policy_set import PolicySet
 from fastness.attestation.values.from_images import set_of_image
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.crypto.silicon.verify import AttestationKey
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject
@@ -21,7 +21,7 @@ from tests.evidence.simulated import NONCE, judged
 from tests.unit.attestation.inprocess import decided
 
 REFERENCE = "registry.example/os@sha256:" + "12" * 32
-POLICIES = PolicyBook([])
+POLICIES = PolicySet([])
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +35,12 @@ def approval(image: BootImage) -> JsonObject:
     return {"metadata": meta, "spec": {"image": REFERENCE}}
 
 
-def book(image: BootImage) -> ValueBook:
+def book(image: BootImage) -> ReferenceValues:
     approved = approval(image)
-    return ValueBook.of([set_of_image(REFERENCE, [approved])], EPOCH, [approved])
+    return ReferenceValues.of([set_of_image(REFERENCE, [approved])], EPOCH, [approved])
 
 
-def vector(vendor: SimVendor, tee: str, machine: Any, values: ValueBook, **expected: Any) -> TrustVector:
+def vector(vendor: SimVendor, tee: str, machine: Any, values: ReferenceValues, **expected: Any) -> TrustVector:
     if tee == "tpm":
         expected["known_key"] = AttestationKey(machine.identity_key.public_der())
     appraisal = judged(vendor, tee, machine.quote(NONCE), **expected)
@@ -100,7 +100,7 @@ def test_the_boot_loader_of_a_withdrawn_image_is_still_known_by_name(vendor: Sim
     image = default_image()
     withdrawn = set_of_image(REFERENCE, [approval(image)])
     withdrawn["spec"]["withdrawn"] = {"at": rfc3339(EPOCH), "reason": "removed"}
-    known = ValueBook.of([withdrawn], EPOCH, [])
+    known = ReferenceValues.of([withdrawn], EPOCH, [])
     event = next(event for event in image.measurement.events if event.pcr == 4 and "oader" in event.description)
     owner = known.owner("event_pcr4", event.digest.hex())
     assert owner is not None

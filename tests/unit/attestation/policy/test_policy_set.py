@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fastness.attestation.evidence.checks import Appraisal, Check, Result
 from fastness.attestation.policy.claims import CLAIMS, TrustVector, tier
-from fastness.attestation.policy.policy_set import Access, Opinion, PolicyBook, active_policy
-from fastness.attestation.policy.query import ActivePolicy, Answer, answered
-from fastness.attestation.values.values import EMPTY, ValueBook
+from fastness.attestation.policy.policy_set import Access, Opinion, PolicySet, active_policy
+from fastness.attestation.policy.query import ActivePolicy, Answer, drive
+from fastness.attestation.values.values import EMPTY, ReferenceValues
 from fastness.attestation.verdict.conclude import Conclusion, Facts, concluding
 from fastness.kinds.fastness_dev import EVIDENCE_TYPES
 from fastness.kinds.kind import JsonObject
@@ -38,19 +38,23 @@ def alone(name: str, target: str, rego: str) -> JsonObject:
     return policy(name, target, rego, replacesBuiltIn=True)
 
 
-def opinion(objects: list[JsonObject], tee: str, document: Mapping[str, Any], values: ValueBook = EMPTY) -> Opinion:
-    return decided(PolicyBook.of(objects).judging(tee, document, values))
+def opinion(
+    objects: list[JsonObject], tee: str, document: Mapping[str, Any], values: ReferenceValues = EMPTY
+) -> Opinion:
+    return decided(PolicySet.of(objects).judging(tee, document, values))
 
 
-def judged(objects: list[JsonObject], tee: str, document: Mapping[str, Any], values: ValueBook = EMPTY) -> TrustVector:
+def judged(
+    objects: list[JsonObject], tee: str, document: Mapping[str, Any], values: ReferenceValues = EMPTY
+) -> TrustVector:
     return opinion(objects, tee, document, values).vector
 
 
 def allows(objects: list[JsonObject], path: tuple[str, ...], claims: JsonObject) -> str:
-    return decided(PolicyBook.of(objects).allowing(path, claims)).refused_by
+    return decided(PolicySet.of(objects).allowing(path, claims)).refused_by
 
 
-def good(tee: str) -> tuple[JsonObject, ValueBook]:
+def good(tee: str) -> tuple[JsonObject, ReferenceValues]:
     return good_input(tee), book(GOOD_VALUES[tee])
 
 
@@ -64,7 +68,7 @@ def test_what_judges_is_the_activated_text_and_not_the_spec() -> None:
 
 def test_without_a_policy_the_built_in_one_judges_and_is_named() -> None:
     assert judged([], "tpm", *good("tpm")).affirms("tpm")
-    assert PolicyBook.of([]).version("tpm").startswith("built-in-tpm@")
+    assert PolicySet.of([]).version("tpm").startswith("built-in-tpm@")
 
 
 @pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
@@ -82,7 +86,7 @@ def test_a_refusal_names_the_policy_that_refuses() -> None:
 
 def test_only_a_policy_that_was_confirmed_to_judges_in_place_of_the_built_in_one() -> None:
     assert judged([alone("mine", "snp", GENEROUS)], "snp", {"anything": 1}).affirms("snp")
-    assert PolicyBook.of([alone("mine", "snp", GENEROUS)]).version("snp") == "mine@v-mine"
+    assert PolicySet.of([alone("mine", "snp", GENEROUS)]).version("snp") == "mine@v-mine"
     assert not judged([policy("mine", "snp", GENEROUS, replacesBuiltIn="true")], "snp", {"anything": 1}).affirms("snp")
 
 
@@ -90,8 +94,8 @@ def test_only_a_policy_that_was_confirmed_to_judges_in_place_of_the_built_in_one
 def test_no_answer_of_a_user_makes_a_claim_better_than_the_built_in_policy_made_it(claims: dict[str, int]) -> None:
     document, values = good("tdx")
     before = judged([], "tdx", document, values)
-    decision = PolicyBook.of([policy("mine", "tdx", GENEROUS)]).judging("tdx", document, values)
-    after = answered(decision, lambda _: Answer(claims)).vector
+    decision = PolicySet.of([policy("mine", "tdx", GENEROUS)]).judging("tdx", document, values)
+    after = drive(decision, lambda _: Answer(claims)).vector
     for claim in CLAIMS:
         worse = tier(after.value(claim)) >= tier(before.value(claim)) or tier(after.value(claim)) == 0
         assert worse, claim
@@ -103,7 +107,7 @@ def test_a_kind_of_evidence_without_a_built_in_policy_is_affirmed_only_by_one_th
     vector = judged([], tee, {tee: {}})
     assert vector.error
     assert not vector.affirms(tee)
-    assert PolicyBook.of([]).version(tee) == ""
+    assert PolicySet.of([]).version(tee) == ""
     assert not judged([policy("mine", tee, GENEROUS)], tee, {tee: {}}).affirms(tee)
     assert judged([alone("mine", tee, GENEROUS)], tee, {tee: {}}).affirms(tee) is (tee in EVIDENCE_TYPES)
 
@@ -111,7 +115,7 @@ def test_a_kind_of_evidence_without_a_built_in_policy_is_affirmed_only_by_one_th
 def test_several_policies_must_agree() -> None:
     both = [policy("b", "snp", STRICT), policy("a", "snp", GENEROUS)]
     assert not judged(both, "snp", *good("snp")).affirms("snp")
-    assert PolicyBook.of(both).version("snp").split(",")[1:] == ["a@v-a", "b@v-b"]
+    assert PolicySet.of(both).version("snp").split(",")[1:] == ["a@v-a", "b@v-b"]
     assert judged([policy("a", "snp", GENEROUS), policy("t", "tdx", STRICT)], "snp", *good("snp")).affirms("snp")
 
 
@@ -132,10 +136,10 @@ def test_no_policy_makes_a_bare_tpm_genuine_hardware() -> None:
     assert judged([alone("a", "tpm", GENEROUS)], "tpm", {"anything": 1}).value("hardware") == 0
 
 
-def concluded(tee: str, objects: list[JsonObject], values: ValueBook) -> Conclusion:
+def concluded(tee: str, objects: list[JsonObject], values: ReferenceValues) -> Conclusion:
     proof = Check("attestation-key", Result.PASS, "ok", proof=True)
-    decision = concluding(Appraisal(tee, (proof,), good_input(tee), None), Facts(), PolicyBook.of(objects), values)
-    return answered(decision, lambda _: Answer(exceeded="it ran for ever"))
+    decision = concluding(Appraisal(tee, (proof,), good_input(tee), None), Facts(), PolicySet.of(objects), values)
+    return drive(decision, lambda _: Answer(exceeded="it ran for ever"))
 
 
 def test_a_policy_beyond_its_bounds_leaves_a_good_machine_not_assessed_and_a_bad_one_refused() -> None:
@@ -150,8 +154,8 @@ def test_a_policy_beyond_its_bounds_leaves_a_good_machine_not_assessed_and_a_bad
 
 
 def test_a_resource_policy_beyond_its_bounds_neither_refuses_for_good_nor_lets_in() -> None:
-    decision = PolicyBook.of([policy("r", "*/*/*", HEAD + "allow := true")]).allowing(("a", "b", "c"), AFFIRMED)
-    assert answered(decision, lambda _: Answer(exceeded="slow")) == Access(unassessed="r@v-r: slow")
+    decision = PolicySet.of([policy("r", "*/*/*", HEAD + "allow := true")]).allowing(("a", "b", "c"), AFFIRMED)
+    assert drive(decision, lambda _: Answer(exceeded="slow")) == Access(unassessed="r@v-r: slow")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fastness.attestation.policy import policy as policies
 from fastness.attestation.policy.policy import BUILT_IN, Policy, built_in_text, compile_policy, default_policy
 from fastness.attestation.policy.reading import Reading, reading_of
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.kinds.kind import JsonObject
 from tests.unit.attestation.policyinputs import GOOD_VALUES, NOW, book, good_input, reference_set
 
@@ -110,7 +110,7 @@ SCALARS: list[Any] = [0, 1, 1.0, 2, True, False, None, "1", "true", "", "a"]
 @given(st.sampled_from(SCALARS), st.lists(st.sampled_from([value for value in SCALARS if value is not None])))
 def test_membership_means_the_same_as_in_rego(seen: Any, listed: list[Any]) -> None:
     policy = compile_policy(HEAD + 'hardware := 2 if input.a in query_reference_value("n")\n')
-    known = ValueBook({"n": listed}, {}, (), None)
+    known = ReferenceValues({"n": listed}, {}, (), None)
     same = any(type(seen) is type(value) and seen == value for value in listed) or (
         not isinstance(seen, bool) and any(not isinstance(value, bool) and seen == value for value in listed)
     )
@@ -142,6 +142,6 @@ def test_a_policy_that_reads_the_clock_is_asked_every_time() -> None:
 def test_values_of_an_expired_set_are_gone_from_memory_too() -> None:
     policy = compile_policy(HEAD + 'hardware := 2 if input.a in query_reference_value("n")\n')
     sets: list[JsonObject] = [reference_set({"n": ["1"]}, "s", validity={"notAfter": "2027-01-01T00:00:00Z"})]
-    assert policy.recall({"a": "1"}, ValueBook.of(sets, NOW)).value("hardware") == 2
+    assert policy.recall({"a": "1"}, ReferenceValues.of(sets, NOW)).value("hardware") == 2
     later = NOW.replace(year=2028)
-    assert policy.recall({"a": "1"}, ValueBook.of(sets, later)).value("hardware") == 0
+    assert policy.recall({"a": "1"}, ReferenceValues.of(sets, later)).value("hardware") == 0

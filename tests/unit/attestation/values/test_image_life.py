@@ -30,7 +30,7 @@ from fastness.attestation.values.image_life import (
     with_stage,
 )
 from fastness.attestation.values.measured import COMPARED
-from fastness.attestation.values.values import ValueBook, set_version
+from fastness.attestation.values.values import ReferenceValues, set_version
 from fastness.attestation.verdict.properties import images_in, properties_of
 from fastness.machineconfig.rollout import rollout
 from fastness.machineconfig.rollout.nodes import Goal, NodeFacts
@@ -87,8 +87,8 @@ class World:
     def observe(self) -> None:
         self.seen_goal, self.seen_nodes = self.goal, dict(self.nodes)
 
-    def book(self) -> ValueBook:
-        return ValueBook.of(self.sets, self.now)
+    def book(self) -> ReferenceValues:
+        return ReferenceValues.of(self.sets, self.now)
 
     def uses(self) -> Uses:
         configs = {config for node in self.seen_nodes.values() for config in (node.current, node.desired)}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fastness.attestation.errors import BadValues
 from fastness.attestation.values.from_images import MAX_VALUES
 from fastness.attestation.values.rvps import parse_message, read_all, read_value, set_of_message, values_of
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from tests.unit.attestation.policyinputs import NOW
 
 
@@ -28,7 +28,7 @@ def test_a_message_becomes_a_set_and_reads_back_as_it_was() -> None:
     made = set_of_message("imported", message(said), NOW)
     assert made["spec"]["source"] == "import"
     assert made["spec"]["validity"]["notAfter"] == "2027-11-01T00:00:00Z"
-    book = ValueBook.of([made], NOW)
+    book = ReferenceValues.of([made], NOW)
     assert read_all(book) == {key: value for key, value in said.items() if value != []}
     assert read_value(book, "smt") is True
     assert read_value(book, "none") is None

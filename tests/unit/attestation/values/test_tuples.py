@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from fastness.attestation.evidence.checks import Appraisal, Check, Result
-from fastness.attestation.policy.policy_set import PolicyBook
+from fastness.attestation.policy.policy_set import PolicySet
 from fastness.attestation.policy.query import ActivePolicy
 from fastness.attestation.values.differences import IMAGE_CHECK
 from fastness.attestation.values.tuples import MOST_TRIED, uncovered
-from fastness.attestation.values.values import ValueBook, unclear_names
+from fastness.attestation.values.values import ReferenceValues, unclear_names
 from fastness.attestation.verdict.conclude import Conclusion, Facts, concluding
 from fastness.crypto.silicon.registers import hashed
 from fastness.formats.initdata import InitData
@@ -63,11 +63,13 @@ def first(found: Values) -> dict[str, str]:
     return {name: listed[0] for name, listed in found.items()}
 
 
-def concluded(tee: str, measured: dict[str, str], book: ValueBook, *rego: str, replacing: bool = False) -> Conclusion:
+def concluded(
+    tee: str, measured: dict[str, str], book: ReferenceValues, *rego: str, replacing: bool = False
+) -> Conclusion:
     document = shown(tee, measured)
     proof = Check("attestation-key", Result.PASS, "ok", proof=True)
     appraisal = Appraisal(tee, (proof,), document, None)
-    policies = PolicyBook(ActivePolicy(f"p{n}", tee, text, "v", replacing) for n, text in enumerate(rego))
+    policies = PolicySet(ActivePolicy(f"p{n}", tee, text, "v", replacing) for n, text in enumerate(rego))
     return decided(concluding(appraisal, Facts(), policies, book))
 
 
@@ -83,7 +85,7 @@ def test_registers_of_two_approved_images_are_refused_and_each_image_as_a_whole_
     sets = [image_set(tee, "a", A), image_set(tee, "b", B)]
     if source == "manual":
         sets = [{**one, "spec": {**one["spec"], "source": "manual", "image": None}} for one in sets]
-    book = ValueBook.of(sets, NOW)
+    book = ReferenceValues.of(sets, NOW)
     one, two = first(values(tee, "a")), first(values(tee, "b"))
     assert concluded(tee, one, book).accepted
     assert concluded(tee, two, book).accepted
@@ -95,7 +97,7 @@ def test_registers_of_two_approved_images_are_refused_and_each_image_as_a_whole_
 
 @pytest.mark.parametrize("rego", [LOOSE, DYNAMIC])
 def test_the_policy_of_a_user_sees_one_image_at_a_time_however_it_asks(rego: str) -> None:
-    book = ValueBook.of([image_set("tpm", "a", A), image_set("tpm", "b", B)], NOW)
+    book = ReferenceValues.of([image_set("tpm", "a", A), image_set("tpm", "b", B)], NOW)
     one, two = first(values("tpm", "a")), first(values("tpm", "b"))
     assert concluded("tpm", one, book, rego).accepted
     assert concluded("tpm", two, book, rego).accepted
@@ -103,25 +105,25 @@ def test_the_policy_of_a_user_sees_one_image_at_a_time_however_it_asks(rego: str
 
 
 def test_init_data_that_the_hardware_did_not_sign_is_a_check_that_refuses() -> None:
-    book = ValueBook.of([image_set("tdx", "a", A)], NOW)
+    book = ReferenceValues.of([image_set("tdx", "a", A)], NOW)
     text = b'version = "0.1.0"'
     proof = Check("attestation-key", Result.PASS, "ok", proof=True)
     for signed, bound in ((hashed("sha384", text), True), (hashed("sha384", b"another text"), False), (b"", False)):
         document = {**shown("tdx", first(values("tdx", "a"))), "init_data": signed.hex()}
         facts = Facts(init_data=InitData("sha384", {}, text))
-        told = decided(concluding(Appraisal("tdx", (proof,), document, None), facts, PolicyBook(()), book))
+        told = decided(concluding(Appraisal("tdx", (proof,), document, None), facts, PolicySet(()), book))
         check = next(one for one in told.checks if one.name == "init-data")
         assert (check.refuses, check.code) == (not bound, "ok" if bound else "init-data-differs")
 
 
 def test_no_policy_of_a_user_makes_a_bare_tpm_genuine_hardware() -> None:
-    book = ValueBook.of([image_set("tpm", "a", A)], NOW)
+    book = ReferenceValues.of([image_set("tpm", "a", A)], NOW)
     told = concluded("tpm", first(values("tpm", "a")), book, LOOSE + "hardware := 2\n")
     assert (told.accepted, told.vector.value("hardware")) == (True, 0)
 
 
 def test_a_refusal_names_the_image_that_came_nearest_and_where_it_differs() -> None:
-    book = ValueBook.of([image_set("tpm", "a", A), image_set("tpm", "b", B)], NOW)
+    book = ReferenceValues.of([image_set("tpm", "a", A), image_set("tpm", "b", B)], NOW)
     mixed = {**first(values("tpm", "a")), "tpm_pcr4": values("tpm", "b")["tpm_pcr4"][0]}
     told = concluded("tpm", mixed, book)
     assert told.reason == "value-of-another-image"
@@ -138,7 +140,7 @@ def test_a_refusal_names_the_image_that_came_nearest_and_where_it_differs() -> N
 
 
 def test_a_machine_of_which_no_image_knows_anything_differs_from_some_image_and_not_from_a_mixture() -> None:
-    book = ValueBook.of([image_set("tpm", "a", A)], NOW)
+    book = ReferenceValues.of([image_set("tpm", "a", A)], NOW)
     told = concluded("tpm", {f"tpm_pcr{n}": "f" * 64 for n in PCRS}, book)
     assert (told.accepted, told.reason) == (False, "value-differs")
 
@@ -153,7 +155,7 @@ def test_boot_phases_and_states_of_an_update_are_tuples_of_their_own() -> None:
     shared: list[tuple[str, str, list[str]]] = [
         (name, value, []) for name, value in own.items() if name not in ("tpm_pcr4", "tpm_pcr11")
     ]
-    book = ValueBook.of([variants([
+    book = ReferenceValues.of([variants([
         *shared, ("tpm_pcr4", "new", []), ("tpm_pcr4", "old", ["old loader"]),
         ("tpm_pcr11", "initrd", ["initrd"]), ("tpm_pcr11", "ready", ["ready"]), ("tpm_pcr11", "before", ["old loader"]),
     ])], NOW)  # fmt: skip
@@ -170,7 +172,7 @@ def test_a_heap_of_values_accepts_nobody_and_says_so() -> None:
     heap = {name: [*values("tpm", "a")[name], *values("tpm", "b")[name]] for name in values("tpm", "a")}
     made = reference_set({name: sorted(set(listed)) for name, listed in heap.items()})
     assert unclear_names(made) == ("tpm_pcr11", "tpm_pcr4")
-    book = ValueBook.of([made], NOW)
+    book = ReferenceValues.of([made], NOW)
     assert not concluded("tpm", first(values("tpm", "a")), book).accepted
     assert not concluded("tpm", first(values("tpm", "a")), book, LOOSE).accepted
     assert uncovered("tpm", book.tuples("tpm")) == {f"tpm_pcr{n}" for n in PCRS}
@@ -179,7 +181,7 @@ def test_a_heap_of_values_accepts_nobody_and_says_so() -> None:
 def test_one_register_may_have_alternatives() -> None:
     made = reference_set({**values("tpm", "a"), "tpm_pcr7": ["one", "two"]})
     assert unclear_names(made) == ()
-    book = ValueBook.of([made], NOW)
+    book = ReferenceValues.of([made], NOW)
     for value, good in (("one", True), ("two", True), ("three", False)):
         assert concluded("tpm", {**first(values("tpm", "a")), "tpm_pcr7": value}, book).accepted is good
 
@@ -196,22 +198,22 @@ def test_what_an_image_leaves_out_may_come_from_a_set_of_the_platform_and_from_n
     chain = ("tpm_pcr4", "tpm_pcr11")
     image = part("a", chain, source="image", image=A)
     measured = first(values("tpm", "a"))
-    assert not concluded("tpm", measured, ValueBook.of([image], NOW)).accepted
-    assert concluded("tpm", measured, ValueBook.of([image, part("a", PLATFORM)], NOW)).accepted
+    assert not concluded("tpm", measured, ReferenceValues.of([image], NOW)).accepted
+    assert concluded("tpm", measured, ReferenceValues.of([image, part("a", PLATFORM)], NOW)).accepted
     other = part("b", PLATFORM, source="image", image=B)
-    book = ValueBook.of([image, other], NOW)
+    book = ReferenceValues.of([image, other], NOW)
     assert not concluded("tpm", measured, book).accepted
     assert uncovered("tpm", book.tuples("tpm"), A) == set(PLATFORM)
     # A set that has its own word about the boot chain vouches for no part of another image.
     both = reference_set({**values("tpm", "b")}, "whole-b")
-    assert not concluded("tpm", measured, ValueBook.of([image, both], NOW)).accepted
+    assert not concluded("tpm", measured, ReferenceValues.of([image, both], NOW)).accepted
 
 
 def test_a_set_that_names_a_register_of_the_image_completes_nothing_of_it() -> None:
     image = part("a", ("tpm_pcr4", "tpm_pcr11"), source="image", image=A)
     other = part("b", ("tpm_pcr4", *PLATFORM))
     measured = {**first(values("tpm", "a")), "tpm_pcr4": values("tpm", "b")["tpm_pcr4"][0]}
-    book = ValueBook.of([image, other], NOW)
+    book = ReferenceValues.of([image, other], NOW)
     assert not concluded("tpm", measured, book).accepted
     seen = {name: measured[name] for name in measured}
     assert not any(one.whole for one in book.candidates("tpm", seen))
@@ -222,7 +224,7 @@ def test_a_set_of_the_platform_must_agree_in_all_that_it_names() -> None:
     image = part("a", ("tpm_pcr4", "tpm_pcr11"), source="image", image=A)
     old = reference_set({"tpm_pcr7": ["old keys"], "tpm_pcr12": ["none"], "tpm_pcr14": ["old owner"]}, "old")
     new = reference_set({"tpm_pcr7": ["new keys"], "tpm_pcr12": ["none"], "tpm_pcr14": ["new owner"]}, "new")
-    book = ValueBook.of([image, old, new], NOW)
+    book = ReferenceValues.of([image, old, new], NOW)
     measured = {**first(values("tpm", "a")), "tpm_pcr12": "none"}
     for keys, owner, good in (("old", "old", True), ("new", "new", True), ("old", "new", False)):
         seen = {**measured, "tpm_pcr7": f"{keys} keys", "tpm_pcr14": f"{owner} owner"}
@@ -238,7 +240,7 @@ def test_of_many_images_the_one_that_a_policy_of_a_user_means_is_found() -> None
         reference_set({"tpm_pcr9": [f"{n:064x}"], "tpm_pcr7": ["keys"], "tpm_pcr14": ["owner"]}, f"set-{n:03}")
         for n in range(100)
     ]
-    book = ValueBook.of(sets, NOW)
+    book = ReferenceValues.of(sets, NOW)
     for number, good in ((0, True), (57, True), (99, True), (100, False)):
         measured = {"tpm_pcr9": f"{number:064x}", "tpm_pcr7": "keys", "tpm_pcr14": "owner"}
         assert concluded("tpm", measured, book, rego, replacing=True).accepted is good, number
@@ -247,7 +249,7 @@ def test_of_many_images_the_one_that_a_policy_of_a_user_means_is_found() -> None
 
 def test_init_data_that_is_expected_goes_with_every_image() -> None:
     expected = reference_set({"tpm_pcr8": ["cd" * 32, "ef" * 32]}, "init-data")
-    book = ValueBook.of([image_set("tpm", "a", A), image_set("tpm", "b", B), expected], NOW)
+    book = ReferenceValues.of([image_set("tpm", "a", A), image_set("tpm", "b", B), expected], NOW)
     for image in "ab":
         for value, good in (("cd" * 32, True), ("ef" * 32, True), ("ab" * 32, False)):
             assert concluded("tpm", {**first(values("tpm", image)), "tpm_pcr8": value}, book).accepted is good
@@ -257,10 +259,10 @@ def test_a_set_for_other_pools_does_not_count() -> None:
     sets = [{**image_set("tpm", "a", A)}]
     sets[0]["spec"]["pools"] = ["infra"]
     measured = first(values("tpm", "a"))
-    assert concluded("tpm", measured, ValueBook.of(sets, NOW, pool="infra")).accepted
-    told = concluded("tpm", measured, ValueBook.of(sets, NOW, pool="worker"))
+    assert concluded("tpm", measured, ReferenceValues.of(sets, NOW, pool="infra")).accepted
+    told = concluded("tpm", measured, ReferenceValues.of(sets, NOW, pool="worker"))
     assert (told.accepted, told.reason) == (False, "values-not-published")
-    book = ValueBook.of([*sets, image_set("tpm", "b", B)], NOW, pool="worker")
+    book = ReferenceValues.of([*sets, image_set("tpm", "b", B)], NOW, pool="worker")
     told = concluded("tpm", measured, book)
     assert not told.accepted
     assert any("it counts in other pools only" in check.hint for check in told.checks)

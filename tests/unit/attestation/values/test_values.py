@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.attestation.values.measured import is_measured
-from fastness.attestation.values.values import Standing, ValueBook, next_change, set_state, set_version, standing_of
+from fastness.attestation.values.values import (
+    ReferenceValues,
+    Validity,
+    next_change,
+    set_state,
+    set_version,
+    standing_of,
+)
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import rfc3339
 from tests.unit.attestation.policyinputs import NOW, reference_set
@@ -30,32 +37,32 @@ def valid(begin: datetime | None = None, end: datetime | None = None) -> JsonObj
 
 def test_values_of_all_sets_are_accepted_under_one_name() -> None:
     sets = [reference_set({"tpm_pcr4": ["aa"]}, "one"), reference_set({"tpm_pcr4": ["bb", "aa"]}, "two")]
-    book = ValueBook.of(sets, NOW)
+    book = ReferenceValues.of(sets, NOW)
     assert book.query("tpm_pcr4") == ["aa", "bb"]
     assert [name for name, _ in book.versions] == ["one", "two"]
 
 
 def test_a_name_without_a_value_gives_nothing() -> None:
-    assert ValueBook.of([], NOW).query("tpm_pcr4") is None
-    assert ValueBook.of([], NOW).empty
+    assert ReferenceValues.of([], NOW).query("tpm_pcr4") is None
+    assert ReferenceValues.of([], NOW).empty
 
 
 @pytest.mark.parametrize(
     ("validity", "standing"),
     [
-        (valid(), Standing.COUNTS),
-        (valid(NOW - HOUR, NOW + HOUR), Standing.COUNTS),
-        (valid(NOW), Standing.COUNTS),
-        (valid(NOW + HOUR), Standing.NOT_YET),
-        (valid(None, NOW - HOUR), Standing.EXPIRED),
-        (valid(None, NOW), Standing.EXPIRED),
-        ({"validity": {"notAfter": "soon"}}, Standing.UNREADABLE),
-        ({"validity": {"notAfter": "2030-01-01T00:00:00"}}, Standing.UNREADABLE),
+        (valid(), Validity.COUNTS),
+        (valid(NOW - HOUR, NOW + HOUR), Validity.COUNTS),
+        (valid(NOW), Validity.COUNTS),
+        (valid(NOW + HOUR), Validity.NOT_YET),
+        (valid(None, NOW - HOUR), Validity.EXPIRED),
+        (valid(None, NOW), Validity.EXPIRED),
+        ({"validity": {"notAfter": "soon"}}, Validity.UNREADABLE),
+        ({"validity": {"notAfter": "2030-01-01T00:00:00"}}, Validity.UNREADABLE),
     ],
 )
-def test_pitfall_21_validity_is_looked_at_when_a_value_is_read(validity: JsonObject, standing: Standing) -> None:
-    book = ValueBook.of([reference_set({"tpm_pcr4": ["aa"]}, "set", **validity)], NOW)
-    assert book.query("tpm_pcr4") == (["aa"] if standing is Standing.COUNTS else None)
+def test_pitfall_21_validity_is_looked_at_when_a_value_is_read(validity: JsonObject, standing: Validity) -> None:
+    book = ReferenceValues.of([reference_set({"tpm_pcr4": ["aa"]}, "set", **validity)], NOW)
+    assert book.query("tpm_pcr4") == (["aa"] if standing is Validity.COUNTS else None)
     owner = book.owner("tpm_pcr4", "aa")
     assert owner is not None
     assert owner.standing is standing
@@ -63,20 +70,20 @@ def test_pitfall_21_validity_is_looked_at_when_a_value_is_read(validity: JsonObj
 
 def test_pitfall_21_the_same_sets_give_another_book_when_time_has_passed() -> None:
     sets = [reference_set({"tpm_pcr4": ["aa"]}, **valid(NOW, NOW + HOUR))]
-    assert ValueBook.of(sets, NOW).query("tpm_pcr4") == ["aa"]
-    assert ValueBook.of(sets, NOW).until == NOW + HOUR
-    assert ValueBook.of(sets, NOW + HOUR).query("tpm_pcr4") is None
+    assert ReferenceValues.of(sets, NOW).query("tpm_pcr4") == ["aa"]
+    assert ReferenceValues.of(sets, NOW).until == NOW + HOUR
+    assert ReferenceValues.of(sets, NOW + HOUR).query("tpm_pcr4") is None
 
 
 def test_pitfall_21_a_withdrawn_set_gives_no_value_and_keeps_its_owner() -> None:
     gone = {"at": rfc3339(NOW - HOUR), "reason": "the approval was removed"}
-    book = ValueBook.of([reference_set({"tpm_pcr4": ["aa"]}, withdrawn=gone)], NOW)
+    book = ReferenceValues.of([reference_set({"tpm_pcr4": ["aa"]}, withdrawn=gone)], NOW)
     assert book.query("tpm_pcr4") is None
     assert book.versions == ()
     owner = book.owner("tpm_pcr4", "aa")
     assert owner is not None
     assert (owner.standing, owner.since, owner.reason) == (
-        Standing.WITHDRAWN,
+        Validity.WITHDRAWN,
         rfc3339(NOW - HOUR),
         "the approval was removed",
     )
@@ -85,10 +92,10 @@ def test_pitfall_21_a_withdrawn_set_gives_no_value_and_keeps_its_owner() -> None
 def test_an_owner_that_counts_goes_before_one_that_was_withdrawn() -> None:
     old = reference_set({"tpm_pcr4": ["aa"]}, "a-old", withdrawn={"at": rfc3339(NOW)})
     new = reference_set({"tpm_pcr4": ["aa"]}, "b-new")
-    owner = ValueBook.of([old, new], NOW).owner("tpm_pcr4", "aa")
+    owner = ReferenceValues.of([old, new], NOW).owner("tpm_pcr4", "aa")
     assert owner is not None
     assert (owner.set, owner.counts) == ("b-new", True)
-    assert ValueBook.of([old, new], NOW).owner("tpm_pcr4", "cc") is None
+    assert ReferenceValues.of([old, new], NOW).owner("tpm_pcr4", "cc") is None
 
 
 @pytest.mark.parametrize(
@@ -105,11 +112,11 @@ def test_an_owner_that_counts_goes_before_one_that_was_withdrawn() -> None:
 def test_values_of_an_image_count_only_while_it_is_approved(images: list[JsonObject], counts: bool) -> None:
     made = reference_set({"tpm_pcr4": ["aa"]}, image=IMAGE)
     made["spec"]["source"] = "image"
-    assert (ValueBook.of([made], NOW, images).query("tpm_pcr4") == ["aa"]) is counts
+    assert (ReferenceValues.of([made], NOW, images).query("tpm_pcr4") == ["aa"]) is counts
 
 
 def test_an_approval_is_not_asked_for_values_that_a_person_wrote() -> None:
-    assert ValueBook.of([reference_set({"a": ["1"]})], NOW, []).query("a") == ["1"]
+    assert ReferenceValues.of([reference_set({"a": ["1"]})], NOW, []).query("a") == ["1"]
 
 
 def typed_set(*values: JsonObject, name: str = "typed") -> JsonObject:
@@ -117,7 +124,7 @@ def typed_set(*values: JsonObject, name: str = "typed") -> JsonObject:
 
 
 def test_numbers_and_flags_keep_their_type_and_single_values_stand_alone() -> None:
-    book = ValueBook.of(
+    book = ReferenceValues.of(
         [
             typed_set(
                 {"name": "svn", "value": "3", "type": "Number"},
@@ -137,21 +144,21 @@ def test_numbers_and_flags_keep_their_type_and_single_values_stand_alone() -> No
 
 def test_a_flag_and_the_number_one_are_two_values() -> None:
     values = ({"name": "a", "value": "true", "type": "Boolean"}, {"name": "a", "value": "1", "type": "Number"})
-    assert [repr(one) for one in ValueBook.of([typed_set(*values)], NOW).query("a") or ()] == ["True", "1"]
+    assert [repr(one) for one in ReferenceValues.of([typed_set(*values)], NOW).query("a") or ()] == ["True", "1"]
 
 
 def test_sets_that_disagree_about_a_single_value_give_none() -> None:
     one = typed_set({"name": "smt", "value": "true", "type": "Boolean", "single": True}, name="one")
     two = typed_set({"name": "smt", "value": "false", "type": "Boolean", "single": True}, name="two")
     listed = typed_set({"name": "smt", "value": "true", "type": "Boolean"}, name="three")
-    assert ValueBook.of([one, one], NOW).query("smt") is True
-    assert ValueBook.of([one, two], NOW).query("smt") is None
-    assert ValueBook.of([one, listed], NOW).query("smt") is None
-    assert "smt" not in ValueBook.of([one, two], NOW).document
+    assert ReferenceValues.of([one, one], NOW).query("smt") is True
+    assert ReferenceValues.of([one, two], NOW).query("smt") is None
+    assert ReferenceValues.of([one, listed], NOW).query("smt") is None
+    assert "smt" not in ReferenceValues.of([one, two], NOW).document
 
 
 def test_events_explain_and_are_no_values_for_policies() -> None:
-    book = ValueBook.of([reference_set({"event_pcr4": ["aa"], "tpm_pcr4": ["bb"]})], NOW)
+    book = ReferenceValues.of([reference_set({"event_pcr4": ["aa"], "tpm_pcr4": ["bb"]})], NOW)
     assert set(book.document) == {"tpm_pcr4"}
     assert book.owner("event_pcr4", "aa") is not None
 
@@ -167,7 +174,7 @@ def test_events_explain_and_are_no_values_for_policies() -> None:
     ],
 )
 def test_a_damaged_set_gives_nothing_and_breaks_nothing(damaged: JsonObject) -> None:
-    assert ValueBook.of([{"metadata": {"name": "x"}, **damaged}], NOW).empty
+    assert ReferenceValues.of([{"metadata": {"name": "x"}, **damaged}], NOW).empty
 
 
 def test_the_version_of_a_set_follows_from_what_it_says() -> None:
@@ -197,7 +204,7 @@ def test_a_set_changes_by_itself_at_the_next_bound_of_its_validity() -> None:
     spec = valid(NOW - HOUR, NOW + HOUR)
     assert next_change(spec, NOW) == NOW + HOUR
     assert next_change(spec, NOW + HOUR) is None
-    assert standing_of(spec, NOW + HOUR) is Standing.EXPIRED
+    assert standing_of(spec, NOW + HOUR) is Validity.EXPIRED
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -208,8 +215,8 @@ SETS = st.lists(
 
 @given(SETS, NAMES, st.sampled_from(["1", "9"]))
 def test_adding_a_value_changes_no_other_name(sets: list[JsonObject], name: str, value: str) -> None:
-    before = ValueBook.of(sets, NOW)
-    after = ValueBook.of([*sets, reference_set({name: [value]}, "more")], NOW)
+    before = ReferenceValues.of(sets, NOW)
+    after = ReferenceValues.of([*sets, reference_set({name: [value]}, "more")], NOW)
     assert {key: after.query(key) for key in "abc" if key != name} == {
         key: before.query(key) for key in "abc" if key != name
     }
@@ -219,4 +226,4 @@ def test_adding_a_value_changes_no_other_name(sets: list[JsonObject], name: str,
 @given(SETS)
 def test_the_order_of_sets_does_not_matter(sets: list[JsonObject]) -> None:
     named = [{**entry, "metadata": {"name": f"s{number}"}} for number, entry in enumerate(sets)]
-    assert ValueBook.of(named, NOW).digest == ValueBook.of(list(reversed(named)), NOW).digest
+    assert ReferenceValues.of(named, NOW).digest == ReferenceValues.of(list(reversed(named)), NOW).digest

@@ -13,7 +13,7 @@ from fastness.attestation.status.alarms import verifying
 from fastness.attestation.status.cluster import Counts, conditions_of, counted
 from fastness.attestation.status.collateral import Freshness
 from fastness.attestation.status.unproved_nodes import named, never_attested
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.breakglass import Override
 from fastness.attestation.verdict.machine_standing import (
     WORDS,
@@ -183,7 +183,7 @@ def test_a_change_of_the_status_is_written_once() -> None:
 
 def said(override: Override | None = None, unproved: tuple[str, ...] = (), counts: Counts = NONE) -> dict[str, Any]:
     fresh = Freshness(True, "Fresh", "")
-    found = conditions_of(ENFORCE, (), ValueBook.of([], NOW), counts, fresh, override, unproved)
+    found = conditions_of(ENFORCE, (), ReferenceValues.of([], NOW), counts, fresh, override, unproved)
     return {one.kind: (one.status, one.reason, one.message) for one in found}
 
 

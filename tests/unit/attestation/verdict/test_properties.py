@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from fastness.attestation.values.values import EMPTY, ValueBook
+from fastness.attestation.values.values import EMPTY, ReferenceValues
 from fastness.attestation.verdict.properties import label_value, measured_images, properties_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -17,7 +17,7 @@ def claims(**values: str) -> dict[str, Any]:
     return {"tpm": {f"pcr{number:02d}": values.get(f"p{number}", "same") for number in PCRS}}
 
 
-def book(*images: tuple[str, dict[str, str]]) -> ValueBook:
+def book(*images: tuple[str, dict[str, str]]) -> ReferenceValues:
     sets = [
         {
             "metadata": {"name": f"set-{number}"},
@@ -28,7 +28,7 @@ def book(*images: tuple[str, dict[str, str]]) -> ValueBook:
         }
         for number, (image, values) in enumerate(images)
     ]  # fmt: skip
-    return ValueBook.of(sets, NOW)
+    return ReferenceValues.of(sets, NOW)
 
 
 OLD, NEW = {"p4": "old-loader", "p11": "old-kernel"}, {"p4": "new-loader", "p11": "new-kernel"}
@@ -58,7 +58,7 @@ def test_a_machine_that_nobody_knows_names_no_image() -> None:
 
 def test_a_withdrawn_image_is_still_recognised() -> None:
     spec = {"source": "image", "image": A, "values": [{"name": "snp_launch_measurement", "value": "m"}]}
-    known = ValueBook.of(
+    known = ReferenceValues.of(
         [{"metadata": {"name": "s"}, "spec": {**spec, "withdrawn": {"at": "2026-01-01T00:00:00Z"}}}], NOW
     )
     assert properties_of("snp", {"snp": {"measurement": "m"}}, known)["image"] == A

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from fastness.crypto.secret import SecretText
-from fastness.enrolment.live.ticket_cache import AT_ONCE, BURST, MOST_UNKNOWN, PER_SECOND, UNKNOWN_SECONDS, TicketBook
+from fastness.enrolment.live.ticket_cache import AT_ONCE, BURST, MOST_UNKNOWN, PER_SECOND, UNKNOWN_SECONDS, TicketCache
 from fastness.enrolment.live.tickets import TicketProblem, join_ticket, mint
 from fastness.keys.errors import TicketUnclear
 from fastness.kinds.kind import JsonObject, Resource
@@ -61,7 +61,7 @@ class World:
     def __init__(self) -> None:
         self.shelf, self.clock = Shelf(), VirtualClock()
         cache = cast("Informer", Cached(self.shelf))
-        self.book = TicketBook(cast("Cluster", self.shelf), cache, self.clock)
+        self.book = TicketCache(cast("Cluster", self.shelf), cache, self.clock)
 
     def ticket(self, pool: str = "worker") -> str:
         """A ticket that the API has, and the cache not yet."""

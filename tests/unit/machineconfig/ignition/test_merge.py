@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from fastness.machineconfig import ignition
-from fastness.machineconfig.ignition import Change, Supply
+from fastness.machineconfig.ignition import ChildEffect, Supply
 from fastness.machineconfig.ignition.origins import Ledger
 from tests.component.machineconfig.ignition.corpus import good
 
@@ -128,11 +128,11 @@ def test_a_new_entry_is_told_once_and_a_changed_one_field_by_field() -> None:
     )
     place = ("storage", "files", "/a")
     assert [(item.change, item.place, item.source, item.overrode) for item in supplies] == [
-        (Change.ADDED, place, "c1", None),
-        (Change.REPEATED, (*place, "mode"), "c2", "c1"),
-        (Change.REPLACED, (*place, "contents", "source"), "c2", "c1"),
-        (Change.REPLACED, (*place, "contents", "source"), "c3", "c2"),
-        (Change.ADDED, (*place, "overwrite"), "c3", None),
+        (ChildEffect.ADDED, place, "c1", None),
+        (ChildEffect.REPEATED, (*place, "mode"), "c2", "c1"),
+        (ChildEffect.REPLACED, (*place, "contents", "source"), "c2", "c1"),
+        (ChildEffect.REPLACED, (*place, "contents", "source"), "c3", "c2"),
+        (ChildEffect.ADDED, (*place, "overwrite"), "c3", None),
     ]
     assert (supplies[3].old, supplies[3].value) == ("data:,2", "data:,3")
 
@@ -141,11 +141,11 @@ def test_what_a_child_takes_away_is_told_with_whom_it_was_taken_from() -> None:
     link = config(storage={"links": [{"path": "/a", "target": "x"}]})
     supplies = told(files({"path": "/a"}), link, files({"path": "/a", "mode": 2}))
     assert [(item.change, item.place[1], item.source, item.overrode) for item in supplies] == [
-        (Change.ADDED, "files", "c1", None),
-        (Change.REMOVED, "files", "c2", "c1"),
-        (Change.ADDED, "links", "c2", None),
-        (Change.REMOVED, "links", "c3", "c2"),
-        (Change.ADDED, "files", "c3", None),
+        (ChildEffect.ADDED, "files", "c1", None),
+        (ChildEffect.REMOVED, "files", "c2", "c1"),
+        (ChildEffect.ADDED, "links", "c2", None),
+        (ChildEffect.REMOVED, "links", "c3", "c2"),
+        (ChildEffect.ADDED, "files", "c3", None),
     ]
 
 
@@ -179,7 +179,7 @@ def test_every_entry_of_the_result_has_an_origin() -> None:
 
 
 def _replay(ledger: Ledger, supply: Supply) -> None:
-    if supply.change is Change.REMOVED:
+    if supply.change is ChildEffect.REMOVED:
         ledger.removed(supply.place, supply.source, supply.old)
     else:
         ledger.added(supply.place, supply.source, supply.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastness.formats import data_url as dataurl
-from fastness.machineconfig.rollout.diff import MAX_DIFF_LINES, Change, How, Part, compare, file_bytes, text_of
+from fastness.machineconfig.rollout.diff import MAX_DIFF_LINES, ConfigChange, How, Part, compare, file_bytes, text_of
 from tests.unit.machineconfig.build import file, ignition
 
 
@@ -13,7 +13,7 @@ def changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return [str(change) for change in compare(old, new).changes]
 
 
-def one(old: dict[str, Any], new: dict[str, Any]) -> Change:
+def one(old: dict[str, Any], new: dict[str, Any]) -> ConfigChange:
     [change] = compare({"config": old}, {"config": new}).changes
     return change
 
@@ -75,7 +75,7 @@ def test_compressed_content_is_compared_by_what_is_inside() -> None:
 
 def test_content_that_is_not_in_the_config_is_said_to_be_elsewhere() -> None:
     remote = {"path": "/a", "contents": {"source": "https://host/a"}}
-    assert "fetched elsewhere" in text_of(Change(Part.FILE, "/a", How.CHANGED, file("/a", "\0"), remote))
+    assert "fetched elsewhere" in text_of(ConfigChange(Part.FILE, "/a", How.CHANGED, file("/a", "\0"), remote))
 
 
 def test_a_unit_shows_switches_and_drop_ins() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fastness.keys.errors import RecordError
-from fastness.record.entry import Entry
+from fastness.record.entry import RecordEntry
 from fastness.record.live import unauthenticated as strangers
 from fastness.record.live.unauthenticated import Strangers
 from tests.virtual import VirtualClock
@@ -15,10 +15,10 @@ class Lines:
     """A record in memory that can be told to fail."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[RecordEntry] = []
         self.broken = False
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         """Keep it."""
         if self.broken:
             raise RecordError("the record cannot be written", "")
@@ -41,7 +41,7 @@ def clock() -> VirtualClock:
 
 async def test_the_first_refusal_is_written_at_once(lines: Lines, clock: VirtualClock) -> None:
     await Strangers(lines, clock).refused("not-enrolled", "sha256:aa")
-    assert lines.entries == [Entry("refusal", "sha256:aa", detail={"code": "not-enrolled"})]
+    assert lines.entries == [RecordEntry("refusal", "sha256:aa", detail={"code": "not-enrolled"})]
 
 
 async def test_the_same_again_is_written_a_minute_later_with_how_often_it_came(

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from fastness.http.refusals import Refusal
 from fastness.kinds.trusted_execution.subject import Basis, Subject
-from fastness.record.entry import Entry
-from fastness.release.authorise import Standing
-from fastness.release.live.refusal_log import QUIET_SECONDS, REMEMBERED, Noted
+from fastness.record.entry import RecordEntry
+from fastness.release.authorise import ProvenCaller
+from fastness.release.live.refusal_log import QUIET_SECONDS, REMEMBERED, RefusalLog
 from tests.virtual import VirtualClock
 
 NO = Refusal(403, "wrong-pool", "another pool")
@@ -19,20 +19,22 @@ NO = Refusal(403, "wrong-pool", "another pool")
 class Book:
     """A record in memory."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[RecordEntry] = field(default_factory=list)
 
-    async def append(self, entry: Entry) -> None:
+    async def append(self, entry: RecordEntry) -> None:
         """Keep."""
         self.entries.append(entry)
 
 
-def standing(clock: VirtualClock, who: str = "sha256:a", basis: Basis = Basis.VERDICT) -> Standing:
-    return Standing(Subject("uid", "machine", who, "worker"), "verdict", {}, clock.now() + timedelta(hours=1), basis)
+def standing(clock: VirtualClock, who: str = "sha256:a", basis: Basis = Basis.VERDICT) -> ProvenCaller:
+    return ProvenCaller(
+        Subject("uid", "machine", who, "worker"), "verdict", {}, clock.now() + timedelta(hours=1), basis
+    )
 
 
 async def test_the_same_refusal_is_written_once_a_minute_and_another_at_once() -> None:
     clock, book = VirtualClock(), Book()
-    noted = Noted(book, clock)
+    noted = RefusalLog(book, clock)
     for _ in range(5):
         await noted.refusal(standing(clock), "pool/master/config", NO)
     assert [entry.detail["code"] for entry in book.entries] == ["wrong-pool"]
@@ -46,7 +48,7 @@ async def test_the_same_refusal_is_written_once_a_minute_and_another_at_once() -
 
 async def test_what_will_pass_and_who_proved_nothing_is_not_written() -> None:
     clock, book = VirtualClock(), Book()
-    noted = Noted(book, clock)
+    noted = RefusalLog(book, clock)
     await noted.refusal(standing(clock), "r", Refusal(503, "not-rendered", ""))
     await noted.refusal(standing(clock), "r", Refusal(401, "verdict-expired", ""))
     await noted.refusal(standing(clock, basis=Basis.AUDIT), "r", NO)
@@ -55,7 +57,7 @@ async def test_what_will_pass_and_who_proved_nothing_is_not_written() -> None:
 
 async def test_what_is_remembered_is_bounded() -> None:
     clock, book = VirtualClock(), Book()
-    noted = Noted(book, clock)
+    noted = RefusalLog(book, clock)
     for number in range(REMEMBERED + 10):
         await noted.refusal(standing(clock), f"r/{number}", NO)
     assert len(noted._written) == REMEMBERED

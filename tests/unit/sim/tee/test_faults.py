@@ -13,7 +13,7 @@ from fastness.agent.host.errors import TpmFailure
 from fastness.attestation.policy.claims import policy_input
 from fastness.attestation.policy.policy import default_policy
 from fastness.attestation.values.differences import differences
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.crypto.errors import BrokenSeal
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.silicon.chains import load_certificates
@@ -44,7 +44,7 @@ def affirmed(tee: str, image: BootImage) -> bool:
     found = judged(VENDOR, tee, machine.quote(NONCE), **known)
     assert found.acceptable, refusals(found)
     spec = {"source": "manual", "values": IMAGE.reference_values(tee)}
-    book = ValueBook.of([{"metadata": {"name": "image"}, "spec": spec}], EPOCH)
+    book = ReferenceValues.of([{"metadata": {"name": "image"}, "spec": spec}], EPOCH)
     return default_policy(tee).evaluate(policy_input(found, {}), book).affirms(tee)
 
 
@@ -69,7 +69,7 @@ def test_the_first_event_that_differs_is_named_and_belongs_to_an_image(tee: str,
     sets = [{"metadata": {"name": "good"}, "spec": spec}, {"metadata": {"name": "gone"}, "spec": gone}]
     hybrid = replace(other, sections=(*other.sections[:-1], (".sbat", b"never approved")))
     found = judged(VENDOR, tee, VENDOR.chip(tee).boot(hybrid).quote(NONCE))
-    told = {check.name: check for check in differences(found, ValueBook.of(sets, EPOCH), refused=True)}
+    told = {check.name: check for check in differences(found, ReferenceValues.of(sets, EPOCH), refused=True)}
     check = next(check for name, check in told.items() if name.startswith(register))
     assert check.code == "value-differs"
     assert "EV_EFI_BOOT_SERVICES_APPLICATION" in check.hint

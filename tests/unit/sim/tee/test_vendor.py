@@ -12,7 +12,7 @@ from fastness.attestation.evidence.checks import Findings
 from fastness.attestation.evidence.roots import PINNED, anchors_of
 from fastness.attestation.policy.claims import policy_input
 from fastness.attestation.policy.policy import default_policy
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.crypto.silicon.chains import load_certificates
 from fastness.crypto.silicon.pins import AMD_ROOTS, INTEL_ROOT, TPM_ROOTS
 from fastness.crypto.silicon.revocation import RevocationList
@@ -269,12 +269,12 @@ def test_init_data_lands_where_policies_look_for_it() -> None:
 # With the built-in policies.
 
 
-def book(tee: str) -> ValueBook:
+def book(tee: str) -> ReferenceValues:
     values = {
         "metadata": {"name": "image"},
         "spec": {"source": "manual", "values": default_image().reference_values(tee)},
     }
-    return ValueBook.of([values], EPOCH)
+    return ReferenceValues.of([values], EPOCH)
 
 
 @pytest.mark.parametrize("tee", TEES)

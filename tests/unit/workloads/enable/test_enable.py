@@ -15,8 +15,8 @@ from fastness.kinds.kata.names import Tee
 from fastness.machineconfig.rollout.plan import State
 from fastness.workloads import host_configs as hostconfigs
 from fastness.workloads.enable import manifests
-from fastness.workloads.enable.changes import Action, Change, compared, differences
-from fastness.workloads.enable.inputs import LOOKED_AT, Snapshot, Wish
+from fastness.workloads.enable.changes import Action, ObjectChange, compared, differences
+from fastness.workloads.enable.inputs import LOOKED_AT, EnableRequest, Snapshot
 from fastness.workloads.enable.preflight import Check, Result, preflight, refusals
 from fastness.workloads.enable.steps import Step, open_changes, reboots, steps
 from fastness.workloads.intel.dcap import DcapInputs, Serving
@@ -24,7 +24,7 @@ from fastness.workloads.nvidia.policy import check, cluster_policy
 
 Object = dict[str, Any]
 WORKER = "node-role.kubernetes.io/worker"
-TDX, SNP = Wish(Tee.TDX), Wish(Tee.SNP)
+TDX, SNP = EnableRequest(Tee.TDX), EnableRequest(Tee.SNP)
 DCAP = DcapInputs(
     SecretText("0123456789abcdef" * 2), SecretText("user-token-user-token"), SecretText("other-token-other-token"), "m0",
     Serving(b"C", SecretBytes(b"K"), b"A"),
@@ -105,7 +105,7 @@ def test_everything_of_the_manual_is_made_in_order() -> None:
 
 
 @pytest.mark.parametrize("wish", [TDX, SNP, replace(TDX, gpu=True), replace(SNP, gpu=True, trustee=False)])
-def test_after_it_was_done_nothing_is_left_to_do(wish: Wish) -> None:
+def test_after_it_was_done_nothing_is_left_to_do(wish: EnableRequest) -> None:
     before = snapshot()
     done = steps(before, wish, DCAP)
     after = with_everything(before, done)
@@ -259,7 +259,7 @@ CONFIDENTIAL = {"spec": {"mode": "Enforce", "pools": [{"name": "worker", "trustM
     ],
 )  # fmt: skip
 def test_what_stands_against_it_is_refused_with_the_reason(
-    found: Snapshot, wish: Wish, check_name: str, told: str
+    found: Snapshot, wish: EnableRequest, check_name: str, told: str
 ) -> None:
     against = refusals(preflight(found, wish, has_key=True))
     assert check_name in [one.name for one in against]
@@ -340,5 +340,5 @@ def test_present_objects_are_compared_by_what_is_wanted(wanted: Object, present:
 def test_rule_that_somebody_changed_is_put_right() -> None:
     rule = manifests.hardware_rule()
     rule["spec"]["rules"][3]["extendedResources"] = {}
-    change: Change = compared(snapshot(nodefeaturerules=[rule]), manifests.hardware_rule())
+    change: ObjectChange = compared(snapshot(nodefeaturerules=[rule]), manifests.hardware_rule())
     assert (change.action, change.fields) == (Action.CHANGE, ("spec.rules[3].extendedResources.tdx.intel.com/keys",))

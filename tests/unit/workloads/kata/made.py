@@ -9,7 +9,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.machineconfiguration.names import WORKER_LABEL
 from fastness.workloads.kata.classes import wanted_classes
-from fastness.workloads.kata.eligibility import Asked, asked_for
+from fastness.workloads.kata.eligibility import NodeRequirements, asked_for
 from fastness.workloads.kata.mode import FeatureGates
 
 BASE = {names.BASE_LABEL: "true"}
@@ -50,12 +50,12 @@ def pool(name: str, rendered: str = "", sources: tuple[str, ...] = (), machines:
     return {"kind": "MachineConfigPool", "metadata": {"name": name}, "spec": spec, "status": {"machineCount": machines}}
 
 
-def asked(check: bool = False, converged: bool = False, **selector: str) -> Asked:
+def asked(check: bool = False, converged: bool = False, **selector: str) -> NodeRequirements:
     spec: JsonObject = {"checkNodeEligibility": check}
     if selector:
         spec["kataConfigPoolSelector"] = {"matchLabels": selector}
     return asked_for({"spec": spec}, converged=converged)
 
 
-def handlers(nodes: list[JsonObject], wanted: Asked, gates: FeatureGates = CONFIDENTIAL) -> dict[str, str]:
+def handlers(nodes: list[JsonObject], wanted: NodeRequirements, gates: FeatureGates = CONFIDENTIAL) -> dict[str, str]:
     return {one.name: one.handler for one in wanted_classes(gates, wanted, nodes).classes}

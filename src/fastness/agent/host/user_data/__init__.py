@@ -46,7 +46,7 @@ from fastness.agent.host.user_data.metadata import aws, azure, gcp, openstack
 from fastness.formats.initdata import InitData
 
 
-class Place(Protocol):
+class UserDataSource(Protocol):
     """One place where user-data may lie."""
 
     @property
@@ -60,15 +60,15 @@ class Place(Protocol):
 _OPTION: Final = "ignition.platform.id="
 
 
-def _config_drive() -> Place:
+def _config_drive() -> UserDataSource:
     return Drive.labelled("config drive", "config-2", ("openstack", "latest", "user_data"))
 
 
-def _cidata() -> Place:
+def _cidata() -> UserDataSource:
     return Drive.labelled("cidata drive", "cidata", ("user-data",))
 
 
-PLATFORMS: Final[Mapping[str, tuple[Callable[[], Place], ...]]] = {
+PLATFORMS: Final[Mapping[str, tuple[Callable[[], UserDataSource], ...]]] = {
     "aws": (aws,),
     "azure": (azure, Drive.azure),
     "gcp": (gcp,),
@@ -91,7 +91,7 @@ def platform_of(command_line: str) -> str:
     return names.pop()
 
 
-def places_of(platform: str) -> tuple[Place, ...]:
+def places_of(platform: str) -> tuple[UserDataSource, ...]:
     """Where user-data lies on a platform; raises UnknownPlatform."""
     if platform not in PLATFORMS:
         raise UnknownPlatform(f"{platform[:32]!r} is not a platform whose user-data this agent can read")

@@ -14,7 +14,7 @@ import binascii
 from collections.abc import Sequence
 from typing import Any, Final
 
-from fastness.attestation.live.policy_workers import Try, tried
+from fastness.attestation.live.policy_workers import Try, run_trial
 from fastness.attestation.policy.cases import proven_by_nothing
 from fastness.attestation.values.rvps import MAX_MESSAGE
 from fastness.crypto.secret import SecretBytes
@@ -28,7 +28,7 @@ from fastness.kube.errors import AlreadyExists, Invalid
 from fastness.kube.informers import Informer
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.protocol.kbs_path import ResourcePath, split_path
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.release.door.broker.values import NAME, RegisteredValues
 from fastness.release.live.admins import Admin
 from fastness.release.live.resources import MAX_RESOURCE, SealedResources
@@ -51,7 +51,7 @@ class Administration:
         policies: Informer,
         values: RegisteredValues,
         record: Record,
-        attempt: Try = tried,
+        attempt: Try = run_trial,
     ) -> None:
         self._cluster = cluster
         self._values = values
@@ -144,7 +144,7 @@ class Administration:
             raise Refusal(400, "bad-policy", error.message) from error
 
     async def _recorded(self, what: str, admin: Admin, resource: str) -> None:
-        await self._record.append(Entry(what, _who(admin), resource))
+        await self._record.append(RecordEntry(what, _who(admin), resource))
 
 
 def _who(admin: Admin) -> str:

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
-from fastness.enrolment.live.door_events import Silent, Telling
+from fastness.enrolment.live.door_events import EventSink, NullSink
 from fastness.enrolment.live.tickets import bearer
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.http import Answer, Request
 from fastness.http.edge import Door, ErrorTable, Outage, application, healthy, of_format
-from fastness.http.limits import OVERLOAD, Turnstile
+from fastness.http.limits import OVERLOAD, RateLimiter
 from fastness.http.refusals import Refusal
 from fastness.http.route import OPEN, READING, Auth, Body, Limit, NoRoute, Route, Routes
 from fastness.keys.errors import BadToken, RecordError
@@ -29,7 +29,7 @@ from fastness.kube.errors import ApiError
 from fastness.observe import logs, metrics
 from fastness.protocol.door_role import DoorRole
 from fastness.protocol.kbs import MAX_ATTEST_BYTES, MAX_AUTH_BYTES
-from fastness.release.authorise import Standing
+from fastness.release.authorise import ProvenCaller
 from fastness.release.door.broker import introspect
 from fastness.release.door.broker.admin import Administration
 from fastness.release.door.broker.kbs import Behind, Steps
@@ -102,13 +102,13 @@ class Broker:
         behind: Behind,
         administration: Administration,
         ours: Ours,
-        turnstile: Turnstile,
+        turnstile: RateLimiter,
         clock: Clock,
         entropy: Entropy,
-        telling: Telling | None = None,
+        telling: EventSink | None = None,
     ) -> None:
         self._steps = steps
-        self._telling = telling or Silent()
+        self._telling = telling or NullSink()
         self._behind = behind
         self._ours = ours
         self._turnstile = turnstile
@@ -121,7 +121,7 @@ class Broker:
         """The ways of machines and of whoever asks who we are."""
         challenge: Auth[str] = Auth("the cookie of a challenge, and evidence that answers it", self._challenged)
         session = Auth("the cookie of a session, or a token with a proof of possession", self._recognised)
-        known: Limit[Standing] = Limit(lambda _request, caller: self._turnstile.known(caller.subject.thumbprint))
+        known: Limit[ProvenCaller] = Limit(lambda _request, caller: self._turnstile.known(caller.subject.thumbprint))
         stranger, short, long = self._stranger(), self._stranger(MAX_AUTH_BYTES), self._stranger(MAX_ATTEST_BYTES)
         return (
             Route("health", READING, "/healthz", OPEN, stranger, healthy),
@@ -168,7 +168,7 @@ class Broker:
     async def _attest(self, request: Request, cookie: str) -> Answer:
         return await self._steps.attest(cookie, request.content)
 
-    async def _resource(self, request: Request, caller: Standing) -> Answer:
+    async def _resource(self, request: Request, caller: ProvenCaller) -> Answer:
         return await self._steps.resource(caller, request.values, request.query)
 
     async def _part(self, request: Request) -> DoorRole:
@@ -182,7 +182,7 @@ class Broker:
     async def _jwks(self, _request: Request, _caller: None) -> Answer:
         return Answer(200, json.encode(self._behind.tokens.jwks()), headers=((b"x-content-type-options", b"nosniff"),))
 
-    async def _recognised(self, request: Request) -> Standing:
+    async def _recognised(self, request: Request) -> ProvenCaller:
         """Who asks for a resource; raises Refusal, which is told unless it only asks for a nonce."""
         try:
             return self._caller(request)
@@ -192,7 +192,7 @@ class Broker:
             self._telling.stranger_refused(refusal)
             raise
 
-    def _caller(self, request: Request) -> Standing:
+    def _caller(self, request: Request) -> ProvenCaller:
         """Who asks for a resource: by cookie, or by token and proof; raises Refusal."""
         try:
             found = self._steps.session(request)
@@ -203,7 +203,7 @@ class Broker:
         request.recognised()
         return found
 
-    def _bearer(self, request: Request) -> Standing:
+    def _bearer(self, request: Request) -> ProvenCaller:
         scheme, _, token = request.header(b"authorization").partition(" ")
         token = token.strip()
         if scheme.lower() not in ("bearer", "dpop") or not token:

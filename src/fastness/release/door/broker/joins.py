@@ -17,7 +17,7 @@ from fastness.keys.errors import TokenContended
 from fastness.kinds.trusted_execution.subject import Basis, Grant
 
 
-class JoinTokens:
+class BootstrapTokenSource:
     """Delivers bootstrap tokens."""
 
     def __init__(self, tokens: BootstrapTokens) -> None:

@@ -25,11 +25,11 @@ from fastness.crypto.errors import BadKey
 from fastness.crypto.jwk import public_key
 from fastness.crypto.secret import SecretBytes
 from fastness.enrolment.live.bootstrap_tokens import is_bootstrap_token
-from fastness.enrolment.live.door_events import Silent, Telling
+from fastness.enrolment.live.door_events import EventSink, NullSink
 from fastness.enrolment.live.guest_tickets import TICKET_CODES
 from fastness.http import Answer, Request
 from fastness.http.freshness import Touch
-from fastness.http.limits import Turnstile
+from fastness.http.limits import RateLimiter
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import BadToken, ReplayedChallenge
 from fastness.kinds.objects import rfc3339
@@ -38,15 +38,15 @@ from fastness.kube.informers import Informer
 from fastness.observe import metrics
 from fastness.protocol import kbs
 from fastness.protocol.kbs_path import ResourcePath, split_path
-from fastness.record.entry import Entry, Record
-from fastness.release.authorise import Denied, Standing, granted
-from fastness.release.door.broker.joins import JoinTokens
+from fastness.record.entry import Record, RecordEntry
+from fastness.release.authorise import Denied, ProvenCaller, granted
+from fastness.release.door.broker.joins import BootstrapTokenSource
 from fastness.release.ear import Proved, standing
 from fastness.release.handshake import Handshake, HandshakeError, Macs, cookie_in, set_cookie
 from fastness.release.live.copies import PoolConfigs, is_config
 from fastness.release.live.overlays import recipient
 from fastness.release.live.policies import demand_access
-from fastness.release.live.refusal_log import Noted
+from fastness.release.live.refusal_log import RefusalLog
 from fastness.release.live.releases import Releases, in_time
 from fastness.release.live.settings import Settings
 from fastness.release.live.tokens import Revocations, TokenIssuer
@@ -87,13 +87,13 @@ class Behind:
     macs: Macs
     bindings: Informer
     configs: PoolConfigs | None = None
-    joins: JoinTokens | None = None
+    joins: BootstrapTokenSource | None = None
 
 
 class _Release(NamedTuple):
     """A release that is under way: for whom, what was known of the rules when it began, how it is decided again, its name."""
 
-    caller: Standing
+    caller: ProvenCaller
     seen: int
     again: Callable[[], Awaitable[Grant]]
     rendered: str
@@ -106,14 +106,14 @@ class Steps:
         self,
         behind: Behind,
         settings: Settings,
-        turnstile: Turnstile,
+        turnstile: RateLimiter,
         clock: Clock,
         entropy: Entropy,
-        telling: Telling | None = None,
+        telling: EventSink | None = None,
     ) -> None:
         self._behind = behind
-        self._telling = telling or Silent()
-        self._noted = Noted(behind.record, clock, self._telling)
+        self._telling = telling or NullSink()
+        self._noted = RefusalLog(behind.record, clock, self._telling)
         self._releases = Releases(behind.record, behind.revocations, behind.touch, clock)
         self._settings = settings
         self._turnstile = turnstile
@@ -181,7 +181,7 @@ class Steps:
         header = set_cookie(cookie, found.expires, self._clock.now())
         return Answer(200, kbs.token_message(token.reveal()), headers=((b"set-cookie", header.encode()),))
 
-    def session(self, request: Request) -> Standing | None:
+    def session(self, request: Request) -> ProvenCaller | None:
         """What the session cookie of a request proves; None without one; raises Refusal."""
         cookie = session_cookie(request)
         if not cookie:
@@ -194,7 +194,7 @@ class Steps:
             raise Refusal(401, "no-session", "attest first")
         return found
 
-    async def resource(self, caller: Standing, segments: tuple[str, ...], query: Mapping[str, str]) -> Answer:
+    async def resource(self, caller: ProvenCaller, segments: tuple[str, ...], query: Mapping[str, str]) -> Answer:
         """What the caller may have, sealed to it; raises Refusal, ApiError, RecordError."""
         path = split_path(segments)
         if path is None:
@@ -205,7 +205,7 @@ class Steps:
             await self._noted.refusal(caller, str(path), refusal)
             raise
 
-    async def _delivered(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Answer:
+    async def _delivered(self, caller: ProvenCaller, path: ResourcePath, query: Mapping[str, str]) -> Answer:
         self._releases.demand()
         config = self._behind.configs is not None and is_config(path)
         rendered = query.get("rendered", "") if config else ""
@@ -219,7 +219,7 @@ class Steps:
         return answer
 
     async def _found(
-        self, caller: Standing, grant: Grant, path: ResourcePath, query: Mapping[str, str]
+        self, caller: ProvenCaller, grant: Grant, path: ResourcePath, query: Mapping[str, str]
     ) -> tuple[SecretBytes, Mapping[str, str]]:
         """What is to be released, and what the record says of it; raises Refusal, ApiError."""
         if self._behind.configs is not None and is_config(path):
@@ -234,14 +234,14 @@ class Steps:
             raise Refusal(404, "no-such-resource", "there is no such resource", grant.verdict)
         return value, {}
 
-    def _token(self, caller: Standing) -> str:
+    def _token(self, caller: ProvenCaller) -> str:
         """A token for what the session proved: whoever comes with a cookie shows none, and the config server wants one."""
         try:
             return self._behind.tokens.sign(dict(caller.claims)).reveal()
         except BadToken as error:
             raise Refusal(400, error.code, error.message) from error
 
-    async def _granted(self, caller: Standing, path: ResourcePath, query: Mapping[str, str]) -> Grant:
+    async def _granted(self, caller: ProvenCaller, path: ResourcePath, query: Mapping[str, str]) -> Grant:
         if self._behind.revocations.revoked(caller.claims):
             raise Refusal(403, "revoked", "this machine is no longer trusted", caller.verdict)
         denial = may_read(path, caller.subject, self._behind.bindings.list())
@@ -257,7 +257,7 @@ class Steps:
     async def _release(self, release: _Release, grant: Grant, value: SecretBytes, detail: Mapping[str, str]) -> Answer:
         """The one way out: on the record first, then, if it may still happen, sealed to the key that the grant names."""
         rests = {**grant.described(), **detail}
-        entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=rests)
+        entry = RecordEntry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=rests)
         await self._releases.settle(release.caller, grant, entry, release.seen, release.again, release.rendered)
         if not release.rendered:  # as at the gate: on day two the rollout tells
             self._telling.released(grant.subject, grant.resource)

@@ -21,7 +21,7 @@ from fastness.crypto.x509 import Certificate
 from fastness.enrolment.live.bootstrap_tokens import BootstrapTokens
 from fastness.enrolment.live.door_events import DoorEvents
 from fastness.http.freshness import Touch
-from fastness.http.limits import Limits, Turnstile
+from fastness.http.limits import Limits, RateLimiter
 from fastness.http.opening import ListenOptions, OpenDoor, Tasks, open_door
 from fastness.http.rotation import ServedCertificate
 from fastness.http.route import Routes
@@ -47,7 +47,7 @@ from fastness.record.entry import Record
 from fastness.release.configs import ConfigSource
 from fastness.release.door.broker.admin import Administration
 from fastness.release.door.broker.app import Broker, Ours
-from fastness.release.door.broker.joins import JoinTokens
+from fastness.release.door.broker.joins import BootstrapTokenSource
 from fastness.release.door.broker.kbs import Behind, ResourcePolicy, Steps
 from fastness.release.door.broker.values import RegisteredValues
 from fastness.release.live.admins import Admins
@@ -124,9 +124,9 @@ async def broker(
     workers.tell = events.policy_exceeded
     behind = Behind(
         judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies, workers), judges.revocations,
-        touch, tokens, macs, bindings, delivering, JoinTokens(BootstrapTokens(cluster, clock, entropy)),
+        touch, tokens, macs, bindings, delivering, BootstrapTokenSource(BootstrapTokens(cluster, clock, entropy)),
     )  # fmt: skip
-    turnstile = Turnstile(options.limits, clock)
+    turnstile = RateLimiter(options.limits, clock)
 
     def parts() -> Sequence[Certificate]:
         """The authorities of our own parts, which may show themselves; `asking_role` decides whether one counts."""

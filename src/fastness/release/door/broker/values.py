@@ -11,7 +11,7 @@ from typing import Any, Final
 from fastness.attestation.errors import BadValues
 from fastness.attestation.values.from_images import MAX_VALUES
 from fastness.attestation.values.rvps import parse_message, read_value, set_of_message
-from fastness.attestation.values.values import ValueBook
+from fastness.attestation.values.values import ReferenceValues
 from fastness.http.refusals import Refusal
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.kind import JsonObject
@@ -74,7 +74,7 @@ class RegisteredValues:
 
     def query(self, name: str) -> Any:
         """What counts under a name now; raises Refusal."""
-        book = ValueBook.of(self._sets.list(), self._clock.now(), self._images.list())
+        book = ReferenceValues.of(self._sets.list(), self._clock.now(), self._images.list())
         found = read_value(book, name)
         if found is None:
             raise Refusal(404, "no-such-value", "no value counts under this name")

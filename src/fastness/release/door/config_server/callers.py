@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from fastness.enrolment.live.ticket_cache import TicketBook
+from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, bearer
 from fastness.http import Request
 from fastness.http.refusals import Refusal
@@ -23,7 +23,7 @@ from fastness.kube.informers import Informer
 from fastness.release.door.config_server.app import Admit
 
 
-def by_ticket(book: TicketBook, confidential: Informer) -> Admit:
+def by_ticket(book: TicketCache, confidential: Informer) -> Admit:
     """Admission of machines that boot."""
 
     def admit(request: Request, pool: str) -> Awaitable[None] | None:

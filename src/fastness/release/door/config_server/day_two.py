@@ -22,10 +22,10 @@ from fastness.http.freshness import Touch
 from fastness.http.refusals import Refusal
 from fastness.observe import metrics
 from fastness.protocol.config_proof import HEADER, ServedToNode
-from fastness.record.entry import Entry, Record
+from fastness.record.entry import Record, RecordEntry
 from fastness.release.configs import NONCE, Config, PlainConfigs
 from fastness.release.live.day_two_nodes import NodeCaller, NodeCallers
-from fastness.release.live.refusal_log import Noted
+from fastness.release.live.refusal_log import RefusalLog
 from fastness.release.live.releases import demand, withheld_entry, written
 from fastness.release.live.signer import ConfigSigner
 from fastness.runtime.clock import Clock
@@ -51,7 +51,7 @@ class NodeReleases:
         self._configs = configs
         self._signer = signer
         self._record = record
-        self._noted = Noted(record, clock)
+        self._noted = RefusalLog(record, clock)
         self._touch = touch
         self._clock = clock
 
@@ -111,8 +111,8 @@ def nonce_of(request: Request) -> str:
     return nonce
 
 
-def _entry(caller: NodeCaller, resource: str, config: Config) -> Entry:
+def _entry(caller: NodeCaller, resource: str, config: Config) -> RecordEntry:
     """What the record says of a release: the same release of the same certificate has the same id."""
     key = json.canonical([caller.node, caller.certificate, resource, config.name])
     facts = {"basis": BASIS, "certificate": caller.certificate, **config.described()}
-    return Entry("release", caller.user, resource, grant=sha256(key).hex[:32], detail=facts)
+    return RecordEntry("release", caller.user, resource, grant=sha256(key).hex[:32], detail=facts)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fastness.crypto.errors import BadCertificate
-from fastness.enrolment.live.ticket_cache import TicketBook
+from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.http.freshness import Touch
 from fastness.http.opening import Authorities, ListenOptions, OpenDoor, open_door
 from fastness.http.rotation import Chosen, ServedCertificate
@@ -81,7 +81,7 @@ async def config_server(
     rules = (confidential, informers.of(DISTRUST.resource))
     touch = Touch(TICKET_FACE, rules, (informers.of(MACHINE.resource),), home_of(informers))
     ours = InternalConfigServer(served, lambda: certificates.current.internal.trusted, touch, clock, entropy).app
-    book = TicketBook(cluster, tickets, clock)
+    book = TicketCache(cluster, tickets, clock)
     nodes = None
     if clients is not None:
         callers, record = (

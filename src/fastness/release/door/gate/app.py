@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastness.attestation.policy.policy_set import BUILT_IN_POLICY
-from fastness.enrolment.live.door_events import Silent, Telling
-from fastness.enrolment.live.ticket_cache import TicketBook
+from fastness.enrolment.live.door_events import EventSink, NullSink
+from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, bearer
 from fastness.http import Answer, Request
 from fastness.http.edge import Door, ErrorTable, Outage, application, healthy, nothing_but
 from fastness.http.freshness import Touch
-from fastness.http.limits import OVERLOAD, Turnstile
+from fastness.http.limits import OVERLOAD, RateLimiter
 from fastness.http.refusals import Refusal
 from fastness.http.route import OPEN, READING, UNLIMITED, Auth, Limit, Route, Routes
 from fastness.keys.errors import RecordError, TicketUnclear
@@ -37,13 +37,13 @@ from fastness.kube.errors import ApiError
 from fastness.kube.informers import Informer
 from fastness.observe import logs, metrics
 from fastness.protocol.config_proof import HEADER
-from fastness.record.entry import Entry, Record
-from fastness.release.authorise import Denied, Standing, granted
+from fastness.record.entry import Record, RecordEntry
+from fastness.release.authorise import Denied, ProvenCaller, granted
 from fastness.release.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
 from fastness.release.live.assignments import Assignments, rendered_in
 from fastness.release.live.callers import Callers, NeedsNonce, Proven
 from fastness.release.live.policies import ActivePolicies, demand_access
-from fastness.release.live.refusal_log import Noted
+from fastness.release.live.refusal_log import RefusalLog
 from fastness.release.live.releases import Releases
 from fastness.release.live.settings import Settings
 from fastness.release.live.tokens import GATE, Revocations, TokenVerifier
@@ -92,7 +92,7 @@ class Behind:
     configs: ConfigSource
     settings: Settings
     confidential: Informer
-    tickets: TicketBook
+    tickets: TicketCache
     policies: ActivePolicies
     assignments: Assignments
 
@@ -103,14 +103,14 @@ class Gate:
     def __init__(
         self,
         behind: Behind,
-        turnstile: Turnstile,
+        turnstile: RateLimiter,
         clock: Clock,
         entropy: Entropy,
-        telling: Telling | None = None,
+        telling: EventSink | None = None,
     ) -> None:
         self._behind = behind
-        self._telling = telling or Silent()
-        self._noted = Noted(behind.record, clock, self._telling)
+        self._telling = telling or NullSink()
+        self._noted = RefusalLog(behind.record, clock, self._telling)
         self._releases = Releases(behind.record, behind.revocations, behind.touch, clock)
         self._turnstile = turnstile
         self._callers = Callers(GATE, behind.tokens, behind.macs, behind.revocations, turnstile, clock, entropy)
@@ -202,7 +202,9 @@ class Gate:
             raise self._callers.unknown(request, wrong)
         subject = Subject("", f"ticket:{found.name}", f"ticket:{found.name}", pool)
         until = now + self._behind.settings.current.token_lifetime
-        return Proven(Standing(subject, "", {}, until, Basis.AUDIT), ticket, request.header(b"fastness-nonce")[:128])
+        return Proven(
+            ProvenCaller(subject, "", {}, until, Basis.AUDIT), ticket, request.header(b"fastness-nonce")[:128]
+        )
 
     async def _asked(self, ticket: str, pool: str) -> TicketCheck:
         try:
@@ -230,7 +232,7 @@ class Gate:
     async def _release(self, caller: Proven, grant: Grant, wanted: ConfigRequest, found: Config, seen: int) -> Answer:
         """The one way out: on the record first, then only if it may still happen. The config server signed what leaves."""
         detail = {**grant.described(), **found.described()}
-        entry = Entry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
+        entry = RecordEntry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
         await self._releases.settle(
             caller.standing, grant, entry, seen, lambda: self._granted(caller, wanted.pool), wanted.rendered
         )

@@ -10,9 +10,9 @@ from typing import Final
 
 from fastness.attestation.live.policy_workers import PolicyWorkers
 from fastness.enrolment.live.door_events import DoorEvents
-from fastness.enrolment.live.ticket_cache import TicketBook
+from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.http.freshness import Touch
-from fastness.http.limits import Limits, Turnstile
+from fastness.http.limits import Limits, RateLimiter
 from fastness.http.opening import ListenOptions, OpenDoor, Tasks, open_door
 from fastness.http.rotation import ServedCertificate
 from fastness.http.route import Routes
@@ -77,10 +77,10 @@ async def gate(
     behind = Behind(
         await TokenVerifier.following(informers, clock), macs, revocations, touch, record, configs,
         Settings(confidential), confidential,
-        TicketBook(cluster, tickets, clock),
+        TicketCache(cluster, tickets, clock),
         ActivePolicies(policies, workers), Assignments(cluster),
     )  # fmt: skip
-    app = Gate(behind, Turnstile(limits, clock), clock, entropy, events).app
+    app = Gate(behind, RateLimiter(limits, clock), clock, entropy, events).app
     keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
     tasks: Tasks = {"events": events.run, "keys": keys}
     served = ServedCertificate(FACE, certificates)

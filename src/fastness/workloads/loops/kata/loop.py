@@ -30,7 +30,7 @@ from fastness.workloads.admission.kata import DUPLICATE
 from fastness.workloads.kata import status
 from fastness.workloads.kata.inputs import LetGo
 from fastness.workloads.kata.plan import plan
-from fastness.workloads.kata.status import Said, Status, status_patch
+from fastness.workloads.kata.status import KataCondition, Status, status_patch
 from fastness.workloads.loops.kata.act import Act
 from fastness.workloads.loops.kata.look import KATA_CONFIGS, MADE, NAMESPACES, THE_ONE, Look, NodeNews, sources
 from fastness.workloads.loops.kata.remote_pods import RemotePods
@@ -69,7 +69,7 @@ class KataConfigs:
         configs = self._look.configs()
         first = configs[0] if configs else None
         for other in configs[1:]:
-            await self._tell(other, Status(Said(False, "Duplicate", DUPLICATE), None))
+            await self._tell(other, Status(KataCondition(False, "Duplicate", DUPLICATE), None))
         if first is None and not self._look.has_classes() and not self._look.operator().unrecorded:
             return Done()
         world = await self._look.world(first)
