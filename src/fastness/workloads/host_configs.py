@@ -71,7 +71,7 @@ def recognise_tdx(configs: Iterable[Object], roles: Iterable[str]) -> Recognised
         "nohibernate": "a host with TDX cannot hibernate, and the kernel refuses TDX while it might",
     }
     users, missing = _arguments(mine, reasons)
-    loaders = [object_name(one).name for one in mine if MODULE in _modules(one)]
+    loaders = [object_name(config).name for config in mine if MODULE in _modules(config)]
     if not loaders:
         missing.append(f"module {MODULE}: guests reach the quoting service of their host through it")
     return Recognised(tuple(dict.fromkeys([*users, *loaders])), tuple(missing))
@@ -80,42 +80,43 @@ def recognise_tdx(configs: Iterable[Object], roles: Iterable[str]) -> Recognised
 def recognise_iommu(configs: Iterable[Object], roles: Iterable[str], tee: str = "") -> Recognised:
     """What the configs of some roles do about the IOMMU; with a TEE only its vendor's argument counts."""
     reason = "a GPU is handed to a guest through the IOMMU"
-    wanted = {"tdx": ("intel_iommu=on",), "snp": ("amd_iommu=on",)}.get(tee, IOMMU_ARGUMENTS)
-    users, missing = _arguments(_of_roles(configs, roles), dict.fromkeys(wanted, reason))
+    arguments = {"tdx": ("intel_iommu=on",), "snp": ("amd_iommu=on",)}.get(tee, IOMMU_ARGUMENTS)
+    users, missing = _arguments(_of_roles(configs, roles), dict.fromkeys(arguments, reason))
     return Recognised(tuple(users), tuple(missing))
 
 
 def _of_roles(configs: Iterable[Object], roles: Iterable[str]) -> list[Object]:
     """The configs that people write for some roles; rendered ones only repeat them."""
-    wanted = set(roles)
+    chosen = set(roles)
     return [
-        one for one in configs
-        if labels_of(one).get(mco.ROLE_LABEL) in wanted and not object_name(one).name.startswith("rendered-")
+        config for config in configs
+        if labels_of(config).get(mco.ROLE_LABEL) in chosen and not object_name(config).name.startswith("rendered-")
     ]  # fmt: skip
 
 
 def _arguments(configs: Iterable[Object], reasons: Mapping[str, str]) -> tuple[list[str], list[str]]:
     by_argument = {
-        argument: [object_name(one).name for one in configs if argument in _said(one)] for argument in reasons
+        argument: [object_name(config).name for config in configs if argument in _kernel_arguments(config)]
+        for argument in reasons
     }
-    users = dict.fromkeys(name for found in by_argument.values() for name in found)
-    return list(users), [f"{name}: {reasons[name]}" for name, found in by_argument.items() if not found]
+    users = dict.fromkeys(name for users_of_it in by_argument.values() for name in users_of_it)
+    return list(users), [f"{name}: {reasons[name]}" for name, users_of_it in by_argument.items() if not users_of_it]
 
 
-def _said(config: Object) -> set[str]:
+def _kernel_arguments(config: Object) -> set[str]:
     spec = config.get("spec")
-    found = spec.get("kernelArguments") if isinstance(spec, Mapping) else None
+    arguments = spec.get("kernelArguments") if isinstance(spec, Mapping) else None
     # One entry may hold several arguments, as on a command line.
     return (
-        {word for entry in found if isinstance(entry, str) for word in entry.split()}
-        if isinstance(found, list)
+        {word for entry in arguments if isinstance(entry, str) for word in entry.split()}
+        if isinstance(arguments, list)
         else set()
     )
 
 
 def _modules(config: Object) -> set[str]:
     """The modules that files of a config have loaded at boot."""
-    found: set[str] = set()
+    modules: set[str] = set()
     place: Any = config
     for key in ("spec", "config", "storage", "files"):
         place = place.get(key) if isinstance(place, Mapping) else None
@@ -128,5 +129,5 @@ def _modules(config: Object) -> set[str]:
             text = decode(source).decode(errors="replace")
         except FormatError:
             continue
-        found |= {line.strip().replace("_", "-") for line in text.splitlines()}
-    return found
+        modules |= {line.strip().replace("_", "-") for line in text.splitlines()}
+    return modules

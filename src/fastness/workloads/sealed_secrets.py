@@ -57,12 +57,12 @@ def envelope(data: SecretBytes, key_id: str, wrapping: SecretBytes, entropy: Ran
 
 def checked(text: str, signer: PublicJwk) -> VaultSecret | EnvelopeSecret:
     """The secret in a text that this key signed; raises SealedError, BadSignature."""
-    found = parse_sealed(text)
-    if not found.kid:
+    sealed = parse_sealed(text)
+    if not sealed.kid:
         raise BadSignature("nobody signed this secret", "Seal it again with a key.")
-    if not signer.signed(found.signature, found.signed):
+    if not signer.signed(sealed.signature, sealed.signed):
         raise BadSignature("another key signed this secret", "Use the public key that its kid names.")
-    return found.secret
+    return sealed.secret
 
 
 def opened(secret: EnvelopeSecret, wrapping: SecretBytes) -> SecretBytes:

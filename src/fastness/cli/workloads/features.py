@@ -168,7 +168,7 @@ def _term_lines(term: TermTrace) -> list[str]:
     lines = [f"  {'yes' if term.held else 'no ':3} {place:7} {term.feature}" + (f": {term.note}" if term.note else "")]
     for check in term.checks:
         sign = "yes" if check.held else "no "
-        lines.append(f"        {sign} {check.element} {check.expression}: {check.error or f'saw {check.seen}'}")
+        lines.append(f"        {sign} {check.element} {check.expression}: {check.error or f'saw {check.observed}'}")
     return lines
 
 
@@ -193,7 +193,7 @@ def _trace_json(term: TermTrace) -> JsonObject:
         {
             "element": one.element,
             "expression": str(one.expression),
-            "seen": one.seen,
+            "seen": one.observed,
             "held": one.held,
             "error": one.error,
         }

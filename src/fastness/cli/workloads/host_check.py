@@ -69,7 +69,7 @@ def _gpus(nodes: Sequence[JsonObject], policies: Sequence[JsonObject]) -> list[F
     from fastness.workloads.nvidia.policy import check
 
     found = [
-        Finding(GPUS, "optional", f"ClusterPolicy {policy['metadata']['name']}: {one.told}", _GPU_PURPOSE)
+        Finding(GPUS, "optional", f"ClusterPolicy {policy['metadata']['name']}: {one.sentence}", _GPU_PURPOSE)
         for policy in policies
         for one in check(policy)
     ]

@@ -46,7 +46,7 @@ def operator_is_needed(request: AdmissionRequest, lookups: AdmissionLookups) -> 
     """Warn who deletes the operator of sandboxed containers while a KataConfig is there."""
     if not _is_part(request):
         return None
-    left = sorted(object_name(one).name for one in lookups.kata_configs() if not is_being_deleted(one))
+    left = sorted(object_name(config).name for config in lookups.kata_configs() if not is_being_deleted(config))
     if not left:
         return None
     still = f"KataConfig {', '.join(left)} still exists: delete it first"

@@ -26,66 +26,69 @@ def class_is_applied(request: AdmissionRequest, lookups: AdmissionLookups) -> De
     spec = request.new.get("spec") or {}
     name = spec.get("runtimeClassName")
     if not name:
-        refusal = _overhead(spec, {}, []) if spec.get("overhead") else ""
-        return forbidden(request, refusal) if refusal else None
-    found = lookups.runtime_class(str(name))
-    if found is None:
+        refusal = _overhead(spec, {}, []) if spec.get("overhead") else None
+        return forbidden(request, refusal) if refusal is not None else None
+    runtime_class = lookups.runtime_class(str(name))
+    if runtime_class is None:
         return forbidden(request, f'pod rejected: RuntimeClass "{name}" not found ({existing(lookups)})')
     patch: list[dict[str, Any]] = []
-    refusal = _overhead(spec, found, patch) or _selector(spec, found, patch)
-    if refusal:
+    refusal = _overhead(spec, runtime_class, patch) or _selector(spec, runtime_class, patch)
+    if refusal is not None:
         return forbidden(request, refusal)
-    _tolerations(spec, found, patch)
+    _tolerations(spec, runtime_class, patch)
     _memory(request.new, str(name), lookups, patch)
     return Patched(tuple(patch)) if patch else None
 
 
-def _overhead(spec: Object, found: Object, patch: list[dict[str, Any]]) -> str:
-    said, given = spec.get("overhead") or {}, (found.get("overhead") or {}).get("podFixed") or {}
+def _overhead(spec: Object, runtime_class: Object, patch: list[dict[str, Any]]) -> str | None:
+    """Charge the overhead of the class to the pod; or why the pod is refused."""
+    overhead, given = spec.get("overhead") or {}, (runtime_class.get("overhead") or {}).get("podFixed") or {}
     if not given:
-        return "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead" if said else ""
-    if not said:
+        return (
+            "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead" if overhead else None
+        )
+    if not overhead:
         patch.append({"op": "add", "path": "/spec/overhead", "value": dict(given)})
-        return ""
-    if _amounts(said) != _amounts(given):
+        return None
+    if _amounts(overhead) != _amounts(given):
         return "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-    return ""
+    return None
 
 
 def _amounts(quantities: Object) -> dict[str, Quantity | str]:
     """Amounts rather than spellings: 1 and 1000m are the same overhead."""
-    found: dict[str, Quantity | str] = {}
+    amounts: dict[str, Quantity | str] = {}
     for name, text in quantities.items():
         try:
-            found[name] = parse_quantity(str(text))
+            amounts[name] = parse_quantity(str(text))
         except QuantityError:
-            found[name] = str(text)
-    return found
+            amounts[name] = str(text)
+    return amounts
 
 
-def _selector(spec: Object, found: Object, patch: list[dict[str, Any]]) -> str:
-    wanted = (found.get("scheduling") or {}).get("nodeSelector") or {}
-    said = spec.get("nodeSelector") or {}
-    for key, value in sorted(wanted.items()):
-        if key in said and said[key] != value:
-            return f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {said[key]}"
-    if not wanted.items() <= said.items():
-        patch.append({"op": "add", "path": "/spec/nodeSelector", "value": {**said, **wanted}})
-    return ""
+def _selector(spec: Object, runtime_class: Object, patch: list[dict[str, Any]]) -> str | None:
+    """Add the node selector of the class to that of the pod; or why the pod is refused."""
+    required = (runtime_class.get("scheduling") or {}).get("nodeSelector") or {}
+    given = spec.get("nodeSelector") or {}
+    for key, value in sorted(required.items()):
+        if key in given and given[key] != value:
+            return f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {given[key]}"
+    if not required.items() <= given.items():
+        patch.append({"op": "add", "path": "/spec/nodeSelector", "value": {**given, **required}})
+    return None
 
 
-def _tolerations(spec: Object, found: Object, patch: list[dict[str, Any]]) -> None:
-    wanted = (found.get("scheduling") or {}).get("tolerations") or []
-    said = list(spec.get("tolerations") or ())
-    more = [one for one in wanted if one not in said]
+def _tolerations(spec: Object, runtime_class: Object, patch: list[dict[str, Any]]) -> None:
+    required = (runtime_class.get("scheduling") or {}).get("tolerations") or []
+    given = list(spec.get("tolerations") or ())
+    more = [toleration for toleration in required if toleration not in given]
     if more:
-        patch.append({"op": "add", "path": "/spec/tolerations", "value": [*said, *more]})
+        patch.append({"op": "add", "path": "/spec/tolerations", "value": [*given, *more]})
 
 
 def _memory(pod: Object, name: str, lookups: AdmissionLookups, patch: list[dict[str, Any]]) -> None:
-    made = {
-        one for config in lookups.kata_configs() for one in (config.get("status") or {}).get("runtimeClasses") or ()
-    }
+    statuses = [config.get("status") or {} for config in lookups.kata_configs()]
+    made = {name for status in statuses for name in status.get("runtimeClasses") or ()}
     megabytes = read_gates(lookups.feature_gates()).memory_overhead_mb if name in made else None
     notes = annotations_of(pod)
     if megabytes is not None and names.MEMORY_OVERHEAD not in notes:

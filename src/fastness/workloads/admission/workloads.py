@@ -77,18 +77,18 @@ class Lack(NamedTuple):
 def switches_are_known(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
     """Refuse a namespace whose switches say something that would silently protect nothing."""
     labels, notes = labels_of(request.new), annotations_of(request.new)
-    for place, known, given in (("labels", (ENFORCEMENT,), labels), ("annotations", (REQUIRE, CLASSES), notes)):
-        for name in sorted(name for name in given if name.startswith(PREFIX) and name not in known):
+    for place, read, given in (("labels", (ENFORCEMENT,), labels), ("annotations", (REQUIRE, CLASSES), notes)):
+        for name in sorted(name for name in given if name.startswith(PREFIX) and name not in read):
             near = get_close_matches(name, (ENFORCEMENT, REQUIRE, CLASSES), n=1)
-            told = f"nobody reads {name} there" + (f"; did you mean {near[0]}?" if near else "")
-            return invalid(request, f"metadata.{place}[{name}]", told)
+            problem = f"nobody reads {name} there" + (f"; did you mean {near[0]}?" if near else "")
+            return invalid(request, f"metadata.{place}[{name}]", problem)
     level = labels.get(ENFORCEMENT)
     if level not in (None, WARN, DENY):
         return invalid(request, f"metadata.labels[{ENFORCEMENT}]", f"{level!r}: use {WARN} or {DENY}")
-    for wanted in _listed(notes.get(REQUIRE, "")):
-        if wanted not in REQUIREMENTS:
-            told = f"{wanted!r}: use {', '.join(REQUIREMENTS)}, separated by commas"
-            return invalid(request, f"metadata.annotations[{REQUIRE}]", told)
+    for requirement in _listed(notes.get(REQUIRE, "")):
+        if requirement not in REQUIREMENTS:
+            problem = f"{requirement!r}: use {', '.join(REQUIREMENTS)}, separated by commas"
+            return invalid(request, f"metadata.annotations[{REQUIRE}]", problem)
     return None
 
 
@@ -98,7 +98,7 @@ def asked_of(namespace: Object | None) -> NamespaceRequirements | None:
     if level is None:
         return None
     notes = annotations_of(namespace or {})
-    named = [one for one in _listed(notes.get(REQUIRE, "")) if one in REQUIREMENTS]
+    named = [requirement for requirement in _listed(notes.get(REQUIRE, "")) if requirement in REQUIREMENTS]
     return NamespaceRequirements(
         WARN if level == WARN else DENY, tuple(named) or REQUIREMENTS, _listed(notes.get(CLASSES, ""))
     )
@@ -138,9 +138,9 @@ def namespace_gets_what_it_asks(request: AdmissionRequest, lookups: AdmissionLoo
         return None
     if wants.enforcement == WARN:
         return Allowed(tuple(f"{lack.field}: {lack.why}. {lack.hint}" for lack in lacks))
-    told = "; ".join(f"{lack.why} ({lack.hint})" for lack in lacks)
+    reasons = "; ".join(f"{lack.why} ({lack.hint})" for lack in lacks)
     causes = [DeniedCause(lack.field, "FieldValueForbidden", f"Forbidden: {lack.why}") for lack in lacks]
-    return forbidden(request, f"namespace {request.namespace} does not allow it: {told}", *causes)
+    return forbidden(request, f"namespace {request.namespace} does not allow it: {reasons}", *causes)
 
 
 def policy_to_try(request: AdmissionRequest, lookups: AdmissionLookups) -> str | None:
@@ -151,7 +151,7 @@ def policy_to_try(request: AdmissionRequest, lookups: AdmissionLookups) -> str |
         return None
     text = lint_encoded(_notes(pod).get(ANNOTATION, ""))[1]
     policy = lint_text(text, sized=True)[1].get("policy.rego") if text is not None else None
-    if policy is None or any(one.severity in FATAL for one in lint_policy(policy)):
+    if policy is None or any(finding.severity in FATAL for finding in lint_policy(policy)):
         return None
     return policy
 
@@ -179,10 +179,12 @@ def _lacks(
 
 
 def _class_lacks(name: str, allowed: tuple[str, ...], lookups: AdmissionLookups) -> Iterator[Lack]:
-    known = allowed or tuple(sorted(one for one in lookups.runtime_classes() if _is_confidential(one, lookups)))
-    if name in known:
+    classes = allowed or tuple(
+        sorted(candidate for candidate in lookups.runtime_classes() if _is_confidential(candidate, lookups))
+    )
+    if name in classes:
         return
-    use = f"Use {' or '.join(known)}." if known else f"No confidential class exists; {existing(lookups)}."
+    use = f"Use {' or '.join(classes)}." if classes else f"No confidential class exists; {existing(lookups)}."
     why = f"runtime class {name} is not allowed here" if name else "it has no runtime class and is not confidential"
     yield Lack("spec.runtimeClassName", why, use)
 
@@ -198,12 +200,12 @@ def _initdata_lacks(
         return
     findings, text = lint_encoded(encoded)
     if text is None:
-        yield Lack(field, _told(findings), findings[0].hint)
+        yield Lack(field, _summary(findings), findings[0].hint)
         return
-    found, entries = lint_text(text, sized=True)
-    wrong = [one for one in (*findings, *found) if one.severity in FATAL]
+    more, entries = lint_text(text, sized=True)
+    wrong = [finding for finding in (*findings, *more) if finding.severity in FATAL]
     if wrong:
-        yield Lack(field, _told(wrong), wrong[0].hint)
+        yield Lack(field, _summary(wrong), wrong[0].hint)
     if POLICY in wants.requirements:
         yield from _policy_lacks(entries.get("policy.rego"), field, trial)
 
@@ -214,26 +216,26 @@ def _policy_lacks(policy: str | None, field: str, trial: PolicyTrial | None) -> 
         yield Lack(field, "its init data has no agent policy, and nobody here knows that of the guest image", write)
         return
     opened, unreadable = trial if trial is not None else PolicyTrial(unconditionally_open(policy))
-    wrong = [one for one in lint_policy(policy, opened, unreadable) if one.severity in FATAL]
+    wrong = [finding for finding in lint_policy(policy, opened, unreadable) if finding.severity in FATAL]
     if wrong:
-        yield Lack(field, f"its agent policy is not restrictive: {_told(wrong)}", wrong[0].hint)
+        yield Lack(field, f"its agent policy is not restrictive: {_summary(wrong)}", wrong[0].hint)
 
 
-def _told(findings: list[Finding]) -> str:
-    shown = "; ".join(one.message for one in findings[:MOST_TOLD])
-    return shown + (f"; and {len(findings) - MOST_TOLD} more" if len(findings) > MOST_TOLD else "")
+def _summary(findings: list[Finding]) -> str:
+    first = "; ".join(finding.message for finding in findings[:MOST_TOLD])
+    return first + (f"; and {len(findings) - MOST_TOLD} more" if len(findings) > MOST_TOLD else "")
 
 
 def _judged(request: AdmissionRequest) -> Object | None:
     """The pod or template to look at; None when there is none, it goes away, or nothing of interest changed."""
-    found = _pod_in(request.kind, request.new)
-    if found is None or is_being_deleted(request.new):
+    pod = _pod_in(request.kind, request.new)
+    if pod is None or is_being_deleted(request.new):
         return None
     if request.old is not None:
         before = _pod_in(request.kind, request.old)
-        if before is not None and _interest(before) == _interest(found):
+        if before is not None and _interest(before) == _interest(pod):
             return None
-    return found
+    return pod
 
 
 def _pod_in(kind: str, obj: Object) -> Object | None:
@@ -252,8 +254,8 @@ def _interest(pod: Object) -> tuple[Any, ...]:
 
 def _notes(pod: Object) -> Mapping[str, str]:
     """The annotations of a pod or template that are texts."""
-    found = metadata(pod).get("annotations") if isinstance(pod.get("metadata"), Mapping) else None
-    given = found if isinstance(found, Mapping) else {}
+    annotations = metadata(pod).get("annotations") if isinstance(pod.get("metadata"), Mapping) else None
+    given = annotations if isinstance(annotations, Mapping) else {}
     return {name: value for name, value in given.items() if isinstance(value, str)}
 
 
@@ -268,8 +270,8 @@ def _is_confidential(name: str, lookups: AdmissionLookups) -> bool:
 
 
 def _handler(name: str, lookups: AdmissionLookups) -> str:
-    found = lookups.runtime_class(name)
-    return str(found.get("handler") or "") if found is not None else ""
+    runtime_class = lookups.runtime_class(name)
+    return str(runtime_class.get("handler") or "") if runtime_class is not None else ""
 
 
 def _listed(text: str) -> tuple[str, ...]:

@@ -54,24 +54,26 @@ def decide(text: str, request: str, document: Mapping[str, Any]) -> Decision:
     if _yes(policy.loadable(), request, document):
         return _allowed(policy, request, document)
     if _yes(policy.loadable(), IGNORE_ALL, document):
-        found = next(iter(policy.named(IGNORE_ALL)), None)
-        return Decision(request, True, f"refused, but {IGNORE_ALL} makes the agent obey", found.line if found else 0)
+        statement = next(iter(policy.named(IGNORE_ALL)), None)
+        return Decision(
+            request, True, f"refused, but {IGNORE_ALL} makes the agent obey", statement.line if statement else 0
+        )
     default = policy.default(request)
-    told = f"; {QUIET_TOLD}" if request == QUIET else ""
-    rules = [one for one in policy.named(request) if not one.is_default]
-    asked = f"none of the rules in line {', '.join(str(one.line) for one in rules)} holds, and " if rules else ""
+    remark = f"; {QUIET_TOLD}" if request == QUIET else ""
+    rules = [rule for rule in policy.named(request) if not rule.is_default]
+    no_rule = f"none of the rules in line {', '.join(str(rule.line) for rule in rules)} holds, and " if rules else ""
     if default is not None:
         return Decision(
-            request, False, f"{asked}the default in line {default.line} is {default.value}{told}", default.line
+            request, False, f"{no_rule}the default in line {default.line} is {default.value}{remark}", default.line
         )
-    return Decision(request, False, f"{asked}there is no default: undefined is refused{told}")
+    return Decision(request, False, f"{no_rule}there is no default: undefined is refused{remark}")
 
 
 def _allowed(policy: PolicyText, request: str, document: Mapping[str, Any]) -> Decision:
     duplicates = [again for _, again in policy.duplicates()]
     own = policy.named(request)
-    for statement in (one for one in own if not one.is_default):
-        others = [one for one in own if one is not statement]
+    for statement in (other for other in own if not other.is_default):
+        others = [other for other in own if other is not statement]
         if _yes(policy.without(*others, *duplicates), request, document):
             return Decision(request, True, f"the rule in line {statement.line} holds", statement.line)
     default = policy.default(request)
@@ -98,9 +100,9 @@ def open_requests(text: str) -> list[str]:
     # The whole package in one question: each engine reserves much address space, and a child has little.
     program = Program({_FILE: read_policy(text).loadable()}, f"x := data.{PACKAGE}", ALLOWED_TO_AGENTS)
     nothing, stranger = _answers(program, {}), _answers(program, _STRANGER)
-    found = {name for name, answer in nothing.items() if _is_yes(answer)}
-    found |= {EXEC} if _is_yes(stranger.get(EXEC)) else set()
-    return [name for name in dict.fromkeys((*REQUESTS, *PERMISSIVE)) if name in found]
+    opened = {name for name, answer in nothing.items() if _is_yes(answer)}
+    opened |= {EXEC} if _is_yes(stranger.get(EXEC)) else set()
+    return [name for name in dict.fromkeys((*REQUESTS, *PERMISSIVE)) if name in opened]
 
 
 def _answers(program: Program, document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -120,7 +122,7 @@ def about_requests(question: Mapping[str, Any], bound: Callable[[float], None]) 
     bound(SECONDS)
     text = question["policy"]
     try:
-        decisions = [decide(text, asked["request"], asked["input"]).as_json() for asked in question["questions"]]
+        decisions = [decide(text, entry["request"], entry["input"]).as_json() for entry in question["questions"]]
         return {"decisions": decisions, "opened": open_requests(text), "error": ""}
     except BadPolicy as error:
         return {"decisions": [], "opened": [], "error": error.message}

@@ -116,25 +116,25 @@ def policy_of(obj: Mapping[str, Any], *, logs: bool = False) -> str:
     name = (obj.get("metadata") or {}).get("name", "")
     lines = [f"# For {obj.get('kind')} {json.encode(str(name)).decode()}.", f"package {PACKAGE}", ""]
     lines += [f"default {request} := {'true' if request in allowed else 'false'}" for request in REQUESTS]
-    lines += ["", f"containers := {_listed(_allowed(one) for one in containers)}"]
+    lines += ["", f"containers := {_listed(_allowed(container) for container in containers)}"]
     lines += ["", f"mounts := {_listed(_mounts(containers))}"]
     lines += ["", f"programs := {_listed(_programs(containers))}"]
     return "\n".join(lines) + "\n" + _RULES
 
 
 def _containers(spec: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = spec.get(name) or []
-    if not isinstance(found, list) or not all(
-        isinstance(one, dict) and isinstance(one.get("image"), str) for one in found
+    containers = spec.get(name) or []
+    if not isinstance(containers, list) or not all(
+        isinstance(container, dict) and isinstance(container.get("image"), str) for container in containers
     ):
         raise NotAWorkload(f"{name} is not a list of containers with images")
-    return found
+    return containers
 
 
 def _allowed(container: Mapping[str, Any]) -> dict[str, Any]:
     command, arguments = _words(container, "command"), _words(container, "args")
-    known = {"command": [*command, *arguments]} if command else {}
-    return {"image": container["image"], **known}
+    with_command = {"command": [*command, *arguments]} if command else {}
+    return {"image": container["image"], **with_command}
 
 
 def _words(holder: Mapping[str, Any], name: str) -> list[str]:
@@ -145,17 +145,17 @@ def _words(holder: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _mounts(containers: Iterable[Mapping[str, Any]]) -> list[str]:
-    asked = [
-        one["mountPath"]
+    paths = [
+        mount["mountPath"]
         for container in containers
-        for one in container.get("volumeMounts") or ()
-        if isinstance(one, dict) and isinstance(one.get("mountPath"), str)
+        for mount in container.get("volumeMounts") or ()
+        if isinstance(mount, dict) and isinstance(mount.get("mountPath"), str)
     ]
-    return sorted({*STANDARD_MOUNTS, *asked})
+    return sorted({*STANDARD_MOUNTS, *paths})
 
 
 def _programs(containers: Iterable[Mapping[str, Any]]) -> list[list[str]]:
-    found: list[list[str]] = []
+    commands: list[list[str]] = []
     for container in containers:
         hooks = container.get("lifecycle") or {}
         for holder, names in (
@@ -165,8 +165,8 @@ def _programs(containers: Iterable[Mapping[str, Any]]) -> list[list[str]]:
             for name in names:
                 action = (holder.get(name) or {}).get("exec") if isinstance(holder, dict) else None
                 if isinstance(action, dict) and _words(action, "command"):
-                    found.append(_words(action, "command"))
-    return [list(words) for words in dict.fromkeys(tuple(one) for one in found)]
+                    commands.append(_words(action, "command"))
+    return [list(words) for words in dict.fromkeys(tuple(command) for command in commands)]
 
 
 def _listed(values: Iterable[Any]) -> str:

@@ -41,8 +41,8 @@ def lint_policy(text: str, opened: Collection[str] = (), unreadable: str = "") -
 
 def _shape(policy: PolicyText, unreadable: str) -> Iterator[Finding]:
     if policy.package != PACKAGE:
-        told = f"the package is {policy.package!r}" if policy.package else "there is no package"
-        yield Finding("E11", Severity.ERROR, f"{told}: the agent asks {PACKAGE}", f"Write package {PACKAGE}.", WHERE)
+        package = f"the package is {policy.package!r}" if policy.package else "there is no package"
+        yield Finding("E11", Severity.ERROR, f"{package}: the agent asks {PACKAGE}", f"Write package {PACKAGE}.", WHERE)
     if unreadable:
         yield Finding("E12", Severity.ERROR, f"the policy does not parse: {unreadable}", "Correct it.", WHERE)
     for first, again in policy.duplicates():
@@ -58,7 +58,7 @@ def _shape(policy: PolicyText, unreadable: str) -> Iterator[Finding]:
 
 
 def _permissive(policy: PolicyText, opened: Collection[str]) -> Iterator[Finding]:
-    yes = {name: found for name in _KNOWN if (found := open_by(policy, name)) is not None}
+    yes = {name: statement for name in _KNOWN if (statement := open_by(policy, name)) is not None}
     for name in (*PERMISSIVE,):
         severity, reason = PERMISSIVE[name]
         if name in yes:
@@ -66,8 +66,8 @@ def _permissive(policy: PolicyText, opened: Collection[str]) -> Iterator[Finding
             yield Finding("P1", severity, f"{name} ({word} in line {yes[name].line}): {reason}", _hint(name), WHERE)
         elif name in opened:
             yield Finding("P1", severity, f"{name} (a rule that anything satisfies): {reason}", _hint(name), WHERE)
-    defaults = [one for one in policy.statements if one.is_default and one.name in _KNOWN]
-    if defaults and all(one.allows for one in defaults) and len(defaults) > len(HARMLESS):
+    defaults = [statement for statement in policy.statements if statement.is_default and statement.name in _KNOWN]
+    if defaults and all(statement.allows for statement in defaults) and len(defaults) > len(HARMLESS):
         yield Finding(
             "P2", Severity.CRITICAL, f"all {len(defaults)} defaults are true: the policy protects nothing",
             "Write a policy from the pod: `fastness policy agent write POD.yaml`.", WHERE,
@@ -79,7 +79,14 @@ def open_by(policy: PolicyText, name: str) -> Statement | None:
     default = policy.default(name)
     if default is not None and default.allows:
         return default
-    return next((one for one in policy.named(name) if not one.is_default and one.unconditional and one.allows), None)
+    return next(
+        (
+            statement
+            for statement in policy.named(name)
+            if not statement.is_default and statement.unconditional and statement.allows
+        ),
+        None,
+    )
 
 
 def _hint(name: str) -> str:
@@ -95,14 +102,16 @@ def _hint(name: str) -> str:
 
 
 def _names(policy: PolicyText) -> Iterator[Finding]:
-    said = {one.name for one in policy.statements}
-    for name in sorted(said & set(LEGACY)):
+    named = {statement.name for statement in policy.statements}
+    for name in sorted(named & set(LEGACY)):
         yield Finding("P5", Severity.INFO, f"{name} is no request any more", "Remove it.", WHERE)
-    for name in sorted(one.name for one in policy.statements if one.is_default and one.name not in _KNOWN):
+    for name in sorted(
+        statement.name for statement in policy.statements if statement.is_default and statement.name not in _KNOWN
+    ):
         near = get_close_matches(name, REQUESTS, n=1)
         hint = f"Did you mean {near[0]}?" if near else "Remove it, or correct the name."
         yield Finding("P6", Severity.WARNING, f"there is no request {name}: its default protects nothing", hint, WHERE)
-    missing = [name for name in REQUESTS if name not in said]
+    missing = [name for name in REQUESTS if name not in named]
     if missing and policy.package == PACKAGE:
         yield Finding(
             "P7", Severity.INFO, f"nothing is said of {', '.join(missing)}: refused",
@@ -114,28 +123,33 @@ def unconditionally_open(text: str) -> list[str]:
     """The requests that matter and that some rule allows whatever they are."""
     policy = read_policy(text)
     words = _words(policy)
-    looking = _looking(words)
-    blind = {one.name for one in policy.statements if one.allows and _is_blind(one, words, looking)}
+    looking = _rules_with_input(words)
+    blind = {
+        statement.name for statement in policy.statements if statement.allows and _is_blind(statement, words, looking)
+    }
     return [name for name in PERMISSIVE if name != IGNORE_ALL and name in blind]
 
 
-def _is_blind(one: Statement, words: dict[int, tuple[str, frozenset[str]]], looking: set[str]) -> bool:
+def _is_blind(statement: Statement, words: dict[int, tuple[str, frozenset[str]]], looking: set[str]) -> bool:
     """Whether a rule that is not a default leads to no input. Its own name does not count: it stands in its head."""
-    name, used = words[id(one)]
-    return not one.is_default and INPUT not in used and not (used - {name}) & looking
+    name, used = words[id(statement)]
+    return not statement.is_default and INPUT not in used and not (used - {name}) & looking
 
 
 def _words(policy: PolicyText) -> dict[int, tuple[str, frozenset[str]]]:
     """For each statement its name and the words in it; texts and comments are no words."""
     hidden = blanked(policy.text)
-    return {id(one): (one.name, frozenset(_WORD.findall(hidden[one.start : one.end]))) for one in policy.statements}
+    return {
+        id(statement): (statement.name, frozenset(_WORD.findall(hidden[statement.start : statement.end])))
+        for statement in policy.statements
+    }
 
 
-def _looking(words: dict[int, tuple[str, frozenset[str]]]) -> set[str]:
+def _rules_with_input(words: dict[int, tuple[str, frozenset[str]]]) -> set[str]:
     """The names of rules that lead to the input, directly or through others."""
-    found: set[str] = set()
+    leading: set[str] = set()
     while True:
-        more = {name for name, used in words.values() if INPUT in used or used & found} - found
+        more = {name for name, used in words.values() if INPUT in used or used & leading} - leading
         if not more:
-            return found
-        found |= more
+            return leading
+        leading |= more

@@ -52,24 +52,28 @@ class PolicyText:
 
     def named(self, name: str) -> list[Statement]:
         """The statements about one name, in order."""
-        return [one for one in self.statements if one.name == name]
+        return [statement for statement in self.statements if statement.name == name]
 
     def default(self, name: str) -> Statement | None:
         """The default that counts: the agent takes the first."""
-        return next((one for one in self.named(name) if one.is_default), None)
+        return next((statement for statement in self.named(name) if statement.is_default), None)
 
     def duplicates(self) -> list[tuple[Statement, Statement]]:
         """Defaults that were said before, each with the first."""
-        defaults = [one for one in self.statements if one.is_default]
+        defaults = [statement for statement in self.statements if statement.is_default]
         first: dict[str, Statement] = {}
-        pairs = [(first.setdefault(one.name, one), one) for one in defaults]
+        pairs = [(first.setdefault(statement.name, statement), statement) for statement in defaults]
         return [(before, again) for before, again in pairs if before is not again]
 
     def without(self, *statements: Statement) -> str:
         """The text with some statements blanked; lines stay where they are."""
         text = self.text
-        for one in statements:
-            text = text[: one.start] + re.sub(r"[^\n]", " ", text[one.start : one.end]) + text[one.end :]
+        for statement in statements:
+            text = (
+                text[: statement.start]
+                + re.sub(r"[^\n]", " ", text[statement.start : statement.end])
+                + text[statement.end :]
+            )
         return text
 
     def loadable(self) -> str:
@@ -91,7 +95,7 @@ def read_policy(text: str) -> PolicyText:
 
 def blanked(text: str) -> str:
     """The text with comments and quoted texts made harmless; every character stays at its place."""
-    return _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " " if found[0].startswith("#") else "_", found[0]), text)
+    return _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " " if match[0].startswith("#") else "_", match[0]), text)
 
 
 def _spans(hidden: str) -> Iterator[tuple[int, int]]:
@@ -109,15 +113,15 @@ def _spans(hidden: str) -> Iterator[tuple[int, int]]:
 
 
 def _statement(text: str, hidden: str, start: int, end: int) -> Statement | None:
-    said = hidden[start:end].rstrip()
+    shape = hidden[start:end].rstrip()
     line = text.count("\n", 0, start) + 1
-    if found := _DEFAULT.match(said):
-        value = text[start + found.start(2) : start + found.end(2)].strip()
-        return Statement(found[1], line, start, end, True, value, True)
-    found = _RULE.match(said)
-    if found is None or found[1] in ("package", "import", "default"):
+    if match := _DEFAULT.match(shape):
+        value = text[start + match.start(2) : start + match.end(2)].strip()
+        return Statement(match[1], line, start, end, True, value, True)
+    match = _RULE.match(shape)
+    if match is None or match[1] in ("package", "import", "default"):
         return None
-    head = _HEAD.match(said)
-    value, body = (head["value"] or "true", head["body"]) if head else ("true", said)
+    head = _HEAD.match(shape)
+    value, body = (head["value"] or "true", head["body"]) if head else ("true", shape)
     value = text[start + head.start("value") : start + head.end("value")] if head and head["value"] else value
-    return Statement(found[1], line, start, end, False, value, _PLAINLY_TRUE.match(body.strip()) is not None)
+    return Statement(match[1], line, start, end, False, value, _PLAINLY_TRUE.match(body.strip()) is not None)

@@ -66,7 +66,7 @@ QUIET_TOLD: Final = "the agent answers a refused read with nothing, so `kubectl 
 
 def request_named(name: str) -> str | None:
     """The request that a person means: kubectl's verb, the request itself, or the request without its ending."""
-    found = VERBS.get(name.lower()) or next(
-        (one for one in REQUESTS if name in (one, one.removesuffix("Request"))), None
+    request = VERBS.get(name.lower()) or next(
+        (candidate for candidate in REQUESTS if name in (candidate, candidate.removesuffix("Request"))), None
     )
-    return found or (name if name in LEGACY else None)
+    return request or (name if name in LEGACY else None)

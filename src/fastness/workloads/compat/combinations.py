@@ -23,35 +23,35 @@ def release_of(version: Object | None) -> str:
     """The release in a ClusterVersion: the last one that was completed, else the one that is wanted; empty if none."""
     status = (version or {}).get("status") or {}
     history: Any = status.get("history")
-    entries = [one for one in history if isinstance(one, dict)] if isinstance(history, list) else []
-    wanted: Any = status.get("desired")
-    done = [one for one in entries if one.get("state") == "Completed"]
-    found = done[0] if done else wanted if isinstance(wanted, dict) else {}
-    return str(found.get("version") or "")
+    entries = [entry for entry in history if isinstance(entry, dict)] if isinstance(history, list) else []
+    desired: Any = status.get("desired")
+    done = [entry for entry in entries if entry.get("state") == "Completed"]
+    current = done[0] if done else desired if isinstance(desired, dict) else {}
+    return str(current.get("version") or "")
 
 
 def platform_of(infrastructure: Object | None, architecture: str, *, peer_pods: bool = False) -> Platform:
     """The platform, as the tables name it; everything that is not Azure or IBM Z counts as bare metal."""
     status = (infrastructure or {}).get("status") or {}
-    told = (status.get("platformStatus") or {}).get("type") or status.get("platform")
+    kind = (status.get("platformStatus") or {}).get("type") or status.get("platform")
     if architecture == "s390x":
         return Platform.IBM_Z_PEER if peer_pods else Platform.IBM_Z
-    return Platform.AZURE if told == "Azure" else Platform.BARE_METAL
+    return Platform.AZURE if kind == "Azure" else Platform.BARE_METAL
 
 
 def combinations(
     nodes: Iterable[Object], infrastructure: Object | None, release: str, *, peer_pods: bool = False
 ) -> dict[Combination, list[str]]:
     """Every combination among the workers, with the names of its nodes."""
-    found: dict[Combination, list[str]] = {}
+    nodes_by: dict[Combination, list[str]] = {}
     for node in nodes:
         labels = labels_of(node)
         if WORKER_LABEL not in labels:
             continue
-        told = str(((node.get("status") or {}).get("nodeInfo") or {}).get("architecture") or "amd64")
-        architecture = ARCHITECTURES.get(told, told)
+        reported = str(((node.get("status") or {}).get("nodeInfo") or {}).get("architecture") or "amd64")
+        architecture = ARCHITECTURES.get(reported, reported)
         tee = next((str(tee) for tee in Tee if labels.get(tee.label) == TRUE), "")
         platform = platform_of(infrastructure, architecture, peer_pods=peer_pods)
-        one = Combination(release, architecture, platform, tee, labels.get(GPU_LABEL) == TRUE)
-        found.setdefault(one, []).append(object_name(node).name)
-    return {one: sorted(names) for one, names in found.items()}
+        combination = Combination(release, architecture, platform, tee, labels.get(GPU_LABEL) == TRUE)
+        nodes_by.setdefault(combination, []).append(object_name(node).name)
+    return {combination: sorted(names) for combination, names in nodes_by.items()}

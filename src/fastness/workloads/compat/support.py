@@ -54,21 +54,21 @@ class Support:
         return self.level is not None
 
 
-def judge(one: Combination) -> Support:
+def judge(combination: Combination) -> Support:
     """How well a combination is supported; total."""
-    release = parse_release(one.version)
+    release = parse_release(combination.version)
     if release is None:
-        return Support(None, f"{one.version!r} is not a release", "Give it as 4.21.9.")
-    return _architecture(one, release) or _feature(one, release)
+        return Support(None, f"{combination.version!r} is not a release", "Give it as 4.21.9.")
+    return _architecture(combination, release) or _feature(combination, release)
 
 
 def parse_release(text: str) -> Version | None:
     """A release as numbers, a prerelease as the patch before; None if it is none."""
-    found = _SHAPE.match(text)
-    if found is None:
+    match = _SHAPE.match(text)
+    if match is None:
         return None
-    major, minor, patch = (int(found[part]) for part in (1, 2, 3))
-    return (major, minor, patch - 1) if found[4] else (major, minor, patch)
+    major, minor, patch = (int(match[part]) for part in (1, 2, 3))
+    return (major, minor, patch - 1) if match[4] else (major, minor, patch)
 
 
 def column(release: Version) -> Version | None:
@@ -78,48 +78,61 @@ def column(release: Version) -> Version | None:
     return next((head for head in RELEASES if head[:2] == release[:2] and release >= head), None)
 
 
-def _architecture(one: Combination, release: Version) -> Support | None:
-    row = next((row for row in ARCHITECTURES if row.name == one.architecture), None)
+def _architecture(combination: Combination, release: Version) -> Support | None:
+    row = next((row for row in ARCHITECTURES if row.name == combination.architecture), None)
     if row is None:
-        known = ", ".join(row.name for row in ARCHITECTURES)
-        return Support(None, f"the architecture {one.architecture} is not supported", f"Supported are {known}.")
-    least = row.with_gpu if one.gpu else row.without_gpu
+        names = ", ".join(row.name for row in ARCHITECTURES)
+        return Support(None, f"the architecture {combination.architecture} is not supported", f"Supported are {names}.")
+    least = row.with_gpu if combination.gpu else row.without_gpu
     if least is None:
         return Support(None, f"GPUs are not supported on {row.name}", "Use x86_64 for confidential GPUs.")
     if release < least:
-        gate = f", where {GPU_GATE} is switched on" if one.gpu else ""
-        what = "with a GPU" if one.gpu else "without a GPU"
+        gate = f", where {GPU_GATE} is switched on" if combination.gpu else ""
+        what = "with a GPU" if combination.gpu else "without a GPU"
         return Support(
-            None, f"{row.name} {what} needs OpenShift {_dotted(least)} or later{gate}", _upgrade(release, one.gpu)
+            None,
+            f"{row.name} {what} needs OpenShift {_dotted(least)} or later{gate}",
+            _upgrade(release, combination.gpu),
         )
     return None
 
 
-def _feature(one: Combination, release: Version) -> Support:
-    if not one.tee:
+def _feature(combination: Combination, release: Version) -> Support:
+    if not combination.tee:
         hint = "Switch TDX or SEV-SNP on in the firmware, and look at `fastness agent features`."
         return Support(None, "no trusted execution environment was found", hint)
-    wanted = GPU if one.gpu else NO_GPU
+    gpu = GPU if combination.gpu else NO_GPU
     row = next(
-        (row for row in FEATURES if row.platform is one.platform and one.tee in row.tees and row.gpu == wanted), None
+        (
+            row
+            for row in FEATURES
+            if row.platform is combination.platform and combination.tee in row.tees and row.gpu == gpu
+        ),
+        None,
     )
     if row is None:
         return Support(
-            None, f"{TEE_NAMES.get(one.tee, one.tee)} on {one.platform.value} is in no row of the table", _rows(one)
+            None,
+            f"{TEE_NAMES.get(combination.tee, combination.tee)} on {combination.platform.value} is in no row of the table",
+            _rows(combination),
         )
     head = column(release)
     if head is None:
         near = next((least for least in RELEASES if least[:2] == release[:2]), RELEASES[0])
-        return Support(None, f"OpenShift {one.version} is older than {_dotted(near)}", _upgrade(release, one.gpu))
+        return Support(
+            None, f"OpenShift {combination.version} is older than {_dotted(near)}", _upgrade(release, combination.gpu)
+        )
     level = row.levels[head]
     if level is None:
-        return Support(None, f"{row.gpu} is not supported before OpenShift {_first(row)}", _upgrade(release, one.gpu))
+        return Support(
+            None, f"{row.gpu} is not supported before OpenShift {_first(row)}", _upgrade(release, combination.gpu)
+        )
     return Support(level, "" if level is Level.GA else f"{level.value}: do not use it in production")
 
 
-def _rows(one: Combination) -> str:
-    known = [f"{', '.join(row.tees)} on {row.platform.value}" for row in FEATURES if bool(row.gpu) == one.gpu]
-    return f"Supported are {'; '.join(known)}."
+def _rows(combination: Combination) -> str:
+    rows = [f"{', '.join(row.tees)} on {row.platform.value}" for row in FEATURES if bool(row.gpu) == combination.gpu]
+    return f"Supported are {'; '.join(rows)}."
 
 
 def _first(row: Feature) -> str:

@@ -31,7 +31,7 @@ from fastness.workloads.intel.dcap import DcapInputs, dcap_objects
 from fastness.workloads.kata.eligibility import choose
 from fastness.workloads.kata.mode import DeploymentMode, read_gates
 from fastness.workloads.kata.objects import extension_config, kata_pool
-from fastness.workloads.nvidia.policy import WANTED, WANTED_ENV, check, cluster_policy
+from fastness.workloads.nvidia.policy import REQUIRED_ENV, REQUIRED_FIELDS, check, cluster_policy
 
 SANDBOXED_CSV: Final = "sandboxed-containers-operator.v1.12.0"
 # Made once and then in use: never changed afterwards.
@@ -193,16 +193,16 @@ def _cluster_policy(snapshot: Snapshot) -> ObjectChange:
     if not wrong:
         return ObjectChange(Action.KEEP, resource_of(wanted), dict(present))
     mended = {**wanted, "metadata": {"name": object_name(present).name}, "spec": _mended(present)}
-    return ObjectChange(Action.CHANGE, resource_of(wanted), mended, tuple(one.told for one in wrong))
+    return ObjectChange(Action.CHANGE, resource_of(wanted), mended, tuple(field.sentence for field in wrong))
 
 
 def _mended(present: JsonObject) -> JsonObject:
     """The judged fields as they should be, everything else as it is."""
     spec: JsonObject = {}
-    for field, value, _ in WANTED:
+    for field, value, _ in REQUIRED_FIELDS:
         section, _, name = field.partition(".")
         spec.setdefault(section, {})[name] = value
-    for field, name, value, _ in WANTED_ENV:
+    for field, name, value, _ in REQUIRED_ENV:
         section, _, key = field.partition(".")
         entries = spec[section].get(key)
         if entries is None:

@@ -55,7 +55,8 @@ class NodeOutcome:
         if outcome.dropped:
             self.dropped += outcome.dropped
         for taint in outcome.taints:
-            self.taints = [one for one in self.taints if (one.key, one.effect) != (taint.key, taint.effect)] + [taint]
+            others = [other for other in self.taints if (other.key, other.effect) != (taint.key, taint.effect)]
+            self.taints = [*others, taint]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class RuleBook:
     def __init__(self, rules: Iterable[Rule | BadRule], settings: Settings = DEFAULT) -> None:
         given = list(rules)
         self.settings = settings
-        self.unreadable = [one for one in given if isinstance(one, BadRule)]
-        self.rules = [one for one in given if isinstance(one, Rule)]
+        self.unreadable = [rule for rule in given if isinstance(rule, BadRule)]
+        self.rules = [rule for rule in given if isinstance(rule, Rule)]
         self._looks_back = any(_looks_back(rule) for rule in self.rules)
         self._entries = [entry for rule in self.rules for entry in self._entries_of(rule)]
         self._all = (1 << len(self._entries)) - 1
@@ -97,8 +98,8 @@ class RuleBook:
             if entry.rule is last:
                 continue
             if uncertain >> number & 1:
-                seen = features.with_matched(left) if self._looks_back and left else features
-                outcome = evaluate(entry.rule, seen, self.settings, explain=False)
+                context = features.with_matched(left) if self._looks_back and left else features
+                outcome = evaluate(entry.rule, context, self.settings, explain=False)
             else:
                 outcome = entry.ready or evaluate(entry.outputs, features, self.settings, explain=False)
             last = entry.rule
@@ -120,8 +121,8 @@ class RuleBook:
         by_feature: dict[str, dict[Term, int]] = {}
         for number, entry in enumerate(self._entries):
             for term in () if entry.slow else entry.terms:
-                known = by_feature.setdefault(term.feature, {})
-                known[term] = known.get(term, 0) | 1 << number
+                entries_of_term = by_feature.setdefault(term.feature, {})
+                entries_of_term[term] = entries_of_term.get(term, 0) | 1 << number
         return [Group(feature, terms) for feature, terms in by_feature.items()]
 
 

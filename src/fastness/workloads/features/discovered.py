@@ -28,7 +28,7 @@ class Features:
     attributes: Mapping[str, Attributes] = field(default_factory=dict)
     instances: Mapping[str, tuple[Attributes, ...]] = field(default_factory=dict)
 
-    def known(self, feature: str) -> bool:
+    def has(self, feature: str) -> bool:
         """Whether the feature exists at all; it may be empty."""
         return feature in self.flags or feature in self.attributes or feature in self.instances
 
@@ -49,7 +49,9 @@ class Features:
                 name: {"elements": dict(sorted(self.attributes[name].items()))} for name in sorted(self.attributes)
             },
             "instances": {
-                name: {"elements": [{"attributes": dict(sorted(one.items()))} for one in self.instances[name]]}
+                name: {
+                    "elements": [{"attributes": dict(sorted(instance.items()))} for instance in self.instances[name]]
+                }
                 for name in sorted(self.instances)
             },
         }
@@ -90,10 +92,10 @@ def _mapping(value: Any, path: str) -> Mapping[str, Any]:
 
 
 def _texts(value: Any, path: str) -> Attributes:
-    found = _mapping(value, path)
-    if not all(isinstance(text, str) for text in found.values()):
+    texts = _mapping(value, path)
+    if not all(isinstance(text, str) for text in texts.values()):
         raise BadFeatures("not-text", "the values of attributes are texts", "Put them in quotes.", path)
-    return found
+    return texts
 
 
 def _instances(value: Any, path: str) -> tuple[Attributes, ...]:
@@ -101,7 +103,7 @@ def _instances(value: Any, path: str) -> tuple[Attributes, ...]:
         raise BadFeatures("not-a-list", "instances are a list", _HINT, path)
     if len(value) > MAX_INSTANCES:
         raise BadFeatures("too-many", f"more than {MAX_INSTANCES} instances", "Leave out what no rule needs.", path)
-    return tuple(_texts(_mapping(one, path).get("attributes"), path) for one in value)
+    return tuple(_texts(_mapping(instance, path).get("attributes"), path) for instance in value)
 
 
 def merged(parts: Iterable[Features]) -> Features:

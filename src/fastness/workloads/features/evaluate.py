@@ -41,32 +41,32 @@ class Outcome:
 
 def evaluate(rule: Rule, features: Features, settings: Settings = DEFAULT, *, explain: bool = True) -> Outcome:
     """The outcome of a rule on a node, with a trace unless nobody wants it; total."""
-    told = trace(rule, features) if explain else ()
+    explanation = trace(rule, features) if explain else ()
     try:
         matched = match_rule(rule, features)
         if matched is None:
-            return Outcome(rule.name, trace=told)
-        wanted = {**_from_template(rule.labels_template, matched), **rule.labels}
+            return Outcome(rule.name, trace=explanation)
+        rule_labels = {**_from_template(rule.labels_template, matched), **rule.labels}
         variables = {**_from_template(rule.vars_template, matched), **rule.vars}
     except FeatureError as error:
-        return Outcome(rule.name, error=error, trace=told)
-    labels = outputs.kept_labels(wanted, features, settings)
-    annotations = outputs.kept_annotations(rule.annotations, settings)
-    resources = outputs.kept_resources(rule.resources, features, settings)
-    taints, refused = outputs.kept_taints(rule.taints, settings)
+        return Outcome(rule.name, error=error, trace=explanation)
+    labels = outputs.allowed_labels(rule_labels, features, settings)
+    annotations = outputs.allowed_annotations(rule.annotations, settings)
+    resources = outputs.allowed_resources(rule.resources, features, settings)
+    taints, refused = outputs.allowed_taints(rule.taints, settings)
     return Outcome(
         rule.name, True, labels.entries, annotations.entries, resources.entries, tuple(taints), variables,
-        {**wanted, **variables}, (*labels.dropped, *annotations.dropped, *resources.dropped, *refused), trace=told,
+        {**rule_labels, **variables}, (*labels.dropped, *annotations.dropped, *resources.dropped, *refused), trace=explanation,
     )  # fmt: skip
 
 
 def _from_template(template: str, matched: Matched) -> dict[str, str]:
     """The lines of a template over each group of matched elements, united."""
-    found: dict[str, str] = {}
+    lines: dict[str, str] = {}
     if template:
         for group in matched.groups:
-            found |= templates.run(template, _nested(group))
-    return found
+            lines |= templates.run(template, _nested(group))
+    return lines
 
 
 def _nested(group: Elements) -> dict[str, Any]:

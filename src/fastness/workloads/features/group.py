@@ -30,24 +30,24 @@ _NO_TEXTS: Final[Attributes] = {}
 class _Element:
     """What one element does to the entries: absent, as a flag, and with each value that was met."""
 
-    __slots__ = ("absent", "asked", "flag", "name", "values")
+    __slots__ = ("absent", "flag", "name", "questions", "values")
 
-    def __init__(self, name: str, asked: list[tuple[Expression, int]]) -> None:
+    def __init__(self, name: str, questions: list[tuple[Expression, int]]) -> None:
         self.name = name
-        self.asked = asked
+        self.questions = questions
         self.absent = self._answer(False, None)
         self.flag = self._answer(True, None)
         self.values: dict[str, Answer] = {}
 
     def of(self, value: str) -> Answer:
-        known = self.values.get(value)
-        if known is None:
-            known = _remember(self.values, value, self._answer(True, value))
-        return known
+        answer = self.values.get(value)
+        if answer is None:
+            answer = _remember(self.values, value, self._answer(True, value))
+        return answer
 
     def _answer(self, present: bool, value: str | None) -> Answer:
         failed = errors = 0
-        for expression, entries in self.asked:
+        for expression, entries in self.questions:
             try:
                 if not holds(expression, present, value):
                     failed |= entries
@@ -64,13 +64,13 @@ class Group:
         self._terms = terms
         self._all = _union(terms.values())
         self._exact = {term: entries for term, entries in terms.items() if term.name is not None}
-        asked: dict[str, dict[Expression, int]] = {}
+        expressions_of: dict[str, dict[Expression, int]] = {}
         for term, entries in terms.items():
             for name, expression in term.expressions or () if term.name is None else ():
-                known = asked.setdefault(name, {})
-                known[expression] = known.get(expression, 0) | entries
-        self._elements = [_Element(name, list(expressions.items())) for name, expressions in asked.items()]
-        self._names = frozenset(asked)
+                entries_of = expressions_of.setdefault(name, {})
+                entries_of[expression] = entries_of.get(expression, 0) | entries
+        self._elements = [_Element(name, list(expressions.items())) for name, expressions in expressions_of.items()]
+        self._names = frozenset(expressions_of)
         # Terms hash slowly, so the loops over instances go by bits.
         self._needing = [(1 << at, term, entries) for at, (term, entries) in enumerate(terms.items()) if term.needs]
         self._unheld: dict[int, int] = {}
@@ -78,7 +78,7 @@ class Group:
 
     def answer(self, features: Features) -> Answer:
         """The entries that fail on a node, and those that cannot be answered there."""
-        if not features.known(self._feature):
+        if not features.has(self._feature):
             return self._all, 0
         plain, several = features.has_plain(self._feature), self._feature in features.instances
         if plain and several:
@@ -116,11 +116,11 @@ class Group:
         held = errors = 0
         for instance in features.instances[self._feature]:
             key = frozenset([item for item in instance.items() if item[0] in self._names])
-            known = self._instances.get(key)
-            if known is None:
-                known = _remember(self._instances, key, self._by_instance(instance))
-            held |= known[0]
-            errors |= known[1]
+            answer = self._instances.get(key)
+            if answer is None:
+                answer = _remember(self._instances, key, self._by_instance(instance))
+            held |= answer[0]
+            errors |= answer[1]
         failed = self._unheld.get(held)
         if failed is None:
             lacking = [entries for bit, _, entries in self._needing if not held & bit]
@@ -129,11 +129,11 @@ class Group:
 
     def _by_instance(self, instance: Attributes) -> Answer:
         """The bits of the terms that hold on one instance, and the entries that cannot be answered there."""
-        one = Features(instances={self._feature: (instance,)})
+        features = Features(instances={self._feature: (instance,)})
         held = errors = 0
         for bit, term, entries in self._needing:
             try:
-                if match_term(term, one) is not None:
+                if match_term(term, features) is not None:
                     held |= bit
             except BadExpression:
                 errors |= entries

@@ -31,7 +31,7 @@ class Check:
 
     element: str
     expression: Expression
-    seen: str
+    observed: str
     held: bool
     error: str = ""
 
@@ -58,18 +58,18 @@ def match_rule(rule: Rule, features: Features) -> Matched | None:
     """What a rule matched, or None; raises BadExpression."""
     groups: list[Elements] = []
     for branch in rule.any_of:
-        found = _match_all(branch, features)
-        if found is not None:
-            groups.append(found)
+        elements = _match_all(branch, features)
+        if elements is not None:
+            groups.append(elements)
             if not rule.has_template:
                 break
     if rule.any_of and not groups:
         return None
     if rule.terms:
-        found = _match_all(rule.terms, features)
-        if found is None:
+        elements = _match_all(rule.terms, features)
+        if elements is None:
             return None
-        groups.append(found)
+        groups.append(elements)
     # A rule without requirements matches nothing in particular; its template still runs, once.
     return Matched(tuple(groups or [{}]))
 
@@ -77,28 +77,28 @@ def match_rule(rule: Rule, features: Features) -> Matched | None:
 def _match_all(terms: Sequence[Term], features: Features) -> Elements | None:
     elements: Elements = {}
     for term in terms:
-        found = match_term(term, features)
-        if found is None:
+        matched = match_term(term, features)
+        if matched is None:
             return None
-        elements.setdefault(term.feature, []).extend(found)
+        elements.setdefault(term.feature, []).extend(matched)
     return elements
 
 
 def match_term(term: Term, features: Features) -> list[Attributes] | None:
     """The elements that a term matched, or None; raises BadExpression."""
-    if not features.known(term.feature):
+    if not features.has(term.feature):
         return None
     elements: list[Attributes] = []
     if term.expressions is not None:
-        found = _match_expressions(term.feature, term.expressions, features)
-        if found is None:
+        matched = _match_expressions(term.feature, term.expressions, features)
+        if matched is None:
             return None
-        elements += found
+        elements += matched
     if term.name is not None:
-        found = _match_names(term.feature, term.name, features)
-        if found is None:
+        matched = _match_names(term.feature, term.name, features)
+        if matched is None:
             return None
-        elements += found
+        elements += matched
     return elements
 
 
@@ -109,12 +109,12 @@ def _match_expressions(
     if features.has_plain(feature):
         flags, attributes = features.flags.get(feature, frozenset()), features.attributes.get(feature, {})
         # All are asked even if the first does not hold: an expression that cannot be answered must not hide behind the order.
-        answers = [plain_holds(name, one, flags, attributes) for name, one in expressions]
+        answers = [plain_holds(name, expression, flags, attributes) for name, expression in expressions]
         matched = all(answers)
         if matched:
             elements += [_item(name, attributes) for name, _ in expressions]
     for instance in features.instances.get(feature, ()):
-        answers = [holds(one, name in instance, instance.get(name)) for name, one in expressions]
+        answers = [holds(expression, name in instance, instance.get(name)) for name, expression in expressions]
         if all(answers):
             matched = True
             elements.append(instance)
@@ -137,7 +137,7 @@ def _match_names(feature: str, expression: Expression, features: Features) -> li
     attributes = features.attributes.get(feature, {})
     plain = sorted({*features.flags.get(feature, ()), *attributes})
     elements = [_item(name, attributes) for name in plain if holds(expression, True, name)]
-    elements += [one for one in features.instances.get(feature, ()) if _has_name(one, expression)]
+    elements += [instance for instance in features.instances.get(feature, ()) if _has_name(instance, expression)]
     return elements or None
 
 
@@ -148,12 +148,12 @@ def _has_name(instance: Attributes, expression: Expression) -> bool:
 
 def trace(rule: Rule, features: Features) -> tuple[TermTrace, ...]:
     """Every term of a rule, explained; total."""
-    found = [_traced(number, term, features) for number, branch in enumerate(rule.any_of) for term in branch]
-    return (*found, *(_traced(None, term, features) for term in rule.terms))
+    branches = [_traced(number, term, features) for number, branch in enumerate(rule.any_of) for term in branch]
+    return (*branches, *(_traced(None, term, features) for term in rule.terms))
 
 
 def _traced(branch: int | None, term: Term, features: Features) -> TermTrace:
-    if not features.known(term.feature):
+    if not features.has(term.feature):
         return TermTrace(branch, term.feature, False, "the node has no such feature", ())
     try:
         held, note = match_term(term, features) is not None, ""
@@ -170,15 +170,17 @@ def _checks(term: Term, features: Features) -> Iterator[Check]:
     instances = features.instances.get(term.feature, ())
     for name, expression in term.expressions or ():
         if features.has_plain(term.feature):
-            seen = attributes.get(name, FLAG if name in flags else ABSENT)
-            yield _check(name, expression, seen, partial(plain_holds, name, expression, flags, attributes))
+            observed = attributes.get(name, FLAG if name in flags else ABSENT)
+            yield _check(name, expression, observed, partial(plain_holds, name, expression, flags, attributes))
         for instance in _nearest(term, instances):
-            seen = instance.get(name, ABSENT)
-            yield _check(name, expression, seen, partial(holds, expression, name in instance, instance.get(name)))
+            observed = instance.get(name, ABSENT)
+            yield _check(name, expression, observed, partial(holds, expression, name in instance, instance.get(name)))
     if term.name is not None:
         names = term.name
-        one = Term(term.feature, None, names)
-        yield _check(NAMES, names, _listed(flags, attributes, instances), lambda: match_term(one, features) is not None)
+        by_name = Term(term.feature, None, names)
+        yield _check(
+            NAMES, names, _listed(flags, attributes, instances), lambda: match_term(by_name, features) is not None
+        )
 
 
 def _nearest(term: Term, instances: Sequence[Attributes]) -> Sequence[Attributes]:
@@ -196,13 +198,13 @@ def _nearest(term: Term, instances: Sequence[Attributes]) -> Sequence[Attributes
     return [max(instances, key=score)] if instances else []
 
 
-def _check(name: str, expression: Expression, seen: str, ask: Callable[[], bool]) -> Check:
+def _check(name: str, expression: Expression, observed: str, ask: Callable[[], bool]) -> Check:
     try:
-        return Check(name, expression, seen, ask())
+        return Check(name, expression, observed, ask())
     except BadExpression as error:
-        return Check(name, expression, seen, False, str(error))
+        return Check(name, expression, observed, False, str(error))
 
 
 def _listed(flags: frozenset[str], attributes: Attributes, instances: Sequence[Attributes]) -> str:
-    names = sorted({*flags, *attributes, *(name for one in instances[:100] for name in one)})
+    names = sorted({*flags, *attributes, *(name for instance in instances[:100] for name in instance)})
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "(none)"

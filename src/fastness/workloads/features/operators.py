@@ -86,20 +86,20 @@ def _some(expression: Expression) -> tuple[str, ...]:
     return expression.values
 
 
-def _none(expression: Expression, value: str, wanted: str) -> bool:
+def _none(expression: Expression, value: str, expected: str) -> bool:
     if expression.values:
         raise _wrong(expression, f"{expression.op} takes no values")
-    return value == wanted
+    return value == expected
 
 
 @lru_cache(maxsize=4096)
 def _bounds(expression: Expression, count: int) -> tuple[Any, ...]:
     if len(expression.values) != count:
         raise _wrong(expression, f"{expression.op} takes {count} value{'s' if count > 1 else ''}")
-    found = tuple(_order(expression, value) for value in expression.values)
-    if count == 2 and found[0] >= found[1]:  # type: ignore[operator]  # both have the type that the expression names
+    bounds = tuple(_order(expression, value) for value in expression.values)
+    if count == 2 and bounds[0] >= bounds[1]:  # type: ignore[operator]  # both have the type that the expression names
         raise _wrong(expression, f"the first value of {expression.op} is smaller than the second")
-    return found
+    return bounds
 
 
 def _order(expression: Expression, text: str) -> Order:
@@ -115,10 +115,10 @@ def _order(expression: Expression, text: str) -> Order:
 
 
 def _version(text: str) -> tuple[int, int, int]:
-    found = _VERSION.match(text)
-    if found is None:
+    match = _VERSION.match(text)
+    if match is None:
         raise BadExpression("not-a-version", f"{text!r} is not a version", "A version is major[.minor[.patch]].")
-    return int(found[1]), int(found[2] or 0), int(found[3] or 0)
+    return int(match[1]), int(match[2] or 0), int(match[3] or 0)
 
 
 def _compared(count: int, test: Callable[..., bool]) -> Callable[[Expression, str], bool]:

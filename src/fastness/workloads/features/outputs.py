@@ -58,56 +58,56 @@ class Dropped(NamedTuple):
     reason: str
 
 
-class Kept(NamedTuple):
+class Judged(NamedTuple):
     """Outputs that passed, and those that did not."""
 
     entries: dict[str, str]
     dropped: list[Dropped]
 
 
-def kept_labels(wanted: Mapping[str, str], features: Features, settings: Settings = DEFAULT) -> Kept:
+def allowed_labels(labels: Mapping[str, str], features: Features, settings: Settings = DEFAULT) -> Judged:
     """The labels that a node gets."""
-    return _judged("label", wanted, settings, features, lambda name, value: _label_problem(name, value, settings))
+    return _judged("label", labels, settings, features, lambda name, value: _label_problem(name, value, settings))
 
 
-def kept_resources(wanted: Mapping[str, str], features: Features, settings: Settings = DEFAULT) -> Kept:
+def allowed_resources(resources: Mapping[str, str], features: Features, settings: Settings = DEFAULT) -> Judged:
     """The extended resources that a node offers."""
-    return _judged("extended resource", wanted, settings, features, _resource_problem)
+    return _judged("extended resource", resources, settings, features, _resource_problem)
 
 
-def kept_annotations(wanted: Mapping[str, str], settings: Settings = DEFAULT) -> Kept:
+def allowed_annotations(annotations: Mapping[str, str], settings: Settings = DEFAULT) -> Judged:
     """The annotations that a node gets; references are not resolved in them."""
-    return _judged("annotation", wanted, settings, None, _annotation_problem)
+    return _judged("annotation", annotations, settings, None, _annotation_problem)
 
 
-def kept_taints(wanted: Iterable[Taint], settings: Settings = DEFAULT) -> tuple[list[Taint], list[Dropped]]:
+def allowed_taints(taints: Iterable[Taint], settings: Settings = DEFAULT) -> tuple[list[Taint], list[Dropped]]:
     """The taints that a node gets: none unless the settings allow them."""
-    kept, dropped = [], []
-    for taint in wanted:
+    passed, dropped = [], []
+    for taint in taints:
         reason = _taint_problem(taint) if settings.enable_taints else "taints are not enabled"
-        if reason:
+        if reason is not None:
             dropped.append(Dropped("taint", taint.key, reason))
         else:
-            kept.append(taint)
-    return kept, dropped
+            passed.append(taint)
+    return passed, dropped
 
 
 def _judged(
-    kind: str, wanted: Mapping[str, str], settings: Settings, features: Features | None,
-    judge: Callable[[str, str], str],
-) -> Kept:  # fmt: skip
-    kept = Kept({}, [])
-    for written, text in wanted.items():
+    kind: str, outputs: Mapping[str, str], settings: Settings, features: Features | None,
+    judge: Callable[[str, str], str | None],
+) -> Judged:  # fmt: skip
+    judged = Judged({}, [])
+    for written, text in outputs.items():
         name = prefixed(written, settings)
         value: str | None = text
         if features is not None and text.startswith(REFERENCE):
             value = resolved(text, features.attributes)
         reason = f"{text} is not an attribute of the node" if value is None else judge(name, value)
-        if value is None or reason:
-            kept.dropped.append(Dropped(kind, name, reason))
-        else:
-            kept.entries[name] = value
-    return kept
+        if reason is not None:
+            judged.dropped.append(Dropped(kind, name, reason))
+        elif value is not None:
+            judged.entries[name] = value
+    return judged
 
 
 def prefixed(name: str, settings: Settings = DEFAULT) -> str:
@@ -123,9 +123,9 @@ def resolved(reference: str, attributes: Mapping[str, Attributes]) -> str | None
     return attributes.get(f"{parts[0]}.{parts[1]}".lower(), {}).get(parts[2])
 
 
-def _label_problem(name: str, value: str, settings: Settings) -> str:
+def _label_problem(name: str, value: str, settings: Settings) -> str | None:
     reason = _name_problem(name, (PREFIX, PROFILE), settings)
-    if reason:
+    if reason is not None:
         return reason
     if name in settings.pool_labels:
         return "a pool chooses its nodes by this label: it is denied to rules"
@@ -138,30 +138,30 @@ def _label_problem(name: str, value: str, settings: Settings) -> str:
     return _first(label_value(value))
 
 
-def _resource_problem(name: str, value: str) -> str:
+def _resource_problem(name: str, value: str) -> str | None:
     reason = _name_problem(name, (PREFIX,))
-    if reason:
+    if reason is not None:
         return reason
     try:
         parse_quantity(value)
     except QuantityError as error:
         return str(error)
-    return ""
+    return None
 
 
-def _annotation_problem(name: str, value: str) -> str:
+def _annotation_problem(name: str, value: str) -> str | None:
     if len(value.encode()) > MAX_ANNOTATION:
         return f"the value has more than {MAX_ANNOTATION} bytes"
     return _name_problem(name, (PREFIX,))
 
 
-def _taint_problem(taint: Taint) -> str:
+def _taint_problem(taint: Taint) -> str | None:
     if taint.effect not in EFFECTS:
         return f"the effect is one of {', '.join(EFFECTS)}"
     return _name_problem(taint.key, (PREFIX,)) or _first(label_value(taint.value))
 
 
-def _name_problem(name: str, allowed: tuple[str, ...], settings: Settings | None = None) -> str:
+def _name_problem(name: str, allowed: tuple[str, ...], settings: Settings | None = None) -> str | None:
     namespace, separator, _ = name.rpartition("/")
     if not separator:
         return "the name has no namespace"
@@ -173,11 +173,11 @@ def _name_problem(name: str, allowed: tuple[str, ...], settings: Settings | None
     if _inside(namespace, ROLES):
         return f"the namespace {namespace} is denied to rules: roles choose the pool of a node"
     extra = settings.extra_label_ns if settings else ()
-    if _inside(namespace, extra) or any(namespace == one or namespace.endswith(f".{one}") for one in allowed):
-        return ""
+    if _inside(namespace, extra) or any(namespace == suffix or namespace.endswith(f".{suffix}") for suffix in allowed):
+        return None
     if _inside(namespace, (*DENIED, *(settings.deny_label_ns if settings else ()))):
         return f"the namespace {namespace} is denied"
-    return ""
+    return None
 
 
 def _inside(namespace: str, patterns: Iterable[str]) -> bool:
@@ -186,5 +186,5 @@ def _inside(namespace: str, patterns: Iterable[str]) -> bool:
     )
 
 
-def _first(problems: list[str]) -> str:
-    return problems[0] if problems else ""
+def _first(problems: list[str]) -> str | None:
+    return problems[0] if problems else None

@@ -33,19 +33,19 @@ class Changes:
     status: JsonObject | None
 
 
-def changes(node: Mapping[str, Any], wanted: NodeOutcome) -> Changes:
+def changes(node: Mapping[str, Any], outcome: NodeOutcome) -> Changes:
     """What has to be written; the annotations that remember names are part of it."""
     meta = node.get("metadata") or {}
     labels, notes = meta.get("labels") or {}, meta.get("annotations") or {}
-    patch_labels = _difference(labels, wanted.labels, _remembered(notes, LABELS))
-    patch_notes = _difference(notes, wanted.annotations, _remembered(notes, ANNOTATIONS))
-    patch_notes |= _note(notes, LABELS, wanted.labels)
-    patch_notes |= _note(notes, ANNOTATIONS, wanted.annotations)
-    patch_notes |= _note(notes, RESOURCES, wanted.resources)
-    taints = _taints((node.get("spec") or {}).get("taints") or [], wanted.taints, notes.get(TAINTS, ""))
-    told = ",".join(sorted(_told(taint) for taint in wanted.taints))
-    if told != notes.get(TAINTS, ""):
-        patch_notes[TAINTS] = told or None
+    patch_labels = _difference(labels, outcome.labels, _remembered(notes, LABELS))
+    patch_notes = _difference(notes, outcome.annotations, _remembered(notes, ANNOTATIONS))
+    patch_notes |= _note(notes, LABELS, outcome.labels)
+    patch_notes |= _note(notes, ANNOTATIONS, outcome.annotations)
+    patch_notes |= _note(notes, RESOURCES, outcome.resources)
+    taints = _taints((node.get("spec") or {}).get("taints") or [], outcome.taints, notes.get(TAINTS, ""))
+    taint_note = ",".join(sorted(_written(taint) for taint in outcome.taints))
+    if taint_note != notes.get(TAINTS, ""):
+        patch_notes[TAINTS] = taint_note or None
     patch: JsonObject = {}
     if patch_labels or patch_notes:
         patch["metadata"] = {
@@ -55,65 +55,65 @@ def changes(node: Mapping[str, Any], wanted: NodeOutcome) -> Changes:
         # A list is replaced as a whole, so nobody may have written it meanwhile.
         patch.setdefault("metadata", {})["resourceVersion"] = meta.get("resourceVersion", "")
         patch["spec"] = {"taints": taints}
-    return Changes(patch or None, _status(node, wanted.resources, _remembered(notes, RESOURCES)))
+    return Changes(patch or None, _status(node, outcome.resources, _remembered(notes, RESOURCES)))
 
 
-def _status(node: Mapping[str, Any], wanted: Mapping[str, str], owned: Iterable[str]) -> JsonObject | None:
+def _status(node: Mapping[str, Any], resources: Mapping[str, str], owned: Iterable[str]) -> JsonObject | None:
     status = node.get("status") or {}
     patch = {}
     for part in ("capacity", "allocatable"):
         there = status.get(part) or {}
-        same = {name: there[name] for name, value in wanted.items() if name in there and _equal(there[name], value)}
-        difference = _difference(there, {**wanted, **same}, owned)
+        same = {name: there[name] for name, value in resources.items() if name in there and _equal(there[name], value)}
+        difference = _difference(there, {**resources, **same}, owned)
         if difference:
             patch[part] = difference
     return {"status": patch} if patch else None
 
 
-def _equal(there: Any, wanted: str) -> bool:
+def _equal(there: Any, amount: str) -> bool:
     """Whether two quantities are the same amount: an API server may write 4000 as 4k."""
     try:
-        return parse_quantity(str(there)) == parse_quantity(wanted)
+        return parse_quantity(str(there)) == parse_quantity(amount)
     except QuantityError:
         return False
 
 
-def _difference(there: Mapping[str, str], wanted: Mapping[str, str], owned: Iterable[str]) -> dict[str, str | None]:
-    patch: dict[str, str | None] = {name: None for name in owned if name not in wanted and name in there}
-    return patch | {name: value for name, value in wanted.items() if there.get(name) != value}
+def _difference(there: Mapping[str, str], target: Mapping[str, str], owned: Iterable[str]) -> dict[str, str | None]:
+    patch: dict[str, str | None] = {name: None for name in owned if name not in target and name in there}
+    return patch | {name: value for name, value in target.items() if there.get(name) != value}
 
 
 def _remembered(notes: Mapping[str, str], note: str) -> list[str]:
     return [name if "/" in name else f"{PREFIX}/{name}" for name in notes.get(note, "").split(",") if name]
 
 
-def _note(notes: Mapping[str, str], note: str, wanted: Mapping[str, str]) -> dict[str, str | None]:
-    text = ",".join(sorted(name.removeprefix(f"{PREFIX}/") for name in wanted))
+def _note(notes: Mapping[str, str], note: str, entries: Mapping[str, str]) -> dict[str, str | None]:
+    text = ",".join(sorted(name.removeprefix(f"{PREFIX}/") for name in entries))
     if text == notes.get(note, ""):
         return {}
     return {note: text or None}
 
 
-def _told(taint: Taint) -> str:
+def _written(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}"
 
 
-def _taints(there: list[JsonObject], wanted: list[Taint], remembered: str) -> list[JsonObject] | None:
+def _taints(there: list[JsonObject], target: list[Taint], remembered: str) -> list[JsonObject] | None:
     """The new list of taints, or None where it is as it should be."""
     owned = {text for text in remembered.split(",") if text}
-    asked = {(taint.key, taint.effect): taint for taint in wanted}
-    kept = []
-    for one in there:
-        mine = _told(Taint(one.get("key", ""), one.get("effect", ""), one.get("value", "")))
-        same = asked.get((one.get("key", ""), one.get("effect", "")))
-        if same is not None and _told(same) == mine:
-            del asked[same.key, same.effect]
-            kept.append(one)
+    missing = {(taint.key, taint.effect): taint for taint in target}
+    remaining = []
+    for taint in there:
+        mine = _written(Taint(taint.get("key", ""), taint.get("effect", ""), taint.get("value", "")))
+        same = missing.get((taint.get("key", ""), taint.get("effect", "")))
+        if same is not None and _written(same) == mine:
+            del missing[same.key, same.effect]
+            remaining.append(taint)
         elif mine not in owned and same is None:
-            kept.append(one)
+            remaining.append(taint)
     fresh = [
         {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
-        for taint in asked.values()
+        for taint in missing.values()
     ]
-    result = [*kept, *fresh]
+    result = [*remaining, *fresh]
     return None if result == there else result

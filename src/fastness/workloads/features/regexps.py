@@ -27,17 +27,17 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     except (RuntimeError, ValueError) as error:
         raise _refused(pattern) from error
 
-    def found(text: str) -> bool:
+    def matches(text: str) -> bool:
         answer = program.eval(environment.Activation({"text": text})).value()
         if not isinstance(answer, bool):
             raise _refused(pattern)
         return answer
 
     try:
-        found("")
+        matches("")
     except (RuntimeError, ValueError, TypeError) as error:
         raise _refused(pattern) from error
-    return found
+    return matches
 
 
 def _refused(pattern: str) -> BadExpression:

@@ -77,23 +77,23 @@ class Rule:
         """What is wrong with the rule on every node."""
         from fastness.workloads.features.templates import parsed
 
-        found: list[FeatureError] = []
+        problems: list[FeatureError] = []
         for term in self.all_terms:
             if _FEATURE.match(term.feature) is None:
-                found.append(BadRule("bad-feature", f"{term.feature!r} is not <domain>.<feature>", _FEATURE_HINT))
-            named = [(f"{term.feature}/{name}", one) for name, one in term.expressions or ()]
+                problems.append(BadRule("bad-feature", f"{term.feature!r} is not <domain>.<feature>", _FEATURE_HINT))
+            named = [(f"{term.feature}/{name}", expression) for name, expression in term.expressions or ()]
             named += [(f"{term.feature}/matchName", term.name)] if term.name else []
             for place, expression in named:
                 wrong = problem(expression)
                 if wrong is not None:
                     wrong.path = place
-                    found.append(wrong)
+                    problems.append(wrong)
         for text in (self.labels_template, self.vars_template):
             try:
                 parsed(text)
             except FeatureError as error:
-                found.append(error)
-        return found
+                problems.append(error)
+        return problems
 
 
 _FEATURE_HINT: Final = "Write for example cpu.cpuid."
@@ -106,14 +106,14 @@ def read_object(obj: Mapping[str, Any]) -> list[Rule | BadRule]:
     rules = spec.get("rules") if isinstance(spec, dict) else None
     if not isinstance(rules, list):
         return [BadRule("no-rules", "spec.rules is not a list", "Write the rules below spec.rules.", source)]
-    found: list[Rule | BadRule] = []
+    read: list[Rule | BadRule] = []
     for number, raw in enumerate(rules):
         try:
-            found.append(read_rule(raw, source))
+            read.append(read_rule(raw, source))
         except BadRule as error:
             error.path = f"{source}: spec.rules[{number}]{'.' + error.path if error.path else ''}"
-            found.append(error)
-    return found
+            read.append(error)
+    return read
 
 
 def in_order(objects: Iterable[Mapping[str, Any]]) -> list[Rule | BadRule]:
@@ -135,19 +135,19 @@ def read_rule(raw: Any, source: str = "") -> Rule:
         annotations=_texts(members.get("annotations"), "annotations"),
         vars=_texts(members.get("vars"), "vars"),
         vars_template=_text(members.get("varsTemplate"), "varsTemplate"),
-        taints=tuple(_taint(one, path) for one, path in _items(members.get("taints"), "taints")),
+        taints=tuple(_taint(taint, path) for taint, path in _items(members.get("taints"), "taints")),
         resources=_texts(members.get("extendedResources"), "extendedResources"),
         terms=_terms(members.get("matchFeatures"), "matchFeatures"),
         any_of=tuple(
-            _terms(_members(one, path, frozenset({"matchFeatures"})).get("matchFeatures"), f"{path}.matchFeatures")
-            for one, path in _items(members.get("matchAny"), "matchAny")
+            _terms(_members(branch, path, frozenset({"matchFeatures"})).get("matchFeatures"), f"{path}.matchFeatures")
+            for branch, path in _items(members.get("matchAny"), "matchAny")
         ),
         source=source,
     )
 
 
 def _terms(raw: Any, path: str) -> tuple[Term, ...]:
-    return tuple(_term(one, place) for one, place in _items(raw, path))
+    return tuple(_term(term, place) for term, place in _items(raw, path))
 
 
 def _term(raw: Any, path: str) -> Term:
@@ -185,15 +185,15 @@ def _taint(raw: Any, path: str) -> Taint:
     return Taint(*(_text(members.get(name), f"{path}.{name}") for name in ("key", "effect", "value")))
 
 
-def _members(raw: Any, path: str, known: frozenset[str]) -> Mapping[str, Any]:
+def _members(raw: Any, path: str, allowed: frozenset[str]) -> Mapping[str, Any]:
     if not isinstance(raw, dict):
         raise BadRule("not-a-mapping", "this is not a mapping", "Compare with the reference of NodeFeatureRule.", path)
-    unknown = sorted(str(name) for name in raw if name not in known)
+    unknown = sorted(str(name) for name in raw if name not in allowed)
     if unknown:
-        near = get_close_matches(unknown[0], known, n=1)
+        near = get_close_matches(unknown[0], allowed, n=1)
         raise BadRule(
             "unknown-member", f"{unknown[0]!r} is not known here",
-            f"Did you mean {near[0]}?" if near else f"Known are {', '.join(sorted(known))}.", path,
+            f"Did you mean {near[0]}?" if near else f"Known are {', '.join(sorted(allowed))}.", path,
         )  # fmt: skip
     return raw
 
@@ -201,7 +201,7 @@ def _members(raw: Any, path: str, known: frozenset[str]) -> Mapping[str, Any]:
 def _items(raw: Any, path: str) -> list[tuple[Any, str]]:
     if raw is not None and not isinstance(raw, list):
         raise BadRule("not-a-list", "this is not a list", "Write a list.", path)
-    return [(one, f"{path}[{number}]") for number, one in enumerate(raw or [])]
+    return [(value, f"{path}[{number}]") for number, value in enumerate(raw or [])]
 
 
 def _text(raw: Any, path: str) -> str:

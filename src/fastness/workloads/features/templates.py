@@ -45,15 +45,15 @@ def run(template: str, data: Mapping[str, Any]) -> dict[str, str]:
 
 def lines(text: str) -> dict[str, str]:
     """`key=value` per line, blank lines left out; raises BadTemplate."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for line in text.splitlines():
         if not line.strip():
             continue
         key, separator, value = line.partition("=")
         if not separator:
             raise BadTemplate("not-a-line", f"{line[:80]!r} has no '='", "Each line of the result is key=value.")
-        found[key.strip()] = value.strip()
-    return found
+        entries[key.strip()] = value.strip()
+    return entries
 
 
 @dataclass(slots=True)
@@ -116,10 +116,10 @@ def _emit(nodes: Nodes, dot: Any, names: Mapping[str, Any], out: _Run) -> None:
 
 
 def _repeat(node: _Each, dot: Any, names: Mapping[str, Any], out: _Run) -> None:
-    found = node.ask(dot, names)
-    if not isinstance(found, list | tuple | dict):
+    values = node.ask(dot, names)
+    if not isinstance(values, list | tuple | dict):
         raise BadTemplate("not-a-list", "range needs a list", _HINT)
-    pairs: Sequence[tuple[Any, Any]] = sorted(found.items()) if isinstance(found, dict) else list(enumerate(found))
+    pairs: Sequence[tuple[Any, Any]] = sorted(values.items()) if isinstance(values, dict) else list(enumerate(values))
     for key, value in pairs:
         bound = dict(zip(node.names, (key, value) if len(node.names) == 2 else (value,), strict=False))
         _emit(node.body, value, {**names, **bound}, out)
@@ -230,11 +230,11 @@ class _Reader:
         self._at = 0
         place, text = 0, text.strip()
         while place < len(text):
-            found = _TOKEN.match(text, place)
-            if found is None or found.lastgroup is None:
+            match = _TOKEN.match(text, place)
+            if match is None or match.lastgroup is None:
                 raise BadTemplate("bad-expression", f"{text[place : place + 40]!r} cannot be read", _HINT)
-            self._tokens.append((found.lastgroup, found[found.lastgroup]))
-            place = found.end()
+            self._tokens.append((match.lastgroup, match[match.lastgroup]))
+            place = match.end()
 
     def names(self) -> tuple[str, ...]:
         """The variables of a range, if it has some."""
@@ -330,7 +330,7 @@ def _walk(value: Any, path: Sequence[str]) -> Any:
 def _unquoted(text: str) -> str:
     if text.startswith("`"):
         return text[1:-1]
-    return re.sub(r"\\(.)", lambda found: _escape(found[1]), text[1:-1])
+    return re.sub(r"\\(.)", lambda match: _escape(match[1]), text[1:-1])
 
 
 def _escape(letter: str) -> str:

@@ -46,4 +46,4 @@ class Finding:
 
 def fatal(findings: Iterable[Finding], *, strict: bool = False) -> bool:
     """Whether any finding must stop a workload; strictly, everything but information does."""
-    return any(one.severity in FATAL or (strict and one.severity is not Severity.INFO) for one in findings)
+    return any(finding.severity in FATAL or (strict and finding.severity is not Severity.INFO) for finding in findings)

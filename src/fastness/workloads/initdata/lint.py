@@ -103,15 +103,15 @@ def _mended(text: str, code: str, where: str) -> tuple[dict[str, Any] | None, li
     try:
         return tomllib.loads(text), []
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = [Finding(code, E, f"not TOML: {error}", "Close every text with the quote that opened it.", where)]
+        findings = [Finding(code, E, f"not TOML: {error}", "Close every text with the quote that opened it.", where)]
     mended = _BARE.sub(r'\1"\2"', text)
     try:
-        return tomllib.loads(mended), found
+        return tomllib.loads(mended), findings
     except (tomllib.TOMLDecodeError, RecursionError):
         try:
-            return tomllib.loads(_OPEN.sub(r"\1\2\3\2", mended)), found
+            return tomllib.loads(_OPEN.sub(r"\1\2\3\2", mended)), findings
         except (tomllib.TOMLDecodeError, RecursionError):
-            return None, found
+            return None, findings
 
 
 def _head(document: Mapping[str, Any]) -> Iterator[Finding]:
@@ -286,8 +286,8 @@ def _is_resource(value: Any) -> bool:
 
 
 def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = document.get(name)
-    return found if isinstance(found, dict) else {}
+    table = document.get(name)
+    return table if isinstance(table, dict) else {}
 
 
 def _url(document: Mapping[str, Any] | None, *path: str) -> str:

@@ -56,25 +56,35 @@ def _fitted(value: bytes, size: int) -> bytes:
     return value[:size].ljust(size, b"\0")
 
 
-def reference_value_set(found: Registers, name: str) -> JsonObject:
+def reference_value_set(registers: Registers, name: str) -> JsonObject:
     """A ReferenceValueSet with every value that evidence can show for the document."""
     values: list[JsonObject] = [
-        {"name": "init_data", "register": "hostdata", "value": found.hostdata, "note": "init data in an SNP report"},
-        {"name": "init_data", "register": "mrconfigid", "value": found.mrconfigid, "note": "init data in a TDX quote"},
+        {
+            "name": "init_data",
+            "register": "hostdata",
+            "value": registers.hostdata,
+            "note": "init data in an SNP report",
+        },
+        {
+            "name": "init_data",
+            "register": "mrconfigid",
+            "value": registers.mrconfigid,
+            "note": "init data in a TDX quote",
+        },
     ]
-    if found.pcr8 is not None:
+    if registers.pcr8 is not None:
         values.append(
             {
                 "name": "tpm_pcr8",
                 "register": "pcr8",
                 "algorithm": "sha256",
-                "value": found.pcr8,
+                "value": registers.pcr8,
                 "note": "init data, vTPM",
             }
         )
     return {
         "apiVersion": "fastness.dev/v1alpha1",
         "kind": "ReferenceValueSet",
-        "metadata": {"name": name, "labels": {"fastness.dev/init-data": found.digest[:16]}},
+        "metadata": {"name": name, "labels": {"fastness.dev/init-data": registers.digest[:16]}},
         "spec": {"source": "manual", "values": values},
     }

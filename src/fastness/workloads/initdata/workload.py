@@ -43,12 +43,12 @@ def pod_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     kind = str(obj.get("kind"))
     if kind not in TEMPLATES:
         raise NotAWorkload(f"{kind} has no pods")
-    found: Any = obj
+    pod: Any = obj
     for name in TEMPLATES[kind]:
-        found = found.get(name) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or not isinstance(found.get("spec"), dict):
+        pod = pod.get(name) if isinstance(pod, dict) else None
+    if not isinstance(pod, dict) or not isinstance(pod.get("spec"), dict):
         raise NotAWorkload(f"this {kind} has no spec of pods at {'.'.join(TEMPLATES[kind]) or 'spec'}")
-    return found
+    return pod
 
 
 def applied(obj: Mapping[str, Any], encoded: str, runtime_class: str = DEFAULT_CLASS) -> JsonObject:
@@ -81,12 +81,12 @@ def carried(obj: Mapping[str, Any]) -> tuple[str, list[Finding]]:
     encoded = str(annotations.get(ANNOTATION) or "")
     chosen = str(pod["spec"].get("runtimeClassName") or "")
     if encoded and (not chosen or chosen in IGNORING):
-        told = (
+        problem = (
             f"the runtime class {chosen} ignores init data"
             if chosen
             else "no runtime class: the pod is not confidential"
         )
-        findings.append(Finding("W6", Severity.WARNING, told, f"Use {DEFAULT_CLASS}.", "spec.runtimeClassName"))
+        findings.append(Finding("W6", Severity.WARNING, problem, f"Use {DEFAULT_CLASS}.", "spec.runtimeClassName"))
     outside = obj.get("spec")
     if str(obj.get("kind")) != "Pod" and isinstance(outside, dict) and "runtimeClassName" in outside:
         findings.append(

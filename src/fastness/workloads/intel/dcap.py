@@ -182,10 +182,10 @@ def _qgs(given: DcapInputs) -> JsonObject:
         },
         "volumeMounts": [mount("dcap-qcnl-cache", "/run/dcap/cache"), mount("qcnl-config", "/run/dcap/", readOnly=True), *trust],
     }  # fmt: skip
-    shown = {"fieldPath": "metadata.annotations['qcnl-conf']"}
+    annotation = {"fieldPath": "metadata.annotations['qcnl-conf']"}
     volumes: list[JsonObject] = [
         {"name": "dcap-qcnl-cache", "emptyDir": {"sizeLimit": "50Mi"}},
-        {"name": "qcnl-config", "downwardAPI": {"items": [{"path": "qcnl_conf", "fieldRef": shown}]}},
+        {"name": "qcnl-config", "downwardAPI": {"items": [{"path": "qcnl_conf", "fieldRef": annotation}]}},
         host_path("efivars", "/sys/firmware/efi/efivars/"),
         *([{"name": "pccs-ca", "configMap": {"name": parts.AUTHORITY}}] if given.verify else []),
     ]
@@ -252,11 +252,11 @@ def _proxy_port(proxy: str) -> int:
 
 def weaknesses(given: DcapInputs) -> list[str]:
     """What can be had better, in words."""
-    found = [
+    weaknesses = [
         f"image {name} is not pinned by digest: whoever owns the name can change what runs"
         for name in (given.images.pccs, given.images.qgs)
         if "@sha256:" not in name
     ]
     if not given.verify:
-        found.append("QGS does not check the certificate of PCCS: somebody in between can read the user token")
-    return found
+        weaknesses.append("QGS does not check the certificate of PCCS: somebody in between can read the user token")
+    return weaknesses

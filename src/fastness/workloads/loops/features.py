@@ -36,7 +36,7 @@ from fastness.workloads.features.book import NodeOutcome, RuleBook
 from fastness.workloads.features.builtin import builtin_labels
 from fastness.workloads.features.discovered import Features, merged, read_features
 from fastness.workloads.features.errors import BadFeatures
-from fastness.workloads.features.outputs import DEFAULT, Settings, kept_labels
+from fastness.workloads.features.outputs import DEFAULT, Settings, allowed_labels
 from fastness.workloads.features.ownership import changes
 from fastness.workloads.features.rules import in_order
 
@@ -117,7 +117,7 @@ class NodeFeatures:
         """What the node should carry: built-in labels, then those that it reports, then those of rules."""
         features, reported = await self._found(object_name(node).name)
         outcome = (await self._current_book(settings)).run(features)
-        first = kept_labels({**builtin_labels(features), **reported}, features, settings).entries
+        first = allowed_labels({**builtin_labels(features), **reported}, features, settings).entries
         outcome.labels = {**first, **outcome.labels}
         await self._tell(node, outcome)
         return outcome

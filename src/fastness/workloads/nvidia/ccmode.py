@@ -83,7 +83,7 @@ class GpuMode:
 def mode_of(node: Object, users: Sequence[str] = ()) -> GpuMode:
     """The state of a node's GPUs; `users` are the pods that have one."""
     labels = labels_of(node)
-    state, wanted, ready = labels.get(STATE), labels.get(REQUESTED), labels.get(READY)
+    state, requested, ready = labels.get(STATE), labels.get(REQUESTED), labels.get(READY)
     if labels.get(PRESENT) != "true":
         return GpuMode(CcState.NO_GPU, "feature discovery found no GPU")
     if state is None:
@@ -92,21 +92,21 @@ def mode_of(node: Object, users: Sequence[str] = ()) -> GpuMode:
     if state == FAILED:
         hint = "Read the log of nvidia-cc-manager on the node; a cold reset of the host usually helps."
         return GpuMode(CcState.FAILED, "the manager could not change the mode of a GPU", hint)
-    if state not in MODES or wanted not in (None, "", *MODES):
-        odd = (STATE, state) if state not in MODES else (REQUESTED, wanted)
+    if state not in MODES or requested not in (None, "", *MODES):
+        odd = (STATE, state) if state not in MODES else (REQUESTED, requested)
         return GpuMode(CcState.UNKNOWN, f"{odd[0]} is {odd[1]!r}", f"Use one of {', '.join(MODES)}.")
-    if wanted and wanted != state:
-        return _on_its_way(state, wanted, users)
+    if requested and requested != state:
+        return _on_its_way(state, requested, users)
     return _settled(state, ready)
 
 
-def _on_its_way(state: str, wanted: str, users: Sequence[str]) -> GpuMode:
+def _on_its_way(state: str, requested: str, users: Sequence[str]) -> GpuMode:
     if users:
-        told = ", ".join(users[:3]) + (f" and {len(users) - 3} more" if len(users) > 3 else "")
+        pods = ", ".join(users[:3]) + (f" and {len(users) - 3} more" if len(users) > 3 else "")
         return GpuMode(
-            CcState.BLOCKED, f"{told} use a GPU that should go from {state} to {wanted}", "Delete them, or wait."
+            CcState.BLOCKED, f"{pods} use a GPU that should go from {state} to {requested}", "Delete them, or wait."
         )
-    return GpuMode(CcState.CHANGING, f"the mode goes from {state} to {wanted}")
+    return GpuMode(CcState.CHANGING, f"the mode goes from {state} to {requested}")
 
 
 def _settled(state: str, ready: str | None) -> GpuMode:

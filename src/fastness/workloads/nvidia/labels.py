@@ -61,15 +61,17 @@ NEEDED: Final[Mapping[str, tuple[Needed, ...]]] = {
 def missing(node: Object, runtime_class: str) -> list[str]:
     """What a node lacks for a GPU class, one sentence each; empty when it can have it. Raises KeyError for other classes."""
     labels = labels_of(node)
-    found = [
-        f"{one.label}={one.value} (it is {labels.get(one.label, 'not set')}): {one.reason}; set by {one.by}"
-        for one in NEEDED[runtime_class]
-        if labels.get(one.label) != one.value
+    lacking = [
+        f"{needed.label}={needed.value} (it is {labels.get(needed.label, 'not set')}): {needed.reason}; set by {needed.by}"
+        for needed in NEEDED[runtime_class]
+        if labels.get(needed.label) != needed.value
     ]
     if runtime_class == CONFIDENTIAL_CLASS and not any(labels.get(tee.label) == TRUE for tee in _TEES):
-        told = " or ".join(f"{tee.label}={TRUE}" for tee in _TEES)
-        found.append(f"{told}: the guest itself must be confidential; set by the rules of Node Feature Discovery")
-    return found
+        labels_of_tees = " or ".join(f"{tee.label}={TRUE}" for tee in _TEES)
+        lacking.append(
+            f"{labels_of_tees}: the guest itself must be confidential; set by the rules of Node Feature Discovery"
+        )
+    return lacking
 
 
 def able(nodes: Iterable[Object], runtime_class: str) -> list[Object]:

@@ -25,18 +25,18 @@ class Wrong:
     """One field that keeps confidential GPUs from working."""
 
     field: str
-    found: str
+    present: str
     want: str
     reason: str
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """In one line."""
-        return f"spec.{self.field} is {self.found}: set it to {self.want}, because {self.reason}"
+        return f"spec.{self.field} is {self.present}: set it to {self.want}, because {self.reason}"
 
 
 _HOST: Final = "the GPU belongs to the guest, and what runs on the host would take it"
-WANTED: Final[tuple[tuple[str, Any, str], ...]] = (
+REQUIRED_FIELDS: Final[tuple[tuple[str, Any, str], ...]] = (
     ("ccManager.enabled", True, "nothing else switches GPUs to the confidential mode"),
     ("ccManager.defaultMode", "on", "GPUs that nobody asked about would stay in the open mode"),
     ("sandboxWorkloads.enabled", True, "GPUs are for guests, not for containers of the host"),
@@ -55,7 +55,7 @@ WANTED: Final[tuple[tuple[str, Any, str], ...]] = (
     ("cdi.enabled", True, "devices are handed to Kata through CDI"),
     ("operator.defaultRuntime", "crio", "it is the container runtime of the nodes"),
 )
-WANTED_ENV: Final[tuple[tuple[str, str, str, str], ...]] = (
+REQUIRED_ENV: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("vfioManager.env", "BIND_NVSWITCHES", "true", "guests with several GPUs need the switches between them"),
     ("kataSandboxDevicePlugin.env", "P_GPU_ALIAS", "pgpu", "pods request nvidia.com/pgpu"),
     ("kataSandboxDevicePlugin.env", "NVSWITCH_ALIAS", "nvswitch", "pods request nvidia.com/nvswitch"),
@@ -78,10 +78,10 @@ _MORE: Final[JsonObject] = {
 def cluster_policy() -> JsonObject:
     """A ClusterPolicy with which confidential GPUs work."""
     spec = deepcopy(_MORE)
-    for field, value, _ in WANTED:
+    for field, value, _ in REQUIRED_FIELDS:
         section, _, name = field.partition(".")
         spec.setdefault(section, {})[name] = value
-    for field, name, value, _ in WANTED_ENV:
+    for field, name, value, _ in REQUIRED_ENV:
         section, _, key = field.partition(".")
         spec.setdefault(section, {}).setdefault(key, []).append({"name": name, "value": value})
     return {
@@ -99,19 +99,19 @@ def check(policy: Object) -> list[Wrong]:
 
 
 def _fields(spec: Any) -> Iterator[Wrong]:
-    for field, want, reason in WANTED:
-        found = _at(spec, field)
-        if found is _MISSING or found != want or isinstance(found, bool) != isinstance(want, bool):
-            yield Wrong(field, _shown(found), _shown(want), reason)
+    for field, want, reason in REQUIRED_FIELDS:
+        value = _at(spec, field)
+        if value is _MISSING or value != want or isinstance(value, bool) != isinstance(want, bool):
+            yield Wrong(field, _quoted(value), _quoted(want), reason)
 
 
 def _environment(spec: Any) -> Iterator[Wrong]:
-    for field, name, want, reason in WANTED_ENV:
+    for field, name, want, reason in REQUIRED_ENV:
         entries = _at(spec, field)
-        given = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
-        found = next((one.get("value", _MISSING) for one in given if one.get("name") == name), _MISSING)
-        if found != want:
-            yield Wrong(f"{field}[{name}]", _shown(found), _shown(want), reason)
+        given = [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
+        value = next((entry.get("value", _MISSING) for entry in given if entry.get("name") == name), _MISSING)
+        if value != want:
+            yield Wrong(f"{field}[{name}]", _quoted(value), _quoted(want), reason)
 
 
 def _at(spec: Any, field: str) -> Any:
@@ -120,7 +120,7 @@ def _at(spec: Any, field: str) -> Any:
     return spec
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     if value is _MISSING:
         return "not set"
     return (

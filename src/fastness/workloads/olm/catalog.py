@@ -46,7 +46,9 @@ class Package:
 
     def release(self, csv: str) -> Release | None:
         """The release with that ClusterServiceVersion, in any channel."""
-        return next((one for releases in self.channels.values() for one in releases if one.csv == csv), None)
+        return next(
+            (release for releases in self.channels.values() for release in releases if release.csv == csv), None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +62,23 @@ class Source:
 
     def package(self, name: str) -> Package | None:
         """The package of that name."""
-        return next((one for one in self.packages if one.name == name), None)
+        return next((package for package in self.packages if package.name == name), None)
 
     def near(self, name: str) -> str:
         """The name that was probably meant; empty if none is like it."""
-        found = difflib.get_close_matches(name, [one.name for one in self.packages], n=1)
-        return found[0] if found else ""
+        matches = difflib.get_close_matches(name, [package.name for package in self.packages], n=1)
+        return matches[0] if matches else ""
 
 
 def part(obj: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The spec or status of an object; users may write anything there, and what is no map is empty."""
-    found = obj.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = obj.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def entries(value: Any) -> list[Mapping[str, Any]]:
     """The maps in a list; whatever else somebody wrote is left out."""
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
 
 
 def _channel(package: str, *versions: str) -> tuple[Release, ...]:
@@ -143,18 +145,18 @@ SOURCES: Final = (
 
 def source(name: str, namespace: str) -> Source | None:
     """The catalog of that name in that namespace."""
-    return next((one for one in SOURCES if one.name == name and namespace == MARKETPLACE), None)
+    return next((catalog for catalog in SOURCES if catalog.name == name and namespace == MARKETPLACE), None)
 
 
 def package_of(csv: str) -> Package | None:
     """The package that a ClusterServiceVersion of that name belongs to."""
-    return next((one for each in SOURCES for one in each.packages if one.release(csv)), None)
+    return next((package for catalog in SOURCES for package in catalog.packages if package.release(csv)), None)
 
 
-def catalog_source(wanted: Source) -> JsonObject:
+def catalog_source(source: Source) -> JsonObject:
     """The CatalogSource object, as users look for it."""
     return {
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
-        "metadata": {"name": wanted.name, "namespace": MARKETPLACE},
-        "spec": {"displayName": wanted.display, "publisher": wanted.publisher, "sourceType": "internal"},
+        "metadata": {"name": source.name, "namespace": MARKETPLACE},
+        "spec": {"displayName": source.display, "publisher": source.publisher, "sourceType": "internal"},
     }  # fmt: skip

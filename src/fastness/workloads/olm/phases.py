@@ -86,7 +86,7 @@ def _replaced(successor: Object) -> Phase:
 
 def _successor(version: Object, others: Sequence[Object]) -> Object | None:
     name = object_name(version).name
-    return next((one for one in others if part(one, "spec").get("replaces") == name), None)
+    return next((other for other in others if part(other, "spec").get("replaces") == name), None)
 
 
 def _group_problem(namespace: str, package: Package, groups: Sequence[Object]) -> Phase | None:
@@ -106,7 +106,7 @@ def _group_problem(namespace: str, package: Package, groups: Sequence[Object]) -
 def targets(group: Object) -> list[str]:
     """The namespaces that a group looks after; none means all."""
     listed = part(group, "spec").get("targetNamespaces")
-    return sorted({str(one) for one in listed if one}) if isinstance(listed, list) else []
+    return sorted({str(namespace) for namespace in listed if namespace}) if isinstance(listed, list) else []
 
 
 def mode_of(namespace: str, group: Object) -> str:
@@ -119,24 +119,27 @@ def mode_of(namespace: str, group: Object) -> str:
     return OWN if looked_after == [namespace] else SINGLE
 
 
-def with_phase(version: Object, wanted: Phase, now: datetime) -> JsonObject | None:
+def with_phase(version: Object, phase: Phase, now: datetime) -> JsonObject | None:
     """The status of a version with a phase written; None when it says so already."""
-    known = dict(part(version, "status"))
-    asked = [
+    status = dict(part(version, "status"))
+    requirements = [
         {
             "group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition", "name": name,
             "status": "Present" if there else "NotPresent", "message": "CRD is present" if there else "CRD is not present",
         }
-        for name, there in wanted.requirements
+        for name, there in phase.requirements
     ]  # fmt: skip
-    said = {"phase": wanted.phase, "reason": wanted.reason, "message": wanted.message}
-    if all(known.get(key) == value for key, value in said.items()) and (known.get("requirementStatus") or []) == asked:
+    summary = {"phase": phase.phase, "reason": phase.reason, "message": phase.message}
+    if (
+        all(status.get(key) == value for key, value in summary.items())
+        and (status.get("requirementStatus") or []) == requirements
+    ):
         return None
     stamp = rfc3339(now)
-    moved = known.get("phase") != wanted.phase
-    since = stamp if moved else known.get("lastTransitionTime", stamp)
-    entry = {**said, "lastTransitionTime": since, "lastUpdateTime": stamp}
+    moved = status.get("phase") != phase.phase
+    since = stamp if moved else status.get("lastTransitionTime", stamp)
+    entry = {**summary, "lastTransitionTime": since, "lastUpdateTime": stamp}
     return {
-        **known, **entry, "requirementStatus": asked,
-        "conditions": [*entries(known.get("conditions")), entry][-KEPT_CONDITIONS:],
+        **status, **entry, "requirementStatus": requirements,
+        "conditions": [*entries(status.get("conditions")), entry][-KEPT_CONDITIONS:],
     }  # fmt: skip

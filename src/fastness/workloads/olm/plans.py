@@ -41,17 +41,17 @@ def next_step(plan: Object, groups: Sequence[Object], present: Sequence[str]) ->
         return Step(phase)
     if not spec.get("approved"):
         return Step(APPROVAL)
-    wanted = _versions(plan)
-    offered = {name: package for name in wanted if (package := package_of(name)) is not None}
-    unknown = [name for name in wanted if name not in offered]
+    versions = _versions(plan)
+    offered = {name: package for name in versions if (package := package_of(name)) is not None}
+    unknown = [name for name in versions if name not in offered]
     if unknown:
         return Step(FAILED, "InstallComponentFailed", f"no catalog offers {', '.join(unknown)}")
     if phase != INSTALLING:
         return Step(INSTALLING)
     if len(groups) != 1:
-        found = "no operator group" if not groups else "more than one operator group"
-        return Step(INSTALLING, "InstallCheckFailed", f"{found} found that is managing this namespace")
-    missing = tuple((offered[name], _release(offered[name], name)) for name in wanted if name not in present)
+        groups_found = "no operator group" if not groups else "more than one operator group"
+        return Step(INSTALLING, "InstallCheckFailed", f"{groups_found} found that is managing this namespace")
+    missing = tuple((offered[name], _release(offered[name], name)) for name in versions if name not in present)
     return Step(INSTALLING if missing else COMPLETE, creates=missing)
 
 
@@ -62,25 +62,25 @@ def _versions(plan: Object) -> list[str]:
 
 
 def _release(package: Package, csv: str) -> Release:
-    found = package.release(csv)
-    assert found is not None  # noqa: S101  # the package was found by it
-    return found
+    release = package.release(csv)
+    assert release is not None  # noqa: S101  # the package was found by it
+    return release
 
 
 def plan_status(plan: Object, step: Step, now: datetime) -> JsonObject | None:
     """The status of a plan after a step; None when it says so already."""
-    known = part(plan, "status")
-    conditions: list[JsonObject] = [dict(one) for one in entries(known.get("conditions"))]
+    before = part(plan, "status")
+    conditions: list[JsonObject] = [dict(condition) for condition in entries(before.get("conditions"))]
     if step.phase == COMPLETE or step.reason:
         conditions = with_condition(
             conditions, kind=INSTALLED, status="True" if step.phase == COMPLETE else "False", reason=step.reason,
             message=step.message, now=now,
         )  # fmt: skip
     steps = _steps(plan, "Created" if step.phase == COMPLETE else "Unknown")
-    wanted: JsonObject = {"phase": step.phase, "catalogSources": [], "plan": steps, "conditions": conditions}
-    if step.phase == known.get("phase") and step.phase in (COMPLETE, FAILED):
+    after: JsonObject = {"phase": step.phase, "catalogSources": [], "plan": steps, "conditions": conditions}
+    if step.phase == before.get("phase") and step.phase in (COMPLETE, FAILED):
         return None
-    return None if all(known.get(key) == value for key, value in wanted.items()) else wanted
+    return None if all(before.get(key) == value for key, value in after.items()) else after
 
 
 def _steps(plan: Object, state: str) -> list[JsonObject]:
@@ -101,10 +101,10 @@ def conflict(subscription: Object, others: Sequence[Object]) -> Problem | None:
     """Two Subscriptions for one package in a namespace: the older one is served, the other says why it is not."""
     package = part(subscription, "spec").get("name")
     mine = _age(subscription)
-    older = [one for one in others if part(one, "spec").get("name") == package and _age(one) < mine]
+    older = [other for other in others if part(other, "spec").get("name") == package and _age(other) < mine]
     if not older:
         return None
-    names = ", ".join(sorted(object_name(one).name for one in older))
+    names = ", ".join(sorted(object_name(other).name for other in older))
     text = f"constraints not satisfiable: package {package} is already subscribed to by {names} in this namespace"
     return Problem(UNRESOLVED, "ConstraintsNotSatisfiable", text)
 

@@ -55,12 +55,12 @@ def resolve(subscription: Object, sources: Sequence[Object], versions: Sequence[
     """What to do for a Subscription, with the CatalogSources of the cluster and the versions in its namespace."""
     spec = part(subscription, "spec")
     where = f"{spec.get('sourceNamespace')}/{spec.get('source')}"
-    known = {f"{place.namespace}/{place.name}" for place in map(object_name, sources)}
+    catalogs = {f"{place.namespace}/{place.name}" for place in map(object_name, sources)}
     offered = source(str(spec.get("source")), str(spec.get("sourceNamespace")))
-    if where not in known:
+    if where not in catalogs:
         return Problem(UNHEALTHY, "UnhealthyCatalogSourceFound", f"targeted catalogsource {where} missing")
     if offered is None:
-        ours = ", ".join(one.name for one in SOURCES)
+        ours = ", ".join(catalog.name for catalog in SOURCES)
         text = f"catalogsource {where} is not one that this control plane can read; it offers {ours} in {MARKETPLACE}"
         return Problem(UNHEALTHY, "UnhealthyCatalogSourceFound", text)
     package = offered.package(str(spec.get("name")))
@@ -84,10 +84,12 @@ def _in_channel(subscription: Object, package: Package, versions: Sequence[Objec
             f"{name}; its channels are: {there}"
         )
     by_csv = {release.csv: release for release in releases}
-    present = [by_csv[found] for one in versions if (found := object_name(one).name) in by_csv]
+    present = [by_csv[csv] for version in versions if (csv := object_name(version).name) in by_csv]
     installed = max(present, key=releases.index, default=None)
     if installed is not None:
-        return Resolved(package, installed, next((one for one in releases if one.replaces == installed.csv), None))
+        return Resolved(
+            package, installed, next((release for release in releases if release.replaces == installed.csv), None)
+        )
     if part(subscription, "status").get("installedCSV"):
         return Resolved(package, None, None)
     starting = str(spec.get("startingCSV") or "")
@@ -167,4 +169,4 @@ def component_label(package: str, namespace: str) -> str:
 def owner_of_plan(plan: Object) -> str:
     """The Subscription that a plan belongs to; empty when it belongs to none."""
     owners = plan["metadata"].get("ownerReferences") or ()
-    return next((str(one["name"]) for one in owners if one.get("kind") == "Subscription"), "")
+    return next((str(owner["name"]) for owner in owners if owner.get("kind") == "Subscription"), "")

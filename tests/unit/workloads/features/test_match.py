@@ -119,8 +119,8 @@ def test_the_trace_tells_what_was_seen_also_behind_the_decision() -> None:
     assert [(one.branch, one.feature, one.held) for one in told] == [
         (0, "pci.device", False), (None, "cpu.cpuid", False), (None, "kernel.version", False), (None, "no.such", False),
     ]  # fmt: skip
-    assert told[1].checks[0].seen == "(absent)"
-    assert told[2].checks[0].seen == "6"
+    assert told[1].checks[0].observed == "(absent)"
+    assert told[2].checks[0].observed == "6"
     assert "not an integer" in told[2].checks[0].error
     assert told[3].note
 

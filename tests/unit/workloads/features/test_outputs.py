@@ -7,10 +7,10 @@ import pytest
 from fastness.workloads.features.discovered import Features
 from fastness.workloads.features.outputs import (
     Settings,
-    kept_annotations,
-    kept_labels,
-    kept_resources,
-    kept_taints,
+    allowed_annotations,
+    allowed_labels,
+    allowed_resources,
+    allowed_taints,
     resolved,
 )
 from fastness.workloads.features.rules import Taint
@@ -53,7 +53,7 @@ NODE = Features(
     ],
 )
 def test_a_label_is_kept_or_dropped_by_its_namespace(written: str, settings: Settings, name: str | None) -> None:
-    kept = kept_labels({written: "true", "example.org/other": "1"}, NODE, settings)
+    kept = allowed_labels({written: "true", "example.org/other": "1"}, NODE, settings)
     expected = {} if name is None else {name: "true"}
     if not settings.label_white_list:
         expected["example.org/other"] = "1"
@@ -68,7 +68,7 @@ def test_a_reference_takes_the_value_of_an_attribute_split_at_the_first_two_dots
 
 
 def test_an_unresolvable_reference_drops_that_entry_and_no_other() -> None:
-    kept = kept_resources(
+    kept = allowed_resources(
         {"a.com/x": "@cpu.security.none", "a.com/y": "@cpu.security.sev.encrypted_state_ids", "z": "2k"}, NODE
     )
     assert kept.entries == {"a.com/y": "99", "feature.node.kubernetes.io/z": "2k"}
@@ -76,12 +76,12 @@ def test_an_unresolvable_reference_drops_that_entry_and_no_other() -> None:
 
 
 def test_values_are_checked_after_references_are_resolved() -> None:
-    assert kept_labels({"a.com/x": "@cpu.security.text"}, NODE).entries == {}
-    assert kept_resources({"a.com/x": "@cpu.security.text", "a.com/y": "many"}, NODE).entries == {}
+    assert allowed_labels({"a.com/x": "@cpu.security.text"}, NODE).entries == {}
+    assert allowed_resources({"a.com/x": "@cpu.security.text", "a.com/y": "many"}, NODE).entries == {}
 
 
 def test_annotations_are_bounded_never_resolved_and_not_allowed_in_profiles() -> None:
-    kept = kept_annotations({"a.com/x": "@cpu.security.none", "b": "y" * 1025, "profile.node.kubernetes.io/c": "1"})
+    kept = allowed_annotations({"a.com/x": "@cpu.security.none", "b": "y" * 1025, "profile.node.kubernetes.io/c": "1"})
     assert kept.entries == {"a.com/x": "@cpu.security.none"}
     assert len(kept.dropped) == 2
 
@@ -93,7 +93,7 @@ def test_taints_need_to_be_enabled_and_have_their_own_namespace() -> None:
         Taint("a.com/y", ""),
         Taint("kubernetes.io/z", "NoExecute"),
     ]
-    assert kept_taints(wanted)[0] == []
-    kept, dropped = kept_taints(wanted, Settings(enable_taints=True))
+    assert allowed_taints(wanted)[0] == []
+    kept, dropped = allowed_taints(wanted, Settings(enable_taints=True))
     assert kept == [Taint("a.com/x", "NoSchedule")]
     assert len(dropped) == 3

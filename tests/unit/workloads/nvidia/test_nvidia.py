@@ -15,7 +15,7 @@ from fastness.workloads.kata.eligibility import NodeRequirements
 from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.nvidia.ccmode import READY, REQUESTED, STATE, STEPS, CcState, follows, mode_of
 from fastness.workloads.nvidia.labels import CONFIDENTIAL_CLASS, NEEDED, ORDINARY_CLASS, able, missing
-from fastness.workloads.nvidia.policy import WANTED, WANTED_ENV, check, cluster_policy
+from fastness.workloads.nvidia.policy import REQUIRED_ENV, REQUIRED_FIELDS, check, cluster_policy
 
 Object = dict[str, Any]
 
@@ -24,7 +24,7 @@ def test_our_own_policy_has_nothing_wrong_with_it() -> None:
     assert check(cluster_policy()) == []
 
 
-@pytest.mark.parametrize("field", [field for field, _, _ in WANTED])
+@pytest.mark.parametrize("field", [field for field, _, _ in REQUIRED_FIELDS])
 def test_each_wrong_field_is_named_with_what_to_set_and_why(field: str) -> None:
     policy = cluster_policy()
     section, _, name = field.partition(".")
@@ -33,13 +33,13 @@ def test_each_wrong_field_is_named_with_what_to_set_and_why(field: str) -> None:
     (found,) = check(policy)
     assert found.field == field
     shown = str(right).lower() if isinstance(right, bool) else f'"{right}"'
-    assert f"spec.{field} is " in found.told
-    assert f"set it to {shown}, because {found.reason}" in found.told
+    assert f"spec.{field} is " in found.sentence
+    assert f"set it to {shown}, because {found.reason}" in found.sentence
     del policy["spec"][section][name]
-    assert [one.found for one in check(policy)] == ["not set"]
+    assert [one.present for one in check(policy)] == ["not set"]
 
 
-@pytest.mark.parametrize(("field", "name"), [(field, name) for field, name, _, _ in WANTED_ENV])
+@pytest.mark.parametrize(("field", "name"), [(field, name) for field, name, _, _ in REQUIRED_ENV])
 def test_environment_is_judged_by_its_name(field: str, name: str) -> None:
     policy = cluster_policy()
     section, _, key = field.partition(".")
@@ -71,7 +71,7 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING)
 def test_checking_any_object_ends_with_findings(policy: Any) -> None:
-    assert len(check({"spec": policy})) >= len(WANTED) + len(WANTED_ENV) - 2
+    assert len(check({"spec": policy})) >= len(REQUIRED_FIELDS) + len(REQUIRED_ENV) - 2
 
 
 def node(**labels: str) -> Object:
