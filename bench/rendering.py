@@ -16,7 +16,8 @@ import orjson
 
 from bench import configs
 from bench.figures import RENDER, Progress, Single, Spread
-from fastness.machineconfig.render.render import Defaults, Rendered, Setting, render
+from fastness.machineconfig.render.inputs import Defaults
+from fastness.machineconfig.render.render import Rendered, Setting, render
 from fastness.machineconfig.render.validate import Examined, examine
 from fastness.machineconfig.rollout.plan import Proposal, State, plan
 from fastness.machineconfig.serving import document

@@ -20,8 +20,7 @@ from typing import Any, Final
 
 from fastness.crypto.digests import sha256
 from fastness.enrolment.trusted_cluster import Doors
-from fastness.formats import data_url as dataurl
-from fastness.formats import json
+from fastness.formats import data_url, json
 from fastness.formats.errors import JsonError
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.kind import JsonObject
@@ -53,7 +52,7 @@ def pointer(pool: Object, trust: TrustModel, doors: Doors, ticket: str) -> JsonO
     if not doors.ca:
         raise BadPointer("the CA of the config server is not known", "wait for the doors' CA, or create it")
     found = _pointer(version, f"{doors.config_server.rstrip('/')}/config/{name}", headers)
-    source = dataurl.encode(doors.ca.encode(), "text/plain;charset=utf-8")
+    source = data_url.encode(doors.ca.encode(), "text/plain;charset=utf-8")
     found["ignition"]["security"] = {"tls": {"certificateAuthorities": [{"source": source}]}}
     return found
 
@@ -120,7 +119,7 @@ def with_ca(secret: Object, ca: str) -> JsonObject | None:
     known = tls.get("certificateAuthorities") or []
     if len(known) > 1:
         raise BadPointer(f"{object_name(secret)} names {len(known)} authorities", "leave one, or manage it by hand")
-    source = dataurl.encode(ca.encode(), "text/plain;charset=utf-8")
+    source = data_url.encode(ca.encode(), "text/plain;charset=utf-8")
     if known and known[0].get("source") == source:
         return None
     entry = {**(known[0] if known else {}), "source": source}

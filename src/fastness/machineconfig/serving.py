@@ -16,14 +16,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from fastness.formats import data_url as dataurl
-from fastness.formats import json
+from fastness.formats import data_url, json
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import object_name
 from fastness.machineconfig import ignition
-from fastness.machineconfig.render.documents import EMPTY
 from fastness.machineconfig.render.errors import MachineConfigError
+from fastness.machineconfig.render.merge import EMPTY
 
 Object = Mapping[str, Any]
 MEDIA: Final = "vnd.coreos.ignition+json"
@@ -169,4 +168,4 @@ def _annotations(name: str) -> JsonObject:
 
 def file_entry(path: str, content: bytes, mode: int = MODE) -> JsonObject:
     """A file of a document that is written whatever stands there."""
-    return {"path": path, "mode": mode, "overwrite": True, "contents": {"source": dataurl.encode(content)}}
+    return {"path": path, "mode": mode, "overwrite": True, "contents": {"source": data_url.encode(content)}}

@@ -17,8 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastness.agent.apply.ports import Watcher
-from fastness.agent.host.inotify import Inotify, InotifyWatcher, NoInotify
-from fastness.agent.host.polling import PollingWatcher
+from fastness.agent.host.file_changes import Inotify, InotifyWatcher, NoInotify, PollingWatcher
 from fastness.observe.logs import logger
 from fastness.sim.hardware import TEES
 from fastness.sim.inventory import Spec

@@ -15,7 +15,7 @@ from fastness.agent.apply.update import Goal
 from fastness.agent.apply.validate import drifts
 from fastness.agent.errors import BadConfig
 from fastness.agent.host.errors import DriverError, FileFailure, UnsafePath
-from fastness.agent.host.polling import PollingWatcher
+from fastness.agent.host.file_changes import PollingWatcher
 from fastness.agent.host.states import Absent, File, Link
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names

@@ -11,8 +11,8 @@ import pytest
 from fastness.agent.apply.handlers import lacking
 from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.host.errors import CommandFailed, ImageFailure
+from fastness.agent.host.file_changes import PollingWatcher
 from fastness.agent.host.memory_os import MemoryOs, MemoryPackages
-from fastness.agent.host.polling import PollingWatcher
 from fastness.agent.host.rpm_ostree import LayeredPackages
 from fastness.agent.host.states import File
 from fastness.agent.kata.step import RuntimeSteps

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.apply.apply import MAX_TRIES, Applier
+from fastness.agent.apply.copies import MAX_SET_ASIDE
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.apply.journal import LONG_LINE, Begin, Commit, Doing, Phase, encode
-from fastness.agent.apply.set_aside import MAX_SET_ASIDE
 from fastness.agent.apply.steps import Put
 from fastness.agent.apply.update import Goal
 from fastness.agent.errors import DamagedJournal, IncompleteUndo

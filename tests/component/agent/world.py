@@ -15,7 +15,7 @@ from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.apply.journal import Begin
 from fastness.agent.apply.steps import Disk, plan_steps
 from fastness.agent.apply.update import Goal
-from fastness.agent.host.polling import PollingWatcher
+from fastness.agent.host.file_changes import PollingWatcher
 from fastness.agent.host.states import File
 from fastness.formats import data_url as dataurl
 from fastness.kinds.kind import JsonObject

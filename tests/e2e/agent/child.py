@@ -16,7 +16,7 @@ from fastness.agent.apply.apply import Applier
 from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.apply.journal import Begin
 from fastness.agent.apply.steps import Disk, plan_steps
-from fastness.agent.host.polling import PollingWatcher
+from fastness.agent.host.file_changes import PollingWatcher
 from fastness.runtime.clock import SystemClock
 
 

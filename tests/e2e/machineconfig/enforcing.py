@@ -28,7 +28,7 @@ from fastness.agent.apply.node import Agent
 from fastness.agent.apply.settings import FAST
 from fastness.agent.boot.configs import NodeConfigs, NodeIdentity
 from fastness.agent.boot.image_trust import ImageTrust
-from fastness.agent.host.polling import PollingWatcher
+from fastness.agent.host.file_changes import PollingWatcher
 from fastness.app.accounts import ACCOUNTS, everything
 from fastness.app.attestation_doors import Around, broker_door, enrolment_door
 from fastness.app.controllers import product_loops

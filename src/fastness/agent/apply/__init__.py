@@ -7,10 +7,8 @@
     desired.py    A rendered config as what a machine should be: states of paths, units, keys, password, deployment
     steps.py      The steps from one config to another, so that each can be undone
     journal.py    The apply journal, without I/O: what was begun, and what a restart has to do about it
-    copies.py     Copies of what an update replaces, so that the journal can speak of a file without holding it
-    carrier.py    Carries out one step on a host, and says what would undo it
-    apply.py      Carries out steps on a host, with the journal ahead of every one
-    set_aside.py  Where a journal goes that cannot be undone in whole: away, with its reason, so that the machine goes on
+    copies.py     Copies of what an update replaces, and where they go with a journal that cannot be undone
+    apply.py      Carries out steps on a host and undoes them, with the journal ahead of every one
     validate.py   Does the disk say what the config says? Every difference, each with a text for people
     drift.py      Notices at once when a managed file changes
     progress.py   The conditions of a MachineConfigNode: parents, children, and what one says about the others

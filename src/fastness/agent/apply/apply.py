@@ -1,12 +1,14 @@
 """Carries out steps on a host, with the journal ahead of every one.
 
-The order is always: what a step replaces is kept, how to undo it goes to disk, then the step happens; paths that do not touch
-each other are announced together, in one write. A failure on the way undoes what was done and is raised; a crash is finished by
-`recover` at the next start, before the agent says anything to anybody.
+The order is always: what a step replaces is kept (`copies.py`), how to undo it goes to disk, then the step happens; paths that
+do not touch each other are announced together, in one write. A failure on the way undoes what was done and is raised; a crash is
+finished by `recover` at the next start, before the agent says anything to anybody.
 
 An undo that cannot succeed (a user made a directory where a file was, a copy is damaged) stops nobody for good: everything else
 is undone, the journal is set aside with the reason, and the disk is compared with the config. What may succeed later (a full
 disk, a service manager that does not answer) is tried again first.
+
+`Applier` has the journal and the order, `Carrier` the hands: it carries out one step and says what would undo it.
 
 Everything here blocks (fsync, systemctl); the agent calls it in a thread and waits for the end, also when it is being stopped.
 """
@@ -16,20 +18,35 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from fastness.agent.apply import journal as j
-from fastness.agent.apply.carrier import Carrier
-from fastness.agent.apply.copies import KeptFiles, check_weight
-from fastness.agent.apply.journal import Aside, Begin, Booting, Commit, Doing, Journal, Later, Phase, Record, Revert
-from fastness.agent.apply.ports import Host
-from fastness.agent.apply.set_aside import put_away
-from fastness.agent.apply.steps import Copy, Put, Step, Tree
+from fastness.agent.apply.copies import KeptFiles, check_weight, copy_file, put_away
+from fastness.agent.apply.journal import (
+    MAX_LINE,
+    PATH,
+    Aside,
+    Begin,
+    Booting,
+    Commit,
+    Doing,
+    Journal,
+    Later,
+    Phase,
+    Record,
+    Revert,
+    decode,
+    encode,
+    replay,
+)
+from fastness.agent.apply.ports import Files, Host
+from fastness.agent.apply.steps import Copy, Enable, Put, Stage, Step, Tree, Word
 from fastness.agent.errors import DamagedJournal, IncompleteUndo
-from fastness.agent.host.errors import CopyDamaged, DriverError, PathTaken, UnsafePath
-from fastness.agent.host.states import ABSENT
+from fastness.agent.host.errors import CopyDamaged, DriverError, PathTaken, UnitFailure, UnsafePath
+from fastness.agent.host.states import ABSENT, Absent, Stored
 
 MAX_BATCH = 64
 MAX_TRIES = 5
 _HOPELESS = (CopyDamaged, PathTaken, UnsafePath)
+
+_UNDO_WORDS = {"enabled": Word.ENABLED, "enabled-runtime": Word.ENABLED, "disabled": Word.DISABLED}
 
 
 def _batches(steps: Sequence[Step]) -> Iterator[list[Step]]:
@@ -83,7 +100,7 @@ class Applier:
         elif self.journal.phase is Phase.IDLE:
             self.end()
         elif unfinished is not None:
-            self._host.state.truncate(j.PATH, unfinished)
+            self._host.state.truncate(PATH, unfinished)
         return self.journal
 
     def check(self, steps: Sequence[Step]) -> None:
@@ -118,7 +135,7 @@ class Applier:
 
     def end(self) -> None:
         """The update is over."""
-        self._host.state.put(j.PATH, ABSENT)
+        self._host.state.put(PATH, ABSENT)
         self.journal = Journal()
         self._reached("ended")
         # After the journal, which speaks of them. What a crash leaves here goes at the next start.
@@ -129,17 +146,17 @@ class Applier:
         following = self.journal
         for record in records:
             following = following.after(record)
-        self._host.state.append(j.PATH, b"".join(j.encode(record) for record in records))
+        self._host.state.append(PATH, b"".join(encode(record) for record in records))
         self.journal = following
         self._reached(type(records[-1]).__name__.lower())
 
     def _replay(self) -> tuple[Journal, int | None]:
         """What the journal on disk says, and where its unfinished last line begins, if it has one."""
-        with self._host.state.reading(j.PATH) as opened:
+        with self._host.state.reading(PATH) as opened:
             if opened is None:
                 return Journal(), None
             with os.fdopen(os.dup(opened[0]), "rb") as file:
-                journal, length = j.replay(iter(lambda: file.readline(j.MAX_LINE), b""))
+                journal, length = replay(iter(lambda: file.readline(MAX_LINE), b""))
             return journal, length if length != opened[1].size else None
 
     def _undo(self) -> None:
@@ -164,8 +181,8 @@ class Applier:
         raise IncompleteUndo(f"{self.journal.reason}; {self._set_aside(self.journal.reason)}", failures[0].hint)
 
     def _read_again(self, step: Later) -> Step:
-        with self._host.state.reading(j.PATH) as opened:
-            record = j.decode(os.pread(opened[0], step.length, step.offset)) if opened is not None else None
+        with self._host.state.reading(PATH) as opened:
+            record = decode(os.pread(opened[0], step.length, step.offset)) if opened is not None else None
         if not isinstance(record, Doing):
             raise CopyDamaged("the journal was changed while it was read")
         return record.undo
@@ -176,3 +193,78 @@ class Applier:
         self._tries, self.journal = 0, Journal()
         self._reached("aside-done")
         return f"what was kept is in {place[1:]} of the agent's state directory"
+
+
+class Carrier:
+    """Hands on one host; `reached` is told every point where a crash would matter."""
+
+    def __init__(self, host: Host, kept: KeptFiles, reached: Callable[[str], None]) -> None:
+        self._host = host
+        self._kept = kept
+        self._reached = reached
+
+    def undo_of(self, step: Step) -> Step:
+        """The step that brings back what is there now; raises DriverError."""
+        match step:
+            case Put() | Copy():
+                tree = self._tree(step.tree)
+                present = self._kept.take(tree, step.path)
+                if isinstance(present, Stored):
+                    self._reached("kept")
+                made = tuple(tree.missing_directories(step.path)) if isinstance(present, Absent) else ()
+                own = isinstance(step, Put) and step.own_directories
+                return Put(step.path, present, step.tree, step.directory_mode, own, made)
+            case Enable(unit, _):
+                return Enable(unit, _UNDO_WORDS.get(self._host.units.is_enabled(unit), Word.DISABLED))
+            case Stage():
+                return Stage(self._host.system.staged())
+
+    def carry_out(self, step: Step) -> None:
+        """Do it; raises DriverError."""
+        match step:
+            case Put():
+                self._put(step)
+            case Copy():
+                source, target = self._tree(step.source_tree), self._tree(step.tree)
+                copy_file(source, step.source, target, step.path, step.directory_mode)
+            case Enable():
+                self._enable(step)
+            case Stage(deployment) if deployment is not None:
+                self._host.system.stage(deployment)
+            case Stage():
+                self._host.system.discard()
+
+    def carry_back(self, step: Step) -> None:
+        """Do the undo of a step, which may have happened or not; raises DriverError."""
+        try:
+            self.carry_out(step)
+        except UnitFailure:
+            # A unit that did not exist before cannot be disabled; anything else is found by validation.
+            if not isinstance(step, Enable) or step.word is not Word.DISABLED:
+                raise
+
+    def _put(self, step: Put) -> None:
+        tree = self._tree(step.tree)
+        if isinstance(step.state, Stored):
+            self._kept.give_back(step.state, tree, step.path, step.directory_mode, step.own_directories)
+        else:
+            tree.put(step.path, step.state, directory_mode=step.directory_mode, own_directories=step.own_directories)
+        for directory in reversed(step.prune):
+            tree.remove_empty(directory)
+
+    def _enable(self, step: Enable) -> None:
+        units = self._host.units
+        match step.word:
+            case Word.ENABLED:
+                units.enable([step.unit])
+            case Word.DISABLED:
+                units.disable([step.unit])
+            case Word.PRESET:
+                try:
+                    units.preset(step.unit)
+                except UnitFailure:
+                    # A unit that cannot be preset (static, generated) is as it should be.
+                    self._reached("preset-refused")
+
+    def _tree(self, tree: Tree) -> Files:
+        return self._host.root if tree is Tree.ROOT else self._host.originals

@@ -7,6 +7,12 @@ descriptor to descriptor, into a directory of the agent's own (0700); the journa
   Files grow while one looks away, so the bound holds for the copying itself, too.
 - Small files stay in the journal, up to a bound for all of them: a copy of its own costs two waits for the disk.
 - Copies are written before the journal speaks of them, and go after the journal is gone: every undo can be repeated.
+
+**A journal that cannot be undone in whole** is put away with its copies (`put_away`), so that the machine goes on: one that
+stays in the way would stop its node for good, and whoever can cause that stops a pool. What lies on the disk then is compared
+with the config as always, and whatever differs is told as drift. Nothing is thrown away: journal and copies lie in a numbered
+directory below `/set-aside`, beside a text that says why; the oldest of more than a few goes. The order is such that a crash at
+any point is finished by the next start: the directory is complete when it has the journal.
 """
 
 from __future__ import annotations
@@ -14,11 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from fastness.agent.apply import journal
 from fastness.agent.apply.ports import Files
 from fastness.agent.apply.steps import Copy, Put, Step
 from fastness.agent.host import sparse
 from fastness.agent.host.errors import CopyDamaged, PathTaken, TooMuchToKeep
-from fastness.agent.host.states import ABSENT, DEFAULT_DIRECTORY_MODE, File, Large, Link, Other, State, Stored
+from fastness.agent.host.states import ABSENT, DEFAULT_DIRECTORY_MODE, Absent, File, Large, Link, Other, State, Stored
 
 DIRECTORY: Final = "/kept"
 MIB: Final = 1024 * 1024
@@ -28,6 +35,10 @@ MAX_KEPT: Final = 1024 * MIB
 MARGIN: Final = 64 * MIB
 MAX_INLINE: Final = 16 * 1024
 MAX_INLINE_TOGETHER: Final = MIB
+
+SET_ASIDE: Final = "/set-aside"
+MAX_SET_ASIDE: Final = 8
+_JOURNAL, _KEPT, _REASON = "journal", "kept", "reason"
 
 
 def check_weight(steps: Sequence[Step], free: int) -> None:
@@ -119,3 +130,31 @@ def _copied(source: int, target: int, limit: int, path: str) -> tuple[str, int]:
         return sparse.copy(source, target, limit)
     except TooMuchToKeep as error:
         raise TooMuchToKeep(f"{path} has {error.message}, which is more than an update may keep") from error
+
+
+def put_away(state: Files, reason: str) -> str:
+    """Move journal and copies away; the directory where they are, below the agent's own; raises DriverError."""
+    numbers = sorted(int(name) for name in state.names(SET_ASIDE) if name.isdecimal())
+    # One without a journal is what a crash left of an earlier attempt at the same.
+    begun = [number for number in numbers if isinstance(state.inspect(_path(number, _JOURNAL), 0), Absent)]
+    number = begun[-1] if begun else (numbers[-1] + 1 if numbers else 1)
+    state.put(_path(number, _REASON), File(f"{reason}\n".encode(), 0o600), directory_mode=0o700)
+    state.move(DIRECTORY, _path(number, _KEPT))
+    state.move(journal.PATH, _path(number, _JOURNAL))
+    for old in numbers[: max(0, len({*numbers, number}) - MAX_SET_ASIDE)]:
+        _throw_away(state, old)
+    return f"{SET_ASIDE}/{number}"
+
+
+def _throw_away(state: Files, number: int) -> None:
+    # The journal last: without it, the directory would be taken for one that is being filled.
+    for name in state.names(_path(number, _KEPT)):
+        state.put(_path(number, f"{_KEPT}/{name}"), ABSENT)
+    state.remove_empty(_path(number, _KEPT))
+    for name in (_REASON, _JOURNAL):
+        state.put(_path(number, name), ABSENT)
+    state.remove_empty(f"{SET_ASIDE}/{number}")
+
+
+def _path(number: int, name: str) -> str:
+    return f"{SET_ASIDE}/{number}/{name}"

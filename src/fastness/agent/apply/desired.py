@@ -18,9 +18,8 @@ from typing import Any, Final
 
 from fastness.agent.apply.accounts import Accounts
 from fastness.agent.errors import BadConfig
-from fastness.agent.host.deployments import Deployment
-from fastness.agent.host.states import ABSENT, DEFAULT_DIRECTORY_MODE, DEFAULT_MODE, Absent, File, Link
-from fastness.formats import data_url as dataurl
+from fastness.agent.host.states import ABSENT, DEFAULT_DIRECTORY_MODE, DEFAULT_MODE, Absent, Deployment, File, Link
+from fastness.formats import data_url
 from fastness.formats.errors import DataUrlError
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import object_name
@@ -112,7 +111,7 @@ def _files(document: Object, accounts: Accounts) -> Iterator[tuple[str, Target]]
 def _content(path: str, entry: Object) -> bytes:
     resource = {key: value for key, value in (entry.get("contents") or {}).items() if value is not None}
     try:
-        return dataurl.contents(resource)
+        return data_url.contents(resource)
     except DataUrlError as error:
         raise BadConfig(f"file {path}: {error.message}", error.hint) from error
 

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from fastness.agent.apply.ports import Host, OperatingSystem, Watcher
-from fastness.agent.host.deployments import Deployment
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.memory_os import MemoryOs
 from fastness.agent.host.power import HostPower, VirtualPower
-from fastness.agent.host.states import File
+from fastness.agent.host.states import Deployment, File
 from fastness.agent.host.systemd import Systemctl
 from fastness.agent.host.unit_links import UnitLinks
 from fastness.kinds.kata import runtime

@@ -35,8 +35,7 @@ from typing import Any, Final
 
 from fastness.agent.apply.steps import Copy, Enable, Put, Stage, Step, Tree, Word
 from fastness.agent.errors import DamagedJournal
-from fastness.agent.host.deployments import Deployment
-from fastness.agent.host.states import ABSENT, Absent, File, Link, Other, State, Stored
+from fastness.agent.host.states import ABSENT, Absent, Deployment, File, Link, Other, State, Stored
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.kinds.kind import JsonObject

@@ -12,8 +12,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from fastness.agent.host.deployments import Deployment
-from fastness.agent.host.states import DEFAULT_DIRECTORY_MODE, File, Large, State, Stored
+from fastness.agent.host.states import DEFAULT_DIRECTORY_MODE, Deployment, File, Large, State, Stored
 
 
 class Files(Protocol):

@@ -26,8 +26,18 @@ from typing import Any, Final, Protocol
 from fastness.agent.apply import accounts
 from fastness.agent.apply.desired import UNITS, Desired, Target, Unit
 from fastness.agent.errors import BadConfig
-from fastness.agent.host.deployments import Deployment
-from fastness.agent.host.states import ABSENT, DEFAULT_DIRECTORY_MODE, Absent, File, Large, Link, Other, State, Stored
+from fastness.agent.host.states import (
+    ABSENT,
+    DEFAULT_DIRECTORY_MODE,
+    Absent,
+    Deployment,
+    File,
+    Large,
+    Link,
+    Other,
+    State,
+    Stored,
+)
 from fastness.formats import json
 from fastness.kinds.machineconfiguration import names
 

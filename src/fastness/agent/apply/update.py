@@ -31,7 +31,8 @@ from fastness.agent.host.errors import DriverError
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.names import Progress
-from fastness.machineconfig.rollout import disruption, reconcile
+from fastness.machineconfig.render import reconcile
+from fastness.machineconfig.rollout import disruption
 from fastness.machineconfig.rollout.diff import compare
 from fastness.machineconfig.rollout.disruption import CRIO, Act, Decision
 from fastness.machineconfig.rollout.nodes import drain_request

@@ -22,8 +22,7 @@ from typing import Final
 
 from fastness.agent.boot.boot import BootRequest
 from fastness.crypto.secret import SecretText
-from fastness.formats import json
-from fastness.formats import url_path as urlpath
+from fastness.formats import json, url_path
 from fastness.protocol.delivered import MAX_ACCEPT
 from fastness.protocol.origin import is_origin
 from fastness.protocol.pointer import CONFIG, SERVER_HEADER
@@ -88,7 +87,7 @@ class Boot:
 
     def asked(self, knock: IgnitionRequest) -> Reply:
         """The answer to a request; the first one starts the boot."""
-        segments = urlpath.split(knock.target.partition("?")[0])
+        segments = url_path.split(knock.target.partition("?")[0])
         if knock.method != "GET":
             return _problem(405, "method-not-allowed", "only GET")
         return self._asked_by_image(segments, knock) if self._of_image else self._asked_with_ticket(segments, knock)

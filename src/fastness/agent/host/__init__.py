@@ -1,26 +1,22 @@
 """Adapters to a host: files, units, operating system, power, and what notices a change.
 
-    core_dumps.py       No image of this process is left on a disk: it would hold every secret that the process ever had
-    deployments.py      What an image-based host boots: an image, and what was changed about it for this machine
     devices.py          Feature discovery, the part about things of which a machine has several
     errors.py           What a host cannot or will not do
     features.py         Feature discovery: what a machine can do, read from its files
+    file_changes.py     Changes of files: as the kernel tells them (inotify), or by looking again and again
     files.py            The files of one machine below a root directory, which nothing can leave
     host_tree.py        What feature discovery reads: the files of a machine, behind the smallest possible port
     image/              Images of disks, looked into and filled
-    inotify.py          Changes of files as the kernel tells them (inotify), shared by all agents of a process
     key_file.py         A key of this machine in a file: made once, whole or not at all, and never replaced
     memory_os.py        An operating system in memory: what is booted, what is staged, which arguments the kernel has
-    notify.py           Tell the service manager that this process is ready (`Type=notify`); silent where nobody asked to be told
     ostree.py           An operating system deployed by `ostree` into a sysroot: the machine's own, or a directory
-    polling.py          Changes of files by looking again and again, where the kernel does not tell
+    own_process.py      What an agent sees to for its own process: the only one, never dumped, ready
     power.py            Reboots: of this machine, and of a virtual one
     process.py          Programs of the host: run one, bounded in time, and say plainly what it answered
     rooted.py           The way to a path below a root directory, one component at a time, with directory descriptors
     rpm_ostree.py       Packages on a host that is an image: layered on top of it by `rpm-ostree`
-    single_instance.py  One agent on one machine: a lock that ends with the process that holds it, however that ends
     sparse.py           Copies the content of files of any size in little memory, holes as holes
-    states.py           What can be at a path: nothing, a file, a symbolic link, or something that is neither
+    states.py           What can be at a path, and what an image-based host boots
     systemd.py          Units through the real `systemctl`, on this machine or offline on a root directory
     tee/                The hardware that vouches for a machine, and the directory with its identity
     unit_links.py       Units of a root directory without systemd: the links that `systemctl --root` would make, made by us

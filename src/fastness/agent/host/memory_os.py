@@ -12,10 +12,9 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from fastness.agent.host.deployments import Deployment
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
-from fastness.agent.host.states import ABSENT, File
+from fastness.agent.host.states import ABSENT, Deployment, File
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 

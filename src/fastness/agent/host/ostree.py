@@ -19,9 +19,9 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from fastness.agent.host.deployments import Deployment
 from fastness.agent.host.errors import CommandFailed, ImageFailure
 from fastness.agent.host.process import Run, run
+from fastness.agent.host.states import Deployment
 
 REFS: Final = "fastness/image"
 ORIGIN: Final = "fastness-image"

@@ -1,4 +1,4 @@
-"""What can be at a path: nothing, a file, a symbolic link, or something that is neither.
+"""What can be at a path (nothing, a file, a symbolic link, or something that is neither), and what an image-based host boots.
 
 A state is a value. Whatever an update changes on disk is "this path goes from that state to this one", and undoing it is the way
 back; comparing states is how drift is seen. Owners are numbers; `None` leaves the owner as it comes.
@@ -10,6 +10,7 @@ Files that are small enough to hold are values with their content (`File`). Larg
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 DEFAULT_MODE = 0o644
 DEFAULT_DIRECTORY_MODE = 0o755
@@ -68,3 +69,12 @@ class Stored:
 
 State = Absent | File | Link | Other
 ABSENT = Absent()
+
+
+class Deployment(NamedTuple):
+    """An image by its pull specification (empty: whatever was installed), kernel arguments in order, kernel, package sets."""
+
+    image: str = ""
+    arguments: tuple[str, ...] = ()
+    kernel: str = ""
+    extensions: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from fastness.cli.output import output_option, show_json, table, tell
 
 if TYPE_CHECKING:
     from fastness.cli.manifests import Manifests
-    from fastness.machineconfig.render.problem import Problem
+    from fastness.machineconfig.render.errors import Problem
     from fastness.machineconfig.rollout.plan import State
 
 REBOOTS = 2
@@ -65,7 +65,7 @@ def validate(confidential: bool, suggest: bool, output: str, files: tuple[str, .
 
 def _problems(read: Manifests, confidential: bool) -> list[tuple[str, int, Problem]]:
     from fastness.kinds.fastness_dev.trust_model import TrustModel
-    from fastness.machineconfig.render.problem import Problem
+    from fastness.machineconfig.render.errors import Problem
     from fastness.machineconfig.render.validate import problems
 
     trust = TrustModel.CONFIDENTIAL_CLUSTER if confidential else TrustModel.NONE
@@ -108,9 +108,9 @@ def render(pool: str, confidential: bool, output: str, files: tuple[str, ...]) -
     """
     from fastness.cli.config import offline
     from fastness.kinds.fastness_dev.trust_model import TrustModel
+    from fastness.machineconfig.render.inputs import with_stream
     from fastness.machineconfig.render.render import RenderFailure, Setting
     from fastness.machineconfig.render.render import render as rendered
-    from fastness.machineconfig.render.streams import with_stream
 
     state = offline.state(_readable(files), pools=(pool,))
     model = TrustModel.CONFIDENTIAL_CLUSTER if confidential else TrustModel.NONE

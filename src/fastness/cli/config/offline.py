@@ -21,7 +21,7 @@ from fastness.kinds.registry import find as find_kind
 from fastness.kube.places import HOME
 from fastness.machineconfig.render.errors import MachineConfigError
 from fastness.machineconfig.render.generated import KUBELET, RUNTIME, Owners, generate, proposed, selects_pool
-from fastness.machineconfig.render.render import Defaults
+from fastness.machineconfig.render.inputs import Defaults
 from fastness.machineconfig.rollout.plan import Proposal, State
 
 if TYPE_CHECKING:

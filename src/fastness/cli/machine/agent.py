@@ -71,9 +71,9 @@ class Attested:
 @click.group()
 def agent() -> None:
     """Run on a machine and keep it where its config says."""
-    from fastness.agent.host import core_dumps as coredumps
+    from fastness.agent.host.own_process import forbid_core_dumps
 
-    coredumps.forbid()
+    forbid_core_dumps()
 
 
 for command in (boot, keep_identity, attest, join, kata):
@@ -221,7 +221,7 @@ async def _live(
     """One agent; for a directory, one after the other, boot by boot."""
     from fastness.agent.apply.hosts import STATE, DirectoryMachine, real_host
     from fastness.agent.apply.node import Agent
-    from fastness.agent.host.single_instance import only_one
+    from fastness.agent.host.own_process import only_one
     from fastness.runtime.clock import SystemClock, SystemEntropy
 
     clock, entropy = SystemClock(), SystemEntropy()
@@ -246,8 +246,7 @@ async def _live(
 
 
 def _watcher(root: Path) -> Watcher:
-    from fastness.agent.host.inotify import Inotify, InotifyWatcher, NoInotify
-    from fastness.agent.host.polling import PollingWatcher
+    from fastness.agent.host.file_changes import Inotify, InotifyWatcher, NoInotify, PollingWatcher
     from fastness.runtime.clock import SystemClock
 
     try:

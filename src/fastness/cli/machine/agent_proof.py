@@ -357,7 +357,7 @@ async def _boot(
     from fastness.agent.boot.forwarder import Forwarder
     from fastness.agent.boot.user_data import ask_of_host
     from fastness.agent.host.errors import DriverError
-    from fastness.agent.host.notify import tell_ready
+    from fastness.agent.host.own_process import tell_ready
     from fastness.runtime.clock import SystemClock, SystemEntropy
 
     attester = await _attester(hardware, first_boot=True)

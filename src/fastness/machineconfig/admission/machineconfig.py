@@ -20,7 +20,7 @@ from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.objects import labels_of, object_name
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest, Allowed, Denied, forbidden, invalid
 from fastness.machineconfig.overlay import overlay
-from fastness.machineconfig.render.problem import fatal
+from fastness.machineconfig.render.errors import fatal
 from fastness.machineconfig.render.validate import examine, host_fields, side_doors
 
 OPERATOR_GROUP: Final = "operator.openshift.io"

@@ -15,10 +15,8 @@
     shape.py         Does a JSON value have the shape that the field table describes?
     to_legacy.py     The current spec to spec 2.2, for boot images from before spec 3
     translate.py     One spec version into another, with everything that could not come along named
-    types.py         The current spec as typed dictionaries: the views that code above this package works with
     unit_file.py     The syntax of a systemd unit, as the machine's reader sees it
     urls.py          The URLs of a config, read as the machine's own reader does
-    versions.py      The spec versions that are understood, and how a version string is read
 
 * `parse`, `inspect`, `validate`: bytes or JSON to a `Config`; every problem at once, with its field path.
 * `upgrade`: any supported config as JSON of the current spec, which is what the rest of the house uses.

@@ -6,8 +6,13 @@ the current spec out.
 
 The body of a `Config` is in normal form: no nulls, no unknown fields. It is shared, never copied and never changed in place;
 whoever wants another config builds another object.
+
+Two mistakes about the version are kept apart because they need different answers: a string that is no version at all
+(`invalid-version`) and a version that exists, or will exist, but is not supported here (`unknown-version`). 2.0.0 and 2.1.0 are
+read as 2.2.0, of which they are subsets. Pre-releases and build metadata are never supported.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,9 +29,11 @@ from fastness.machineconfig.ignition.problems import (
     UnsupportedVersion,
 )
 from fastness.machineconfig.ignition.shape import JsonObject, normalise
-from fastness.machineconfig.ignition.versions import minor, read_version
-from fastness.protocol.ignition_spec import CURRENT, LEGACY, Version
+from fastness.protocol.ignition_spec import CURRENT, LEGACY, SUPPORTED, Version, minor
 
+_READ_AS: Final[dict[str, Version]] = {"2.0.0": LEGACY, "2.1.0": LEGACY} | {version: version for version in SUPPORTED}
+_SEMANTIC: Final = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
+_HINT: Final = "use one of " + ", ".join(version.removesuffix(".0") for version in SUPPORTED)
 LIMITS: Final = json.JsonLimits(max_bytes=8 * 1024 * 1024, max_depth=32)
 
 
@@ -128,4 +135,15 @@ def _version_of(raw: JsonObject) -> Version:
         raise UnsupportedVersion(
             "invalid-version", "the spec version is missing", "ignition.version", hint="add ignition.version"
         )
-    return read_version(ignition.get("version"))
+    return _read_version(ignition.get("version"))
+
+
+def _read_version(text: object) -> Version:
+    """The supported version that a config states; raises `UnsupportedVersion`."""
+    if isinstance(text, str) and (version := _READ_AS.get(text)) is not None:
+        return version
+    if isinstance(text, str) and len(text) <= 64 and _SEMANTIC.fullmatch(text):
+        raise UnsupportedVersion(
+            "unknown-version", f"spec version {text} is not supported", "ignition.version", hint=_HINT
+        )
+    raise UnsupportedVersion("invalid-version", "the spec version cannot be understood", "ignition.version", hint=_HINT)

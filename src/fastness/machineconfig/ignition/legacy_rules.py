@@ -4,7 +4,7 @@ Looser than spec 3: paths need only be absolute, entries may repeat, a file name
 severities as its reader: deprecated forms and missing modes are warnings.
 """
 
-from fastness.formats import data_url as dataurl
+from fastness.formats import data_url
 from fastness.formats.errors import DataUrlError
 from fastness.machineconfig.ignition import urls
 from fastness.machineconfig.ignition.problems import Path, Report
@@ -61,7 +61,7 @@ def _check_resource(resource: JsonObject, path: Path, report: Report) -> None:
         report.error(where, "hash-unrecognised", "spec 2 knows sha512 only")
         return
     try:
-        dataurl.verification(text)
+        data_url.verification(text)
     except DataUrlError as error:
         tell = report.warn if error.code == "hash-not-hexadecimal" else report.error
         tell(where, error.code, error.message)

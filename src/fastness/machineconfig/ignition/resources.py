@@ -7,7 +7,10 @@ a validation goes, so the common case, a good source and nothing else, takes the
 a machine does not have to find out.
 """
 
-from fastness.formats import data_url as dataurl
+from collections.abc import Mapping
+from typing import Any
+
+from fastness.formats import data_url
 from fastness.formats.errors import DataUrlError
 from fastness.machineconfig.ignition import urls
 from fastness.machineconfig.ignition.problems import Path, Problem, Report
@@ -41,7 +44,7 @@ def _check_hash(resource: JsonObject, path: Path, minor: int, report: Report) ->
     if "source" not in resource:
         report.error(where, "hash-without-source", "a hash needs a source")
     try:
-        found = dataurl.verification(text)
+        found = data_url.verification(text)
     except DataUrlError as error:
         # Ignition looks at the digits only when it compares, on the machine.
         tell = report.warn if error.code == "hash-not-hexadecimal" else report.error
@@ -67,7 +70,17 @@ def _check_headers(headers: list[JsonObject], source: str | None, path: Path, re
         report.error(where, "headers-need-http", "headers are for http and https only")
 
 
-def check_contents(config: JsonObject, limit: int = dataurl.MAX_CONTENTS) -> tuple[Problem, ...]:
+def file_bytes(entry: Any) -> bytes | None:
+    """The content of a file entry; None where there is no entry or the content is not in the config."""
+    if not isinstance(entry, Mapping):
+        return None
+    try:
+        return data_url.contents(dict(entry.get("contents") or {}))
+    except DataUrlError:
+        return None
+
+
+def check_contents(config: JsonObject, limit: int = data_url.MAX_CONTENTS) -> tuple[Problem, ...]:
     """What is wrong inside the inline files of a spec 3 config: bad gzip, other hash, too large when unpacked."""
     report = Report()
     for index, file in enumerate(config.get("storage", {}).get("files", ())):
@@ -76,7 +89,7 @@ def check_contents(config: JsonObject, limit: int = dataurl.MAX_CONTENTS) -> tup
         inline += [(item, ((here, "append"), place)) for place, item in enumerate(file.get("append", ()))]
         for resource, path in inline:
             try:
-                dataurl.contents(resource, limit)
+                data_url.contents(resource, limit)
             except DataUrlError as error:
                 if error.code != "not-inline":
                     report.error(path, error.code, error.message)

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from fastness.machineconfig.ignition.fields import PARTITION, SPEC_2, SPEC_3, VALUE, Field, Kind
 from fastness.machineconfig.ignition.problems import Path, Report
-from fastness.machineconfig.ignition.versions import minor
-from fastness.protocol.ignition_spec import LEGACY, Version
+from fastness.protocol.ignition_spec import LEGACY, Version, minor
 
 JsonObject = dict[str, Any]
 
@@ -188,3 +187,11 @@ def _describe(item: Any) -> str:
 
 def _shorten(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def plain(value: Any) -> Any:
+    """A value without nulls and empty containers, which mean the same as nothing."""
+    if isinstance(value, dict):
+        cleaned = {name: plain(item) for name, item in value.items()}
+        return {name: item for name, item in cleaned.items() if item not in (None, [], {})}
+    return [plain(item) for item in value] if isinstance(value, list) else value

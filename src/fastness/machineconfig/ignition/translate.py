@@ -21,8 +21,7 @@ from fastness.machineconfig.ignition.problems import InvalidConfig, Path, Report
 from fastness.machineconfig.ignition.shape import JsonObject
 from fastness.machineconfig.ignition.to_legacy import to_legacy
 from fastness.machineconfig.ignition.urls import scheme_since
-from fastness.machineconfig.ignition.versions import minor
-from fastness.protocol.ignition_spec import CURRENT, LEGACY, Version
+from fastness.protocol.ignition_spec import CURRENT, LEGACY, Version, minor
 
 _SPECIAL_BITS: Final = 0o7000
 _SPECIAL_BITS_SINCE: Final = 4

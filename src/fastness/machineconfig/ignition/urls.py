@@ -11,7 +11,7 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
-from fastness.formats import data_url as dataurl
+from fastness.formats import data_url
 from fastness.formats.errors import DataUrlError
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -129,7 +129,7 @@ def scheme_since(text: str) -> int:
 
 def _data_problem(text: str) -> BadUrl | None:
     try:
-        dataurl.check(text)
+        data_url.check(text)
     except DataUrlError as error:
         return BadUrl(error.code, error.message)
     return None

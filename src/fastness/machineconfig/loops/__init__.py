@@ -4,7 +4,7 @@
     defaults.py            What a cluster has if nobody made it: built-in pools, settings of disruption
     drain.py               Drains: nodes ask by annotation, this loop cordons and empties them, and puts them back to work
     generated.py           Configs that follow from other objects: the base of each role, KubeletConfigs, ContainerRuntimeConfigs
-    image_gate.py          No node of a confidential pool is sent to an image before its reference values count
+    holds.py               What holds a node back: an image that nobody could prove, a machine that is not proved
     installer_pointers.py  Pointers that an installer made (`<role>-user-data`): left alone, but for two things
     labels.py              The labels of a node that booted straight into a custom pool
     nodes.py               A MachineConfigNode for every node, which the node itself may report to
@@ -13,7 +13,6 @@
     policies.py            The status of RolloutPolicies, kept by the rollout as it goes from pool to pool
     pool_members.py        Which node is in which pool, and how many are in which state, kept event by event
     pool_ticket.py         The join tickets in the user-data of pools: minted, rotated, forgotten
-    proofs.py              No node of an enforcing pool is sent to another config unless its machine proves itself
     prune.py               Rendered configs that nobody uses any more are deleted, all but the last five of each pool
     render.py              Rendering: one config for each pool, stored before the pool points to it
     rollout.py             The rollout of a pool: who goes next, and what the pool reports

@@ -26,9 +26,18 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.machineconfig.loops.prune import CONFIGS
 from fastness.machineconfig.loops.timing import FIELD, Timing
-from fastness.machineconfig.render import generated as domain
 from fastness.machineconfig.render.errors import BadSettings
-from fastness.machineconfig.render.readiness import COMPLETED, FAILING, RUNNING
+from fastness.machineconfig.render.generated import (
+    KUBELET,
+    RUNTIME,
+    base_configs,
+    fits,
+    generate,
+    next_suffix,
+    selects_pool,
+    suffix_of,
+)
+from fastness.machineconfig.render.inputs import COMPLETED, FAILING, RUNNING
 from fastness.runtime.clock import Clock
 
 MCO = "machineconfiguration.openshift.io"
@@ -38,7 +47,7 @@ CONTROLLERS = CONTROLLER_CONFIG.resource
 CONTROLLER_NAME = "machine-config-controller"
 VERSION = f"fastness-{__version__}"
 ALL = ObjectName("", "*")
-OWNERS = ((domain.KUBELET, KUBELETS), (domain.RUNTIME, RUNTIMES))
+OWNERS = ((KUBELET, KUBELETS), (RUNTIME, RUNTIMES))
 _AS = WriteOptions(manager="machine-config-generated")
 _STATUS = WriteOptions(manager="machine-config-generated", subresource="status")
 
@@ -84,7 +93,7 @@ class Generated:
         for pool in pools:
             name = object_name(pool).name
             if name in names.BUILT_IN_POOLS:
-                for wanted in domain.base_configs(name, controller, VERSION):
+                for wanted in base_configs(name, controller, VERSION):
                     await self._keep(known, wanted)
         await self._complete(controller)
         confidential = self._confidential.get("", CLUSTER)
@@ -130,15 +139,15 @@ class Generated:
     ) -> None:
         owners = (await self._cluster.list(resource)).items
         for owner in owners:
-            chosen = [object_name(pool).name for pool in pools if domain.selects_pool(owner, pool)]
+            chosen = [object_name(pool).name for pool in pools if selects_pool(owner, pool)]
             if is_being_deleted(owner):
                 await self._release(resource, owner, known)
                 continue
             try:
                 numbered = await self._numbered(resource, owner, owners)
-                made = [domain.generate(kind, numbered, pool, VERSION, controller) for pool in chosen]
+                made = [generate(kind, numbered, pool, VERSION, controller) for pool in chosen]
                 for config, pool in zip(made, chosen, strict=True):
-                    domain.fits(config, pool, trust_model(confidential, pool))
+                    fits(config, pool, trust_model(confidential, pool))
             except BadSettings as error:
                 await self._tell(resource, owner, f"{error.message}: {error.hint}")
                 continue
@@ -148,9 +157,9 @@ class Generated:
             await self._tell(resource, owner, "")
 
     async def _numbered(self, resource: Resource, owner: JsonObject, owners: list[JsonObject]) -> JsonObject:
-        if domain.suffix_of(owner) is not None:
+        if suffix_of(owner) is not None:
             return owner
-        suffix = domain.next_suffix(owners)
+        suffix = next_suffix(owners)
         patch = {"metadata": {"annotations": {names.NAME_SUFFIX: suffix}}}
         numbered = await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
         owners[owners.index(owner)] = numbered

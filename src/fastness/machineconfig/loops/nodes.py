@@ -21,7 +21,7 @@ from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.machineconfig.loops.proofs import Proofs, node_name_of
+from fastness.machineconfig.loops.holds import Proofs, node_name_of
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.pools.membership import PoolSelectors, SeveralPools, machine_membership
 from fastness.runtime.clock import Clock

@@ -28,7 +28,7 @@ from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.machineconfig.overlay.overlay import Overlay, examine, is_member, matches, recipient_of
-from fastness.machineconfig.render.problem import fatal
+from fastness.machineconfig.render.errors import fatal
 from fastness.runtime.clock import Clock
 
 KEY: Final = ObjectName("", "*")

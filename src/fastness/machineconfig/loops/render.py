@@ -4,7 +4,7 @@ For one pool at a time: all MachineConfigs that it selects are examined and merg
 comes out is stored under a name made of its content; then, and only then, the pool's spec names it and the rollout begins.
 When nothing can be rendered the pool keeps what it has and says why in `RenderDegraded`.
 
-* Nothing is rendered before everything that it is made from is there (`machineconfig/render/readiness`): the base of the role,
+* Nothing is rendered before everything that it is made from is there (`machineconfig/render/inputs`): the base of the role,
   settings in their present form, generated configs of this version.
 * A rendered config that somebody edits is put back.
 * Examined configs are kept until they change: a re-render after one change examines one config.
@@ -32,13 +32,12 @@ from fastness.machineconfig.loops.generated import CONTROLLERS, KUBELETS, RUNTIM
 from fastness.machineconfig.loops.prune import CONFIGS
 from fastness.machineconfig.loops.rollout import EVERY
 from fastness.machineconfig.loops.timing import FIELD, Timing
-from fastness.machineconfig.render import render as domain
 from fastness.machineconfig.render.generated import Owners
+from fastness.machineconfig.render.inputs import Defaults, obstacle, with_stream
 from fastness.machineconfig.render.prune import is_rendered
-from fastness.machineconfig.render.readiness import obstacle
-from fastness.machineconfig.render.streams import with_stream
+from fastness.machineconfig.render.reconcile import overrides_of
+from fastness.machineconfig.render.render import Rendered, RenderFailure, Setting, render
 from fastness.machineconfig.render.validate import Examined, examine
-from fastness.machineconfig.rollout.reconcile import overrides_of
 from fastness.machineconfig.rollout.status import render_condition
 from fastness.runtime.clock import Clock
 
@@ -114,20 +113,20 @@ class Rendering:
             await self._recorder.normal(pool, names.Event.RENDER_WAITING, blocked.why)
             return
         setting, stream = self._setting(pool, owners, blocked.why if blocked is not None else "")
-        result = domain.render(pool, self._configs.list(), setting)
-        if isinstance(result, domain.RenderFailure):
+        result = render(pool, self._configs.list(), setting)
+        if isinstance(result, RenderFailure):
             await self._tell(pool, result.message)
             return
         await self._store(pool, result, setting.defaults)
         await self._point(pool, result)
         await self._tell(pool, "", stream)
 
-    def _setting(self, pool: JsonObject, owners: Owners, blocked: str) -> tuple[domain.Setting, str]:
+    def _setting(self, pool: JsonObject, owners: Owners, blocked: str) -> tuple[Setting, str]:
         """What rendering depends on beside the configs, and the stream that the pool follows."""
         running = ((pool.get("status") or {}).get("configuration") or {}).get("name") or ""
-        plain = domain.Defaults.of(owners.controller, CONTROLLER_VERSION)
+        plain = Defaults.of(owners.controller, CONTROLLER_VERSION)
         defaults, stream, missing = with_stream(plain, pool, self._pools.list(), self._streams.get("", "cluster"))
-        setting = domain.Setting(
+        setting = Setting(
             defaults=defaults,
             trust=trust_model(self._confidential.get("", "cluster"), object_name(pool).name),
             current=self._configs.get("", running) if running else None,
@@ -152,7 +151,7 @@ class Rendering:
             known = self._examined[key] = examine(config, trust)
         return known
 
-    async def _store(self, pool: JsonObject, rendered: domain.Rendered, defaults: domain.Defaults) -> None:
+    async def _store(self, pool: JsonObject, rendered: Rendered, defaults: Defaults) -> None:
         """Have the rendered config in the cluster, with exactly this content."""
         try:
             known = await self._cluster.get(CONFIGS, rendered.name)
@@ -172,7 +171,7 @@ class Rendering:
             ]
             await self._cluster.patch(CONFIGS, rendered.name, patch, PatchType.JSON, "", _AS)
 
-    async def _point(self, pool: JsonObject, rendered: domain.Rendered) -> None:
+    async def _point(self, pool: JsonObject, rendered: Rendered) -> None:
         """Let the pool's spec name the rendered config."""
         wanted = rendered.configuration()
         known = (pool.get("spec") or {}).get("configuration") or {}

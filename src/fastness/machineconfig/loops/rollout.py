@@ -39,14 +39,12 @@ from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.machineconfig.loops.image_gate import ImageGate
+from fastness.machineconfig.loops.holds import ImageGate, Proofs, node_name_of
 from fastness.machineconfig.loops.policies import POLICIES, PolicyReports
 from fastness.machineconfig.loops.pool_members import Ledger, PoolBook
-from fastness.machineconfig.loops.proofs import Proofs, node_name_of
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.render.errors import BadMaxUnavailable, BadPolicy
-from fastness.machineconfig.rollout import rollout, waves
-from fastness.machineconfig.rollout import try_for as trying
+from fastness.machineconfig.rollout import rollout, try_for, waves
 from fastness.machineconfig.rollout.nodes import Goal, NodeFacts, first_pool, selector_labels, taint_change
 from fastness.machineconfig.rollout.status import Observed, all_updated, pool_status
 from fastness.machineconfig.rollout.wave_status import PoolProgress
@@ -211,7 +209,7 @@ class Rollout:
         unproved = self._unproved(object_name(pool).name, book)
         try:
             budget = rollout.max_unavailable(pool, len(book.nodes))
-            patience = trying.patience_of(policy)
+            patience = try_for.patience_of(policy)
             until = await self._give_up(book, goal, patience)
             moving = tuple(node for node in book.nodes.values() if node.name not in unproved)
             held = waves.hold(policy, moving, goal, self._clock.now(), _state_of(pool))
@@ -224,7 +222,7 @@ class Rollout:
         choice = rollout.candidates(
             behind, goal, budget, operator_node=last,
             unavailable=book.counts.unavailable - sum(book.nodes[name].unavailable for name in unproved),
-            hold=trying.not_again(goal, self._images.hold(object_name(pool).name, goal)),
+            hold=try_for.not_again(goal, self._images.hold(object_name(pool).name, goal)),
         )  # fmt: skip
         choice = held.limit(choice)
         if choice.deferred:
@@ -236,7 +234,7 @@ class Rollout:
             back = tuple(node for node in choice.nodes if rollout.called_back(node, goal))
             choice = replace(choice, nodes=back, why=waits)
         await self._remember(pool, held.state)
-        more = trying.timing(goal, self._clock.now()) if patience is not None else {}
+        more = try_for.timing(goal, self._clock.now()) if patience is not None else {}
         await _abreast([self._target(pool, book, node, goal, more) for node in choice.nodes])
         if patience is not None and choice.nodes:
             until = min(until or self._clock.now() + patience, self._clock.now() + patience)
@@ -275,11 +273,11 @@ class Rollout:
     async def _give_up(self, book: PoolBook, goal: Goal, patience: timedelta | None) -> datetime | None:
         """Tell who has tried for too long to stay with what it has; when the next one will have."""
         now = self._clock.now()
-        found = trying.trying(book.nodes.values(), goal, patience, now)
-        stamp: JsonObject = {"metadata": {"annotations": trying.timing(goal, now)}}
+        found = try_for.trying(book.nodes.values(), goal, patience, now)
+        stamp: JsonObject = {"metadata": {"annotations": try_for.timing(goal, now)}}
         await _abreast([self._patch(NODE.resource, node.name, stamp, _AS) for node in found.untimed])
         for node in found.overdue:
-            written = await self._patch(NODE.resource, node.name, trying.back_patch(node, goal), _AS)
+            written = await self._patch(NODE.resource, node.name, try_for.back_patch(node, goal), _AS)
             if written is not None:
                 book.put(replace(node, desired=node.current, desired_image=node.current_image, gave_up=goal.config))
                 text = f"{node.name} did not reach {goal.config} in time and stays with {node.current}"

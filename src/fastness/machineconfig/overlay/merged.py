@@ -23,7 +23,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig import ignition
 from fastness.machineconfig.overlay.overlay import MOST_OVERLAYS, ORIGIN, Overlay
-from fastness.machineconfig.render.documents import EMPTY, merge_documents
+from fastness.machineconfig.render.merge import EMPTY, merge_documents
 from fastness.machineconfig.serving import CannotServe, file_entry
 
 RECORD_MODE: Final = 0o600

@@ -29,8 +29,8 @@ from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import is_being_deleted, object_name
 from fastness.kinds.trusted_execution.properties import IMAGE
 from fastness.machineconfig.render import validate
+from fastness.machineconfig.render.errors import Problem, fatal
 from fastness.machineconfig.render.merge import Source
-from fastness.machineconfig.render.problem import Problem, fatal
 from fastness.machineconfig.serving import KUBECONFIG_FILE
 
 Object = Mapping[str, Any]

@@ -19,8 +19,8 @@ from fastness.kinds.objects import object_name
 from fastness.machineconfig.overlay.merged import Laid
 from fastness.machineconfig.overlay.overlay import Overlay, examine, is_member, matching, recipient_of
 from fastness.machineconfig.render.blame import Blame
-from fastness.machineconfig.render.documents import EMPTY
-from fastness.machineconfig.render.problem import Problem
+from fastness.machineconfig.render.errors import Problem
+from fastness.machineconfig.render.merge import EMPTY
 from fastness.machineconfig.render.render import Rendered, Setting, render
 from fastness.machineconfig.rollout.diff import ConfigChange, compare, text_of
 from fastness.machineconfig.rollout.plan import State, origin_of

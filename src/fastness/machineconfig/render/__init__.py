@@ -1,21 +1,17 @@
 """One config for a pool: which configs it is made of, whether each is valid, what they make together.
 
-select.py             Which configs a pool is made of, and in which order they are merged
-readiness.py          Whether everything that a pool is rendered from is there
-streams.py            Which operating system a pool runs when no config names an image: its stream
+inputs.py             What a pool is rendered from: which configs, which operating system, and whether all of it is there
 validate.py           Whether one MachineConfig can be rendered: every rule, all problems at once
-merge.py              Many configs into one spec
-documents.py          The Ignition document of a config, in the version that everything here works on
+merge.py              Many configs into one spec: each Ignition document in one language, then everything merged in order
 render.py             One config for a pool: validated, merged, named
+reconcile.py          What a running machine cannot follow: changes that only a new machine could have
 generated.py          MachineConfigs that the control plane makes: from KubeletConfigs and the like
 kubelet.py            KubeletConfig: settings of the kubelet, turned into files of a machine
 container_runtime.py  ContainerRuntimeConfig: settings of the container runtime, turned into drop-ins
 blame.py              Where every part of a rendered config came from, and what it overrode
-problem.py            What is wrong with a MachineConfig, as data: all of it at once, each with the way out
 suggest.py            The way out for a confidential pool: what a config asked for, as a layer of the image
 disks.py              Which encryption of disks is none: what `storage.luks` of a confidential pool must not ask for
-errors.py             What can be wrong with an input that is not a MachineConfig
+errors.py             What can be wrong with an input: exceptions, and problems of a MachineConfig as data
 kargs.py              Kernel arguments: how an entry splits into arguments, and how one set replaces another
 prune.py              Which rendered configs may be forgotten
-registries.py         Whether a change of registries.conf can be taken without moving pods away
 """

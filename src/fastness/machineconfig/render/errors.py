@@ -1,4 +1,4 @@
-"""What can be wrong with an input that is not a MachineConfig.
+"""What can be wrong with an input: an exception where one thing is wrong, data where all of it is told at once.
 
     MachineConfigError          base; never raised itself
     ├── BadMaxUnavailable       the pool's budget cannot be understood
@@ -6,11 +6,17 @@
     ├── BadSettings             a KubeletConfig or a ContainerRuntimeConfig asks for something that is not allowed
     └── BadPointer              what a new machine would boot with cannot be made
 
-What is wrong with a MachineConfig itself is data (`Problem`), because all of it is told at once.
+What is wrong with a MachineConfig is a list of `Problem`: each names the config, the field, the reason and what to do. Rendering
+folds problems into the message of a degraded pool, `fastness validate` lists them, admission turns them into warnings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from fastness.kinds.kind import JsonObject
 from fastness.runtime.errors import FastnessError
 
 
@@ -42,3 +48,46 @@ class BadPointer(MachineConfigError):
     """A pointer config cannot be made."""
 
     code = "bad-pointer"
+
+
+class Severity(StrEnum):
+    """Whether nothing is rendered because of it."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: where, why, and the way out. `code` is stable."""
+
+    config: str
+    field: str
+    code: str
+    reason: str
+    way_out: str = ""
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        return f"MachineConfig {self.config}: {self.short}"
+
+    @property
+    def short(self) -> str:
+        """Without the name of the config."""
+        place = f"{self.field}: " if self.field else ""
+        return f"{place}{self.reason}" + (f" ({self.way_out})" if self.way_out else "")
+
+    @property
+    def fatal(self) -> bool:
+        """Whether it keeps a pool from being rendered."""
+        return self.severity is Severity.ERROR
+
+    def to_json(self) -> JsonObject:
+        """As `-o json` prints it."""
+        names = {"way_out": "wayOut"}
+        return {names.get(key, key): str(value) for key, value in asdict(self).items()}
+
+
+def fatal(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Those that keep a pool from being rendered."""
+    return tuple(problem for problem in problems if problem.fatal)

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from fastness.formats import data_url as dataurl
-from fastness.formats import json
+from fastness.formats import data_url, json
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.render.errors import BadSettings
@@ -87,7 +86,7 @@ def kubelet_spec(kubelet: Object, pool: str, controller: Object | None = None) -
 
 def config_file(path: str, text: str, mode: int = 0o644) -> JsonObject:
     """A file entry of an Ignition document."""
-    source = dataurl.encode(text.encode(), "text/plain;charset=utf-8")
+    source = data_url.encode(text.encode(), "text/plain;charset=utf-8")
     return {"path": path, "mode": mode, "overwrite": True, "contents": {"source": source}}
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fastness.formats import json
@@ -25,15 +25,14 @@ from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, metadata, object_name
+from fastness.machineconfig.ignition.resources import file_bytes
+from fastness.machineconfig.render import reconcile
 from fastness.machineconfig.render.blame import Blame
 from fastness.machineconfig.render.container_runtime import DIRECTORY
-from fastness.machineconfig.render.documents import current_document
-from fastness.machineconfig.render.merge import DEFAULT_KERNEL, Source, merge_specs
-from fastness.machineconfig.render.problem import Problem, Severity
-from fastness.machineconfig.render.select import merge_order, selected, selects_everything
+from fastness.machineconfig.render.errors import Problem, Severity
+from fastness.machineconfig.render.inputs import Defaults, merge_order, selected, selects_everything
+from fastness.machineconfig.render.merge import DEFAULT_KERNEL, Source, current_document, merge_specs
 from fastness.machineconfig.render.validate import Examined, examine
-from fastness.machineconfig.rollout import reconcile
-from fastness.machineconfig.rollout.diff import file_bytes
 
 Object = Mapping[str, Any]
 Examine = Callable[[Object, TrustModel], Examined]
@@ -44,29 +43,6 @@ FIRST_WITHOUT_RUNC: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
-    """What the cluster says where no config does, and who renders; `os_major` is 0 where the base system is not known."""
-
-    os_image: str = ""
-    extensions_image: str = ""
-    controller_version: str = ""
-    release_version: str = ""
-    os_major: int = 0
-
-    @classmethod
-    def of(cls, controller: Object | None, version: str, os_major: int = 0) -> Defaults:
-        """From the ControllerConfig, as the render controller and the command line both read it."""
-        spec = (controller or {}).get("spec") or {}
-        return cls(
-            os_image=spec.get("baseOSContainerImage") or spec.get("osImageURL") or "",
-            extensions_image=spec.get("baseOSExtensionsContainerImage") or "",
-            controller_version=version,
-            release_version=annotations_of(controller or {}).get(names.RELEASE_IMAGE_VERSION, ""),
-            os_major=os_major,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Setting:
     """What rendering a pool depends on besides the configs.
 
@@ -74,7 +50,7 @@ class Setting:
     it examined before; `obstacle` is a reason, found outside, why nothing can be rendered.
     """
 
-    defaults: Defaults = Defaults()
+    defaults: Defaults = field(default_factory=Defaults)
     trust: TrustModel = TrustModel.NONE
     current: Object | None = None
     overrides: frozenset[str] = frozenset()

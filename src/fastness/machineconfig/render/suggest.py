@@ -14,9 +14,9 @@ from typing import Any, Final
 from fastness.formats import json
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import object_name
+from fastness.machineconfig.ignition.resources import file_bytes
 from fastness.machineconfig.render import kargs
 from fastness.machineconfig.render.validate import EXTENSIONS, examine, side_doors
-from fastness.machineconfig.rollout.diff import file_bytes
 
 Object = Mapping[str, Any]
 _KERNELS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -25,8 +25,8 @@ from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import labels_of, object_name
 from fastness.machineconfig.render import kargs
 from fastness.machineconfig.render.disks import CIPHERS, LEAST_BITS, weak_disks
-from fastness.machineconfig.render.documents import current_document
-from fastness.machineconfig.render.problem import Problem, Severity
+from fastness.machineconfig.render.errors import Problem, Severity
+from fastness.machineconfig.render.merge import current_document
 
 Object = Mapping[str, Any]
 

@@ -9,9 +9,8 @@ plan.py         What a change would do, before anything happens
 plan_json.py    A plan as JSON, for `-o json`, the page and the API: names are stable, absent means empty
 diff.py         What changes between two rendered configs: every part, by name, with its content
 disruption.py   What a machine must do after a change: the least that its policies allow
-reconcile.py    What a running machine cannot follow: changes that only a new machine could have
-assigned.py     Which rendered configs a Machine may fetch: those that the rollout wrote on it, before it told the Node
+registries.py   Whether a change of registries.conf can be taken without moving pods away
+assigned.py     Which rendered configs a machine may fetch: those that it was assigned, and never what its node says about itself
 evictions.py    Which disruption budgets would hold up the drain of a node
 try_for.py      How long a machine may try: `spec.tryFor` of a RolloutPolicy
-unattested.py   Which rendered configs a node gets that never attested: those that its Node names, of the pool that it is in
 """

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from fastness.formats import data_url as dataurl
-from fastness.formats.errors import DataUrlError
 from fastness.kinds.kind import JsonObject
+from fastness.machineconfig.ignition.resources import file_bytes
+from fastness.machineconfig.ignition.shape import plain
 
 Object = Mapping[str, Any]
 MAX_DIFF_LINES: Final = 400
@@ -196,24 +196,6 @@ def _entries(part: Part, prefix: str, old: list[JsonObject], new: list[JsonObjec
 
 def _by_key(entries: list[JsonObject], key: str) -> dict[str, JsonObject]:
     return {str(entry.get(key)): entry for entry in entries}
-
-
-def plain(value: Any) -> Any:
-    """A value without nulls and empty containers, which mean the same as nothing."""
-    if isinstance(value, dict):
-        cleaned = {name: plain(item) for name, item in value.items()}
-        return {name: item for name, item in cleaned.items() if item not in (None, [], {})}
-    return [plain(item) for item in value] if isinstance(value, list) else value
-
-
-def file_bytes(entry: Any) -> bytes | None:
-    """The content of a file entry; None where there is no entry or the content is not in the config."""
-    if not isinstance(entry, Mapping):
-        return None
-    try:
-        return dataurl.contents(dict(entry.get("contents") or {}))
-    except DataUrlError:
-        return None
 
 
 def text_of(change: ConfigChange) -> str:

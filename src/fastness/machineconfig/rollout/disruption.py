@@ -19,8 +19,9 @@ from typing import Any, Final, NamedTuple
 
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
-from fastness.machineconfig.render.registries import is_safe
-from fastness.machineconfig.rollout.diff import ConfigChange, Difference, Part, file_bytes
+from fastness.machineconfig.ignition.resources import file_bytes
+from fastness.machineconfig.rollout.diff import ConfigChange, Difference, Part
+from fastness.machineconfig.rollout.registries import is_safe
 
 Object = Mapping[str, Any]
 CRIO: Final = "crio.service"

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from fastness.formats.errors import SelectorError
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, labels_of, metadata, object_name
-from fastness.kube import budgets as disruption
+from fastness.kube.budgets import assess, needs_no_budget, selector_of
 
 Object = Mapping[str, Any]
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -41,9 +41,9 @@ def blockers(pods: Iterable[Object], budgets: Iterable[Object]) -> dict[str, tup
         name = object_name(budget)
         there = by_namespace.get(name.namespace, [])
         try:
-            selector = disruption.selector_of(budget)
+            selector = selector_of(budget)
             guarded = [pod for pod in there if selector.matches(labels_of(pod))]
-            if not guarded or disruption.assess(budget, guarded).allowed > 0:
+            if not guarded or assess(budget, guarded).allowed > 0:
                 continue
         except SelectorError:
             continue
@@ -57,4 +57,4 @@ def is_evicted(pod: Object) -> bool:
     if not (pod.get("spec") or {}).get("nodeName") or _MIRROR in annotations_of(pod):
         return False
     owners = metadata(pod).get("ownerReferences") or ()
-    return not any(owner.get("kind") == "DaemonSet" for owner in owners) and not disruption.needs_no_budget(pod)
+    return not any(owner.get("kind") == "DaemonSet" for owner in owners) and not needs_no_budget(pod)

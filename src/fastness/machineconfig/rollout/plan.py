@@ -19,13 +19,12 @@ from typing import Any, Final
 
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.objects import object_name
+from fastness.machineconfig.render import reconcile
 from fastness.machineconfig.render.blame import Blame
-from fastness.machineconfig.render.errors import BadMaxUnavailable
+from fastness.machineconfig.render.errors import BadMaxUnavailable, Problem
 from fastness.machineconfig.render.generated import Owners
-from fastness.machineconfig.render.problem import Problem
-from fastness.machineconfig.render.render import Defaults, Rendered, RenderFailure, Setting, render, sources_of
-from fastness.machineconfig.render.streams import with_stream
-from fastness.machineconfig.rollout import reconcile
+from fastness.machineconfig.render.inputs import Defaults, with_stream
+from fastness.machineconfig.render.render import Rendered, RenderFailure, Setting, render, sources_of
 from fastness.machineconfig.rollout.diff import ConfigChange, Part, compare
 from fastness.machineconfig.rollout.disruption import REBOOT, Cause, Decision, Policies, decide, policies_of
 from fastness.machineconfig.rollout.evictions import Blocker, blockers

@@ -13,7 +13,7 @@ with the certificate that they show to the API (`system:node:<name>`, of an auth
 
 * TLS has seen the key. The certificate is verified once more, against the authorities of now: OpenSSL cannot forget one.
 * Node and Machine are read at the API for each request: a config that was taken back, and a machine in quarantine, are refused
-  at once. What may leave is decided in `machineconfig.rollout.unattested`; a config of a confidential pool never does.
+  at once. What may leave is decided in `machineconfig.rollout.assigned`; a config of a confidential pool never does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fastness.kube.access.user import NODE_PREFIX, User
 from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.informers import Informer
 from fastness.kube.port import Cluster
-from fastness.machineconfig.rollout.unattested import NOT_ASSIGNED, withheld
+from fastness.machineconfig.rollout.assigned import NOT_ASSIGNED, withheld
 from fastness.observe import logs
 from fastness.pools.membership import PoolSelectors
 from fastness.protocol.machine_names import machine_of_node

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.agent.host.notify import tell_ready
+from fastness.agent.host.own_process import tell_ready
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -11,11 +11,11 @@ from typing import Protocol
 import pytest
 
 from fastness.agent.apply.ports import OperatingSystem
-from fastness.agent.host.deployments import Deployment
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.memory_os import MemoryOs
 from fastness.agent.host.ostree import OstreeOs
+from fastness.agent.host.states import Deployment
 
 ONE, TWO = "quay.io/os/one@sha256:" + "1" * 64, "quay.io/os/two@sha256:" + "2" * 64
 BASE = ("root=UUID=1", "rw")

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.apply.ports import Watcher
-from fastness.agent.host.inotify import Inotify, InotifyWatcher
-from fastness.agent.host.polling import PollingWatcher
+from fastness.agent.host.file_changes import Inotify, InotifyWatcher, PollingWatcher
 from fastness.runtime.clock import SystemClock
 from tests.patience import PATIENCE
 

@@ -26,8 +26,7 @@ from fastness.agent.apply.journal import (
 )
 from fastness.agent.apply.steps import Enable, Put, Stage, Tree, Word
 from fastness.agent.errors import DamagedJournal
-from fastness.agent.host.deployments import Deployment
-from fastness.agent.host.states import ABSENT, File, Link, Stored
+from fastness.agent.host.states import ABSENT, Deployment, File, Link, Stored
 
 BEGIN = Begin("old", "new", ({"type": "Reload", "reload": {"serviceName": "crio.service"}}, {"type": "DaemonReload"}))
 FIRST = Doing(Put("/etc/a", File(b"\x00\xff", 0o600, 0, 7)))

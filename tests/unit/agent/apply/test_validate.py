@@ -10,8 +10,7 @@ import pytest
 from fastness.agent.apply.desired import Desired, Target, Unit
 from fastness.agent.apply.ports import Host
 from fastness.agent.apply.validate import describe_drifts, drifts
-from fastness.agent.host.deployments import Deployment
-from fastness.agent.host.states import ABSENT, File, Large, Link, Other, State
+from fastness.agent.host.states import ABSENT, Deployment, File, Large, Link, Other, State
 from fastness.kinds.machineconfiguration import names
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.apply.hosts import PlainSystem
-from fastness.agent.host.deployments import Deployment
 from fastness.agent.host.errors import CommandFailed, DriverError, FileFailure, ImageFailure, UnitFailure, UnsafePath
 from fastness.agent.host.power import HostPower, VirtualPower
 from fastness.agent.host.process import run
+from fastness.agent.host.states import Deployment
 
 
 def test_a_reboot_is_a_unit_of_its_own_after_the_staged_deployment(tmp_path: Path) -> None:

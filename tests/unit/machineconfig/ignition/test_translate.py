@@ -7,8 +7,7 @@ import pytest
 
 from fastness.machineconfig import ignition
 from fastness.machineconfig.ignition import Config, InvalidConfig
-from fastness.machineconfig.ignition.versions import minor
-from fastness.protocol.ignition_spec import CURRENT, LEGACY, SPEC3, Version
+from fastness.protocol.ignition_spec import CURRENT, LEGACY, SPEC3, Version, minor
 from tests.component.machineconfig.ignition.corpus import good
 
 

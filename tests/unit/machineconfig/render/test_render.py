@@ -12,9 +12,9 @@ from fastness.formats import data_url as dataurl
 from fastness.formats import json
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.machineconfiguration import names
+from fastness.machineconfig.render.inputs import Defaults
 from fastness.machineconfig.render.render import (
     MAX_SIZE,
-    Defaults,
     Rendered,
     RenderFailure,
     Setting,

@@ -8,9 +8,8 @@ import pytest
 
 from fastness.formats import data_url as dataurl
 from fastness.kinds.fastness_dev.trust_model import TrustModel
-from fastness.machineconfig.render.errors import BadSettings
+from fastness.machineconfig.render.errors import BadSettings, Severity
 from fastness.machineconfig.render.generated import KUBELET, fits, generate
-from fastness.machineconfig.render.problem import Severity
 from fastness.machineconfig.render.validate import EXTENSIONS, examine, problems
 from tests.unit.machineconfig.build import file, ignition, mc
 

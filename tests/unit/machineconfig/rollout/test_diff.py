@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fastness.formats import data_url as dataurl
-from fastness.machineconfig.rollout.diff import MAX_DIFF_LINES, ConfigChange, How, Part, compare, file_bytes, text_of
+from fastness.machineconfig.ignition.resources import file_bytes
+from fastness.machineconfig.rollout.diff import MAX_DIFF_LINES, ConfigChange, How, Part, compare, text_of
 from tests.unit.machineconfig.build import file, ignition
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
+from fastness.machineconfig.rollout.assigned import WRONG_POOL, withheld
 from fastness.machineconfig.rollout.nodes import selector_keys
-from fastness.machineconfig.rollout.unattested import WRONG_POOL, withheld
 from fastness.pools.membership import PoolSelectors, SeveralPools, machine_membership
 
 ROLE = "node-role.kubernetes.io/"

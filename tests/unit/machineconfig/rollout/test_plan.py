@@ -8,7 +8,8 @@ from typing import Any
 from fastness.formats import data_url as dataurl
 from fastness.formats import json
 from fastness.kinds.fastness_dev.trust_model import TrustModel
-from fastness.machineconfig.render.render import Defaults, Rendered, render
+from fastness.machineconfig.render.inputs import Defaults
+from fastness.machineconfig.render.render import Rendered, render
 from fastness.machineconfig.rollout.disruption import Act
 from fastness.machineconfig.rollout.plan import NodePlan, Plan, PoolPlan, Proposal, State, plan, under_way
 from fastness.machineconfig.rollout.plan_json import to_json

@@ -9,9 +9,19 @@ import pytest
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.render.generated import Owners, base_configs
-from fastness.machineconfig.render.readiness import COMPLETED, FAILING, RUNNING, Obstacle, is_complete, obstacle
-from fastness.machineconfig.render.render import Defaults, RenderFailure, Setting, render
-from fastness.machineconfig.render.streams import major, stream_name, with_stream
+from fastness.machineconfig.render.inputs import (
+    COMPLETED,
+    FAILING,
+    RUNNING,
+    Defaults,
+    Obstacle,
+    is_complete,
+    major,
+    obstacle,
+    stream_name,
+    with_stream,
+)
+from fastness.machineconfig.render.render import RenderFailure, Setting, render
 from tests.unit.machineconfig.build import file, ignition, mc, pool
 
 STREAMS = {

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.kinds.machineconfiguration import names
-from fastness.machineconfig.rollout.diff import plain
+from fastness.machineconfig.ignition.shape import plain
 
 Object = Mapping[str, Any]
 OVERRIDES: Final = {"disks": "Disks", "filesystems": "FileSystems", "raid": "Raid"}

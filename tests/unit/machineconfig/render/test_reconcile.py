@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastness.machineconfig.rollout.reconcile import blocking, irreconcilable, overrides_of
+from fastness.machineconfig.render.reconcile import blocking, irreconcilable, overrides_of
 from tests.unit.machineconfig.build import file, ignition
 
 KEYS = {"name": "core", "sshAuthorizedKeys": ["a"]}

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.host.errors import AlreadyRunning
-from fastness.agent.host.single_instance import only_one
+from fastness.agent.host.own_process import only_one
 
 pytestmark = pytest.mark.processes
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from fastness.agent.host.single_instance import only_one
+from fastness.agent.host.own_process import only_one
 with only_one(Path(sys.argv[1])):
     print("holding", flush=True)
     time.sleep(60)

@@ -10,10 +10,10 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[4] / "src"
 LOOK = """
 import ctypes, resource
-from fastness.agent.host import core_dumps as coredumps
+from fastness.agent.host.own_process import forbid_core_dumps
 resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 before = ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
-coredumps.forbid()
+forbid_core_dumps()
 print(before, ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), *resource.getrlimit(resource.RLIMIT_CORE))
 """
 
