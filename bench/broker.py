@@ -164,7 +164,7 @@ async def keep(told: IO[bytes]) -> None:
 
 async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     """The server, until its input ends."""
-    from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+    from fastness.apiserver import ServerOptions, open_apiserver
     from fastness.apiserver.store.records import StoreSettings
     from fastness.app.attestation_doors import Around, AttestingOptions, attesting
     from fastness.app.memory import settle_memory
@@ -185,14 +185,13 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     clock, ticket = SystemClock(), mint(ENTROPY)
     with tempfile.TemporaryDirectory() as directory:
         history = StoreSettings(log_seconds=SHORT) if loops else None
-        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state", store=history), PRODUCT)
-        cluster = server.cluster
+        async with open_apiserver(ServerOptions(Path(directory) / "state", store=history), PRODUCT) as server:
+            cluster = server.cluster
 
-        async def make(kind: Kind, name: str, spec: Any) -> None:
-            made = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
-            await cluster.create(kind.resource, made)
+            async def make(kind: Kind, name: str, spec: Any) -> None:
+                made = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "spec": spec}
+                await cluster.create(kind.resource, made)
 
-        try:
             with suppress(AlreadyExists):
                 lifetime = {"attestation": {"challengeLifetime": SHORT_LIVED}} if loops else {}
                 await make(CONFIDENTIAL_CLUSTER, "cluster", {"mode": "Enforce", "simulated": True, **lifetime})
@@ -219,8 +218,6 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
                 }  # fmt: skip
                 os.write(1, orjson.dumps(message) + b"\n")
                 await asyncio.to_thread(told.read)
-        finally:
-            await server.close()
 
 
 @asynccontextmanager

@@ -46,7 +46,7 @@ async def serve(told: IO[bytes]) -> None:
 @asynccontextmanager
 async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]]]:
     """A confidential cluster whose pool hands out 200 KiB, and where its doors are."""
-    from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+    from fastness.apiserver import ServerOptions, open_apiserver
     from fastness.app.attestation_doors import Around, AttestingOptions, attesting
     from fastness.app.controllers import product_loops
     from fastness.enrolment.door.app import Pace
@@ -61,8 +61,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
     from fastness.release.door.gate.server import gate
 
     clock, listen, urls = SystemClock(), ListenOptions(), [DoorUrls()]
-    server = await EmbeddedServer.open(ServerOptions(directory / "state"), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(directory / "state"), PRODUCT) as server:
         cluster = server.cluster
         where = await _settled(cluster)
         async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
@@ -98,8 +97,6 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
             finally:
                 runner.cancel()
                 await asyncio.wait([runner])
-    finally:
-        await server.close()
 
 
 async def doors(told: IO[bytes]) -> None:

@@ -39,7 +39,7 @@ from fastness.agent.boot.boot import BootRequest, boot_once
 from fastness.agent.boot.configs import AttestedConfigs
 from fastness.agent.boot.enrol import Doors, RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.attestation_doors import Around, AttestingOptions, attesting
@@ -161,16 +161,15 @@ async def roll_out(size: int) -> dict[str, float]:
     """One rollout; CPU per node of the control plane with its doors, and of the machines."""
     calendar = Calendar(datetime.now(UTC), flows=True)
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as directory:
-        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"), PRODUCT)
-        try:
-            async with AsyncExitStack() as stack:
-                return await _measured(stack, server, Path(directory), calendar, size)
-        finally:
-            await server.close()
+        async with (
+            open_apiserver(ServerOptions(Path(directory) / "state"), PRODUCT) as server,
+            AsyncExitStack() as stack,
+        ):
+            return await _measured(stack, server, Path(directory), calendar, size)
 
 
 async def _measured(
-    stack: AsyncExitStack, server: EmbeddedServer, directory: Path, calendar: Calendar, size: int
+    stack: AsyncExitStack, server: ApiServer, directory: Path, calendar: Calendar, size: int
 ) -> dict[str, float]:
     cluster, enter = server.cluster, stack.enter_async_context
     ticket = await _furnish(cluster, calendar.now())
@@ -218,9 +217,7 @@ async def _furnish(cluster: Cluster, now: datetime) -> str:
     return ticket.reveal()
 
 
-async def _doors(
-    stack: AsyncExitStack, server: EmbeddedServer, informers: Informers, clock: Calendar
-) -> dict[str, Any]:
+async def _doors(stack: AsyncExitStack, server: ApiServer, informers: Informers, clock: Calendar) -> dict[str, Any]:
     """All doors of machines, as `fastness up` has them; where they are, and whom an image believes."""
     cluster, enter, urls = server.cluster, stack.enter_async_context, [DoorUrls()]
     authorities = lambda: server.pki.client_authorities  # noqa: E731

@@ -53,7 +53,7 @@ async def measure(rounds: int) -> dict[str, list[float]]:
     """Open the page again and again."""
     from playwright.async_api import async_playwright
 
-    from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+    from fastness.apiserver import ServerOptions, open_apiserver
     from fastness.app.product import PRODUCT
     from fastness.kinds.trusted_execution.machine import MACHINE
     from tests.component.page.fleets import attested
@@ -63,8 +63,11 @@ async def measure(rounds: int) -> dict[str, list[float]]:
 
     with tempfile.TemporaryDirectory() as directory:
         state, clock = Path(directory) / "state", MovedClock()
-        server = await EmbeddedServer.open(ServerOptions(state), PRODUCT, clock)
-        async with web_world(Embedded(server, state), clock) as web, async_playwright() as driver:
+        async with (
+            open_apiserver(ServerOptions(state), PRODUCT, clock) as server,
+            web_world(Embedded(server, state), clock) as web,
+            async_playwright() as driver,
+        ):
             for number in range(MACHINES):
                 web.informers.of(MACHINE.resource)._cache.put(attested(number))
             browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
@@ -76,7 +79,6 @@ async def measure(rounds: int) -> dict[str, list[float]]:
             await first.close()
             found = [await _opened(context, web.page.url) for _ in range(rounds)]
             await browser.close()
-        await server.close()
     return {name: [one[name] for one in found] for name in (PAINT, ANSWER, WEIGHT)}
 
 

@@ -25,7 +25,7 @@ import orjson
 
 from bench import configs
 from bench.figures import Progress, Single, Spread
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.controllers import product_loops
@@ -192,29 +192,28 @@ async def in_world(measure: Callable[[World, Machines], Awaitable[dict[str, floa
     """What something measures in a control plane of its own, with virtual time and machines that are played."""
     calendar, entropy = Calendar(), SystemEntropy()
     with tempfile.TemporaryDirectory(prefix="fastness-bench-") as directory:
-        server = await EmbeddedServer.open(ServerOptions(Path(directory) / "state"), PRODUCT)
-        try:
-            async with Informers(server.cluster, clock=calendar, entropy=entropy) as informers:
-                loops = kube_loops(
-                    server.cluster, Inventory(server.api), calendar, server.pki.bundle.decode(), WITHOUT_OWNERS
-                )
-                controllers = [*loops.controllers, *product_loops(server.cluster, informers, Around(calendar, entropy))]
-                runner = Runner(controllers, informers, calendar, entropy, feeds=loops.feeds)
-                nodes = informers.of(NODES)
-                machines = Machines(server.cluster, nodes)
-                tasks = [
-                    asyncio.create_task(runner.run()),
-                    *(asyncio.create_task(machines.play()) for _ in range(AGENTS)),
-                ]
-                world = World(server.cluster, calendar, lambda: runner.idle and machines.idle, informers)
-                try:
-                    return await measure(world, machines)
-                finally:
-                    for task in tasks:
-                        task.cancel()
-                    await asyncio.gather(*tasks, return_exceptions=True)
-        finally:
-            await server.close()
+        async with (
+            open_apiserver(ServerOptions(Path(directory) / "state"), PRODUCT) as server,
+            Informers(server.cluster, clock=calendar, entropy=entropy) as informers,
+        ):
+            loops = kube_loops(
+                server.cluster, Inventory(server.api), calendar, server.pki.bundle.decode(), WITHOUT_OWNERS
+            )
+            controllers = [*loops.controllers, *product_loops(server.cluster, informers, Around(calendar, entropy))]
+            runner = Runner(controllers, informers, calendar, entropy, feeds=loops.feeds)
+            nodes = informers.of(NODES)
+            machines = Machines(server.cluster, nodes)
+            tasks = [
+                asyncio.create_task(runner.run()),
+                *(asyncio.create_task(machines.play()) for _ in range(AGENTS)),
+            ]
+            world = World(server.cluster, calendar, lambda: runner.idle and machines.idle, informers)
+            try:
+                return await measure(world, machines)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class World:

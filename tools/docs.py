@@ -24,7 +24,7 @@ from typing import Any
 import click
 
 import fastness
-from fastness.apiserver.loops.controllers import kube_loops
+from fastness.apiserver import kube_loops
 from fastness.app.controllers import graph, product_loops
 from fastness.cli import exits
 from fastness.cli.main import VERBS, cli

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import httpx
 
-from fastness.apiserver.door.server import EmbeddedServer
+from fastness.apiserver import ApiServer
 from tests.patience import PATIENCE
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 async def somebody(
-    server: EmbeddedServer, directory: Path, name: str, group: str, resources: list[str], verbs: list[str]
+    server: ApiServer, directory: Path, name: str, group: str, resources: list[str], verbs: list[str]
 ) -> httpx.AsyncClient:
     """A client of a user who may do this with these resources, and nothing else. The caller closes it."""
     context = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))

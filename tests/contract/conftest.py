@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.kube.port import Cluster
 from tests.contract.kinds import NAMESPACE
@@ -48,11 +48,8 @@ def real_kube_with_definitions(real_kube: RealKube) -> RealKube:
 async def shared_embedded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Embedded]:
     """One embedded API for all tests of the contract."""
     directory = tmp_path_factory.mktemp("contract") / "state"
-    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(directory), PRODUCT) as server:
         yield Embedded(server, directory)
-    finally:
-        await server.close()
 
 
 @pytest.fixture(params=[*IN_THIS_PROCESS, pytest.param(REAL, marks=pytest.mark.processes)])

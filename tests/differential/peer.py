@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.product import PRODUCT
@@ -21,22 +21,21 @@ POLL = 0.02
 
 
 @asynccontextmanager
-async def embedded_peer(state: Path) -> AsyncIterator[EmbeddedServer]:
+async def embedded_peer(state: Path) -> AsyncIterator[ApiServer]:
     """A server with garbage collection, namespace lifecycle and what else an API cannot be told apart without."""
     clock, entropy = SystemClock(), SystemEntropy()
-    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT, clock, entropy)
-    try:
-        async with Informers(server.cluster, clock=clock, entropy=entropy) as informers:
-            loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), WITHOUT_OWNERS)
-            runner = Runner(loops.controllers, informers, clock, entropy, feeds=loops.feeds)
-            async with asyncio.TaskGroup() as tasks:
-                working = tasks.create_task(runner.run())
-                async with asyncio.timeout(READY_SECONDS):
-                    while runner.waiting_for():  # noqa: ASYNC110  # what it waits for is data, not an event
-                        await asyncio.sleep(POLL)
-                try:
-                    yield server
-                finally:
-                    working.cancel()
-    finally:
-        await server.close()
+    async with (
+        open_apiserver(ServerOptions(state), PRODUCT, clock, entropy) as server,
+        Informers(server.cluster, clock=clock, entropy=entropy) as informers,
+    ):
+        loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), WITHOUT_OWNERS)
+        runner = Runner(loops.controllers, informers, clock, entropy, feeds=loops.feeds)
+        async with asyncio.TaskGroup() as tasks:
+            working = tasks.create_task(runner.run())
+            async with asyncio.timeout(READY_SECONDS):
+                while runner.waiting_for():  # noqa: ASYNC110  # what it waits for is data, not an event
+                    await asyncio.sleep(POLL)
+            try:
+                yield server
+            finally:
+                working.cancel()

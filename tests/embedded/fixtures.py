@@ -10,8 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import ApiServer, LocalCluster, ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from tests.patience import PATIENCE
 
@@ -20,7 +19,7 @@ from tests.patience import PATIENCE
 class Embedded:
     """An embedded API that listens on loopback."""
 
-    server: EmbeddedServer
+    server: ApiServer
     directory: Path
 
     @property
@@ -59,8 +58,5 @@ class Embedded:
 async def embedded_server(tmp_path: Path) -> AsyncIterator[Embedded]:
     """A fresh embedded API in a directory of its own."""
     directory = tmp_path / "state"
-    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(directory), PRODUCT) as server:
         yield Embedded(server, directory)
-    finally:
-        await server.close()

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from random import Random
 from typing import Any
 
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.kinds.kind import Resource
 from fastness.kube.client.transport import SECONDS
 from fastness.kube.errors import Unavailable

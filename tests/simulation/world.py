@@ -25,11 +25,11 @@ from unittest.mock import patch
 from fastness.admission.table import TABLE
 from fastness.agent.boot.boot import BootedConfig
 from fastness.agent.boot.image_trust import ImageTrust
+from fastness.apiserver import LocalCluster
 from fastness.apiserver.admission.admit import Admission
 from fastness.apiserver.auth import Authorizer
 from fastness.apiserver.catalog import Catalog
 from fastness.apiserver.engine import EmbeddedApi
-from fastness.apiserver.local import LocalCluster
 from fastness.apiserver.seed import seed as seed_store
 from fastness.apiserver.store import Store
 from fastness.app.node_lookups import NodeLookups

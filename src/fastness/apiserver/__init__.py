@@ -1,8 +1,18 @@
 """A Kubernetes API server in one process: what kube-apiserver, etcd and kube-controller-manager are to a small cluster.
 
 It serves whatever kinds it is given to the real kubectl, keeps them in one file, and knows the floor and nothing of the product:
-rules, records and lookups of a product are handed in (`app/product.py`). Only `app`, `cli` and `sim` may import it. The parts:
+rules, records and lookups of a product are handed in (`app/product.py`).
 
+    async with open_apiserver(ServerOptions(state), product, clock, entropy) as server:
+        server.cluster                the port of controllers in this process; `acting_as(user)` for anybody else
+        server.controllers(unowned)   what Kubernetes does itself, to be run by whoever runs controllers
+        server.health, server.url     what `/readyz` says, and where clients go
+
+This module is the only face of the room: the names below, and no other module of it, are for `app` and `cli`. They are loaded
+when they are first used, because a verb that looks after a state directory needs a tenth of the room. The parts:
+
+    server.py         The API server as one thing, open for the time of a block
+    state_files.py    A state directory without a server: copies of it, and work on one that nobody has open
     door/             The Kubernetes API of embedded mode, over HTTPS, for the real kubectl
     auth/             Who is asking, and may they: authentication and authorization of the embedded API
     engine.py         The embedded API without HTTP: what every verb does
@@ -32,7 +42,7 @@ rules, records and lookups of a product are handed in (`app/product.py`). Only `
 
 **What a request passes.** `kubectl apply --server-side -f pool.yaml`, file by file:
 
-1. `door/server.py` has put the parts together, in the order in which they depend on each other: vault key, store
+1. `server.py` has put the parts together, in the order in which they depend on each other: vault key, store
    (`store/store.py`), first objects (`seed.py`), catalog (`definitions.py` reads the CustomResourceDefinitions out of the
    store), access, engine, door.
 2. `door/app.py` is the ASGI application. `door/routes.py` is its table: resources, and what is served besides them, each with
@@ -61,3 +71,65 @@ A read goes 2, 3, then `verbs/reads.py` over `verbs/selection.py` to the snapsho
 after; scale, eviction and the like `subresources.py`; discovery and OpenAPI `documents/discovery.py` and
 `documents/openapi`. How it differs from a kube-apiserver stands in docs/explanation/embedded-api.md.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fastness.apiserver.door.audit import AuditEntry as AuditEntry
+    from fastness.apiserver.local import LocalCluster as LocalCluster
+    from fastness.apiserver.lookups import StoreLookups as StoreLookups
+    from fastness.apiserver.loops.controllers import KubeLoops as KubeLoops
+    from fastness.apiserver.loops.controllers import kube_loops as kube_loops
+    from fastness.apiserver.server import ApiServer as ApiServer
+    from fastness.apiserver.server import Product as Product
+    from fastness.apiserver.server import ServerOptions as ServerOptions
+    from fastness.apiserver.server import open_apiserver as open_apiserver
+    from fastness.apiserver.state_files import authenticate_state as authenticate_state
+    from fastness.apiserver.state_files import back_up as back_up
+    from fastness.apiserver.state_files import check_with_key as check_with_key
+    from fastness.apiserver.state_files import object_in as object_in
+    from fastness.apiserver.state_files import open_backup as open_backup
+    from fastness.apiserver.state_files import remove_unreadable as remove_unreadable
+    from fastness.apiserver.state_files import restore_backup as restore_backup
+    from fastness.apiserver.state_files import unreadable_objects as unreadable_objects
+    from fastness.apiserver.state_files import verify_backup as verify_backup
+    from fastness.apiserver.store.errors import StoreError as StoreError
+    from fastness.apiserver.store.files import RECORD as RECORD
+    from fastness.apiserver.store.records import BackupReport as BackupReport
+    from fastness.apiserver.store.records import Key as Key
+    from fastness.apiserver.store.records import StoreSettings as StoreSettings
+    from fastness.apiserver.store.restore import RestoreReport as RestoreReport
+    from fastness.apiserver.store.set_aside import Aside as Aside
+    from fastness.apiserver.verbs.paths import Target as Target
+
+# Equal to the imports above (a test compares), which only a type checker reads.
+EXPORTS: Final = {
+    "door.audit": ("AuditEntry",),
+    "local": ("LocalCluster",),
+    "lookups": ("StoreLookups",),
+    "loops.controllers": ("KubeLoops", "kube_loops"),
+    "server": ("ApiServer", "Product", "ServerOptions", "open_apiserver"),
+    "state_files": (
+        "authenticate_state", "back_up", "check_with_key", "object_in", "open_backup", "remove_unreadable", "restore_backup",
+        "unreadable_objects", "verify_backup",
+    ),
+    "store.errors": ("StoreError",),
+    "store.files": ("RECORD",),
+    "store.records": ("BackupReport", "Key", "StoreSettings"),
+    "store.restore": ("RestoreReport",),
+    "store.set_aside": ("Aside",),
+    "verbs.paths": ("Target",),
+}  # fmt: skip
+_HOMES: Final = {name: home for home, names in EXPORTS.items() for name in names}
+
+if not TYPE_CHECKING:  # a type checker that knew of it would take every name for one that exists
+
+    def __getattr__(name: str) -> object:
+        """A name of the face, from the module that has it."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return value

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastness.apiserver.door.audit import AuditEntry
-from fastness.apiserver.door.server import EmbeddedServer
-from fastness.apiserver.verbs.paths import Target
+from fastness.apiserver import ApiServer, AuditEntry, Target
 from fastness.http import Request
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
@@ -28,7 +26,7 @@ VIRTUAL_MACHINES: Final = "virtualmachines"
 HATCH: Final = "fastness sim"
 
 
-def page_deeds(server: EmbeddedServer) -> Deed:
+def page_deeds(server: ApiServer) -> Deed:
     """What the page reports."""
 
     def deed(request: Request, user: User, act: Act, code: int) -> None:
@@ -39,7 +37,7 @@ def page_deeds(server: EmbeddedServer) -> Deed:
     return deed
 
 
-def hatch_deeds(server: EmbeddedServer, entropy: Entropy) -> AuditHook:
+def hatch_deeds(server: ApiServer, entropy: Entropy) -> AuditHook:
     """What comes through the socket of the simulator; its users are those of this machine."""
 
     def noted(user: int, request: JsonObject, code: int) -> None:

@@ -10,7 +10,6 @@ head of the record is an object of the store, which has one, and the tiles must 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sqlite3
@@ -19,14 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fastness.apiserver.store import BackupReport, Key, NotMigrated, RestoreReport, restore
-from fastness.apiserver.store.copies import backup
-from fastness.apiserver.store.files import DATABASE, RECORD
-from fastness.apiserver.store.journal import DELETED, SEALED
-from fastness.apiserver.store.restore import verify
-from fastness.apiserver.store.seal import Cipher, unseal
-from fastness.apiserver.store.tables import connect
-from fastness.formats import json
+from fastness import apiserver
+from fastness.apiserver import RECORD, BackupReport, Key, RestoreReport
 from fastness.formats.tlog import TlogError
 from fastness.keys.errors import DamagedRecord
 from fastness.keys.vault import Vault
@@ -58,19 +51,16 @@ def make_backup(state: Path, target: Path, vault: Vault) -> BackupReport:
         connection.executemany("INSERT INTO record VALUES (?, ?)", sorted(pieces.items()))
         connection.execute("COMMIT")
 
-    try:
-        return backup(state / DATABASE, target, macs=vault.macs, more=put_record)
-    except NotMigrated:  # to be kept before `fastness state migrate`
-        return backup(state / DATABASE, target, more=put_record)
+    return apiserver.back_up(state, target, vault, put_record)
 
 
 def check_backup(file: Path, vault: Vault) -> Checked:
     """What a backup holds, if nobody edited it; raises StoreError, DamagedRecord."""
-    found = verify(file, vault.macs)
-    with contextlib.closing(connect(file, "ro")) as connection:
+    objects = apiserver.verify_backup(file, vault)
+    with apiserver.open_backup(file) as connection:
         head = _head_of(connection, vault)
         _checked(_in_backup(connection), head)
-    return Checked(found.revision, len(found.present), head.size)
+    return Checked(objects.revision, len(objects.present), head.size)
 
 
 def restore_backup(file: Path, state: Path, vault: Vault, *, force: bool = False) -> RestoreReport:
@@ -85,10 +75,7 @@ def restore_backup(file: Path, state: Path, vault: Vault, *, force: bool = False
         connection.execute("DROP TABLE IF EXISTS record")
         return _extracted(pieces, state)
 
-    try:
-        return restore(file, state, force=force, macs=vault.macs, more=take_record)
-    except NotMigrated:
-        return restore(file, state, force=force)
+    return apiserver.restore_backup(file, state, vault, take_record, force=force)
 
 
 def _extracted(pieces: dict[str, bytes], state: Path) -> Callable[[], None]:
@@ -121,16 +108,10 @@ def _checked(read: Read, head: RecordHead) -> dict[str, bytes]:
         ) from error
 
 
-def _head_of(connection: sqlite3.Connection, cipher: Cipher) -> RecordHead:
+def _head_of(connection: sqlite3.Connection, vault: Vault) -> RecordHead:
     """Where the record stood when the store was copied; raises DamagedRecord, SealBroken."""
-    row = connection.execute(
-        "SELECT flags, body, revision FROM journal WHERE grp = ? AND plural = ? AND namespace = ? AND name = ?"
-        " ORDER BY revision DESC LIMIT 1", _HEAD,
-    ).fetchone()  # fmt: skip
-    if row is None or row[0] & DELETED:
-        return RecordHead()
-    body = unseal(cipher, row[1], _HEAD) if row[0] & SEALED else row[1]
-    return parse_head(json.decode(body))
+    config_map = apiserver.object_in(connection, _HEAD, vault)
+    return parse_head(config_map) if config_map is not None else RecordHead()
 
 
 def _in_backup(connection: sqlite3.Connection) -> Read:

@@ -18,10 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
-from fastness.apiserver.inventory import Inventory
-from fastness.apiserver.loops.controllers import kube_loops
-from fastness.apiserver.store import StoreSettings
+from fastness.apiserver import ApiServer, ServerOptions, StoreSettings, open_apiserver
 from fastness.app import attestation_doors as attesting
 from fastness.app.audit import hatch_deeds
 from fastness.app.controllers import product_loops
@@ -124,7 +121,7 @@ class ControlPlane:
 
     def __init__(
         self,
-        server: EmbeddedServer,
+        server: ApiServer,
         runner: Runner,
         options: PlaneOptions,
         opened: Opened,
@@ -168,34 +165,37 @@ async def running(
     clock = simulated.clock if simulated is not None else clock
     kept = StoreSettings(reserve_bytes=RESERVE_BYTES)
     listening = ServerOptions(options.state, options.host, options.port, store=kept)
-    server = await EmbeddedServer.open(listening, PRODUCT, clock, entropy)
-    # One process is every role, and signs as the one that may write anything.
-    signed = signed_statuses("controllers", server.cluster, clock, entropy)
-    try:
-        async with (
-            Informers(signed, clock=clock, entropy=entropy, places=EMBEDDED) as informers,
-            issuing(server.cluster, informers, clock, entropy),
-            _doors(server, signed, informers, options, simulated, clock, entropy) as endpoints,
-        ):
-            runner = _runner(server, signed, informers, options, endpoints.pointers, clock, entropy)
-            server.health.add("controllers", runner.waiting_for)
-            server.health.add("caches", informers.out_of_touch)
-            server.health.warn("set-aside", informers.unused)
-            home, record = Home(server.cluster, clock), RecordHealth(server.cluster, _tiles(options), clock)
-            server.health.add("home", home.problem)
-            server.health.add("record", record.problem)
-            plane = ControlPlane(server, runner, options, endpoints, simulated)
-            fleet = _machines(server, simulated, endpoints, entropy)
-            real = _real_machines(server, options, endpoints, clock)
-            if simulated is not None:
-                await simulated.prepare(server.cluster)
-            await record.look()
-            async with _background(runner.run, lambda: _renew(server, clock), home.watch, record.watch), fleet, real:
-                _publish(plane)
-                yield plane
-    finally:
-        _log.info("server.stopping")
-        await server.close()
+    async with open_apiserver(listening, PRODUCT, clock, entropy) as server:
+        # One process is every role, and signs as the one that may write anything.
+        signed = signed_statuses("controllers", server.cluster, clock, entropy)
+        try:
+            async with (
+                Informers(signed, clock=clock, entropy=entropy, places=EMBEDDED) as informers,
+                issuing(server.cluster, informers, clock, entropy),
+                _doors(server, signed, informers, options, simulated, clock, entropy) as endpoints,
+            ):
+                runner = _runner(server, signed, informers, options, endpoints.pointers, clock, entropy)
+                server.health.add("controllers", runner.waiting_for)
+                server.health.add("caches", informers.out_of_touch)
+                server.health.warn("set-aside", informers.unused)
+                home, record = Home(server.cluster, clock), RecordHealth(server.cluster, _tiles(options), clock)
+                server.health.add("home", home.problem)
+                server.health.add("record", record.problem)
+                plane = ControlPlane(server, runner, options, endpoints, simulated)
+                fleet = _machines(server, simulated, endpoints, entropy)
+                real = _real_machines(server, options, endpoints, clock)
+                if simulated is not None:
+                    await simulated.prepare(server.cluster)
+                await record.look()
+                async with (
+                    _background(runner.run, lambda: _renew(server, clock), home.watch, record.watch),
+                    fleet,
+                    real,
+                ):
+                    _publish(plane)
+                    yield plane
+        finally:
+            _log.info("server.stopping")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Opened:
 
 @asynccontextmanager
 async def _doors(
-    server: EmbeddedServer,
+    server: ApiServer,
     cluster: Cluster,
     informers: Informers,
     options: PlaneOptions,
@@ -252,7 +252,7 @@ async def _doors(
 
 
 def _runner(
-    server: EmbeddedServer,
+    server: ApiServer,
     signed: SignedStatuses,
     informers: Informers,
     options: PlaneOptions,
@@ -261,9 +261,7 @@ def _runner(
     entropy: Entropy,
 ) -> Runner:
     """All loops: those of Kubernetes, which only the embedded API needs, and those of the product."""
-    kube = kube_loops(
-        server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), WITHOUT_OWNERS, server.pki
-    )
+    kube = server.controllers(WITHOUT_OWNERS)
     around = Around(clock, entropy, SIMULATED, doors, tiles=_tiles(options), statuses=signed.statuses)
     controllers = [*kube.controllers, *product_loops(signed, informers, around, without=(certificates.FAMILY,))]
     return Runner(controllers, informers, clock, entropy, feeds=kube.feeds)
@@ -283,7 +281,7 @@ def _simulated(options: PlaneOptions, clock: Clock) -> Simulated | None:
 
 
 def _machines(
-    server: EmbeddedServer, simulated: Simulated | None, opened: Opened, entropy: Entropy
+    server: ApiServer, simulated: Simulated | None, opened: Opened, entropy: Entropy
 ) -> AbstractAsyncContextManager[None]:
     """The virtual machines, if there are any."""
     if simulated is None:
@@ -292,11 +290,11 @@ def _machines(
 
     doors = (opened.now.enrolment, opened.now.config_server)
     believed = Believed(opened.ca, opened.keys, lambda: opened.now.broker, lambda: opened.now.gate, doors)
-    return simulated.running(server.api, believed, entropy, hatch_deeds(server, entropy))
+    return simulated.running(server, believed, entropy, hatch_deeds(server, entropy))
 
 
 def _real_machines(
-    server: EmbeddedServer, options: PlaneOptions, opened: Opened, clock: Clock
+    server: ApiServer, options: PlaneOptions, opened: Opened, clock: Clock
 ) -> AbstractAsyncContextManager[None]:
     """The real machines, if there are any; after a run that had some, what was believed of them is taken back."""
     if not options.vms and not (options.state / "vms").exists():
@@ -323,7 +321,7 @@ async def _background(*tasks: Callable[[], Coroutine[Any, Any, None]]) -> AsyncI
                 task.cancel()
 
 
-async def _renew(server: EmbeddedServer, clock: Clock) -> None:
+async def _renew(server: ApiServer, clock: Clock) -> None:
     """Renew certificates while the process lives."""
     while True:
         server.publish_expiry()

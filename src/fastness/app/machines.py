@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from fastness.agent.boot.image_trust import ImageTrust
-from fastness.apiserver.engine import EmbeddedApi
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import ApiServer
 from fastness.attestation.values.from_images import MEASUREMENTS
 from fastness.crypto.digests import sha256
 from fastness.crypto.secret import SecretBytes
@@ -99,16 +98,16 @@ class Simulated:
 
     @asynccontextmanager
     async def running(
-        self, api: EmbeddedApi, believed: Believed, entropy: Entropy, noted: AuditHook
+        self, server: ApiServer, believed: Believed, entropy: Entropy, noted: AuditHook
     ) -> AsyncIterator[None]:
         """The machines, for the time of the block; `noted` hears what is asked of them; raises ApiError, DriverError, OSError."""
         self._noted = noted
-        simulation, clock, cluster = self.simulation, self.clock, LocalCluster(api)
+        simulation, clock, cluster = self.simulation, self.clock, server.cluster
         directory = simulation.state / "machines"
         directory.mkdir(mode=0o700, exist_ok=True)
 
         def as_node(name: str) -> Cluster:
-            return LocalCluster(api, User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
+            return server.acting_as(User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
 
         if simulation.roster.profile == CONTAINERS_PROFILE:
             fleet = Fleet(cluster, as_node, directory, clock, entropy, doors=believed.doors)

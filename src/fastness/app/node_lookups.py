@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from fastness.apiserver.lookups import MCO, StoreLookups
-from fastness.apiserver.store import Key
+from fastness.apiserver import Key, StoreLookups
 from fastness.attestation.machine.proof_age import proof_of
 from fastness.attestation.status.cluster import interval_of
 from fastness.attestation.verdict import approvers
+from fastness.kinds import machineconfiguration
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.trust_model import Mode, enforces, mode_of
 from fastness.kinds.kind import JsonObject
@@ -19,7 +19,9 @@ from fastness.kinds.trusted_execution.membership import Membership, membership_o
 from fastness.pools.membership import PoolSelectors, SeveralPools
 from fastness.protocol.machine_names import machine_of_node
 
-_CONFIG_ANNOTATIONS: Final = tuple(f"{MCO}/{name}" for name in ("currentConfig", "desiredConfig"))
+_CONFIG_ANNOTATIONS: Final = tuple(
+    f"{machineconfiguration.GROUP}/{name}" for name in ("currentConfig", "desiredConfig")
+)
 
 
 class NodeLookups(StoreLookups):

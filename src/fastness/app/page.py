@@ -10,8 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastness.apiserver.door.server import EmbeddedServer
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import ApiServer
 from fastness.app.audit import page_deeds
 from fastness.kube.informers import Informers
 from fastness.page.admission import GuardDoor
@@ -32,7 +31,7 @@ class PagePlacement:
 
 
 def embedded_page(
-    server: EmbeddedServer, informers: Informers, place: PagePlacement, clock: Clock, entropy: Entropy
+    server: ApiServer, informers: Informers, place: PagePlacement, clock: Clock, entropy: Entropy
 ) -> AbstractAsyncContextManager[Page]:
     """The page, for the time of a block; raises TrustError, ApiError, OSError."""
     options = PageOptions(
@@ -43,5 +42,5 @@ def embedded_page(
         deed=page_deeds(server),
         simulator=place.simulator,
     )
-    door = GuardDoor(server.guard, lambda user: LocalCluster(server.api, user))
+    door = GuardDoor(server.guard, server.acting_as)
     return web_server(server.cluster, informers, door, clock, entropy, options)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from fastness.admission.table import TABLE
-from fastness.apiserver.door.server import Product
+from fastness.apiserver import Product
 from fastness.app.node_lookups import NodeLookups
 from fastness.attestation.admission.acts import acts_of
 from fastness.attestation.live.named_record import RecordedActs

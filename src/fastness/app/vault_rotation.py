@@ -16,20 +16,13 @@ No control plane may run on the directory meanwhile: it would go on sealing with
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
-from fastness.apiserver.store.files import DATABASE
-from fastness.apiserver.store.journal import replay
-from fastness.apiserver.store.tables import authentic_of, connect, facts_of, rows_of, translated
-from fastness.apiserver.store.verified import verified
+from fastness.apiserver import ServerOptions, check_with_key, open_apiserver
 from fastness.app.product import PRODUCT
-from fastness.crypto.store_mac import Macs
-from fastness.keys.vault import Vault
 from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.release.live.resources import SealedResources
@@ -58,38 +51,24 @@ async def rotate_vault(
 
     `point` is called after each of `STEPS`.
     """
-    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT, clock, entropy)
-    try:
-        vault, store = server.vault, server.api.store
+    async with open_apiserver(ServerOptions(state), PRODUCT, clock, entropy) as server:
+        vault = server.vault
         resumed = len(vault.key_ids) > 1
         if not resumed:
             vault.rotate(clock.now())
         point("key")
         resources = await SealedResources(server.cluster, vault).reseal(vault.is_current)
         point("resources")
-        rows = await store.reseal(vault.macs)
+        rows = await server.reseal()
         point("rows")
         present, *old = vault.key_ids
         detail = {"reason": reason, "key": present, "before": ", ".join(old)}
         record = ClusterRecord(server.cluster, clock, entropy, "api")
         await record.append(RecordEntry(WHAT, who, "vault", detail=detail))
         point("recorded")
-    finally:
-        await server.close()
-    _check(state, vault, entropy)
+    check_with_key(state, vault.with_present_key_alone(entropy))  # afterwards nothing needs the old ones
     point("checked")
     for key in old:
         vault.retire(key)
     point("retired")
     return Rotated(present, tuple(old), resources, rows, resumed)
-
-
-def _check(state: Path, vault: Vault, entropy: Entropy) -> None:
-    """Read all of it with the new key alone; raises StoreError. Afterwards nothing needs the old one."""
-    alone = vault.with_present_key_alone(entropy)
-    macs = Macs(alone.macs.keys, required=True)
-    database = state / DATABASE
-    with translated(f"cannot read {database.name}"), contextlib.closing(connect(database, "ro")) as connection:
-        verified(connection, macs)
-        facts = facts_of(connection)
-        replay(rows_of(connection), facts.compacted, alone, authentic_of(facts, macs))

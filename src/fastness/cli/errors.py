@@ -37,7 +37,7 @@ class CliError(click.ClickException):
 def reported_errors() -> Iterator[None]:
     """Turn errors of the layers into `CliError`."""
     # Imported here: a verb that needs none of these layers must not pay for them.
-    from fastness.apiserver.store import StoreError
+    from fastness.apiserver import StoreError
     from fastness.app.lacking import LackingError, LacksOption
     from fastness.crypto.errors import CryptoError
     from fastness.keys.errors import TrustError

@@ -10,7 +10,7 @@ from typing import Any
 from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.apply.node import Agent
 from fastness.agent.apply.settings import Settings
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration import names

@@ -16,7 +16,7 @@ from fastness.agent.apply.report import EVENTS
 from fastness.agent.apply.update import Goal
 from fastness.agent.host.errors import UnitFailure
 from fastness.agent.host.states import Absent, File
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG

@@ -10,7 +10,7 @@ from fastness.agent.apply import disk
 from fastness.agent.apply.node import DRIFT_POLICY, REPAIR
 from fastness.agent.errors import BadConfig
 from fastness.agent.host.states import File
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.formats import json
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration import names

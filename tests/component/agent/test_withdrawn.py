@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fastness.agent.host.states import ABSENT, File
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.formats import json
 from fastness.kinds.kind import Resource
 from fastness.kinds.machineconfiguration import names

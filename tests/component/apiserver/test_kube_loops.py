@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.product import PRODUCT
@@ -41,7 +41,7 @@ MAX_ROUNDS = 40
 class Loops:
     """All loops over one API, driven by hand."""
 
-    def __init__(self, server: EmbeddedServer, seed: int = 0) -> None:
+    def __init__(self, server: ApiServer, seed: int = 0) -> None:
         self.server = server
         self.cluster: Cluster = server.cluster
         self._random = random.Random(seed)
@@ -250,14 +250,11 @@ async def test_any_interleaving_comes_to_rest_with_no_dependent_of_a_missing_own
     steps: list[Step], seed: int
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        server = await EmbeddedServer.open(ServerOptions(Path(directory)), PRODUCT)
-        try:
+        async with open_apiserver(ServerOptions(Path(directory)), PRODUCT) as server:
             await _play(server, steps, seed)
-        finally:
-            await server.close()
 
 
-async def _play(server: EmbeddedServer, steps: list[Step], seed: int) -> None:
+async def _play(server: ApiServer, steps: list[Step], seed: int) -> None:
     loops, cluster = Loops(server, seed), server.cluster
     for action, first, second in steps:
         name = f"c{first}"

@@ -25,7 +25,7 @@ import pytest
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.enrol import first_message, read_offer, second_message
 from fastness.agent.boot.prove import BrokerClient, BrokerRefused
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
@@ -201,9 +201,9 @@ class Fortress:
 @asynccontextmanager
 async def fortress(directory: Path, *, simulated: bool = False, **spec: Any) -> AsyncIterator[Fortress]:
     """An enforcing cluster with everything that somebody could want, for the time of the block."""
-    server = await EmbeddedServer.open(ServerOptions(directory / "state", simulated=simulated), PRODUCT)
     async with AsyncExitStack() as ending:
-        ending.push_async_callback(server.close)
+        options = ServerOptions(directory / "state", simulated=simulated)
+        server = await ending.enter_async_context(open_apiserver(options, PRODUCT))
         place = Place.embedded(Embedded(server, directory / "state"))
         site = await ending.enter_async_context(
             joining(place, spec={"mode": "Enforce", "simulated": simulated, **spec})

@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from fastness.agent.boot.prove import BrokerClient, BrokerRefused
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.crypto.keys import PrivateKey
 from fastness.enrolment.loops.join_tokens import BINDING, BINDINGS
@@ -56,16 +56,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[JoiningSite]:
     state = tmp_path_factory.mktemp("node-keys")
-    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT)
-    try:
-        async with joining(Place.embedded(Embedded(server, state)), SimVendor(ENTROPY)) as found:
-            for tee in ("tpm", "snp"):
-                with suppress(AlreadyExists):
-                    await found.world.approve(tee)
-            await until(lambda: _may_ask(found))
-            yield found
-    finally:
-        await server.close()
+    async with (
+        open_apiserver(ServerOptions(state), PRODUCT) as server,
+        joining(Place.embedded(Embedded(server, state)), SimVendor(ENTROPY)) as found,
+    ):
+        for tee in ("tpm", "snp"):
+            with suppress(AlreadyExists):
+                await found.world.approve(tee)
+        await until(lambda: _may_ask(found))
+        yield found
 
 
 async def _may_ask(site: JoiningSite) -> bool:

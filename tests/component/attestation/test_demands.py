@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fastness.agent.boot.prove import BrokerRefused
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.attestation.live.collateral_files import authorities_file, crl_file
 from fastness.attestation.live.simulated_vendor import SimulatedVendor
@@ -44,11 +44,8 @@ def vendor() -> SimVendor:
 @pytest.fixture
 async def real(tmp_path: Path) -> AsyncIterator[Cluster]:
     """A cluster that is not simulated."""
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=False), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(tmp_path / "state", simulated=False), PRODUCT) as server:
         yield server.cluster
-    finally:
-        await server.close()
 
 
 def demanding(vendor: SimVendor, mode: str = "Enforce", **attestation: Any) -> JsonObject:

@@ -15,7 +15,7 @@ import pytest
 from fastness.agent.boot.node_certificates import CLIENT_FILE, SERVING_FILE, SERVING_KEY_FILE, NodeCertificates
 from fastness.agent.boot.prove import BrokerRefused
 from fastness.agent.boot.reattest import Staying
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.crypto.csr import make_request
 from fastness.crypto.keys import PrivateKey
@@ -92,12 +92,11 @@ async def site(request: pytest.FixtureRequest, vendor: SimVendor, tmp_path: Path
         async with opened(Place.real(request.getfixturevalue("kube")), vendor) as found:
             yield found
         return
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"), PRODUCT)
-    try:
-        async with opened(Place.embedded(Embedded(server, tmp_path / "state")), vendor) as found:
-            yield found
-    finally:
-        await server.close()
+    async with (
+        open_apiserver(ServerOptions(tmp_path / "state"), PRODUCT) as server,
+        opened(Place.embedded(Embedded(server, tmp_path / "state")), vendor) as found,
+    ):
+        yield found
 
 
 @asynccontextmanager
@@ -364,8 +363,7 @@ async def _failed(site: JoiningSite, name: str) -> bool:
 
 
 async def test_with_mode_audit_nothing_is_denied_and_what_would_be_is_told(tmp_path: Path, vendor: SimVendor) -> None:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(tmp_path / "state"), PRODUCT) as server:
         place = Place.embedded(Embedded(server, tmp_path / "state"))
         async with opened(place, vendor, {"mode": "Audit", "simulated": True}) as site:
             machine = await site.attested()
@@ -377,5 +375,3 @@ async def test_with_mode_audit_nothing_is_denied_and_what_would_be_is_told(tmp_p
             key = new_key()
             async with site.client(await site.token(machine, key)) as http:
                 assert outcome(await site.ask(http, client_request(key, await site.node(machine))))[0] == "Approved"
-    finally:
-        await server.close()

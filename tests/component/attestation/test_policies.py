@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.attestation.live.policy_workers import run_trial
 from fastness.attestation.loops.images import IMAGES
@@ -112,25 +112,17 @@ async def test_a_first_policy_that_does_not_pass_never_judges(embedded_server: E
 
 async def test_the_older_text_stays_active_across_a_restart(tmp_path: Path) -> None:
     options = ServerOptions(tmp_path / "state")
-    server = await EmbeddedServer.open(options, PRODUCT)
-    try:
-        async with world(server.cluster) as here:
-            await here.cluster.create(IMAGES, approved_image())
-            await here.cluster.create(POLICIES, policy())
-            await here.settle()
-            await here.cluster.patch(POLICIES, "mine", {"spec": {"rego": "package policy\nx := {"}}, PatchType.MERGE)
-            await here.settle()
-    finally:
-        await server.close()
-    server = await EmbeddedServer.open(options, PRODUCT)
-    try:
-        async with world(server.cluster) as here:
-            assert (await here.judge(machine("aa"))).affirms("tpm"), "before any loop has run"
-            await here.settle()
-            assert (await here.judge(machine("aa"))).affirms("tpm")
-            assert not (await here.judge(machine("bb"))).affirms("tpm")
-    finally:
-        await server.close()
+    async with open_apiserver(options, PRODUCT) as server, world(server.cluster) as here:
+        await here.cluster.create(IMAGES, approved_image())
+        await here.cluster.create(POLICIES, policy())
+        await here.settle()
+        await here.cluster.patch(POLICIES, "mine", {"spec": {"rego": "package policy\nx := {"}}, PatchType.MERGE)
+        await here.settle()
+    async with open_apiserver(options, PRODUCT) as server, world(server.cluster) as here:
+        assert (await here.judge(machine("aa"))).affirms("tpm"), "before any loop has run"
+        await here.settle()
+        assert (await here.judge(machine("aa"))).affirms("tpm")
+        assert not (await here.judge(machine("bb"))).affirms("tpm")
 
 
 async def test_switching_off_or_deleting_leaves_the_built_in_policy_alone(embedded_server: Embedded) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.attestation.live.statuses import SignedStatuses, signed_statuses
 from fastness.attestation.machine.signed_status import FIELD, Doubt, is_disbelieved, signature_of
@@ -35,15 +35,12 @@ APPROVED = {
 @pytest.fixture
 async def raw(tmp_path: Path) -> AsyncIterator[Cluster]:
     """The API as it is, with one Machine that has no status yet."""
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=True), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(tmp_path / "state", simulated=True), PRODUCT) as server:
         body: JsonObject = {"apiVersion": MACHINE.api_version, "kind": MACHINE.kind}
         body["metadata"] = {"name": NAME, "namespace": NAMESPACE}
         body["spec"] = {"id": "6f1b7f0e-8f0c-4f39-9a3e-1d7b8f0f3c11", "approval": "Approved"}
         await server.cluster.create(MACHINES, body)
         yield server.cluster
-    finally:
-        await server.close()
 
 
 @pytest.fixture

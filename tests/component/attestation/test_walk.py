@@ -9,7 +9,7 @@ import pytest
 
 from fastness.agent.boot.enrol import EnrolmentFailed
 from fastness.agent.boot.prove import BrokerRefused
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -172,19 +172,18 @@ async def test_machine_a_never_reads_what_is_machine_bs(here: AttestingWorld) ->
 
 
 async def test_a_real_cluster_refuses_simulated_machines(tmp_path: Path) -> None:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=False), PRODUCT)
-    try:
-        async with attesting_world(server.cluster, {"mode": "Enforce"}) as world:
-            with pytest.raises(EnrolmentFailed) as no:
-                await world.enrolled("tpm")
-            assert no.value.reason == "endorsement-refused"
-            for tee in ("snp", "tdx"):
-                await world.approve(tee)
-                machine = await world.enrolled(tee)
-                async with world.broker(machine) as broker:
-                    with pytest.raises(BrokerRefused) as refused:
-                        await broker.attest()
-                assert refused.value.status == 403
-            assert await verdicts(world) == []
-    finally:
-        await server.close()
+    async with (
+        open_apiserver(ServerOptions(tmp_path / "state", simulated=False), PRODUCT) as server,
+        attesting_world(server.cluster, {"mode": "Enforce"}) as world,
+    ):
+        with pytest.raises(EnrolmentFailed) as no:
+            await world.enrolled("tpm")
+        assert no.value.reason == "endorsement-refused"
+        for tee in ("snp", "tdx"):
+            await world.approve(tee)
+            machine = await world.enrolled(tee)
+            async with world.broker(machine) as broker:
+                with pytest.raises(BrokerRefused) as refused:
+                    await broker.attest()
+            assert refused.value.status == 403
+        assert await verdicts(world) == []

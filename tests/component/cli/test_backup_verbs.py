@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.apiserver.store import NotMigrated, StoreForged
 from fastness.apiserver.store.journal import COLUMNS, Row, checksum
 from fastness.app.product import PRODUCT
@@ -153,14 +153,11 @@ async def test_a_restored_control_plane_reads_its_record_and_goes_on_with_it(
     again = tmp_path / "again"
     said = await run("restore", "--state", again, "--vault", embedded_server.directory / "vault.json", backup)
     assert said.exit_code == 0, said.output
-    server = await EmbeddedServer.open(ServerOptions(again), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(again), PRODUCT) as server:
         clerk = await begun(server.cluster, again, seed=5)
         assert await clerk.entries() == 7
         await clerk.write(3)
         assert await clerk.entries() == 10
-    finally:
-        await server.close()
 
 
 async def test_a_record_that_grew_after_the_store_was_copied_is_cut_to_it(
@@ -192,11 +189,16 @@ async def test_restoring_over_a_state_sets_its_record_aside_too(
     assert (again / "record").is_dir()
 
 
+async def open_once(state: Path) -> None:
+    """A state directory that a server had open."""
+    async with open_apiserver(ServerOptions(state), PRODUCT):
+        pass
+
+
 async def test_a_vault_key_that_is_there_is_never_replaced(
     embedded_server: Embedded, backup: Path, tmp_path: Path
 ) -> None:
-    other = await EmbeddedServer.open(ServerOptions(tmp_path / "other"), PRODUCT)
-    await other.close()
+    await open_once(tmp_path / "other")
     before = (tmp_path / "other" / "vault.json").read_bytes()
     vault = embedded_server.directory / "vault.json"
     said = await run("restore", "--force", "--state", tmp_path / "other", "--vault", vault, backup)
@@ -219,10 +221,10 @@ def age(state: Path) -> None:
 
 async def test_a_state_from_before_is_refused_with_the_verb_and_migrated_once(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    await (await EmbeddedServer.open(ServerOptions(state), PRODUCT)).close()
+    await open_once(state)
     age(state)
     with pytest.raises(NotMigrated) as refusal:
-        await EmbeddedServer.open(ServerOptions(state), PRODUCT)
+        await open_once(state)
     assert "fastness state migrate" in refusal.value.hint
     before = await run("backup", "--state", state, tmp_path / "before.db")
     assert before.exit_code == 0, before.output
@@ -230,18 +232,18 @@ async def test_a_state_from_before_is_refused_with_the_verb_and_migrated_once(tm
     assert (said.exit_code, "rows authenticated" in said.output) == (0, True), said.output
     assert json.loads((state / "vault.json").read_bytes())["authenticated"] is True
     assert "already" in (await run("state", "migrate", "--state", state)).output
-    await (await EmbeddedServer.open(ServerOptions(state), PRODUCT)).close()
+    await open_once(state)
 
 
 async def test_after_the_migration_a_state_without_tags_is_refused_by_every_verb(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    await (await EmbeddedServer.open(ServerOptions(state), PRODUCT)).close()
+    await open_once(state)
     vault = (state / "vault.json").read_bytes()
     age(state)
     (state / "vault.json").write_bytes(vault)
     shutil.copyfile(state / "state.db", tmp_path / "stripped.db")
     with pytest.raises(StoreForged, match="carry no tags"):
-        await EmbeddedServer.open(ServerOptions(state), PRODUCT)
+        await open_once(state)
     for words in (
         ("state", "migrate", "--state", state),
         ("backup", "--state", state, tmp_path / "copy.db"),

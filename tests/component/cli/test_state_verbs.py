@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.apiserver.store import Key, WriteStep
 from fastness.app.product import PRODUCT
 from fastness.cli.main import cli
@@ -17,17 +17,14 @@ KEY = Key("", "configmaps", "default", "deep")
 
 
 async def _with_an_unreadable_object(state: Path) -> None:
-    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT)
     body = b'{"metadata":{"name":"deep","resourceVersion":"1"},"data":' + b'{"a":' * 400 + b"1" + b"}" * 401
-    await server.api.store.write(lambda _: WriteStep(KEY, body, 0))
-    await server.close()
+    async with open_apiserver(ServerOptions(state), PRODUCT) as server:
+        await server.api.store.write(lambda _: WriteStep(KEY, body, 0))
 
 
 async def _set_aside(state: Path) -> int:
-    server = await EmbeddedServer.open(ServerOptions(state), PRODUCT)
-    found = len(server.api.store.aside)
-    await server.close()
-    return found
+    async with open_apiserver(ServerOptions(state), PRODUCT) as server:
+        return len(server.api.store.aside)
 
 
 def test_what_cannot_be_read_is_listed_named_by_doctor_and_removed_while_nothing_runs(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 import fastness
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.apiserver.store import SealBroken, StoreForged
 from fastness.app.backups import check_backup, make_backup
 from fastness.app.product import PRODUCT
@@ -64,14 +65,13 @@ def ring(state: Path) -> Vault:
     return Vault.open_file(PlainRingFile(state / "vault.json"), datetime.now(UTC), SystemEntropy(), create=False)
 
 
-async def opened(state: Path) -> EmbeddedServer:
-    return await EmbeddedServer.open(ServerOptions(state), PRODUCT, SystemClock(), SystemEntropy())
+def opened(state: Path) -> AbstractAsyncContextManager[ApiServer]:
+    return open_apiserver(ServerOptions(state), PRODUCT, SystemClock(), SystemEntropy())
 
 
 async def made(state: Path) -> None:
     """A state with a Secret, with a resource that the broker sealed, and with a past."""
-    server = await opened(state)
-    try:
+    async with opened(state) as server:
         body = {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -81,14 +81,11 @@ async def made(state: Path) -> None:
         await server.cluster.create(SECRETS, body)
         assert PATH is not None
         await SealedResources(server.cluster, server.vault).write(PATH, SecretBytes(b"hunter2"))
-    finally:
-        await server.close()
 
 
 async def whole(state: Path) -> list[dict[str, object]]:
     """Everything opens; the entries about rotations that wait for the record."""
-    server = await opened(state)
-    try:
+    async with opened(state) as server:
         secret = await server.cluster.get(SECRETS, "s", "default")
         assert base64.b64decode(secret["data"]["k"]) == b"v"
         assert PATH is not None
@@ -97,8 +94,6 @@ async def whole(state: Path) -> list[dict[str, object]]:
         assert resource.reveal() == b"hunter2"
         batches = (await server.cluster.list(AUDIT_BATCH.resource)).items
         return [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == WHAT]
-    finally:
-        await server.close()
 
 
 async def test_a_process_that_is_killed_after_any_step_leaves_a_state_that_opens_and_the_next_one_ends_it(
@@ -141,13 +136,10 @@ async def test_the_old_key_opens_nothing_of_the_new_state_and_the_new_one_no_old
 
 async def test_nothing_is_rotated_under_a_running_control_plane_or_without_a_reason(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    server = await opened(state)
-    try:
+    async with opened(state):
         before = ring(state).key_ids
         command = [sys.executable, "-m", "fastness.cli.main", "vault", "rotate", "--state", str(state)]
         refused = await ended(*command, "--reason", "r")
         assert (refused.returncode != 0, "in use" in refused.stderr) == (True, True), refused.stderr
         assert (await ended(*command)).returncode == 2
         assert ring(state).key_ids == before
-    finally:
-        await server.close()

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from fastness.agent.boot.enrol import first_message
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.attestation.live.machines import find_machine
 from fastness.enrolment import enrolment as protocol
@@ -263,13 +263,12 @@ async def test_an_endorsement_of_another_maker_is_refused_and_recorded(embedded_
 
 
 async def test_a_simulated_tpm_is_refused_by_a_cluster_that_is_not_simulated(tmp_path: Path) -> None:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state", simulated=False), PRODUCT)
-    try:
-        async with doors(server.cluster, {"mode": "Enforce", "simulated": False}) as world:
-            assert code(await world.begin(world.machine(), await world.ticket())) == (403, "endorsement-refused")
-            await nothing_was_made(world)
-    finally:
-        await server.close()
+    async with (
+        open_apiserver(ServerOptions(tmp_path / "state", simulated=False), PRODUCT) as server,
+        doors(server.cluster, {"mode": "Enforce", "simulated": False}) as world,
+    ):
+        assert code(await world.begin(world.machine(), await world.ticket())) == (403, "endorsement-refused")
+        await nothing_was_made(world)
 
 
 async def test_a_key_that_could_sign_foreign_bytes_or_leave_its_tpm_is_no_identity(embedded_server: Embedded) -> None:

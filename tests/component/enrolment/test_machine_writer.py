@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.attestation.live.machines import IdentityConflict, MachineWriter
 from fastness.attestation.live.statuses import signed_statuses
 from fastness.attestation.machine.machine import Newcomer

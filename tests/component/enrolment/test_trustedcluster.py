@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.controllers import product_loops
 from fastness.app.product import PRODUCT
 from fastness.enrolment.loops.trusted_cluster import (
@@ -83,11 +83,8 @@ async def stands(cluster: Cluster, name: str, kind: str, reason: str, namespace:
 @pytest.fixture
 async def real_store(tmp_path: Path) -> AsyncIterator[Cluster]:
     """The embedded API over a store that is not simulated."""
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "real", simulated=False), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(tmp_path / "real", simulated=False), PRODUCT) as server:
         yield server.cluster
-    finally:
-        await server.close()
 
 
 async def test_a_simulated_store_is_not_made_a_real_cluster(embedded_server: Embedded) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.apiserver.loops.signing import NodeSigning
 from fastness.app.controllers import product_loops
 from fastness.app.product import PRODUCT
@@ -131,9 +131,9 @@ async def _owner(embedded: Embedded) -> str:
 @asynccontextmanager
 async def occupied(directory: Path, **spec: Any) -> AsyncIterator[House]:
     """An enforcing cluster with all loops and doors, and a namespace that somebody owns, for the time of the block."""
-    server = await EmbeddedServer.open(ServerOptions(directory / "state", simulated=True), PRODUCT)
     async with AsyncExitStack() as ending:
-        ending.push_async_callback(server.close)
+        options = ServerOptions(directory / "state", simulated=True)
+        server = await ending.enter_async_context(open_apiserver(options, PRODUCT))
         embedded = Embedded(server, directory / "state")
         whole = {"mode": "Enforce", "simulated": True, **spec}
         world = await ending.enter_async_context(attesting_world(server.cluster, whole, places=EMBEDDED))

@@ -37,7 +37,7 @@ from fastness.agent.apply.update import Goal
 from fastness.agent.errors import AgentError
 from fastness.agent.host.errors import DriverError
 from fastness.agent.host.states import Link
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.cli.main import cli
 from fastness.kinds.kind import JsonObject
@@ -124,8 +124,7 @@ def bad(body: JsonObject, name: str = NAME) -> JsonObject:
 
 
 async def bench_in(directory: Path, *, confidential: bool = False) -> AsyncIterator[Bench]:
-    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(directory), PRODUCT) as server:
         if confidential:
             made = {
                 "apiVersion": "fastness.dev/v1alpha1",
@@ -136,8 +135,6 @@ async def bench_in(directory: Path, *, confidential: bool = False) -> AsyncItera
         async with held(Embedded(server, directory)) as world:
             await world.add_node("a")
             yield Bench(world, await world.settled())
-    finally:
-        await server.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

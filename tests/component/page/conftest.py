@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from tests.component.page.world import WebWorld, web_world
 from tests.embedded.fixtures import Embedded
@@ -33,9 +33,8 @@ async def real_web(tmp_path: Path) -> AsyncIterator[WebWorld]:
 @asynccontextmanager
 async def _world(tmp_path: Path, *, virtual: bool) -> AsyncIterator[WebWorld]:
     directory, clock = tmp_path / "state", MovedClock()
-    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT, clock)
-    try:
-        async with web_world(Embedded(server, directory), clock, virtual=virtual) as world:
-            yield world
-    finally:
-        await server.close()
+    async with (
+        open_apiserver(ServerOptions(directory), PRODUCT, clock) as server,
+        web_world(Embedded(server, directory), clock, virtual=virtual) as world,
+    ):
+        yield world

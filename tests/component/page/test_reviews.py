@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.doors import as_bearer
 from fastness.app.product import PRODUCT
 from fastness.crypto.secret import SecretText
@@ -47,20 +47,17 @@ class Reviewing:
 @pytest.fixture
 async def kube(tmp_path: Path) -> AsyncIterator[tuple[WebWorld, Reviewing]]:
     directory, clock = tmp_path / "state", MovedClock()
-    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT, clock)
-    embedded = Embedded(server, directory)
-    connection = find(Surroundings({}, tmp_path), kubeconfig=embedded.kubeconfig)
+    async with open_apiserver(ServerOptions(directory), PRODUCT, clock) as server:
+        embedded = Embedded(server, directory)
+        connection = find(Surroundings({}, tmp_path), kubeconfig=embedded.kubeconfig)
 
-    def connected(token: SecretText) -> AbstractAsyncContextManager[Cluster]:
-        return connect(as_bearer(connection, token))
+        def connected(token: SecretText) -> AbstractAsyncContextManager[Cluster]:
+            return connect(as_bearer(connection, token))
 
-    try:
         async with connect(connection) as api:
             asking = Reviewing(api)
             async with web_world(embedded, clock, virtual=False, door=ReviewDoor(asking, connected, clock)) as web:
                 yield web, asking
-    finally:
-        await server.close()
 
 
 async def logged_in(web: WebWorld, name: str, role: str = "") -> Browser:

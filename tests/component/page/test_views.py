@@ -7,7 +7,7 @@ import re
 import httpx
 import pytest
 
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.attestation.verdict.machine_standing import MachineStanding
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject

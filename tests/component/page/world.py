@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.attestation.loops.door_certificates import issuing
 from fastness.http import Request
 from fastness.kinds.fastness_dev import NAMESPACE

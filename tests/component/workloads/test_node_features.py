@@ -13,7 +13,7 @@ import pytest
 from fastness.agent.host.features import discover
 from fastness.agent.host.host_tree import recorded
 from fastness.agent.kata.features import node_feature, report
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.formats.yaml import load_documents
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NODE

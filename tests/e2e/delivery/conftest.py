@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from tests.embedded.fixtures import Embedded
 
@@ -16,8 +16,5 @@ from tests.embedded.fixtures import Embedded
 async def real_server(tmp_path: Path) -> AsyncIterator[Embedded]:
     """An embedded API whose store is not one of a simulated cluster."""
     directory = tmp_path / "api"
-    server = await EmbeddedServer.open(ServerOptions(directory, simulated=False), PRODUCT)
-    try:
+    async with open_apiserver(ServerOptions(directory, simulated=False), PRODUCT) as server:
         yield Embedded(server, directory)
-    finally:
-        await server.close()

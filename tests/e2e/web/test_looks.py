@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.kinds.trusted_execution.machine import MACHINE
 from tests.component.page import hostile, showcase
@@ -46,12 +46,11 @@ MOST_ELEMENTS = 1500
 async def world(tmp_path: Path) -> AsyncIterator[WebWorld]:
     """A page in front of a fresh API."""
     directory, clock = tmp_path / "state", MovedClock()
-    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT, clock)
-    try:
-        async with web_world(Embedded(server, directory), clock) as web:
-            yield web
-    finally:
-        await server.close()
+    async with (
+        open_apiserver(ServerOptions(directory), PRODUCT, clock) as server,
+        web_world(Embedded(server, directory), clock) as web,
+    ):
+        yield web
 
 
 def axe() -> Any:

@@ -7,7 +7,6 @@
     guard.py      Who is asking and what may they: the API door's view of `apiserver/auth`
     resources.py  The verbs on objects, from HTTP to the engine and back
     routes.py     The route table of the API door
-    server.py     The embedded API as one thing that can be opened and closed
     streams.py    Watches over HTTP: one JSON event per line, until the client leaves or the time is over
 
 Handlers are thin: what a verb does is decided in `apiserver/verbs`, who may ask in `apiserver/auth` and `kube/access`.

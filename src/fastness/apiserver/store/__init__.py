@@ -17,12 +17,11 @@ after the file.
     files.py       The store's files: names, exclusive use, and making things durable
     ledger.py      The ledger: which rows a store holds, in one short value that only the holder of the vault key can make
     migrations.py  The schema of `state.db` and the way forward to it
-    offline.py     Work on a store that no process has open: give it tags, take one object out of it
+    offline.py     Work on a store that no process has open: give it tags, take one object out of it, see that a key opens it
     reserve.py     Room that is kept back: what deletions live on when the disk is full
     restore.py     Putting a backup in place
     seal.py        Sealing: what reaches the disk of kinds that are secret
     set_aside.py   Records that nobody can read: found when a store is opened, and kept out of everybody's way
-    surgery.py     Looking at records that cannot be read, and taking one away, without an API server
     tables.py      What is in a `state.db`, read and written over a connection that the caller owns: facts, rows, the head
     verified.py    A whole file, checked: structure, every checksum and tag, the chain of revisions, the head
 

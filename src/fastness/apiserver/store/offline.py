@@ -1,29 +1,37 @@
-"""Work on a store that no process has open: give it tags, take one object out of it.
+"""Work on a store that no process has open: give it tags, take one object out of it, see that a key opens it.
 
-settle(connection, checked, jump=…)        forget the log and go on at a later revision, under a new head
-authenticate(directory, cipher, macs, …)   once, for a state from before rows were authenticated
-remove(directory, key, macs)               take an object out, past the API
+    settle(connection, checked, jump=…)        forget the log and go on at a later revision, under a new head
+    authenticate(directory, cipher, macs, …)   once, for a state from before rows were authenticated
+    unreadable_records(directory, judge, …)    what no reader can decode; the store may be in use
+    remove_unreadable(directory, key, …)       take one of these out
+    remove(directory, key, macs)               take any object out, past the API
+    check_with_key(directory, cipher, macs)    everything is tagged and opens with this key
+
+An object that no reader can decode cannot be deleted through the API: finalizers, admission and watchers all need its content.
+Any other object has a path of its own, with its finalizers and its entry in the record, so `remove_unreadable` refuses it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from fastness.apiserver.store import files
 from fastness.apiserver.store.copies import keep_before_migration
-from fastness.apiserver.store.errors import NotAStore, StoreForged
+from fastness.apiserver.store.errors import NotAStore, NotSetAside, StoreForged
 from fastness.apiserver.store.journal import Row, replay, resealed, superseded, tagged
 from fastness.apiserver.store.ledger import Ledger
 from fastness.apiserver.store.migrations import migrate, require_known, version_of, write_meta
 from fastness.apiserver.store.records import Key
 from fastness.apiserver.store.seal import Cipher
+from fastness.apiserver.store.set_aside import Aside, Judge, set_aside
 from fastness.apiserver.store.tables import (
     Kinds,
+    authentic_of,
     check_structure,
     connect,
     delete_rows,
@@ -79,6 +87,32 @@ def remove(directory: Path, key: Key, macs: Macs | None) -> int:
     """
     with _owned(directory) as connection:
         return settle(connection, verified(connection, macs), jump=1, gone=key)
+
+
+def unreadable_records(directory: Path, judge: Judge, cipher: Cipher | None, macs: Macs | None) -> Mapping[Key, Aside]:
+    """What a store would set aside, also while it is in use; raises StoreError."""
+    with _reading(directory) as connection:
+        connection.execute("BEGIN")  # one moment for both reads
+        facts = facts_of(connection)
+        state = replay(rows_of(connection), facts.compacted, cipher, authentic_of(facts, macs))
+        return set_aside(state, judge)[0]
+
+
+def remove_unreadable(directory: Path, key: Key, judge: Judge, cipher: Cipher | None, macs: Macs | None) -> Aside:
+    """Take away a record that is set aside; raises NotSetAside, StoreInUse and other StoreErrors."""
+    aside = unreadable_records(directory, judge, cipher, macs).get(key)
+    if aside is None:
+        raise NotSetAside(f"{'/'.join(filter(None, key))} is not set aside: it can be read, or is not there")
+    remove(directory, key, macs)
+    return aside
+
+
+def check_with_key(directory: Path, cipher: Cipher, macs: Macs) -> None:
+    """Check every row and open every sealed one with these keys alone; raises StoreError."""
+    with _reading(directory) as connection:
+        verified(connection, macs)
+        facts = facts_of(connection)
+        replay(rows_of(connection), facts.compacted, cipher, authentic_of(facts, macs))
 
 
 def authenticate(
@@ -147,3 +181,12 @@ def _owned(directory: Path) -> Iterator[sqlite3.Connection]:
                 yield connection
     finally:
         lock.release()
+
+
+@contextlib.contextmanager
+def _reading(directory: Path) -> Iterator[sqlite3.Connection]:
+    """The database of a directory, which others may have open."""
+    database = directory / files.DATABASE
+    files.require_database(database)
+    with translated(f"cannot read {database.name}"), contextlib.closing(connect(database, "ro")) as connection:
+        yield connection

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from fastness.apiserver.store.errors import NotMigrated, SealBroken, StoreDamaged, StoreForged, translate
-from fastness.apiserver.store.journal import COLUMNS, Authentic, Row
+from fastness.apiserver.store.journal import COLUMNS, DELETED, SEALED, Authentic, Row
 from fastness.apiserver.store.ledger import Ledger, LedgerRow, Stated
 from fastness.apiserver.store.migrations import read_meta, write_meta
 from fastness.apiserver.store.records import Key
+from fastness.apiserver.store.seal import Cipher, unseal
 from fastness.crypto.digests import sha256
 from fastness.crypto.store_mac import Macs
 
@@ -28,6 +29,10 @@ _HEAD: Final = "head"
 _SEALED: Final = "sealed"
 _SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM journal ORDER BY revision"  # noqa: S608 - our own column names
 _SELECT_ABOVE: Final = _SELECT.replace("ORDER BY", "WHERE revision > ? ORDER BY") + " LIMIT ?"
+_NEWEST: Final = (
+    "SELECT flags, body FROM journal WHERE grp = ? AND plural = ? AND namespace = ? AND name = ?"
+    " ORDER BY revision DESC LIMIT 1"
+)
 _AT_ONCE: Final = 500
 
 
@@ -115,6 +120,14 @@ def rows_of(connection: sqlite3.Connection) -> Iterator[Row]:
 def rows_above(connection: sqlite3.Connection, after: int, limit: int) -> list[Row]:
     """Some rows above a revision, in order."""
     return [Row(*values) for values in connection.execute(_SELECT_ABOVE, (after, limit))]
+
+
+def body_of(connection: sqlite3.Connection, key: Key, cipher: Cipher | None) -> bytes | None:
+    """The newest body under a key, opened; None if it is deleted or never was. Raises SealBroken."""
+    row = connection.execute(_NEWEST, key).fetchone()
+    if row is None or row[0] & DELETED:
+        return None
+    return unseal(cipher, row[1], key) if row[0] & SEALED else bytes(row[1])
 
 
 def rewrite_rows(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:

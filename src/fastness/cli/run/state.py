@@ -151,12 +151,10 @@ def migrate(state: Path) -> None:
     Every row gets a tag under a key that is derived from the vault key, and what is confidential is sealed. It takes the state as
     it is for the truth: look at it first. There is no way back.
     """
-    from fastness.apiserver.store.offline import authenticate
-    from fastness.apiserver.store.records import SEALED_KINDS
+    from fastness.apiserver import authenticate_state
 
     with reported_errors():
-        vault = opened_vault(state, None)
-        report = authenticate(state, vault, vault.macs, SEALED_KINDS, vault.require_macs)
+        report = authenticate_state(state, opened_vault(state, None))
     if not report.rows:
         click.echo(f"{state}: already authenticated, every row is right")
         return

@@ -18,7 +18,7 @@ from fastness.cli.output import output_option, show_json, table
 from fastness.cli.run.state import opened_vault, state, state_option
 
 if TYPE_CHECKING:
-    from fastness.apiserver.store import Aside, Key
+    from fastness.apiserver import Aside, Key
 
 
 @state.command("list")
@@ -55,27 +55,22 @@ def remove(state: Path, namespace: str, resource: str, name: str) -> None:
     Only what cannot be read goes this way: finalizers and admission are not asked, and whatever it owned is collected as after
     any deletion.
     """
-    from fastness.apiserver.storable import unreadable
-    from fastness.apiserver.store import Key
-    from fastness.apiserver.store.surgery import remove_unreadable
+    from fastness.apiserver import Key, remove_unreadable
 
     plural, _, group = resource.partition(".")
     _require(state)
     with reported_errors():
         key = Key(group, plural, namespace, name)
-        vault = opened_vault(state, None)
-        aside = remove_unreadable(state, key, unreadable, vault, vault.macs)
+        aside = remove_unreadable(state, key, opened_vault(state, None))
     click.echo(f"{resource_of(key)} {'/'.join(filter(None, (namespace, name)))}: {aside.size} bytes removed")
 
 
 def set_aside_in(state: Path) -> Mapping[Key, Aside]:
     """What the control plane of a state directory sets aside; raises StoreError, TrustError, CliError."""
-    from fastness.apiserver.storable import unreadable
-    from fastness.apiserver.store.surgery import find
+    from fastness.apiserver import unreadable_objects
 
     _require(state)
-    vault = opened_vault(state, None)
-    return find(state, unreadable, vault, vault.macs)
+    return unreadable_objects(state, opened_vault(state, None))
 
 
 def resource_of(key: Key) -> str:

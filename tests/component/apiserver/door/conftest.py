@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.http.bounds import Bounds
 from tests.component.apiserver.door.raw import defects
@@ -21,15 +22,14 @@ SHORT = Bounds(
 )  # fmt: skip
 
 
-async def _calm(server: EmbeddedServer, directory: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Embedded]:
+@asynccontextmanager
+async def _calm(options: ServerOptions, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Embedded]:
     before = defects()
-    embedded = Embedded(server, directory)
-    try:
+    async with open_apiserver(options, PRODUCT) as server:
+        embedded = Embedded(server, options.state)
         yield embedded
         async with embedded.client() as client:
             assert (await client.get("/readyz")).text == "ok"
-    finally:
-        await server.close()
     assert defects() == before
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
@@ -37,16 +37,12 @@ async def _calm(server: EmbeddedServer, directory: Path, caplog: pytest.LogCaptu
 @pytest.fixture
 async def calm(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Embedded]:
     """A server with its usual bounds."""
-    directory = tmp_path / "state"
-    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
-    async for embedded in _calm(server, directory, caplog):
+    async with _calm(ServerOptions(tmp_path / "state"), caplog) as embedded:
         yield embedded
 
 
 @pytest.fixture
 async def impatient(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Embedded]:
     """A server whose waits are short and whose connections are few."""
-    directory = tmp_path / "state"
-    server = await EmbeddedServer.open(ServerOptions(directory, bounds=SHORT), PRODUCT)
-    async for embedded in _calm(server, directory, caplog):
+    async with _calm(ServerOptions(tmp_path / "state", bounds=SHORT), caplog) as embedded:
         yield embedded

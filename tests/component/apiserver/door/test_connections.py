@@ -9,12 +9,13 @@ import resource
 import socket
 import ssl
 import time
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.http import bounds
 from fastness.http.bounds import RESERVED_DESCRIPTORS, Bounds, Places, Share
@@ -215,14 +216,11 @@ async def test_a_reader_of_a_long_list_that_stops_reading_is_cut(impatient: Embe
 
 async def test_a_slow_reader_that_moves_is_not_cut(tmp_path: Path) -> None:
     patient = replace(SHORT, stalled_seconds=2.0, keep_alive_seconds=60.0)  # no thread here stands still for so long
-    server = await EmbeddedServer.open(ServerOptions(tmp_path, bounds=patient), PRODUCT)
-    embedded = Embedded(server, tmp_path)
-    try:
+    async with open_apiserver(ServerOptions(tmp_path, bounds=patient), PRODUCT) as server:
+        embedded = Embedded(server, tmp_path)
         await _fill(embedded, 500_000, 12)
         secure = await asyncio.to_thread(deaf, embedded, get(CONFIGMAPS))
         got = await asyncio.to_thread(_sip, secure)
-    finally:
-        await server.close()
     assert got > 12 * 500_000
 
 
@@ -242,7 +240,8 @@ def _sip(secure: ssl.SSLSocket) -> int:
 async def test_shutdown_ends_watches_and_waiting_bodies_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path, bounds=SHORT), PRODUCT)
+    serving = AsyncExitStack()
+    server = await serving.enter_async_context(open_apiserver(ServerOptions(tmp_path, bounds=SHORT), PRODUCT))
     embedded = Embedded(server, tmp_path)
     watching, waiting = await connect(embedded), await connect(embedded)
     watching[1].write(get(f"{CONFIGMAPS}?watch=1"))
@@ -250,7 +249,7 @@ async def test_shutdown_ends_watches_and_waiting_bodies_at_once(
     waiting[1].write(b"POST " + CONFIGMAPS.encode() + b" HTTP/1.1\r\n" + HOST + b"content-length: 10\r\n\r\n")
     await asyncio.sleep(0.05)
     async with asyncio.timeout(PATIENCE):
-        closing = asyncio.create_task(server.close())
+        closing = asyncio.create_task(serving.aclose())
         assert await watching[0].read() == b"0\r\n\r\n"
         assert await ended(waiting[0])
         await closing

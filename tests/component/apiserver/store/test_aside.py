@@ -8,7 +8,7 @@ import pytest
 
 from fastness.apiserver.store import Compacted, Key, Store, WriteStep
 from fastness.apiserver.store.errors import NotSetAside, StoreInUse
-from fastness.apiserver.store.surgery import find, remove_unreadable
+from fastness.apiserver.store.offline import remove_unreadable, unreadable_records
 
 GOOD, BAD = Key("", "things", "n", "good"), Key("", "things", "n", "bad")
 
@@ -99,7 +99,7 @@ async def test_only_what_is_set_aside_can_be_removed_past_the_api(tmp_path: Path
 
 async def test_a_store_in_use_can_be_looked_at_and_not_cut(tmp_path: Path) -> None:
     store = await filled(tmp_path)
-    assert [*find(tmp_path, judge, None, None)] == [BAD]
+    assert [*unreadable_records(tmp_path, judge, None, None)] == [BAD]
     with pytest.raises(StoreInUse):
         remove_unreadable(tmp_path, BAD, judge, None, None)
     await store.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.registry import find as find_kind
@@ -37,20 +37,19 @@ class Server:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.port = 0
-        self.running: EmbeddedServer | None = None
+        self._serving = AsyncExitStack()
 
-    async def start(self) -> EmbeddedServer:
+    async def start(self) -> ApiServer:
         """Start, or start again."""
-        self.running = await EmbeddedServer.open(ServerOptions(self.directory / "state", port=self.port), PRODUCT)
-        self.port = int(self.running.url.rpartition(":")[2])
-        (self.directory / "kubeconfig").write_bytes(self.running.kubeconfig())
-        return self.running
+        options = ServerOptions(self.directory / "state", port=self.port)
+        running = await self._serving.enter_async_context(open_apiserver(options, PRODUCT))
+        self.port = int(running.url.rpartition(":")[2])
+        (self.directory / "kubeconfig").write_bytes(running.kubeconfig())
+        return running
 
     async def stop(self) -> None:
         """Stop; a stopped server stays stopped."""
-        if self.running is not None:
-            await self.running.close()
-            self.running = None
+        await self._serving.aclose()
 
 
 @pytest.fixture

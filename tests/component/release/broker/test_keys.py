@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster, ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
@@ -77,12 +76,11 @@ class Place:
 
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
-    server = await EmbeddedServer.open(ServerOptions(tmp_path / "state"), PRODUCT)
-    try:
-        async with Informers(server.cluster, clock=SystemClock(), entropy=ENTROPY) as informers:
-            yield Place(server.cluster, informers)
-    finally:
-        await server.close()
+    async with (
+        open_apiserver(ServerOptions(tmp_path / "state"), PRODUCT) as server,
+        Informers(server.cluster, clock=SystemClock(), entropy=ENTROPY) as informers,
+    ):
+        yield Place(server.cluster, informers)
 
 
 def _rings(place: Place) -> tuple[Ring, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.attestation.live.attempt import Attempt, Judgement
 from fastness.attestation.loops.door_certificates import issuing
@@ -180,7 +180,7 @@ class World:
     stack: AsyncExitStack
     clock: Clock
     judges: Judges
-    server: EmbeddedServer | None = None
+    server: ApiServer | None = None
 
     def kubeconfig(self) -> bytes:
         """How the administrator of an embedded cluster reaches it."""
@@ -245,13 +245,12 @@ async def world(
     clock: Clock | None = None,
 ) -> AsyncIterator[World]:
     """A world for the time of the block."""
-    server = await EmbeddedServer.open(ServerOptions(directory), PRODUCT)
-    try:
-        async with brokered(server.cluster, limits=limits, policy=policy, clock=clock) as made:
-            made.server = server
-            yield made
-    finally:
-        await server.close()
+    async with (
+        open_apiserver(ServerOptions(directory), PRODUCT) as server,
+        brokered(server.cluster, limits=limits, policy=policy, clock=clock) as made,
+    ):
+        made.server = server
+        yield made
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from fastness.agent.boot.configs import ConfigRefused
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Credential

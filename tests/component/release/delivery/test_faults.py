@@ -13,7 +13,7 @@ from fastness.agent.boot.boot import BootRefused, BootRequest, boot_once
 from fastness.agent.boot.enrol import DoorUnreachable
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.prove import DoorRefused
-from fastness.apiserver.door.server import EmbeddedServer, ServerOptions
+from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.apiserver.store import StoreSettings
 from fastness.app.product import PRODUCT
 from fastness.crypto.x509 import CertificateAuthority
@@ -45,22 +45,18 @@ async def test_while_the_disk_is_full_nothing_leaves_and_with_room_the_machine_g
     tmp_path: Path,
 ) -> None:
     options = ServerOptions(tmp_path / "state", store=StoreSettings(max_bytes=QUOTA))
-    server = await EmbeddedServer.open(options, PRODUCT)
-    try:
-        async with delivering_world(server.cluster, SPEC) as world:
-            await world.publish(default_image().reference_values("tpm"))
-            machine, ask = world.machine("tpm"), await world.ask()
-            assert (await boot_once(machine, ask, world.trust, world.patience())).body == world.shelf.body
-            assert await _fill(world)
-            asked = len(world.shelf.asked)
-            with pytest.raises((DoorRefused, DoorUnreachable)):
-                await boot_once(machine, ask, world.trust, world.patience(1.0))
-            assert len(world.shelf.asked) == asked
-            waiting = asyncio.ensure_future(boot_once(machine, ask, world.trust, world.patience(30.0)))
-            server.api.store._database._connection.execute("PRAGMA max_page_count = 1000000")  # somebody made room
-            assert (await waiting).body == world.shelf.body
-    finally:
-        await server.close()
+    async with open_apiserver(options, PRODUCT) as server, delivering_world(server.cluster, SPEC) as world:
+        await world.publish(default_image().reference_values("tpm"))
+        machine, ask = world.machine("tpm"), await world.ask()
+        assert (await boot_once(machine, ask, world.trust, world.patience())).body == world.shelf.body
+        assert await _fill(world)
+        asked = len(world.shelf.asked)
+        with pytest.raises((DoorRefused, DoorUnreachable)):
+            await boot_once(machine, ask, world.trust, world.patience(1.0))
+        assert len(world.shelf.asked) == asked
+        waiting = asyncio.ensure_future(boot_once(machine, ask, world.trust, world.patience(30.0)))
+        server.api.store._database._connection.execute("PRAGMA max_page_count = 1000000")  # somebody made room
+        assert (await waiting).body == world.shelf.body
 
 
 async def _fill(world: DeliveringWorld) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 from fastness.agent.boot.boot import boot_once
 from fastness.agent.boot.fetch import from_broker, from_gate
 from fastness.agent.boot.prove import BrokerClient, DoorRefused
-from fastness.apiserver.local import LocalCluster
+from fastness.apiserver import LocalCluster
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.distrust import DISTRUST

@@ -1,7 +1,7 @@
-"""The embedded API as one thing that can be opened and closed.
+"""The API server as one thing, open for the time of a block.
 
-`EmbeddedServer.open` puts the parts together in the order in which they depend on each other: vault key → store → seed →
-catalog → access → engine → door. Everything lives in one state directory; `close` undoes it in reverse and loses nothing.
+`open_apiserver` puts the parts together in the order in which they depend on each other: vault key → store → seed → catalog →
+access → engine → door. Everything lives in one state directory; leaving the block undoes it in reverse and loses nothing.
 
     STATE/state.db      objects (secrets sealed)      STATE/pki/        authorities, certificates, token key
     STATE/vault.json    the key that seals            STATE/audit.log   one line per write
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import ssl
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +25,10 @@ from fastness.apiserver.door.app import ApiApp
 from fastness.apiserver.door.audit import Audit
 from fastness.apiserver.door.guard import Guard
 from fastness.apiserver.engine import EmbeddedApi
+from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.local import LocalCluster
 from fastness.apiserver.lookups import StoreLookups
+from fastness.apiserver.loops.controllers import KubeLoops, kube_loops
 from fastness.apiserver.seed import seed
 from fastness.apiserver.storable import unreadable
 from fastness.apiserver.store import Store, StoreSettings
@@ -38,6 +40,7 @@ from fastness.keys.kubeconfig import kubeconfig
 from fastness.keys.pki import ApiPki
 from fastness.keys.vault import PlainRingFile, Vault
 from fastness.kinds.registry import all_kinds
+from fastness.kube.access import User
 from fastness.kube.admission_rules import Row
 from fastness.kube.port import Cluster
 from fastness.observe import logs, metrics
@@ -72,9 +75,12 @@ class Product:
     recorder: Callable[[Cluster, Clock, Entropy], Recorder]
 
 
-@dataclass(slots=True)
-class EmbeddedServer:
-    """The embedded API: store, engine and door."""
+@dataclass(frozen=True, slots=True)
+class ApiServer:
+    """An open API server. `cluster` acts as the control plane itself; `health` takes the checks of whoever runs beside it.
+
+    `api` is the engine, for tests of the room; everybody else has `cluster` and `acting_as`.
+    """
 
     api: EmbeddedApi
     cluster: LocalCluster
@@ -87,24 +93,25 @@ class EmbeddedServer:
     _listener: Listener
     _tls: ssl.SSLContext
     _host: str
-    _closing: AsyncExitStack
-
-    @classmethod
-    async def open(
-        cls, options: ServerOptions, product: Product, clock: Clock | None = None, entropy: Entropy | None = None
-    ) -> EmbeddedServer:
-        """Open the state directory and listen; raises StoreError, TrustError, OSError for a port in use."""
-        clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
-        async with AsyncExitStack() as stack:
-            server = await _assemble(options, product, clock, entropy, stack)
-            server._closing = stack.pop_all()
-        return server
 
     @property
     def url(self) -> str:
         """Where the API is."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"https://{host}:{self._listener.port}"
+
+    def acting_as(self, user: User) -> Cluster:
+        """The cluster for somebody in this process: admission and audit see that user, authorization is not asked."""
+        return LocalCluster(self.api, user)
+
+    def controllers(self, unowned: Collection[tuple[str, str]]) -> KubeLoops:
+        """What Kubernetes does itself, to be run beside the server; `unowned` are kinds that never go with an owner."""
+        bundle = self.pki.bundle.decode()
+        return kube_loops(self.cluster, Inventory(self.api), self.api.clock, bundle, unowned, self.pki)
+
+    async def reseal(self) -> int:
+        """Seal and tag every row with the present key of the vault; how many there were. Raises StoreError."""
+        return await self.api.store.reseal(self.vault.macs)
 
     def kubeconfig(self) -> bytes:
         """The administrator's kubeconfig."""
@@ -125,14 +132,19 @@ class EmbeddedServer:
         for name, found in (("ca", self.pki.authority.certificate), ("serving", self.pki.serving.certificate)):
             metrics.CERTIFICATE_EXPIRY.labels(name).set(found.not_after.timestamp())
 
-    async def close(self) -> None:
-        """Stop listening and close the store."""
-        await self._closing.aclose()
+
+@asynccontextmanager
+async def open_apiserver(
+    options: ServerOptions, product: Product, clock: Clock | None = None, entropy: Entropy | None = None
+) -> AsyncIterator[ApiServer]:
+    """A server on its state directory, listening; raises StoreError, TrustError, OSError for a port in use."""
+    async with AsyncExitStack() as stack:
+        yield await _assemble(options, product, clock or SystemClock(), entropy or SystemEntropy(), stack)
 
 
 async def _assemble(
     options: ServerOptions, product: Product, clock: Clock, entropy: Entropy, stack: AsyncExitStack
-) -> EmbeddedServer:
+) -> ApiServer:
     options.state.mkdir(parents=True, exist_ok=True, mode=0o700)
     store, vault = await _open_store(options, clock, entropy)
     stack.push_async_callback(_close_store, store)
@@ -161,8 +173,8 @@ async def _assemble(
     await listener.start()
     stack.push_async_callback(listener.stop)
     _log.info("store.opened", revision=store.revision, objects=store.stats.objects)
-    return EmbeddedServer(
-        api, LocalCluster(api), pki, health, guard, vault, audit, authenticator, listener, context, options.host, stack
+    return ApiServer(
+        api, LocalCluster(api), pki, health, guard, vault, audit, authenticator, listener, context, options.host
     )
 
 
