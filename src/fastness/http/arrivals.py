@@ -24,6 +24,7 @@ from typing import Final
 
 from fastness.http.bounds import Bounds, Places
 from fastness.observe import metrics
+from fastness.runtime.cache import BoundedCache
 
 MOST_KNOWN: Final = 10_000
 _V6_NETWORK: Final = 64
@@ -81,7 +82,7 @@ class Arrivals:
         self._open: dict[str, int] = {}
         self._taken = dict.fromkeys(ConnectionState, 0)
         self._late: Held = OrderedDict()
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._known = BoundedCache[str, bool](MOST_KNOWN)
 
     def __len__(self) -> int:
         return sum(self._taken.values())
@@ -135,10 +136,7 @@ class Arrivals:
 
     def recognise(self, group: str) -> None:
         """Somebody proved itself from there."""
-        self._known[group] = None
-        self._known.move_to_end(group)
-        while len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
+        self._known.put(group, True)
 
     def _place(self, group: str, most: Places) -> ConnectionState:
         known = group in self._known

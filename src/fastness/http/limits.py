@@ -18,7 +18,6 @@ and what a machine may see while it boots must not be final. Callers go through 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from typing import Final
 from fastness.http.arrivals import network
 from fastness.http.refusals import Refusal
 from fastness.observe import metrics
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 MAX_BUCKETS: Final = 10_000
@@ -49,11 +49,10 @@ class Buckets:
 
     def __init__(self, rate: Rate, most: int = MAX_BUCKETS) -> None:
         self._rate = rate
-        self._most = most
-        self._kept: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._levels = BoundedCache[str, tuple[float, float]](most)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._levels)
 
     def take(self, key: str, now: float, cost: float = 1.0) -> float:
         """Take tokens: 0 when there were enough, otherwise the seconds until there will be. A refusal costs nothing."""
@@ -68,17 +67,15 @@ class Buckets:
 
     def empty(self, key: str, now: float) -> bool:
         """Whether there is less than one token; looking costs nothing, and nobody is remembered for being looked at."""
-        level, at = self._kept.get(key, (self._rate.burst, now))
+        level, at = self._levels.get(key) or (self._rate.burst, now)
         return level + (now - at) * self._rate.per_second < 1
 
     def _level(self, key: str, now: float) -> float:
-        level, at = self._kept.pop(key, (self._rate.burst, now))
+        level, at = self._levels.get(key) or (self._rate.burst, now)
         return min(self._rate.burst, level + (now - at) * self._rate.per_second)
 
     def _keep(self, key: str, level: float, now: float) -> None:
-        self._kept[key] = (level, now)
-        while len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        self._levels.put(key, (level, now))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ lost on purpose: telling must never hold up doing.
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import object_name, rfc3339
 from fastness.kube.errors import AlreadyExists, ApiError, NotFound
 from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 EVENTS = Resource("", "v1", "events", "Event", True)
@@ -30,8 +30,8 @@ class Recorder:
         self._cluster = cluster
         self._component = component
         self._clock = clock
-        self._known: OrderedDict[str, int] = OrderedDict()
-        self._seen: OrderedDict[str, JsonObject] = OrderedDict()
+        self._counts = BoundedCache[str, int](MAX_REMEMBERED)
+        self._written = BoundedCache[str, JsonObject](MAX_REMEMBERED)
         self._options = WriteOptions(manager=component)
 
     async def normal(self, about: Mapping[str, Any], reason: str, message: str) -> None:
@@ -49,7 +49,7 @@ class Recorder:
         Otherwise this raises AlreadyExists or Conflict, and may be told again a little later.
         """
         namespace, name = object_name(about).namespace or "default", self._name(about, kind, reason, key)
-        seen = self._seen.pop(name, None)
+        seen = self._written.pop(name)
         if seen is None:
             try:
                 self._see(name, await self._create(about, name, kind, reason, message, times))
@@ -76,21 +76,19 @@ class Recorder:
     def _see(self, name: str, event: JsonObject) -> None:
         """Remember an event as it was written, so that adding to it needs no look at it."""
         meta = {"resourceVersion": event["metadata"]["resourceVersion"]}
-        self._seen[name] = {"metadata": meta, "count": event.get("count")}
-        while len(self._seen) > MAX_REMEMBERED:
-            self._seen.popitem(last=False)
+        self._written.put(name, {"metadata": meta, "count": event.get("count")})
 
     async def _record(self, about: Mapping[str, Any], kind: str, reason: str, message: str) -> None:
         place = object_name(about)
         namespace = place.namespace or "default"
         name = self._name(about, kind, reason, message)
         try:
-            if name in self._known:
+            if name in self._counts:
                 await self._again(namespace, name)
             else:
                 await self._first(about, namespace, name, kind, reason, message)
         except ApiError:
-            self._known.pop(name, None)
+            self._counts.pop(name)
 
     def _name(self, about: Mapping[str, Any], kind: str, reason: str, key: str) -> str:
         meta = about["metadata"]
@@ -119,27 +117,19 @@ class Recorder:
     ) -> None:
         try:
             await self._create(about, name, kind, reason, message)
-            count = 1
         except ApiError:
-            known = await self._cluster.get(EVENTS, name, namespace)
-            count = int(known.get("count") or 1)
-            self._known[name] = count
+            event = await self._cluster.get(EVENTS, name, namespace)
+            self._counts.put(name, int(event.get("count") or 1))
             await self._again(namespace, name)
             return
-        self._remember(name, count)
+        self._counts.put(name, 1)
 
     async def _again(self, namespace: str, name: str) -> None:
-        count = self._known.get(name, 1) + 1
+        count = (self._counts.get(name) or 1) + 1
         patch = {"count": count, "lastTimestamp": rfc3339(self._clock.now())}
         try:
             await self._cluster.patch(EVENTS, name, patch, PatchType.MERGE, namespace, self._options)
         except NotFound:
-            self._known.pop(name, None)
+            self._counts.pop(name)
             return
-        self._remember(name, count)
-
-    def _remember(self, name: str, count: int) -> None:
-        self._known[name] = count
-        self._known.move_to_end(name)
-        while len(self._known) > MAX_REMEMBERED:
-            self._known.popitem(last=False)
+        self._counts.put(name, count)

@@ -30,6 +30,7 @@ from fastness.kube.errors import ApiError, Unauthorized, Unavailable
 from fastness.kube.port import WRITE, Cluster, WriteOptions
 from fastness.page.sessions import Credential
 from fastness.page.view_scope import MACHINES, SEEN, Authorizer, Guard
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 KEPT_FOR: Final = timedelta(seconds=10)
@@ -104,8 +105,8 @@ class ReviewDoor:
         self._cluster = cluster
         self._connected = connected
         self._clock = clock
-        self._users: dict[str, tuple[User | None, datetime]] = {}
-        self._rights: dict[tuple[str, str], tuple[frozenset[Question], datetime]] = {}
+        self._users = BoundedCache[str, tuple[User | None, datetime]](MOST_KEPT)
+        self._rights = BoundedCache[tuple[str, str], tuple[frozenset[Question], datetime]](MOST_KEPT)
 
     async def admit(self, credential: Credential, name: str = "") -> Admitted | None:
         """Ask who the token is and what that user may; answers count for ten seconds."""
@@ -127,7 +128,7 @@ class ReviewDoor:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token.reveal()}}
         status = (await self._cluster.create(TOKEN_REVIEWS, body)).get("status") or {}
         user = _user_of(status.get("user") or {}) if status.get("authenticated") else None
-        _keep(self._users, mark, (user, self._clock.now() + KEPT_FOR))
+        self._users.put(mark, (user, self._clock.now() + KEPT_FOR))
         return user
 
     async def _allowed(self, mark: str, user: User, name: str) -> frozenset[Question]:
@@ -151,16 +152,8 @@ class ReviewDoor:
         except* ApiError as refused:
             raise Unavailable(f"the API does not say what you may: {refused.exceptions[0]}") from refused
         found = frozenset(answer for task in asked if (answer := task.result()) is not None)
-        _keep(self._rights, (mark, name), (found, self._clock.now() + KEPT_FOR))
+        self._rights.put((mark, name), (found, self._clock.now() + KEPT_FOR))
         return found
-
-
-def _keep(kept: dict[Any, Any], key: object, value: object) -> None:
-    """Remember an answer; the oldest makes room."""
-    kept.pop(key, None)
-    while len(kept) >= MOST_KEPT:
-        kept.pop(next(iter(kept)))
-    kept[key] = value
 
 
 def _user_of(told: Mapping[str, Any]) -> User:

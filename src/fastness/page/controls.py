@@ -14,6 +14,7 @@ from fastness.kube.errors import BadRequest, NotFound
 from fastness.page.pages.simulator import MOST_ADDED, TEES
 from fastness.page.simulator import Simulator
 from fastness.page.view_scope import MACHINES, Sight
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 SHOWN_FOR: Final = timedelta(seconds=30)
@@ -60,19 +61,16 @@ class Sayings:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept: dict[bytes, tuple[str, datetime]] = {}
+        self._kept = BoundedCache[bytes, tuple[str, datetime]](MOST_KEPT)
 
     def keep(self, login: bytes, said: str) -> None:
         """Remember what was said; the oldest makes room."""
-        self._kept.pop(login, None)
-        while len(self._kept) >= MOST_KEPT:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept[login] = (said, self._clock.now() + SHOWN_FOR)
+        self._kept.put(login, (said, self._clock.now() + SHOWN_FOR))
 
     def of(self, login: bytes) -> str:
         """What was said a moment ago."""
-        said, until = self._kept.get(login, ("", None))
+        said, until = self._kept.get(login) or ("", None)
         if until is not None and self._clock.now() >= until:
-            self._kept.pop(login, None)
+            self._kept.pop(login)
             return ""
         return said

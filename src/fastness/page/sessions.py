@@ -21,6 +21,7 @@ from typing import Final
 from fastness.crypto.digests import same, sha256
 from fastness.crypto.mac import KEY_BYTES, MacKey, MacRing
 from fastness.crypto.secret import SecretBytes, SecretText
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock, Entropy
 
 LINK_LIFETIME: Final = timedelta(minutes=5)
@@ -55,7 +56,7 @@ class Sessions:
         self._clock = clock
         self._entropy = entropy
         self._ring = MacRing([MacKey(SecretBytes(entropy.token(KEY_BYTES)))])
-        self._sessions: dict[bytes, Session] = {}
+        self._sessions = BoundedCache[bytes, Session](MAX_SESSIONS)
         self._links: dict[str, tuple[Credential, datetime]] = {}
         # Browsers keep cookies by host and not by port: two clusters on one machine must not share a name.
         self.cookie = f"__Host-fastness-{entropy.token(4).hex()}"
@@ -79,10 +80,8 @@ class Sessions:
 
     def begin(self, credential: Credential) -> tuple[Session, str]:
         """A new session, and the value of its cookie."""
-        while len(self._sessions) >= MAX_SESSIONS:
-            self._sessions.pop(next(iter(self._sessions)))
         session = Session(self._entropy.token(ID_BYTES), credential, self._clock.now() + LIFETIME)
-        self._sessions[session.id] = session
+        self._sessions.put(session.id, session)
         return session, self._ring.write(_SESSION, _stamped(session.id, session.expires))
 
     def find(self, cookie: str) -> Session | None:
@@ -99,7 +98,7 @@ class Sessions:
 
     def end(self, session: Session) -> None:
         """Forget a session; its cookie counts no more."""
-        self._sessions.pop(session.id, None)
+        self._sessions.pop(session.id)
 
     def form_token(self, session: Session) -> str:
         """What a form of this session carries."""

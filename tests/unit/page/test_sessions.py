@@ -114,8 +114,9 @@ def test_a_login_form_is_tied_to_its_cookie_and_ends(sessions: Sessions, clock: 
     assert not sessions.is_our_login(mine, form)
 
 
-def test_the_oldest_session_makes_room(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_session_makes_room(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_SESSIONS", 2)
+    sessions = Sessions(clock, SystemEntropy())
     cookies = [sessions.begin(CREDENTIAL)[1] for _ in range(3)]
     assert [sessions.find(cookie) is not None for cookie in cookies] == [False, True, True]
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from fastness.runtime.cache import BoundedCache
+
 Value = TypeVar("Value")
 
 
@@ -16,26 +18,22 @@ class ExpiringCache(Generic[Value]):
     """Values by hash, each valid from one time until another."""
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._entries: dict[bytes, tuple[Value, datetime, datetime]] = {}
+        self._entries = BoundedCache[bytes, tuple[Value, datetime, datetime]](capacity)
 
     def get(self, key: bytes, now: datetime) -> Value | None:
         """The value, when it is known and valid now."""
-        entry = self._entries.pop(key, None)
+        entry = self._entries.use(key)
         if entry is None:
             return None
         value, since, until = entry
         if not since <= now < until:
+            self._entries.pop(key)
             return None
-        self._entries[key] = entry  # moved to the young end: dictionaries keep the order of insertion
         return value
 
     def put(self, key: bytes, value: Value, since: datetime, until: datetime) -> None:
         """Remember a value; the oldest makes room."""
-        self._entries.pop(key, None)
-        while len(self._entries) >= self._capacity:
-            del self._entries[next(iter(self._entries))]
-        self._entries[key] = (value, since, until)
+        self._entries.put(key, (value, since, until))
 
     def clear(self) -> None:
         """Forget everything."""

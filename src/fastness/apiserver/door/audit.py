@@ -15,7 +15,6 @@ A line says who (and who was behind them), what, where and the outcome; never a 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -27,6 +26,7 @@ from fastness.http.limits import Buckets, Rate
 from fastness.kinds.objects import rfc3339
 from fastness.kube.access import User
 from fastness.observe import logs, metrics
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -77,7 +77,7 @@ class Audit:
         self._done = BoundedFile(path, max_bytes) if path is not None else None
         self._refused = BoundedFile(refused_path(path), refused_bytes) if path is not None else None
         self._callers = Buckets(REFUSED, MOST_CALLERS)
-        self._left_out: OrderedDict[str, int] = OrderedDict()
+        self._left_out = BoundedCache[str, int](MOST_CALLERS)
         self._broken = False
 
     def write(self, entry: AuditEntry) -> None:
@@ -88,7 +88,7 @@ class Audit:
             if self._callers.take(entry.caller, self._clock.monotonic()):
                 self._leave_out(entry.caller)
                 return
-            left_out = self._left_out.pop(entry.caller, 0)
+            left_out = self._left_out.pop(entry.caller) or 0
         where = entry.target
         _log.info(
             "audit.write", user=entry.user[:MAX_USER], verb=entry.verb, resource=where.plural[:MAX_NAME],
@@ -105,9 +105,7 @@ class Audit:
 
     def _leave_out(self, caller: str) -> None:
         metrics.AUDIT_LEFT_OUT.inc()
-        self._left_out[caller] = self._left_out.pop(caller, 0) + 1
-        while len(self._left_out) > MOST_CALLERS:
-            self._left_out.popitem(last=False)
+        self._left_out.put(caller, (self._left_out.get(caller) or 0) + 1)
 
     def _failed(self, file: BoundedFile, error: OSError) -> None:
         metrics.AUDIT_LOST.inc()

@@ -17,7 +17,6 @@ is good wins (layout: `attestation.live.collateral_files`). Rules:
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -43,6 +42,7 @@ from fastness.formats.evidence.snp.vek import read_vek
 from fastness.formats.evidence.tdx.collateral import Collateral as TdxCollateral
 from fastness.formats.evidence.tdx.collateral import parse_collateral
 from fastness.keys.errors import CollateralUnavailable
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 AGAIN: Final = 60.0
@@ -101,10 +101,10 @@ class Collateral:
         self._services = services
         self._published = published
         self._staleness = staleness
-        self._held: OrderedDict[tuple[str, str], _Held] = OrderedDict()
-        self._missing: dict[tuple[str, str], float] = {}
+        self._held = BoundedCache[tuple[str, str], _Held](MAX_HELD)
+        self._missing = BoundedCache[tuple[str, str], float](MAX_HELD)
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        self._asked: OrderedDict[tuple[str, str], datetime] = OrderedDict()
+        self._asked = BoundedCache[tuple[str, str], datetime](MAX_HELD)
         self.problems: dict[str, str] = {}
 
     def look_after(self, staleness: timedelta) -> None:
@@ -199,10 +199,7 @@ class Collateral:
 
     def _note(self, key: tuple[str, str]) -> None:
         """Remember that somebody asked; of very many the oldest are forgotten, with their problems."""
-        self._asked[key] = self._clock.now()
-        self._asked.move_to_end(key)
-        while len(self._asked) > MAX_HELD:
-            (name, _), _ = self._asked.popitem(last=False)
+        for (name, _), _ in self._asked.put(key, self._clock.now()):
             self.problems.pop(name, None)
 
     def _fresh(self, key: tuple[str, str]) -> _Held | None:
@@ -210,15 +207,16 @@ class Collateral:
         held, now, monotonic = self._held.get(key), self._clock.now(), self._clock.monotonic()
         if held is None or not held.good.usable(now) or held.due(now, monotonic, self._staleness):
             return None
-        self._held.move_to_end(key)
+        self._held.use(key)
         return held
 
     async def _look(
         self, key: tuple[str, str], accept: Callable[[bytes, datetime], Good[T]], fetch: Fetch | None
     ) -> _Held | None:
         name, now = key[0], self._clock.now()
-        best = self._held[key].good if key in self._held and self._held[key].good.usable(now) else None
-        if best is None and self._clock.monotonic() - self._missing.get(key, -AGAIN) < AGAIN:
+        held, missed = self._held.get(key), self._missing.get(key)
+        best = held.good if held is not None and held.good.usable(now) else None
+        if best is None and missed is not None and self._clock.monotonic() - missed < AGAIN:
             return None
         self.problems.pop(name, None)
         shelves = [shelf for shelf in (self._imported, self._kept) if shelf]
@@ -228,9 +226,9 @@ class Collateral:
             best = _newer(best, await self._fetched(name, accept, fetch, now))
         if best is None:
             self.problems.setdefault(name, "it is in no directory, and no service was asked")
-            self._missing[key] = self._clock.monotonic()
+            self._missing.put(key, self._clock.monotonic())
             return None
-        self._missing.pop(key, None)
+        self._missing.pop(key)
         return self._hold(key, best)
 
     async def _fetched(
@@ -268,12 +266,8 @@ class Collateral:
         return good
 
     def _hold(self, key: tuple[str, str], good: Good[Any]) -> _Held:
-        held = self._held[key] = _Held(good, self._clock.monotonic())
-        self._held.move_to_end(key)
-        while len(self._held) > MAX_HELD:
-            self._held.popitem(last=False)
-        while len(self._missing) > MAX_HELD:
-            self._missing.pop(next(iter(self._missing)))
+        held = _Held(good, self._clock.monotonic())
+        self._held.put(key, held)
         return held
 
 

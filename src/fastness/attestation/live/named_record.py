@@ -36,6 +36,7 @@ from fastness.record.live.door_keys import published_keys
 from fastness.record.live.reader import open_record
 from fastness.record.live.tiles import TileStore
 from fastness.record.signing import is_genuine, role_of
+from fastness.runtime.cache import BoundedCache
 
 LOOK_BACK: Final = 2_000
 MOST_ACTS: Final = 10_000
@@ -88,7 +89,7 @@ class NamedRecord:
         self._record = record
         self._cluster = cluster
         self._tiles = tiles
-        self._folded: dict[tuple[str, str], PersonAct] = {}
+        self._folded = BoundedCache[tuple[str, str], PersonAct](MOST_ACTS)
         self._read: int | None = None
 
     async def append(self, entry: RecordEntry) -> None:
@@ -135,10 +136,7 @@ class NamedRecord:
             entry = json.decode(content) if b'"act-' in content else {}
             act = _act(entry, index) if role_of(str(entry.get("door") or "")) in EDGES else None
             if act is not None:
-                self._folded.pop((act.resource, act.what), None)  # the newest come last, the oldest go first
-                self._folded[act.resource, act.what] = act
-        while len(self._folded) > MOST_ACTS:
-            del self._folded[next(iter(self._folded))]
+                self._folded.put((act.resource, act.what), act)
         self._read = record.size
 
 

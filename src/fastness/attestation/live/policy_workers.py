@@ -17,7 +17,7 @@ moment without harm. What a policy was asked before, with the same input and val
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
@@ -28,6 +28,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.observe import logs, metrics
 from fastness.rego.sandbox import BREAKS_ENGINE, SECONDS, Worker, WorkerEnded, in_sandbox
 from fastness.rego.tasks import Task
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 PROCESSES: Final = 4
@@ -64,7 +65,7 @@ class PolicyWorkers:
         self._busy: Counter[str] = Counter()
         self._turn = asyncio.Condition()
         self._suspended: dict[str, float] = {}
-        self._known: OrderedDict[tuple[str, bytes], Answer] = OrderedDict()
+        self._known = BoundedCache[tuple[str, bytes], Answer](REMEMBERED)
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,9 +90,8 @@ class PolicyWorkers:
         """What a policy says; total, but for cancellation."""
         policy = query.policy
         remembered = (policy.rego, query.key) if query.key is not None else None
-        if remembered is not None and remembered in self._known:
-            self._known.move_to_end(remembered)
-            return self._known[remembered]
+        if remembered is not None and (answer := self._known.use(remembered)) is not None:
+            return answer
         if self._suspended.get(policy.rego, 0.0) > self._clock.monotonic():
             return Answer(exceeded="it went beyond its bounds a moment ago")
         try:
@@ -100,9 +100,7 @@ class PolicyWorkers:
             return self._exceeded(policy, ended)
         answer = Answer(told.get("value"), str(told.get("error") or ""))
         if remembered is not None and not told.get("clock", True):
-            self._known[remembered] = answer
-            if len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
+            self._known.put(remembered, answer)
         return answer
 
     def _exceeded(self, policy: ActivePolicy, ended: WorkerEnded) -> Answer:

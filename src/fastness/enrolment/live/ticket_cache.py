@@ -15,7 +15,6 @@ that every ticket of ours has; only then it is unknown.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 from fastness.crypto.secret import SecretText
@@ -25,6 +24,7 @@ from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kube.errors import ApiError
 from fastness.kube.informers import Informer
 from fastness.kube.port import Cluster, Scope
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 AT_ONCE: Final = 16
@@ -43,7 +43,7 @@ class TicketCache:
         self._clock = clock
         self._asking = 0
         self._level, self._at = BURST, clock.monotonic()
-        self._unknown: OrderedDict[str, float] = OrderedDict()
+        self._unknown = BoundedCache[str, float](MOST_UNKNOWN)
 
     def known(self, shown: str, pool: str | None) -> TicketCheck:
         """What the cache says about a ticket."""
@@ -57,14 +57,11 @@ class TicketCache:
         if not self.tickets.in_touch:
             raise TicketUnclear("the cluster cannot be asked about this ticket now", "look at the API server")
         label = hash_label(SecretText(shown))
-        if self._unknown.get(label, 0.0) > self._clock.monotonic():
+        if (self._unknown.get(label) or 0.0) > self._clock.monotonic():
             return found
         found = await self._looked_up(shown, pool, label)
         if found.problem is TicketProblem.UNKNOWN:
-            self._unknown[label] = self._clock.monotonic() + UNKNOWN_SECONDS
-            self._unknown.move_to_end(label)
-            while len(self._unknown) > MOST_UNKNOWN:
-                self._unknown.popitem(last=False)
+            self._unknown.put(label, self._clock.monotonic() + UNKNOWN_SECONDS)
         return found
 
     async def _looked_up(self, shown: str, pool: str | None, label: str) -> TicketCheck:

@@ -17,10 +17,10 @@ here: each of those is an entry with its verdict.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 from fastness.record.entry import Record, RecordEntry
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 QUIET_SECONDS: Final = 60.0
@@ -66,7 +66,7 @@ class Strangers:
         self._clock = clock
         now = clock.monotonic()
         self._budgets = {enrolled: _Budget(now) for enrolled in (False, True)}
-        self._told: dict[bool, OrderedDict[tuple[str, str], _Told]] = {False: OrderedDict(), True: OrderedDict()}
+        self._told = {enrolled: BoundedCache[tuple[str, str], _Told](REMEMBERED) for enrolled in (False, True)}
 
     async def refused(self, code: str, who: str = "", *, enrolled: bool = False) -> None:
         """Note a refusal; `enrolled` says that the key it came under belongs to a machine. Raises RecordError."""
@@ -88,9 +88,5 @@ class Strangers:
         await self._record.append(RecordEntry("refusal", who, detail=detail))
 
     def _remember(self, key: tuple[str, str], now: float, *, enrolled: bool) -> None:
-        told = self._told[enrolled]
-        told[key] = _Told(now)
-        told.move_to_end(key)
-        while len(told) > REMEMBERED:
-            _, forgotten = told.popitem(last=False)
+        for _, forgotten in self._told[enrolled].put(key, _Told(now)):
             self._budgets[enrolled].unwritten += forgotten.repeated

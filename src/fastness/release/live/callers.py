@@ -9,7 +9,6 @@ What a token claims before it is verified decides which budget it is looked at u
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -22,6 +21,7 @@ from fastness.protocol import dpop
 from fastness.release.authorise import ProvenCaller
 from fastness.release.ear import standing
 from fastness.release.live.tokens import MOST_SIGNED, Revocations, TokenVerifier, claimed_subject
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock, Entropy
 
 NONCE: Final = b"dpop-nonce"
@@ -69,7 +69,7 @@ class Callers:
     turnstile: RateLimiter
     clock: Clock
     entropy: Entropy
-    _bearers: OrderedDict[str, _Bearer] = field(default_factory=OrderedDict)
+    _bearers: BoundedCache[str, _Bearer] = field(default_factory=lambda: BoundedCache(MOST_SIGNED))
 
     def proved(self, request: Request, token: str) -> Proven:
         """The caller of a request that shows a token; raises Refusal."""
@@ -117,10 +117,8 @@ class Callers:
         found = standing(claims)
         if found is None:
             raise Refusal(401, "bad-token", "the token does not say who its bearer is")
-        bearer = self._bearers[token] = _Bearer(claims, found, dpop.Holder(found.recipient, token))
-        self._bearers.move_to_end(token)
-        while len(self._bearers) > MOST_SIGNED:
-            self._bearers.popitem(last=False)
+        bearer = _Bearer(claims, found, dpop.Holder(found.recipient, token))
+        self._bearers.put(token, bearer)
         return bearer
 
     def _payer(self, token: str) -> str:

@@ -17,7 +17,6 @@ rendered config that it was told to go to, and gets that one if it is written on
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from fastness.protocol.kbs_path import ResourcePath
 from fastness.release.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
 from fastness.release.live.assignments import Assignments
 from fastness.release.live.overlays import Overlays
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 from fastness.runtime.tasks import news_or_time
 
@@ -80,8 +80,8 @@ class PoolConfigs:
         self._overlays = overlays
         self._assignments = assignments
         self._clock = clock
-        self._copies: OrderedDict[tuple[str, str], Copy] = OrderedDict()
-        self._rendered_copies: OrderedDict[str, Config] = OrderedDict()
+        self._copies = BoundedCache[tuple[str, str], Copy](MOST_COPIES)
+        self._rendered_copies = BoundedCache[str, Config](MOST_COPIES)
 
     async def deliver(
         self, grant: Grant, who: Recipient, pool: str, query: Mapping[str, str], token: Callable[[], str]
@@ -118,13 +118,11 @@ class PoolConfigs:
 
     async def _by_name(self, pool: str, rendered: str) -> Config:
         """A rendered config. Its name follows from what it says, so a copy grows old only by its signature."""
-        kept = self._rendered_copies.get(rendered)
+        kept = self._rendered_copies.use(rendered)
         if kept is not None and self._signed(kept):
-            self._rendered_copies.move_to_end(rendered)
             return kept
-        config = self._rendered_copies[rendered] = await self._source.copy(pool, "", rendered)
-        while len(self._rendered_copies) > MOST_COPIES:
-            self._rendered_copies.popitem(last=False)
+        config = await self._source.copy(pool, "", rendered)
+        self._rendered_copies.put(rendered, config)
         return config
 
     def _signed(self, config: Config, ahead: timedelta = timedelta()) -> bool:
@@ -169,7 +167,7 @@ class PoolConfigs:
                 continue
             with suppress(Refusal):
                 await self._copied(pool, accept)
-            soon = soon or not self._good(delivery, pool, self._copies.get((pool, accept), kept), 0.0)
+            soon = soon or not self._good(delivery, pool, self._copies.get((pool, accept)) or kept, 0.0)
         due = min((kept.at + interval - now for kept in self._copies.values()), default=LOOK_SECONDS)
         ahead = due if delivery.sync == "Scheduled" else LOOK_SECONDS
         return AGAIN_SECONDS if soon else max(AGAIN_SECONDS, min(LOOK_SECONDS, ahead))
@@ -190,10 +188,7 @@ class PoolConfigs:
         """
         rendered = self._rendered(pool)
         config = await self._source.copy(pool, accept)
-        self._copies[pool, accept] = Copy(config, self._clock.monotonic(), config.name or rendered)
-        self._copies.move_to_end((pool, accept))
-        while len(self._copies) > MOST_COPIES:
-            self._copies.popitem(last=False)
+        self._copies.put((pool, accept), Copy(config, self._clock.monotonic(), config.name or rendered))
         return config
 
     def _rendered(self, pool: str) -> str:

@@ -13,7 +13,6 @@ A broker that delivers from copies only asks whether there are any (`concern`), 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +26,7 @@ from fastness.machineconfig.overlay.overlay import Overlay, Recipient, addressed
 from fastness.machineconfig.serving import CannotServe
 from fastness.observe import logs
 from fastness.release.configs import Config
+from fastness.runtime.cache import BoundedCache
 
 MOST_KEPT: Final = 256
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -56,8 +56,9 @@ class Overlays:
         self._overlays = overlays
         overlays.add_index(ADDRESSED, addressed)
         self._examined: dict[str, tuple[JsonObject, Overlay]] = {}
-        self._kept: OrderedDict[tuple[bytes, tuple[str, ...]], _Kept] = OrderedDict()
-        self._bytes = 0
+        self._kept = BoundedCache[tuple[bytes, tuple[str, ...]], _Kept](
+            MOST_KEPT, heaviest=MOST_BYTES, weigh=lambda entry: len(entry.merged.body)
+        )
 
     def concern(self, who: Recipient) -> bool:
         """Whether there is an overlay for this machine."""
@@ -76,10 +77,11 @@ class Overlays:
             return config
         overlays = self._read(found)
         key = (config.etag, tuple(one.version for one in overlays))
-        kept = self._kept.get(key)
+        kept = self._kept.use(key)
         if kept is None or kept.pool != config.body:
-            return self._keep(key, config, self._merged(config, overlays, who))
-        self._kept.move_to_end(key)
+            merged = self._merged(config, overlays, who)
+            self._kept.put(key, _Kept(config.body, merged))
+            return merged
         return kept.merged._replace(name=config.name)
 
     def _merged(self, config: Config, overlays: Sequence[Overlay], who: Recipient) -> Config:
@@ -105,15 +107,3 @@ class Overlays:
                 held = self._examined[name] = (one, examine(one))
             overlays.append(held[1])
         return overlays
-
-    def _keep(self, key: tuple[bytes, tuple[str, ...]], config: Config, merged: Config) -> Config:
-        self._drop(key)
-        self._kept[key] = _Kept(config.body, merged)
-        self._bytes += len(merged.body)
-        while len(self._kept) > MOST_KEPT or (self._bytes > MOST_BYTES and len(self._kept) > 1):
-            self._drop(next(iter(self._kept)))
-        return merged
-
-    def _drop(self, key: tuple[bytes, tuple[str, ...]]) -> None:
-        dropped = self._kept.pop(key, None)
-        self._bytes -= len(dropped.merged.body) if dropped is not None else 0

@@ -7,7 +7,6 @@ once a minute, and how many are remembered is bounded.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,6 +15,7 @@ from fastness.http.refusals import Refusal
 from fastness.kinds.trusted_execution.subject import Basis
 from fastness.record.entry import Record, RecordEntry
 from fastness.release.authorise import ProvenCaller
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 FINAL: Final = 403
@@ -30,7 +30,7 @@ class RefusalLog:
         self._record = record
         self._telling = telling or NullSink()
         self._clock = clock
-        self._written: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._written = BoundedCache[tuple[str, str, str], float](REMEMBERED)
 
     async def refusal(self, caller: ProvenCaller, resource: str, refusal: Refusal) -> None:
         """Tell a refusal; put it on the record if it is final, of somebody who is known, and news; raises RecordError."""
@@ -46,9 +46,6 @@ class RefusalLog:
         last = self._written.get(key)
         if refusal.status != FINAL or (last is not None and now - last < QUIET_SECONDS):
             return
-        self._written[key] = now
-        self._written.move_to_end(key)
-        while len(self._written) > REMEMBERED:
-            self._written.popitem(last=False)
+        self._written.put(key, now)
         facts = {"code": refusal.code, **(detail or {})}
         await self._record.append(RecordEntry("refusal", who, resource, verdict, detail=facts))

@@ -8,13 +8,13 @@ one that was asked for longest ago goes first. Nothing that an informer holds is
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from typing import NamedTuple
 
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import object_name
 from fastness.kube.informers import Informer
 from fastness.machineconfig.serving import configuration_of, document, rendered_object
+from fastness.runtime.cache import BoundedCache
 
 MAX_REPLIES = 512
 MAX_KEPT_BYTES = 256 * 1024 * 1024
@@ -43,8 +43,9 @@ class Replies:
     def __init__(self, pools: Informer, configs: Informer) -> None:
         self._pools = pools
         self._configs = configs
-        self._kept: OrderedDict[tuple[str, str], Reply] = OrderedDict()
-        self._bytes = 0
+        self._kept = BoundedCache[tuple[str, str], Reply](
+            MAX_REPLIES, heaviest=MAX_KEPT_BYTES, weigh=lambda reply: len(reply.body)
+        )
 
     def of(self, pool: str, version: str) -> Reply:
         """The reply for a pool in an Ignition version; raises NoConfig, CannotServe."""
@@ -56,11 +57,10 @@ class Replies:
         if config is None:
             raise NoConfig(known=True)
         key = (pool, version)
-        kept = self._kept.get(key)
+        kept = self._kept.use(key)
         # An informer never changes an object, it puts another in its place: the same object has the same content.
         if kept is None or kept.source is not config:
             return self._keep(key, document(config, version), config)
-        self._kept.move_to_end(key)
         return kept
 
     def rendered(self, name: str) -> Reply | None:
@@ -69,21 +69,12 @@ class Replies:
         if config is None:
             return None
         key = ("", name)
-        kept = self._kept.get(key)
+        kept = self._kept.use(key)
         if kept is None or kept.source is not config:
             return self._keep(key, rendered_object(config), config)
-        self._kept.move_to_end(key)
         return kept
 
     def _keep(self, key: tuple[str, str], body: bytes, config: JsonObject) -> Reply:
         reply = Reply(body, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode(), object_name(config).name, config)
-        self._drop(key)
-        self._kept[key] = reply
-        self._bytes += len(body)
-        while len(self._kept) > MAX_REPLIES or (self._bytes > MAX_KEPT_BYTES and len(self._kept) > 1):
-            self._drop(next(iter(self._kept)))
+        self._kept.put(key, reply)
         return reply
-
-    def _drop(self, key: tuple[str, str]) -> None:
-        dropped = self._kept.pop(key, None)
-        self._bytes -= len(dropped.body) if dropped is not None else 0

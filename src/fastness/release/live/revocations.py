@@ -18,7 +18,6 @@ believed at all is asked elsewhere (`http.freshness`).
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -37,6 +36,7 @@ from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster
 from fastness.release.ear import subject_in
 from fastness.release.live.tokens import unseen
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 GRACE_SECONDS: Final = 2.0
@@ -62,9 +62,9 @@ class MachineRevocations:
         self._machines: Informer = informers.of(MACHINE.resource)
         self._distrusts = Distrusts(informers)
         self._clock = clock
-        self._good: OrderedDict[Key, _Good] = OrderedDict()
+        self._good = BoundedCache[Key, _Good](REMEMBERED)
         # Whose trust has ended at the API, and what the cache held then.
-        self._ahead: OrderedDict[Key, tuple[Any, JsonObject | None]] = OrderedDict()
+        self._ahead = BoundedCache[Key, tuple[Any, JsonObject | None]](REMEMBERED)
 
     async def synced(self) -> None:
         """Wait until the state of all machines is known."""
@@ -105,8 +105,8 @@ class MachineRevocations:
                 return True
             look(machine)
             return False
-        self._good.pop(_key(subject), None)
-        _put(self._ahead, _key(subject), (claims.get("fastness"), self._cached(subject)))
+        self._good.pop(_key(subject))
+        self._ahead.put(_key(subject), (claims.get("fastness"), self._cached(subject)))
         return True
 
     def _ended_at_the_api(self, subject: Subject, claims: Mapping[str, Any]) -> bool:
@@ -115,7 +115,7 @@ class MachineRevocations:
             return False
         if found[1] is self._cached(subject):
             return True
-        del self._ahead[_key(subject)]
+        self._ahead.pop(_key(subject))
         return False
 
     def _cached(self, subject: Subject) -> JsonObject | None:
@@ -135,7 +135,7 @@ class MachineRevocations:
             return True
         found = self._machines.get(NAMESPACE, machine.metadata.name)
         if found is not None:
-            _put(self._good, _key(subject), _Good(claims, found, self._distrusts.all))
+            self._good.put(_key(subject), _Good(claims, found, self._distrusts.all))
         return False
 
 
@@ -148,11 +148,3 @@ def _counts(machine: Machine, subject: Subject) -> bool:
     """Whether a Machine is still the subject of a token, of its present epoch, and approved."""
     approved = membership_of(machine) is Membership.APPROVED
     return is_subject(machine, subject) and approved and subject.epoch >= machine.status.epoch
-
-
-def _put(table: OrderedDict[Key, V], key: Key, value: V) -> None:
-    """Remember, and forget those that were remembered longest ago."""
-    table[key] = value
-    table.move_to_end(key)
-    while len(table) > REMEMBERED:
-        table.popitem(last=False)

@@ -22,6 +22,7 @@ from fastness.kube.client.https import HttpsLines
 from fastness.protocol.config_proof import HEADER, MAX_SIGNATURE
 from fastness.protocol.door_role import DoorRole
 from fastness.release.configs import NONCE, OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest
+from fastness.runtime.cache import BoundedCache
 
 MAX_CONFIG: Final = 64 * 1024 * 1024
 MAX_NAME: Final = 253
@@ -38,7 +39,7 @@ class RemoteConfigs:
         self._context = context
         self._shown: ssl.SSLContext | None = None
         self._http: httpx.AsyncClient | None = None
-        self._kept: dict[tuple[str, str, str], Config] = {}
+        self._kept = BoundedCache[tuple[str, str, str], Config](MOST_KEPT)
 
     async def fetch(self, wanted: ConfigRequest) -> Config:
         """The configuration, signed for the machine that asks; raises Refusal."""
@@ -71,11 +72,9 @@ class RemoteConfigs:
 
     def _keep(self, key: tuple[str, str, str], found: Config) -> Config:
         """Remember an answer, and forget the one that was not asked for the longest."""
-        self._kept.pop(key, None)
+        self._kept.pop(key)
         if found.etag:
-            self._kept[key] = found
-            if len(self._kept) > MOST_KEPT:
-                del self._kept[next(iter(self._kept))]
+            self._kept.put(key, found)
         return found
 
     async def close(self) -> None:

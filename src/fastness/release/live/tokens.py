@@ -13,7 +13,6 @@ live, and replicas share them. A gate that was taken over can show tokens that m
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -31,6 +30,7 @@ from fastness.kinds.trusted_execution.machine import Machine
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.release.ear import Proved, ear_claims
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock, Entropy
 
 ISSUER: Final = "https://fastness.dev/attestation"
@@ -89,7 +89,7 @@ class TokenVerifier:
         self._clock = clock
         # Signatures that were found good under the keys of now; everything else about a token is asked every time.
         self._trusted: VerifyingKeys | None = None
-        self._signed: OrderedDict[str, JsonObject] = OrderedDict()
+        self._signed = BoundedCache[str, JsonObject](MOST_SIGNED)
 
     @classmethod
     async def following(cls, informers: Informers, clock: Clock) -> TokenVerifier:
@@ -104,16 +104,15 @@ class TokenVerifier:
         """The claims of a token that counts now, for this audience; raises BadToken, NoTokenKeys."""
         keys = self._now()
         if keys is not self._trusted:
-            self._trusted, self._signed = keys, OrderedDict()
+            self._trusted = keys
+            self._signed.clear()
         claims = self._signed.get(token)
         if claims is None:
             try:
                 claims = keys.verify(token, TYPE)
             except BadSignature as error:
                 raise BadToken(error.message, _HINT) from error
-            self._signed[token] = claims
-            if len(self._signed) > MOST_SIGNED:
-                self._signed.popitem(last=False)
+            self._signed.put(token, claims)
         check_claims(claims, ISSUER, audience, self._clock.now())
         return claims
 

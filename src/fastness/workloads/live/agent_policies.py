@@ -11,7 +11,6 @@ webhook ask here, so that they refuse the same policies.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,6 +19,7 @@ from fastness.crypto.digests import fingerprint
 from fastness.kube.admission import PolicyTrial
 from fastness.rego.sandbox import SECONDS, WorkerEnded, in_sandbox
 from fastness.rego.tasks import Task
+from fastness.runtime.cache import BoundedCache
 from fastness.workloads.agent_policy.decide import Decision
 
 ENGINES: Final = 4
@@ -65,19 +65,16 @@ class PolicyTrials:
     def __init__(self, trial: Trial = in_a_child, engines: int = ENGINES) -> None:
         self._trial = trial
         self._free = asyncio.Semaphore(engines)
-        self._known: OrderedDict[bytes, PolicyTrial] = OrderedDict()
+        self._known = BoundedCache[bytes, PolicyTrial](REMEMBERED)
 
     async def of(self, text: str) -> PolicyTrial:
         """What the engine says of a policy."""
         key = fingerprint(text.encode())
-        if key in self._known:
-            self._known.move_to_end(key)
-            return self._known[key]
+        if (trial := self._known.use(key)) is not None:
+            return trial
         async with self._free:
             said = await self._trial(text)
         found = PolicyTrial(said.opened, said.error)
         if not found.error:
-            self._known[key] = found
-            if len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
+            self._known.put(key, found)
         return found

@@ -87,7 +87,7 @@ def test_a_new_config_is_served_once_a_machine_has_proved_it_and_the_old_bytes_a
     second = world.replies.of("worker", "3.4.0")
     assert b"data:,new" in second.body
     assert first.etag != second.etag
-    assert world.replies._bytes == len(second.body)
+    assert list(world.replies._kept.values()) == [second]
 
 
 def test_a_config_that_somebody_writes_to_is_encoded_anew(world: World) -> None:
@@ -139,8 +139,9 @@ async def test_what_is_not_rendered_yet_passes_and_a_pool_that_is_none_does_not(
     assert (refused.value.status, refused.value.code) == refusal
 
 
-def test_what_was_asked_for_longest_ago_goes_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_asked_for_longest_ago_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "MAX_REPLIES", 3)
+    world = World(monkeypatch)
     world.config("one")
     for name in ("a", "b", "c", "d"):
         world.pool(name, "one")
@@ -153,11 +154,12 @@ def test_what_was_asked_for_longest_ago_goes_first(world: World, monkeypatch: py
     assert len(world.encoded) == 1
 
 
-def test_bytes_are_bounded_but_one_reply_is_always_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_are_bounded_but_one_reply_is_always_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replies, "MAX_KEPT_BYTES", 10)
+    world = World(monkeypatch)
     world.config("one", "y" * 100)
     for name in ("a", "b"):
         world.pool(name, "one")
         reply = world.replies.of(name, "3.4.0")
-        assert world.replies._bytes == len(reply.body)
+        assert list(world.replies._kept.values()) == [reply]
     assert json.decode(world.replies.of("b", "3.4.0").body)["ignition"]["version"] == "3.4.0"
