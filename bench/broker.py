@@ -166,10 +166,10 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     """The server, until its input ends."""
     from fastness.apiserver import ServerOptions, open_apiserver
     from fastness.apiserver.store.records import StoreSettings
-    from fastness.app.attestation_doors import Around, AttestingOptions, attesting
     from fastness.app.memory import settle_memory
     from fastness.attestation.loops.door_certificates import issuing
     from fastness.crypto.aead import KeyRing, SealKey
+    from fastness.enrolment.door.server import enrolment_door
     from fastness.enrolment.live.tickets import join_ticket, mint
     from fastness.http.limits import Limits, Rate
     from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -178,6 +178,7 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     from fastness.kinds.kind import Kind
     from fastness.kube.errors import AlreadyExists
     from fastness.kube.informers import Informers
+    from fastness.release.door.broker.opening import broker_door
     from fastness.release.door.broker.server import BrokerOptions
     from fastness.sim.announce import announce_vendor
     from fastness.sim.tee import SimVendor, default_image
@@ -202,19 +203,18 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
             await cluster.create(JOIN_TICKET.resource, join_ticket("bench", ticket, "worker", expires, 0))
             cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
             # No bound for one machine: here a few stand for many.
-            options = AttestingOptions(
-                broker=BrokerOptions(limits=Limits(machine=Rate(1e9, 1e9), machine_in_flight=512))
-            )
+            options = BrokerOptions(limits=Limits(machine=Rate(1e9, 1e9), machine_in_flight=512))
             async with (
                 Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
                 issuing(cluster, informers, clock, ENTROPY),
-                attesting(cluster, informers, Around(clock, ENTROPY, cipher), options) as doors,
+                enrolment_door(cluster, informers, clock, ENTROPY) as enrolment,
+                broker_door(cluster, informers, clock, ENTROPY, options, cipher=cipher) as (broker, _),
                 _controlled(cluster, informers, Path(directory) if loops else None),
             ):
                 settle_memory()  # as the product does when it is ready
                 message = {
-                    "broker": doors.broker.port, "enrolment": doors.enrolment.port, "ticket": ticket.reveal(),
-                    "ca": doors.broker.doors.bundle,
+                    "broker": broker.port, "enrolment": enrolment.port, "ticket": ticket.reveal(),
+                    "ca": broker.doors.bundle,
                 }  # fmt: skip
                 os.write(1, orjson.dumps(message) + b"\n")
                 await asyncio.to_thread(told.read)

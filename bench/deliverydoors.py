@@ -47,9 +47,9 @@ async def serve(told: IO[bytes]) -> None:
 async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]]]:
     """A confidential cluster whose pool hands out 200 KiB, and where its doors are."""
     from fastness.apiserver import ServerOptions, open_apiserver
-    from fastness.app.attestation_doors import Around, AttestingOptions, attesting
     from fastness.app.controllers import product_loops
     from fastness.enrolment.door.app import Pace
+    from fastness.enrolment.door.server import enrolment_door
     from fastness.enrolment.live.enrolments import DoorUrls
     from fastness.http.opening import ListenOptions
     from fastness.kube.controllers import Runner
@@ -57,6 +57,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
     from fastness.machineconfig.loops.controllers import Around as Beside
     from fastness.record.live.record import ClusterRecord
     from fastness.record.live.tiles import FileTiles
+    from fastness.release.door.broker.opening import broker_door
     from fastness.release.door.config_server.server import config_server
     from fastness.release.door.gate.server import gate
 
@@ -72,14 +73,20 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
             try:
                 async with config_server(cluster, informers, clock, ENTROPY, ListenOptions(rust=True)) as configs:
                     source = configs.served
-                    around = Around(clock, ENTROPY, server.vault, configs=source, urls=lambda: urls[0])
+                    pace = Pace.of(1e6)
                     record = ClusterRecord(cluster, clock, ENTROPY, "gate")
                     async with (
-                        attesting(cluster, informers, around, AttestingOptions(listen, pace=Pace.of(1e6))) as doors,
+                        enrolment_door(
+                            cluster, informers, clock, ENTROPY, listen, urls=lambda: urls[0], pace=pace
+                        ) as enrolment,
+                        broker_door(cluster, informers, clock, ENTROPY, cipher=server.vault, configs=source) as (
+                            broker,
+                            _,
+                        ),
                         gate(cluster, informers, source, record, clock, ENTROPY, listen) as keeper,
                     ):
-                        ports = {"enrolment": doors.enrolment.port, "broker": doors.broker.port, "gate": keeper.port}
-                        urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{keeper.port}")
+                        ports = {"enrolment": enrolment.port, "broker": broker.port, "gate": keeper.port}
+                        urls[0] = DoorUrls(f"https://127.0.0.1:{broker.port}", f"https://127.0.0.1:{keeper.port}")
                         await _rendered(source)
                         keys = source.signer.jwks()
                         (directory / "kubeconfig").write_bytes(server.kubeconfig())

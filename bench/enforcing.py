@@ -42,13 +42,13 @@ from fastness.agent.boot.image_trust import ImageTrust
 from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
-from fastness.app.attestation_doors import Around, AttestingOptions, attesting
 from fastness.app.controllers import product_loops
 from fastness.app.product import PRODUCT
 from fastness.attestation.admission.endings import WITHOUT_OWNERS
 from fastness.attestation.loops.door_certificates import FAMILY, issuing
 from fastness.crypto.secret import SecretText
 from fastness.enrolment.door.app import Pace
+from fastness.enrolment.door.server import enrolment_door
 from fastness.enrolment.live.enrolments import DoorUrls
 from fastness.enrolment.live.tickets import join_ticket, mint
 from fastness.formats import json
@@ -65,6 +65,7 @@ from fastness.kube.port import Cluster, PatchType
 from fastness.machineconfig.loops.controllers import Around as Beside
 from fastness.record.live.record import ClusterRecord
 from fastness.record.live.tiles import FileTiles
+from fastness.release.door.broker.opening import broker_door
 from fastness.release.door.config_server.server import config_server
 from fastness.release.door.gate.server import gate
 from fastness.runtime.clock import SystemClock
@@ -222,14 +223,14 @@ async def _doors(stack: AsyncExitStack, server: ApiServer, informers: Informers,
     cluster, enter, urls = server.cluster, stack.enter_async_context, [DoorUrls()]
     authorities = lambda: server.pki.client_authorities  # noqa: E731
     served = await enter(config_server(cluster, informers, clock, ENTROPY, ListenOptions(), authorities))
-    around = Around(clock, ENTROPY, server.vault, configs=served.served, urls=lambda: urls[0])
-    options = AttestingOptions(ListenOptions(), pace=Pace.of(1e6))
-    doors = await enter(attesting(cluster, informers, around, options))
+    pace = Pace.of(1e6)
+    enrolment = await enter(enrolment_door(cluster, informers, clock, ENTROPY, urls=lambda: urls[0], pace=pace))
+    broker, _ = await enter(broker_door(cluster, informers, clock, ENTROPY, cipher=server.vault, configs=served.served))
     record = ClusterRecord(cluster, clock, ENTROPY, "gate")
     keeper = await enter(gate(cluster, informers, served.served, record, clock, ENTROPY, ListenOptions()))
-    urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{keeper.port}")
+    urls[0] = DoorUrls(f"https://127.0.0.1:{broker.port}", f"https://127.0.0.1:{keeper.port}")
     return {
-        "enrolment": f"https://127.0.0.1:{doors.enrolment.port}", "broker": urls[0].broker, "gate": urls[0].gate,
+        "enrolment": f"https://127.0.0.1:{enrolment.port}", "broker": urls[0].broker, "gate": urls[0].gate,
         "trust": {"ca": served.doors.bundle, "configKeys": served.served.signer.jwks()},
     }  # fmt: skip
 

@@ -80,7 +80,7 @@ def in_process(say: Progress, count: int, peer_rate: float | None) -> list[Singl
 async def create_in_process(count: int, rounds: int = 5) -> list[dict[str, float]]:
     """Rate and CPU of durable creates through the engine, round by round."""
     from fastness.apiserver.call import Call
-    from fastness.app.control_plane import PlaneOptions, running
+    from fastness.app.embedded import PlaneOptions, running
     from fastness.kube.access import User
 
     user = User("system:serviceaccount:default:bench", ("system:authenticated",))

@@ -22,12 +22,16 @@ from typing import Any
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.enrol import Enrolled, HttpTransport, RetryBudget, enrol
 from fastness.agent.boot.prove import BrokerClient
-from fastness.app.attestation_doors import Around, AttestingDoors, attesting
+from fastness.attestation.live.appraisers import CollateralSource
 from fastness.attestation.live.collateral import Collateral
+from fastness.attestation.live.verifier import ClusterVerifier
 from fastness.attestation.loops.door_certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
+from fastness.enrolment.door.server import EnrolServer, enrolment_door
+from fastness.enrolment.live.enrolments import DoorUrls
 from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
+from fastness.http.opening import ListenOptions
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -38,8 +42,11 @@ from fastness.kube.informers import Informers
 from fastness.kube.places import AT_HOME, Places
 from fastness.kube.port import Cluster
 from fastness.protocol.machine_names import machine_name
-from fastness.release.live.resources import SealedResources
-from fastness.runtime.clock import SystemEntropy
+from fastness.release.configs import ConfigSource
+from fastness.release.door.broker.opening import broker_door
+from fastness.release.door.broker.server import BrokerDoor, BrokerOptions
+from fastness.release.live.resources import Cipher, SealedResources
+from fastness.runtime.clock import Clock, SystemEntropy
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
@@ -49,6 +56,38 @@ from tests.patience import PATIENCE
 
 ENTROPY = SystemEntropy()
 SIMULATED: JsonObject = {"mode": "Enforce", "simulated": True}
+
+
+@dataclass(frozen=True)
+class AttestingDoors:
+    """Both doors that machines prove themselves at, and the verifier behind them."""
+
+    enrolment: EnrolServer
+    broker: BrokerDoor
+    verifier: ClusterVerifier
+
+
+@asynccontextmanager
+async def attesting(
+    cluster: Cluster,
+    informers: Informers,
+    clock: Clock,
+    *,
+    cipher: Cipher,
+    collateral: CollateralSource | None = None,
+    configs: ConfigSource | None = None,
+    urls: Callable[[], DoorUrls] = DoorUrls,
+    enrolment: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
+    broker: BrokerOptions = BrokerOptions(),  # noqa: B008  # frozen
+) -> AsyncIterator[AttestingDoors]:
+    """Enrolment and broker, for the time of the block."""
+    async with (
+        enrolment_door(cluster, informers, clock, ENTROPY, enrolment, urls=urls) as door,
+        broker_door(
+            cluster, informers, clock, ENTROPY, broker, cipher=cipher, collateral=collateral, configs=configs
+        ) as (keys, verifier),
+    ):
+        yield AttestingDoors(door, keys, verifier)
 
 
 @dataclass
@@ -140,7 +179,7 @@ async def attesting_world(
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY, places=places) as informers,
         issuing(cluster, informers, clock, ENTROPY),
-        attesting(cluster, informers, Around(clock, ENTROPY, cipher, Collateral(clock, imported=documents))) as doors,
+        attesting(cluster, informers, clock, cipher=cipher, collateral=Collateral(clock, imported=documents)) as doors,
     ):
         yield AttestingWorld(cluster, doors, informers, vendor, clock, cipher)
 

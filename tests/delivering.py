@@ -17,7 +17,6 @@ from datetime import timedelta
 from fastness.agent.boot.boot import BootRequest
 from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
-from fastness.app.attestation_doors import Around, AttestingDoors, AttestingOptions, attesting
 from fastness.attestation.loops.door_certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretText
@@ -42,6 +41,7 @@ from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
 from fastness.sim.tee.vendor import SimVendor
+from tests.attesting import AttestingDoors, attesting
 from tests.enrolling import MemoryRecord, MovedClock, settle_cluster
 from tests.patience import PATIENCE
 
@@ -147,17 +147,14 @@ async def delivering_world(
     listen = ListenOptions(names=names, bounds=bounds)
     async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
         served = await ServedConfigs.open(cluster, informers, clock, ENTROPY, shelf)
-        around = Around(clock, ENTROPY, cipher, urls=lambda: urls[0], configs=served)
         async with (
             issuing(cluster, informers, clock, ENTROPY),
             attesting(
-                cluster,
-                informers,
-                around,
-                AttestingOptions(listen, BrokerOptions(names=names, bounds=bounds or Bounds())),
+                cluster, informers, clock, cipher=cipher, configs=served, urls=lambda: urls[0], enrolment=listen,
+                broker=BrokerOptions(names=names, bounds=bounds or Bounds()),
             ) as doors,
             gate(cluster, informers, served, record, clock, ENTROPY, listen) as door,
-        ):
+        ):  # fmt: skip
             urls[0] = DoorUrls(f"https://127.0.0.1:{doors.broker.port}", f"https://127.0.0.1:{door.port}")
             yield DeliveringWorld(cluster, informers, doors, door, served, shelf, record, vendor, clock, urls)
 

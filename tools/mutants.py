@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 PACKAGE = Path("src/fastness")
 PLACES = (
-    "app/attestation_doors.py", "app/backups.py", "app/node_lookups.py", "app/product.py", "attestation/*.py",
+    "app/backups.py", "app/node_lookups.py", "app/product.py", "attestation/*.py",
     "attestation/evidence", "attestation/live", "attestation/machine", "attestation/policy", "attestation/status",
     "attestation/values", "attestation/verdict", "crypto", "enrolment/*.py", "enrolment/door", "enrolment/live", "http",
     "keys", "kube/access/kubelet_requests.py", "protocol", "record/*.py", "record/live", "rego", "release/*.py",

@@ -10,26 +10,26 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from fastness.app.attestation_doors import Around, broker_door, enrolment_door
 from fastness.app.controllers import product_loops
 from fastness.crypto.aead import KeyRing
 from fastness.crypto.eddsa import Ed25519Verifier
+from fastness.enrolment.door.server import enrolment_door
 from fastness.enrolment.live.enrolments import DoorUrls
-from fastness.http.opening import ListenOptions
 from fastness.http.refusals import Refusal
 from fastness.kube.controllers import Leadership, LostLease, Runner
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
-from fastness.machineconfig.loops.controllers import Around as Beside
+from fastness.machineconfig.loops.controllers import Around
 from fastness.record.live.record import ClusterRecord
 from fastness.record.live.tiles import TileStore
-from fastness.release.door.broker.server import BrokerOptions
+from fastness.release.door.broker.opening import broker_door
 from fastness.release.door.gate.server import gate
 from fastness.runtime.clock import Entropy
 from tests.simulation.configs import Configs
 from tests.simulation.loop import OWNER, LoopClock
 from tests.simulation.processes import Line, Opened
 
+URLS = DoorUrls("https://broker.test", "https://gate.test")
 LEASE = LeaderSettings.lasting(90)
 ABSENT = ("operator-", "kata", "kbs-", "trustee-")
 """Loops over kinds of which no story has one: they would only cost time."""
@@ -50,15 +50,11 @@ class Plane:
         """What each process does."""
         return {"enrol": self._enrol, "broker": self._broker, "gate": self._gate, "controllers": self._controllers}
 
-    def _around(self, clock: LoopClock, configs: Configs | None = None) -> Around:
-        urls = DoorUrls("https://broker.test", "https://gate.test")
-        return Around(clock, self.entropy, self.cipher, urls=lambda: urls, configs=configs)
-
     @asynccontextmanager
     async def _enrol(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
         async with (
             Informers(line, clock=clock, entropy=self.entropy) as informers,
-            enrolment_door(line, informers, self._around(clock), ListenOptions()),
+            enrolment_door(line, informers, clock, self.entropy, urls=lambda: URLS),
         ):
             yield
 
@@ -66,7 +62,7 @@ class Plane:
     async def _broker(self, line: Line, clock: LoopClock) -> AsyncIterator[None]:
         async with Informers(line, clock=clock, entropy=self.entropy) as informers:
             configs = await Configs.of(line, informers, clock, self.entropy, self.busy)
-            async with broker_door(line, informers, self._around(clock, configs), BrokerOptions()):
+            async with broker_door(line, informers, clock, self.entropy, cipher=self.cipher, configs=configs):
                 yield
 
     @asynccontextmanager
@@ -91,7 +87,7 @@ class Plane:
     async def _lead(self, line: Line, clock: LoopClock) -> None:
         """Wait for the lease, work while it is held, begin again when it is lost."""
         leadership = Leadership(line, OWNER.get(), clock, self.entropy, LEASE)
-        beside = Beside(clock, self.entropy, may_write=leadership.require, tiles=self.tiles)
+        beside = Around(clock, self.entropy, may_write=leadership.require, tiles=self.tiles)
         while True:
             async with leadership.held() as lost, Informers(line, clock=clock, entropy=self.entropy) as informers:
                 loops = [one for one in product_loops(line, informers, beside) if not one.name.startswith(ABSENT)]

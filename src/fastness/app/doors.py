@@ -1,4 +1,4 @@
-"""The doors that `fastness serve` can run, each on its own and any number: config server, enrolment, broker, gate, webhook, page.
+"""Opens the doors of a process, each with what stands behind it: config server, enrolment, broker, gate, webhook, page.
 
 All state is in the cluster. What differs between replicas is where they listen; what they must share beside the cluster is
 the vault key of the broker, which seals what the broker keeps and is never in the cluster.
@@ -8,262 +8,203 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
-from fastness.app.lacking import LacksCluster, LacksOption
-from fastness.app.vendor_documents import Documents, opened
-from fastness.crypto.secret import SecretBytes, SecretText
-from fastness.kube.client.connection import Connection, Impersonation
-from fastness.kube.places import AT_HOME, Places
+from fastness.admission.door.configuration import Reachable
+from fastness.admission.door.server import WebhookServer, webhook_server
+from fastness.app.parts import DOORS, LacksCluster, LacksOption, Part
+from fastness.app.settings import Addresses, AnyDoor, ClusterKeys, PlaneSettings
+from fastness.app.vendor_documents import opened
+from fastness.enrolment.door.server import EnrolServer, enrolment_door
+from fastness.enrolment.live.enrolments import DoorUrls
+from fastness.http.certificates import load
+from fastness.http.opening import Authorities
+from fastness.keys.certificates import DoorCertificates, RoleCertificates
+from fastness.keys.client_authorities import ClientAuthorities
+from fastness.kube.informers import Informers
+from fastness.kube.port import Cluster
+from fastness.page.server import Page, web_server
 from fastness.protocol.door_role import DoorRole
-
-if TYPE_CHECKING:
-    from fastness.app.attestation_doors import Around
-    from fastness.http.health import Health
-    from fastness.keys.certificates import DoorCertificates, RoleCertificates
-    from fastness.kube.informers import Informers
-    from fastness.kube.port import Cluster
-    from fastness.record.live.door_keys import RecordRole
-    from fastness.release.live.resources import Cipher
-    from fastness.release.live.sources import RemoteConfigs
-    from fastness.runtime.clock import Clock, Entropy
-
-CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK, PAGE = "configserver", "enrol", "broker", "gate", "webhook", "page"
-DOORS: Final = (CONFIG_SERVER, ENROLMENT, BROKER, GATE, WEBHOOK, PAGE)
-CONFIG_PORT, INTERNAL_PORT, ENROL_PORT, BROKER_PORT, GATE_PORT, WEBHOOK_PORT = 22624, 22626, 8000, 8080, 22623, 9443
-PAGE_PORT: Final = 8443
-# The doors that write statuses of Machines, and whose keys they sign them with.
-_SIGNERS: Final[dict[str, RecordRole]] = {ENROLMENT: "enrolment", BROKER: "broker"}
+from fastness.record.live.record import ClusterRecord
+from fastness.release.configs import ConfigSource
+from fastness.release.door.broker.opening import broker_door
+from fastness.release.door.broker.server import BrokerDoor, BrokerOptions
+from fastness.release.door.config_server.server import ConfigDoor, config_server
+from fastness.release.door.gate.server import GateDoor, gate
+from fastness.release.live.sources import RemoteConfigs
+from fastness.runtime.clock import Clock, Entropy
 
 
-@dataclass(frozen=True, slots=True)
-class DoorOptions:
-    """Where doors listen, under which names, and where they find each other."""
+class OpenDoors:
+    """The doors of a process as they open; whoever needs one that is not open yet waits for it."""
 
-    host: str
-    names: tuple[str, ...]
-    config_port: int
-    internal_port: int
-    enrol_port: int
-    broker_port: int
-    gate_port: int
-    internal_url: str
-    broker_url: str
-    gate_url: str
-    vault: Path | None
-    collateral: Path | None = None
-    collateral_cache: Path | None = None
-    vendor_services: bool = False
-    webhook_port: int = WEBHOOK_PORT
-    webhook_url: str = ""
-    enrol_rate: float = 10.0
-    page_port: int = PAGE_PORT
-    connection: Connection | None = None
-    node_certificates: bool = True
-    places: Places = AT_HOME
+    def __init__(self, parts: Iterable[Part], settings: PlaneSettings) -> None:
+        loop = asyncio.get_running_loop()
+        self._settings = settings
+        self._doors: dict[Part, asyncio.Future[AnyDoor]] = {
+            part: loop.create_future() for part in parts if part in DOORS
+        }
 
+    def add(self, part: Part, door: AnyDoor) -> None:
+        """A door opened."""
+        self._doors[part].set_result(door)
+        self._settings.opened(part, door)
 
-async def serve_door(
-    role: str, cluster: Cluster, options: DoorOptions, health: Health, tell: Callable[[str], None]
-) -> None:
-    """One door, until cancelled; `tell` hears where it is. Raises LackingError, ApiError, OSError, TrustError."""
-    from fastness.attestation.live.statuses import signed_statuses
-    from fastness.kube.informers import Informers
-    from fastness.runtime.clock import SystemClock, SystemEntropy
+    async def all(self) -> dict[Part, AnyDoor]:
+        """Every door, when the last one is open."""
+        return {part: await asyncio.shield(door) for part, door in self._doors.items()}
 
-    doors: dict[str, Callable[..., AbstractAsyncContextManager[str]]] = {
-        CONFIG_SERVER: _configs, ENROLMENT: _enrolment, BROKER: _broker, GATE: _gate,
-        WEBHOOK: _webhook, PAGE: _page,
-    }  # fmt: skip
-    clock, entropy = SystemClock(), SystemEntropy()
-    cluster = signed_statuses(_SIGNERS.get(role), cluster, clock, entropy)
-    waiting = ["the caches and certificates"]
-    health.add(role, lambda: ", ".join(waiting))
-    async with (
-        Informers(cluster, clock=clock, entropy=entropy, places=options.places) as informers,
-        doors[role](cluster, informers, options, clock, entropy) as where,
-    ):
-        health.add(role, informers.out_of_touch)
-        health.warn(f"{role}-set-aside", informers.unused)
-        tell(where)
-        await asyncio.Event().wait()
+    async def config_server(self) -> ConfigDoor:
+        """The config server of this process."""
+        door = await asyncio.shield(self._doors[Part.CONFIG_SERVER])
+        assert isinstance(door, ConfigDoor)  # noqa: S101  # by its part
+        return door
+
+    async def page(self) -> Page:
+        """The page of this process."""
+        door = await asyncio.shield(self._doors[Part.PAGE])
+        assert isinstance(door, Page)  # noqa: S101  # by its part
+        return door
+
+    def addresses(self) -> Addresses:
+        """Where machines and other parts reach the doors now."""
+        if not self._settings.alone:
+            return self._settings.addresses
+        return Addresses(*(self.url(part) for part in (Part.CONFIG_SERVER, Part.ENROLMENT, Part.BROKER, Part.GATE)))
+
+    def url(self, part: Part) -> str:
+        """Where a door of this process listens; empty until it does."""
+        door = self._doors.get(part)
+        return url_of(self._settings.listen[part].host, door.result().port) if door is not None and door.done() else ""
 
 
-@asynccontextmanager
-async def _configs(
-    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
-) -> AsyncIterator[str]:
-    from fastness.http.opening import ListenOptions
-    from fastness.keys.client_authorities import ClientAuthorities
-    from fastness.release.door.config_server.server import config_server
+class DoorOpener:
+    """Opens the doors of a process over a cluster."""
 
-    listen = ListenOptions(options.host, options.config_port, options.names, options.internal_port, rust=True)
-    clients = await ClientAuthorities.open(cluster, informers) if options.node_certificates else None
-    async with config_server(cluster, informers, clock, entropy, listen, clients) as door:
-        own, inner = (_url(options.host, port) for port in (door.port, door.internal_port))
-        yield f"configs on {own}, for gate and broker on {inner}"
+    def __init__(
+        self, keys: ClusterKeys, settings: PlaneSettings, doors: OpenDoors, clock: Clock, entropy: Entropy
+    ) -> None:
+        self._keys = keys
+        self._settings = settings
+        self._doors = doors
+        self._clock = clock
+        self._entropy = entropy
 
+    def open(self, part: Part, cluster: Cluster, informers: Informers) -> AbstractAsyncContextManager[AnyDoor]:
+        """A door for the time of a block; raises LackingError, ApiError, OSError, TrustError."""
+        match part:
+            case Part.CONFIG_SERVER:
+                return self._config_server(cluster, informers)
+            case Part.ENROLMENT:
+                return self._enrolment(cluster, informers)
+            case Part.BROKER:
+                return self._broker(cluster, informers)
+            case Part.GATE:
+                return self._gate(cluster, informers)
+            case Part.WEBHOOK:
+                return self._webhook(cluster, informers)
+            case Part.PAGE:
+                return self._page(cluster, informers)
+            case Part.CONTROLLERS:
+                raise ValueError("the controllers are no door")
 
-@asynccontextmanager
-async def _enrolment(
-    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
-) -> AsyncIterator[str]:
-    from fastness.app.attestation_doors import Around, enrolment_door
-    from fastness.enrolment.door.app import Pace
-    from fastness.enrolment.live.enrolments import DoorUrls
-    from fastness.http.opening import ListenOptions
+    @asynccontextmanager
+    async def _config_server(self, cluster: Cluster, informers: Informers) -> AsyncIterator[ConfigDoor]:
+        clients: Authorities | None = None
+        if self._settings.node_certificates:
+            clients = self._keys.nodes or await ClientAuthorities.open(cluster, informers)
+        listen = self._settings.listen[Part.CONFIG_SERVER]
+        async with config_server(cluster, informers, self._clock, self._entropy, listen, clients) as door:
+            yield door
 
-    around = Around(clock, entropy, NoVault(), urls=lambda: DoorUrls(options.broker_url, options.gate_url))
-    listen = ListenOptions(options.host, options.enrol_port, names=options.names)
-    async with enrolment_door(cluster, informers, around, listen, Pace.of(options.enrol_rate)) as door:
-        yield f"enrolment on {_url(options.host, door.port)}"
+    def _enrolment(self, cluster: Cluster, informers: Informers) -> AbstractAsyncContextManager[EnrolServer]:
+        def urls() -> DoorUrls:
+            """Where machines go next; asked for each, because those doors may open later."""
+            addresses = self._doors.addresses()
+            return DoorUrls(addresses.broker, addresses.gate)
 
+        listen, pace = self._settings.listen[Part.ENROLMENT], self._settings.pace
+        return enrolment_door(cluster, informers, self._clock, self._entropy, listen, urls=urls, pace=pace)
 
-@asynccontextmanager
-async def _broker(
-    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
-) -> AsyncIterator[str]:
-    from fastness.app.attestation_doors import Around, broker_door
-    from fastness.release.door.broker.server import BrokerOptions
-
-    listen = BrokerOptions(options.host, options.broker_port, options.names)
-    documents = Documents(options.collateral, options.collateral_cache, options.vendor_services)
-    async with (
-        _remote(DoorRole.BROKER, cluster, informers, options, clock) as configs,
-        opened(documents, clock) as collateral,
-    ):
-        cipher = _cipher(options.vault, clock, entropy)
-        around: Around = Around(clock, entropy, cipher, collateral=collateral, configs=configs)
-        async with broker_door(cluster, informers, around, listen) as (door, _):
-            yield f"broker on {_url(options.host, door.port)}"
-
-
-@asynccontextmanager
-async def _gate(
-    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
-) -> AsyncIterator[str]:
-    from fastness.http.opening import ListenOptions
-    from fastness.record.live.record import ClusterRecord
-    from fastness.release.door.gate.server import gate
-
-    record = ClusterRecord(cluster, clock, entropy, "gate")
-    listen = ListenOptions(options.host, options.gate_port, names=options.names)
-    async with _remote(DoorRole.GATE, cluster, informers, options, clock) as configs:
-        if configs is None:
+    @asynccontextmanager
+    async def _broker(self, cluster: Cluster, informers: Informers) -> AsyncIterator[BrokerDoor]:
+        vault, listen = self._keys.vault, self._settings.listen[Part.BROKER]
+        if vault is None:
             raise LacksOption(
-                "the gate does not know where the config server is", "Give --internal-url https://HOST:22626."
+                "the broker has no key for what it keeps", "Give --vault FILE; all replicas need the same one."
             )
-        async with gate(cluster, informers, configs, record, clock, entropy, listen) as door:
-            yield f"gate on {_url(options.host, door.port)}"
+        options = BrokerOptions(listen.host, listen.port, listen.names)
+        async with (
+            self._configs(Part.BROKER, cluster, informers) as configs,
+            opened(self._settings.documents, self._clock) as collateral,
+            broker_door(
+                cluster, informers, self._clock, self._entropy, options,
+                cipher=vault, collateral=collateral, configs=configs,
+            ) as (door, _),
+        ):  # fmt: skip
+            yield door
+
+    @asynccontextmanager
+    async def _gate(self, cluster: Cluster, informers: Informers) -> AsyncIterator[GateDoor]:
+        record = ClusterRecord(cluster, self._clock, self._entropy, "gate")
+        async with self._configs(Part.GATE, cluster, informers) as configs:
+            if configs is None:
+                raise LacksOption(
+                    "the gate does not know where the config server is", "Give --internal-url https://HOST:22626."
+                )
+            listen = self._settings.listen[Part.GATE]
+            async with gate(cluster, informers, configs, record, self._clock, self._entropy, listen) as door:
+                yield door
+
+    def _webhook(self, cluster: Cluster, informers: Informers) -> AbstractAsyncContextManager[WebhookServer]:
+        listen, reached = self._settings.listen[Part.WEBHOOK], Reachable(self._settings.webhook_url)
+        return webhook_server(cluster, informers, self._clock, self._entropy, listen, reached)
+
+    def _page(self, cluster: Cluster, informers: Informers) -> AbstractAsyncContextManager[Page]:
+        visitors = self._settings.visitors
+        if visitors is None:
+            raise LacksCluster("the page does not know the API server", "Give --kubeconfig, or run it in a pod.")
+        return web_server(cluster, informers, visitors, self._clock, self._entropy, self._settings.page)
+
+    @asynccontextmanager
+    async def _configs(self, part: Part, cluster: Cluster, informers: Informers) -> AsyncIterator[ConfigSource | None]:
+        """The config server as gate and broker reach it: in this process, or by its URL; None when nobody said where it is."""
+        if self._settings.alone:
+            yield (await self._doors.config_server()).served
+            return
+        url = self._settings.addresses.internal
+        if not url:
+            yield None
+            return
+        names = self._settings.listen[part].hosts
+        certificates = await DoorCertificates.open(DoorRole(part), cluster, informers, self._clock, names)
+        configs = RemoteConfigs(url, _RoleContext(certificates).context)
+        try:
+            yield configs
+        finally:
+            await configs.close()
 
 
-@asynccontextmanager
-async def _webhook(
-    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
-) -> AsyncIterator[str]:
-    from fastness.admission.door.configuration import NAME, Reachable
-    from fastness.admission.door.server import webhook_server
-    from fastness.http.opening import ListenOptions
-
-    listen = ListenOptions(options.host, options.webhook_port, names=options.names)
-    reached = Reachable(options.webhook_url)
-    async with webhook_server(cluster, informers, clock, entropy, listen, reached) as door:
-        told = f"webhook on {_url(options.host, door.port)}; while it is down confidential workloads are refused"
-        yield f"{told} (kubectl delete validatingwebhookconfiguration {NAME} ends that)"
-
-
-@asynccontextmanager
-async def _page(
-    cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock, entropy: Entropy
-) -> AsyncIterator[str]:
-    from fastness.kube.client import connect
-    from fastness.page.admission import ReviewDoor
-    from fastness.page.server import PageOptions, web_server
-    from fastness.record.live.tiles import ConfigMapTiles
-
-    known = options.connection
-    if known is None:
-        raise LacksCluster("the page does not know the API server", "Give --kubeconfig, or run it in a pod.")
-    door = ReviewDoor(cluster, lambda token: connect(as_bearer(known, token)), clock)
-    listen = PageOptions(host=options.host, port=options.page_port, names=options.names, tiles=ConfigMapTiles(cluster))
-    async with web_server(cluster, informers, door, clock, entropy, listen) as page:
-        yield f"page on {page.url}; log in with a token (kubectl create token NAME)"
-
-
-def as_bearer(connection: Connection, token: SecretText) -> Connection:
-    """The same API server with nothing but this token: none of our own rights go along."""
-    return replace(
-        connection, token=token, token_file=None, certificate=b"", key=SecretBytes(b""), impersonation=Impersonation()
-    )
-
-
-@asynccontextmanager
-async def _remote(
-    role: DoorRole, cluster: Cluster, informers: Informers, options: DoorOptions, clock: Clock
-) -> AsyncIterator[RemoteConfigs | None]:
-    """The config server, as a role reaches it; None when nobody said where it is."""
-    from fastness.http.opening import Listening
-    from fastness.keys.certificates import DoorCertificates
-    from fastness.release.live.sources import RemoteConfigs
-
-    if not options.internal_url:
-        yield None
-        return
-    names = Listening(options.host, names=options.names).hosts
-    certificates = await DoorCertificates.open(role, cluster, informers, clock, names)
-    configs = RemoteConfigs(options.internal_url, Shown(certificates).context)
-    try:
-        yield configs
-    finally:
-        await configs.close()
-
-
-class Shown:
+class _RoleContext:
     """What gate and broker show to the config server: the certificate of their role, as the controllers renew it."""
 
     def __init__(self, certificates: DoorCertificates) -> None:
         self._certificates = certificates
-        self._shown: RoleCertificates | None = None
+        self._loaded: RoleCertificates | None = None
         self._context: ssl.SSLContext | None = None
 
     def context(self) -> ssl.SSLContext:
         """The context of now; the same object until the certificate is another one."""
-        from fastness.http.certificates import load
-
-        held = self._certificates.current
-        if self._context is None or held is not self._shown:
-            context = ssl.create_default_context(cadata=held.internal.bundle)
-            if held.inner is not None:
-                load(context, held.inner)
-            self._context, self._shown = context, held
+        current = self._certificates.current
+        if self._context is None or current is not self._loaded:
+            context = ssl.create_default_context(cadata=current.internal.bundle)
+            if current.inner is not None:
+                load(context, current.inner)
+            self._context, self._loaded = context, current
         return self._context
 
 
-class NoVault:
-    """Enrolment keeps nothing that would have to be sealed."""
-
-    def seal(self, plaintext: bytes, context: bytes) -> bytes:
-        """Never."""
-        raise LacksOption("this role has no vault key", "Give --vault.")
-
-    def open(self, sealed: bytes, context: bytes) -> bytes:
-        """Never."""
-        raise LacksOption("this role has no vault key", "Give --vault.")
-
-
-def _cipher(vault: Path | None, clock: Clock, entropy: Entropy) -> Cipher:
-    from fastness.keys.vault import PlainRingFile, Vault
-
-    if vault is None:
-        raise LacksOption(
-            "the broker has no key for what it keeps", "Give --vault FILE; all replicas need the same one."
-        )
-    return Vault.open_file(PlainRingFile(vault), clock.now(), entropy, create=not vault.exists())
-
-
-def _url(host: str, port: int) -> str:
+def url_of(host: str, port: int) -> str:
+    """The address of a door that listens there."""
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"

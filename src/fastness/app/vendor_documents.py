@@ -13,11 +13,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from fastness.attestation.live.collateral import Collateral
-    from fastness.runtime.clock import Clock
+import httpx
+
+from fastness.attestation.live.collateral import Collateral
+from fastness.attestation.live.collateral_files import MAX_FILE
+from fastness.attestation.live.vendor_services import SECONDS, Services, VendorServices
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.silicon.revocation import RevocationList
+from fastness.formats.cursor import EvidenceError
+from fastness.formats.evidence.tdx.collateral import parse_collateral
+from fastness.runtime.clock import Clock
 
 IMPORTED, CACHE = "collateral", "collateral-cache"
 
@@ -39,15 +45,9 @@ class Documents:
 @asynccontextmanager
 async def opened(documents: Documents, clock: Clock) -> AsyncIterator[Collateral]:
     """The documents, for the time of the block."""
-    from fastness.attestation.live.collateral import Collateral
-
     if not documents.services:
         yield Collateral(clock, imported=documents.imported, kept=documents.kept)
         return
-    import httpx
-
-    from fastness.attestation.live.vendor_services import SECONDS, Services, VendorServices
-
     async with httpx.AsyncClient(timeout=SECONDS) as client:
         services = VendorServices(client, clock, Services())
         yield Collateral(clock, imported=documents.imported, kept=documents.kept, services=services)
@@ -55,21 +55,15 @@ async def opened(documents: Documents, clock: Clock) -> AsyncIterator[Collateral
 
 def ends_of(directories: Iterable[Path]) -> dict[str, datetime | None]:
     """Until when the documents in directories count, by file; None for one that cannot be read."""
-    found: dict[str, datetime | None] = {}
+    ends: dict[str, datetime | None] = {}
     for directory in directories:
         for pattern in ("tdx/*.json", "snp/*/crl.der"):
             for path in sorted(directory.glob(pattern)):
-                found[str(path.relative_to(directory.parent))] = _end_of(path)
-    return found
+                ends[str(path.relative_to(directory.parent))] = _end_of(path)
+    return ends
 
 
 def _end_of(path: Path) -> datetime | None:
-    from fastness.attestation.live.collateral_files import MAX_FILE
-    from fastness.crypto.errors import CryptoError
-    from fastness.crypto.silicon.revocation import RevocationList
-    from fastness.formats.cursor import EvidenceError
-    from fastness.formats.evidence.tdx.collateral import parse_collateral
-
     try:
         if path.stat().st_size > MAX_FILE:
             return None
@@ -77,7 +71,7 @@ def _end_of(path: Path) -> datetime | None:
         if path.suffix == ".der":
             return RevocationList(data).ends
         documents = parse_collateral(data)
-        lists = [RevocationList(one).ends for one in (documents.pck_crl, documents.root_crl)]
+        lists = [RevocationList(crl).ends for crl in (documents.pck_crl, documents.root_crl)]
         ends = [documents.tcb_info.next_update, documents.qe_identity.next_update, *lists]
         return min(end for end in ends if end is not None)
     except (OSError, CryptoError, EvidenceError):

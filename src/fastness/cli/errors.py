@@ -38,7 +38,7 @@ def reported_errors() -> Iterator[None]:
     """Turn errors of the layers into `CliError`."""
     # Imported here: a verb that needs none of these layers must not pay for them.
     from fastness.apiserver import StoreError
-    from fastness.app.lacking import LackingError, LacksOption
+    from fastness.app.parts import LackingError, LacksOption
     from fastness.crypto.errors import CryptoError
     from fastness.keys.errors import TrustError
     from fastness.kube.client.errors import ConfigError

@@ -1,9 +1,10 @@
-"""Two shapes of waiting that everything long-running has: for news or for a time, and for a block with tasks beside it.
+"""Shapes of waiting that everything long-running has: for news or a time, for a block with tasks beside it, for work or a stop.
 
     await news_or_time(changed, clock, 30.0)
     async with beside("gate", rotation=rotation.run, events=events.run): ...
+    await work_until(stop, serve(), leave=8.0)
 
-Both must not swallow a cancellation that comes at the very moment when they end: whoever does that goes on for ever.
+None may swallow a cancellation that comes at the very moment when it ends: whoever does that goes on for ever.
 """
 
 from __future__ import annotations
@@ -38,3 +39,23 @@ async def background(name: str, **tasks: Callable[[], Coroutine[Any, Any, None]]
         finally:
             for task in running:
                 task.cancel()
+
+
+async def work_until(stop: asyncio.Event, work: Coroutine[Any, Any, None], leave: float | None = None) -> None:
+    """Work until asked to stop; what the work raises is raised, and being cancelled ends the work too.
+
+    Work that is not over `leave` seconds after that is cut short, with whatever else this process does.
+    """
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        stopping.cancel()
+        # `wait` passes a cancellation of this task on; awaiting the work itself would have to tell the two apart.
+        while (await asyncio.wait((working, stopping), timeout=leave))[1]:
+            # Something waits for an API that does not answer. A group that is being left passes no second cancellation on.
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+    if not working.cancelled():
+        working.result()

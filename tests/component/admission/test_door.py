@@ -6,7 +6,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -16,7 +16,10 @@ from fastness.admission.door.app import MAX_BODY, WebhookDoor
 from fastness.admission.door.configuration import NAME, RESOURCE
 from fastness.admission.door.registration import WRITES_A_MINUTE
 from fastness.admission.door.server import WebhookServer, webhook_server
-from fastness.app.doors import WEBHOOK, DoorOptions, serve_door
+from fastness.app.control_plane import control_plane
+from fastness.app.parts import Part
+from fastness.app.replica import ReplicaOptions, settings_of
+from fastness.app.settings import ClusterKeys
 from fastness.attestation.loops.door_certificates import issuing
 from fastness.http.health import Health
 from fastness.http.listener import Listener
@@ -24,6 +27,7 @@ from fastness.keys.authorities import ROTATE
 from fastness.keys.doors import DOORS, NAMESPACE, SECRETS
 from fastness.kinds.registry import find
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest
+from fastness.kube.controllers import LeaderSettings
 from fastness.kube.errors import Unavailable
 from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType
@@ -241,28 +245,22 @@ async def test_configuration_is_restored_and_follows_the_authority(embedded_serv
 
 
 async def test_serve_runs_it_as_a_role(embedded_server: Embedded) -> None:
-    options = DoorOptions(
-        "127.0.0.1", (), 0, 0, 0, 0, 0, "", "", "", None, webhook_port=0, webhook_url="https://webhook.example.com:9443"
-    )  # fmt: skip
-    health, clock, entropy = Health(), SystemClock(), SystemEntropy()
-    sentences = asyncio.Queue[str]()
+    cluster, clock, entropy = embedded_server.cluster, SystemClock(), SystemEntropy()
+    parts, sentences = frozenset({Part.WEBHOOK}), asyncio.Queue[str]()
+    options = ReplicaOptions(parts, "test", webhook_port=0, webhook_url="https://webhook.example.com:9443")
+    settings = settings_of(options, LeaderSettings(), sentences.put_nowait)
     async with (
-        Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers,
-        issuing(embedded_server.cluster, informers, clock, entropy),
+        Informers(cluster, clock=clock, entropy=entropy) as informers,
+        issuing(cluster, informers, clock, entropy),
+        control_plane(parts, cluster, ClusterKeys(), settings, clock, entropy, Health()) as running,
+        asyncio.timeout(PATIENCE),
     ):
-        serving = asyncio.create_task(
-            serve_door(WEBHOOK, embedded_server.cluster, options, health, sentences.put_nowait)
-        )
-        await until(embedded_server, lambda found: found is not None)
-    async with asyncio.timeout(PATIENCE):
-        said = await sentences.get()
-    assert "webhook on https://127.0.0.1:" in said
-    assert "while it is down confidential workloads are refused" in said
-    found = await embedded_server.cluster.get(RESOURCE, NAME)
-    assert found["webhooks"][1]["clientConfig"]["url"] == "https://webhook.example.com:9443/review"
-    serving.cancel()
-    with suppress(asyncio.CancelledError):
-        await serving
+        await running.doors.all()
+        sentence = await sentences.get()
+        stored = await cluster.get(RESOURCE, NAME)
+    assert "webhook on https://127.0.0.1:" in sentence
+    assert "while it is down confidential workloads are refused" in sentence
+    assert stored["webhooks"][1]["clientConfig"]["url"] == "https://webhook.example.com:9443/review"
 
 
 async def test_a_quarrel_about_the_configuration_does_not_become_a_storm(embedded_server: Embedded) -> None:

@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from fastness.admission.door.server import webhook_server
+from fastness.app.replica import make_namespace
 from fastness.attestation.loops.confidential import KEY, LOOK_SECONDS, Confidential
 from fastness.attestation.loops.door_certificates import issuing
 from fastness.attestation.machine.chip import BARRED
 from fastness.cli.errors import CliError
 from fastness.cli.main import cli
-from fastness.cli.run.serve import _make_namespace
 from fastness.enrolment.loops.machines import Machines
 from fastness.formats import json
 from fastness.keys.home import GOING, GONE, Home
@@ -326,5 +326,5 @@ async def test_our_namespace_goes_there_only_confirmed_and_everybody_says_that_i
         assert (found.exit_code, "fastness-system is gone" in found.stdout) == (1, True)
         async with https(kube.kubeconfig) as cluster:
             with pytest.raises(CliError, match="is gone"):
-                await _make_namespace(cluster, "fastness-system")
+                await make_namespace(cluster, "fastness-system")
         assert admin.post("/api/v1/namespaces", json={"metadata": {"name": "fastness-system"}}).status_code == 201

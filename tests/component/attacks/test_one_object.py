@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from fastness.apiserver.store import Key, Store, WriteStep
-from fastness.app.control_plane import ControlPlane, PlaneOptions, running
+from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.crypto.x509 import Credential
 from fastness.keys.vault import PlainRingFile, Vault
 from fastness.kinds.registry import find

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.app.doors import as_bearer
+from fastness.app.replica import as_bearer
 from fastness.attestation.loops.door_certificates import issuing
 from fastness.kinds.crd import manifests
 from fastness.kinds.fastness_dev import NAMESPACE

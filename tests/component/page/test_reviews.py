@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fastness.apiserver import ServerOptions, open_apiserver
-from fastness.app.doors import as_bearer
 from fastness.app.product import PRODUCT
+from fastness.app.replica import as_bearer
 from fastness.crypto.secret import SecretText
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject, Resource

@@ -26,13 +26,13 @@ from fastness.app.accounts import (
     adopted,
     everything,
 )
-from fastness.app.attestation_doors import Around, broker_door, enrolment_door
 from fastness.app.role_accounts import RoleAccount
 from fastness.attestation.loops.door_certificates import issuing
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.x509 import CertificateAuthority
+from fastness.enrolment.door.server import enrolment_door
 from fastness.http.opening import ListenOptions
 from fastness.keys.authorities import SECRETS
 from fastness.keys.client_authorities import ClientAuthorities
@@ -55,7 +55,7 @@ from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.record.signing import batch_name
-from fastness.release.door.broker.server import BrokerOptions
+from fastness.release.door.broker.opening import broker_door
 from fastness.release.door.config_server.server import config_server
 from fastness.release.door.gate.server import gate
 from fastness.release.live.signer import CONFIG_KEYS, ConfigSigner
@@ -182,7 +182,7 @@ def _may(admin: httpx.Client, role: RoleAccount, verb: str, namespace: str, name
 
 async def test_every_door_works_with_its_own_account_and_a_gate_mints_nothing(kube: RealKube) -> None:
     cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
-    around, listen = Around(CLOCK, ENTROPY, cipher), ListenOptions()
+    listen = ListenOptions()
     async with AsyncExitStack() as stack:
         roles = {role.name: await stack.enter_async_context(acting(kube, role)) for role in ACCOUNTS}
         caches = {
@@ -198,9 +198,9 @@ async def test_every_door_works_with_its_own_account_and_a_gate_mints_nothing(ku
             config_server(roles["configserver"], caches["configserver"], CLOCK, ENTROPY, listen)
         )
         broker, _ = await stack.enter_async_context(
-            broker_door(roles["broker"], caches["broker"], replace(around, configs=configs.served), BrokerOptions())
+            broker_door(roles["broker"], caches["broker"], CLOCK, ENTROPY, cipher=cipher, configs=configs.served)
         )
-        await stack.enter_async_context(enrolment_door(roles["enrol"], caches["enrol"], around, listen))
+        await stack.enter_async_context(enrolment_door(roles["enrol"], caches["enrol"], CLOCK, ENTROPY, listen))
         records = {role: ClusterRecord(roles[role], CLOCK, ENTROPY, role) for role in ("gate", "broker")}
         await stack.enter_async_context(
             gate(roles["gate"], caches["gate"], configs.served, records["gate"], CLOCK, ENTROPY, listen)

@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from fastness.agent.host.states import File, Link
-from fastness.app.control_plane import PlaneOptions, running
+from fastness.app.embedded import PlaneOptions, running
 from fastness.formats import data_url as dataurl
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject

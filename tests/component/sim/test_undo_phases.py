@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fastness.app.control_plane import PlaneOptions, running
+from fastness.app.embedded import PlaneOptions, running
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, condition

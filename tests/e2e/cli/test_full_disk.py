@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.app.control_plane import RESERVE_BYTES
+from fastness.app.embedded import RESERVE_BYTES
 from tests.e2e.live import FASTNESS, Live, Said, environment, run
 
 BIG = 400_000

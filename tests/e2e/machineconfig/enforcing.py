@@ -30,7 +30,6 @@ from fastness.agent.boot.configs import NodeConfigs, NodeIdentity
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.host.file_changes import PollingWatcher
 from fastness.app.accounts import ACCOUNTS, everything
-from fastness.app.attestation_doors import Around, broker_door, enrolment_door
 from fastness.app.controllers import product_loops
 from fastness.app.machines import confidential
 from fastness.attestation.loops.door_certificates import FAMILY
@@ -38,6 +37,7 @@ from fastness.attestation.loops.door_certificates import issuing as certified
 from fastness.crypto.aead import KeyRing, SealKey
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.x509 import CertificateAuthority, Credential
+from fastness.enrolment.door.server import enrolment_door
 from fastness.enrolment.live.enrolments import DoorUrls
 from fastness.enrolment.trusted_cluster import Doors
 from fastness.formats import json
@@ -57,7 +57,7 @@ from fastness.kube.port import Cluster
 from fastness.machineconfig.loops.controllers import Around as Loops
 from fastness.machineconfig.loops.timing import SIMULATED
 from fastness.record.live.record import ClusterRecord
-from fastness.release.door.broker.server import BrokerOptions
+from fastness.release.door.broker.opening import broker_door
 from fastness.release.door.config_server.server import ConfigDoor, config_server
 from fastness.release.door.gate.server import gate
 from fastness.runtime.clock import SystemClock, SystemEntropy
@@ -250,7 +250,7 @@ async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIte
     await asyncio.to_thread(installed, kube)
     pair, vendor = kube.credentials, SimVendor(ENTROPY)
     issuing = CertificateAuthority.load(pair.ca.read_bytes(), SecretBytes(pair.ca_key.read_bytes()), ENTROPY)
-    around = Around(CLOCK, ENTROPY, KeyRing([SealKey.generate(ENTROPY)], ENTROPY))
+    cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         admin = await enter(acting(kube, None))
@@ -266,13 +266,13 @@ async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIte
         configs = await enter(
             config_server(roles["configserver"], caches["configserver"], CLOCK, ENTROPY, ListenOptions(), clients)
         )
-        around = replace(around, configs=configs.served)
-        broker, _ = await enter(broker_door(roles["broker"], caches["broker"], around, BrokerOptions()))
+        broker, _ = await enter(
+            broker_door(roles["broker"], caches["broker"], CLOCK, ENTROPY, cipher=cipher, configs=configs.served)
+        )
         record = ClusterRecord(roles["gate"], CLOCK, ENTROPY, "gate")
         keeper = await enter(gate(roles["gate"], caches["gate"], configs.served, record, CLOCK, ENTROPY))
         urls = DoorUrls(f"https://127.0.0.1:{broker.port}", f"https://127.0.0.1:{keeper.port}")
-        around = replace(around, urls=lambda: urls)
-        enrolment = await enter(enrolment_door(roles["enrol"], caches["enrol"], around, ListenOptions()))
+        enrolment = await enter(enrolment_door(roles["enrol"], caches["enrol"], CLOCK, ENTROPY, urls=lambda: urls))
         doors = Doors(f"https://127.0.0.1:{enrolment.port}", f"https://127.0.0.1:{configs.port}", configs.doors.bundle)
         loops = product_loops(*work_of, Loops(CLOCK, ENTROPY, SIMULATED, lambda: doors), without=(FAMILY,))
         group = await enter(asyncio.TaskGroup())

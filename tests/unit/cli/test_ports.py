@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fastness.app.parts import PORTS, Part
 from fastness.cli.errors import CliError
 from fastness.cli.run import up
 
@@ -20,7 +21,7 @@ def test_the_usual_port_is_taken_without_a_word(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(up, "_free", lambda _host, _port: True)
-    assert up._port("127.0.0.1", None, up.PAGE_PORT, "--page-port") == up.PAGE_PORT
+    assert up._port("127.0.0.1", None, PORTS[Part.PAGE], "--page-port") == PORTS[Part.PAGE]
     assert capsys.readouterr().err == ""
 
 
@@ -34,6 +35,6 @@ def test_a_port_that_was_asked_for_and_is_in_use_is_an_error_that_names_the_opti
 ) -> None:
     monkeypatch.setattr(up, "_free", lambda _host, _port: False)
     with pytest.raises(CliError, match=r"port 8443 on 127\.0\.0\.1 is in use") as refused:
-        up._port("127.0.0.1", 8443, up.PAGE_PORT, "--page-port")
+        up._port("127.0.0.1", 8443, PORTS[Part.PAGE], "--page-port")
     assert "--page-port 0 for any" in refused.value.hint
     assert up._port("127.0.0.1", 0) == 0

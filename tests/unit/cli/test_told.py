@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from fastness.apiserver.store.errors import DiskFull
-from fastness.app.lacking import LackingError, LacksCluster, LacksOption
+from fastness.app.parts import LackingError, LacksCluster, LacksOption
 from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 

@@ -20,7 +20,7 @@ from fastness.cli.output import tell
 from fastness.cli.run.state import DEFAULT_STATE
 
 if TYPE_CHECKING:
-    from fastness.app.control_plane import PlaneOptions
+    from fastness.app.embedded import PlaneOptions
 
 MACHINES = 5
 QUICK_MACHINES = 3
@@ -43,7 +43,7 @@ def demo(state: Path, machines: int | None, quick: bool, end: bool) -> None:
     """
     import uvloop
 
-    from fastness.app.control_plane import PlaneOptions
+    from fastness.app.embedded import PlaneOptions
     from fastness.observe import logs
 
     logs.configure(level="error")
@@ -54,7 +54,7 @@ def demo(state: Path, machines: int | None, quick: bool, end: bool) -> None:
 
 
 async def _run(options: PlaneOptions, pause: float, end: bool) -> int:
-    from fastness.app.control_plane import running
+    from fastness.app.embedded import running
     from fastness.cli.run.story import Teller, left_running, story
 
     stop = asyncio.Event()

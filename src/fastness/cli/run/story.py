@@ -33,7 +33,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.port import PatchType, Scope, WriteOptions
 
 if TYPE_CHECKING:
-    from fastness.app.control_plane import ControlPlane
+    from fastness.app.embedded import ControlPlane
     from fastness.app.machines import Simulated
     from fastness.page.simulator import VirtualRow
 

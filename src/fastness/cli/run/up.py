@@ -10,21 +10,22 @@ import asyncio
 import signal
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import uvloop
 
+from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.app.memory import settle_memory
+from fastness.app.parts import PORTS, Part
 from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import show_json, tell
-
-if TYPE_CHECKING:
-    from fastness.app.control_plane import ControlPlane, PlaneOptions
+from fastness.observe import logs
+from fastness.sim.vms import parts
 
 DEFAULT_STATE = Path("state")
 API_PORT = 6443
-PAGE_PORT = 8443
 READY_SECONDS = 60.0
 PORTS_TRIED = 20
 
@@ -73,16 +74,10 @@ def up(
 
     It is ready when it says so; STATE/kubeconfig and STATE/endpoints.json tell others where it is.
     """
-    import uvloop
-
-    from fastness.observe import logs
-
     logs.configure(level=log_level)
     chosen = _port(host, port)
-    page = _port(host, 0 if page_port is None and port is not None else page_port, PAGE_PORT, "--page-port")
+    page = _port(host, 0 if page_port is None and port is not None else page_port, PORTS[Part.PAGE], "--page-port")
     with reported_errors():
-        from fastness.app.control_plane import PlaneOptions
-
         if given["vms"]:
             _check_vms()
         uvloop.run(_run(PlaneOptions(state=state, host=host, port=chosen, page_port=page, tell=tell, **given), output))
@@ -90,8 +85,6 @@ def up(
 
 def _check_vms() -> None:
     """Say at once what real machines need and is not here; raises CliError."""
-    from fastness.sim.vms import parts
-
     try:
         parts.require()
     except parts.NoRealMachine as error:
@@ -128,8 +121,6 @@ def _free(host: str, port: int) -> bool:
 
 
 async def _run(options: PlaneOptions, output: str) -> None:
-    from fastness.app.control_plane import running
-
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,16 +1,22 @@
-"""The door of enrolment as one thing that can be opened and closed: caches, authority, listener, rotation, the count of uses."""
+"""The door of enrolment as one thing that can be opened and closed: caches, authority, listener, rotation, the count of uses.
+
+`enrolment_door` is how every process opens it; `enrol_server` takes what seals and records from its caller.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from fastness.attestation.evidence.roots import SimulatedMaker, not_simulated
+from fastness.attestation.live.simulated_vendor import SimulatedVendor
 from fastness.enrolment.door.app import EnrolDoor, Pace
 from fastness.enrolment.live.door_events import DoorEvents
 from fastness.enrolment.live.enrolments import DoorUrls, Enrolments, Sealer, Sources
+from fastness.enrolment.trusted_cluster import broker_url, honoured
 from fastness.http.freshness import Touch
 from fastness.http.opening import ListenOptions, OpenDoor, open_door
 from fastness.http.refusals import demand_home
@@ -18,14 +24,19 @@ from fastness.http.rotation import ServedCertificate
 from fastness.http.route import Routes
 from fastness.keys.certificates import DoorCertificates
 from fastness.keys.home import home_of
-from fastness.kube.informers import Informers
+from fastness.keys.mac_keys import MacKeys
+from fastness.keys.renewal import keep_renewed
+from fastness.kinds.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
+from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster
 from fastness.protocol.door_role import DoorRole
 from fastness.record.entry import Record
+from fastness.record.live.record import ClusterRecord
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.tasks import background
 
 PORT = 8000
-FACE = "enrolment"
+FACE: Final = "enrolment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +80,35 @@ async def enrol_server(
     finally:
         await enrolments.uses.close()
         await events.close()
+
+
+@asynccontextmanager
+async def enrolment_door(
+    cluster: Cluster,
+    informers: Informers,
+    clock: Clock,
+    entropy: Entropy,
+    options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
+    *,
+    urls: Callable[[], DoorUrls] = DoorUrls,
+    pace: Pace = Pace(),  # noqa: B008  # frozen
+) -> AsyncIterator[EnrolServer]:
+    """The door with the keys and the record of its cluster; raises ApiError, OSError, TrustError."""
+    macs = await MacKeys.open(FACE, cluster, informers, clock, entropy)
+    vendor = SimulatedVendor(informers)
+    await vendor.synced()
+    trusted = informers.of(TRUSTED_EXECUTION_CLUSTER.resource)
+    await trusted.synced()
+    record = ClusterRecord(cluster, clock, entropy, FACE)
+    keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
+    async with enrol_server(
+        cluster, informers, macs, record, clock, entropy, options,
+        simulated=lambda: vendor.maker, urls=lambda: _with_named_broker(urls(), trusted), pace=pace,
+    ) as door, background(FACE, keys=keys):  # fmt: skip
+        yield door
+
+
+def _with_named_broker(urls: DoorUrls, trusted: Informer) -> DoorUrls:
+    """Where machines attest: where the honoured TrustedExecutionCluster says, if it does."""
+    named = broker_url(honoured(trusted.list()))
+    return replace(urls, broker=named) if named else urls

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from fastness.apiserver.store import Key, Store, WriteStep
-from fastness.app.control_plane import PlaneOptions, running
+from fastness.app.embedded import PlaneOptions, running
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.registry import find

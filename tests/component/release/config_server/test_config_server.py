@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fastness.app.control_plane import ControlPlane, PlaneOptions, running
+from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.crypto.secret import SecretText
 from fastness.enrolment.live.tickets import join_ticket, mint
 from fastness.formats import json

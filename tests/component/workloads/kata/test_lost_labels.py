@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.app.control_plane import PlaneOptions, running
+from fastness.app.embedded import PlaneOptions, running
 from fastness.formats.yaml import load_documents
 from fastness.kinds.kata import names
 from fastness.kinds.kind import JsonObject

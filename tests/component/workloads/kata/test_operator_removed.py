@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastness.app.control_plane import PlaneOptions, running
+from fastness.app.embedded import PlaneOptions, running
 from fastness.kinds.kata import names
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import condition

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastness.app.control_plane import ControlPlane, PlaneOptions, running
+from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.formats import json
 from fastness.kinds.kata import names, remote, runtime
 from fastness.kinds.kind import JsonObject

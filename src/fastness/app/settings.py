@@ -1,0 +1,114 @@
+"""What the parts of a control plane are told: the arguments of `control_plane`.
+
+A process is either the whole control plane of its cluster (`fastness up`) or one of several replicas (`fastness serve`):
+
+    alone      all parts share one set of caches, gate and broker take configurations from the config server beside them,
+               and machines are led to the doors of this process
+    replica    each part has caches of its own and signs as its own role, finds the others by their URLs, and of all
+               controllers only those work that hold the lease
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from fastness.admission.door.server import WebhookServer
+from fastness.app.parts import Part
+from fastness.app.vendor_documents import Documents
+from fastness.enrolment.door.app import Pace
+from fastness.enrolment.door.server import EnrolServer
+from fastness.http.opening import Authorities, ListenOptions
+from fastness.kube.controllers.controller import Controller
+from fastness.kube.controllers.leadership import LeaderSettings
+from fastness.kube.controllers.runner import Feed
+from fastness.kube.places import AT_HOME, Places
+from fastness.machineconfig.loops.timing import FIELD, Timing
+from fastness.page.admission import Doorkeeper
+from fastness.page.server import Page, PageOptions
+from fastness.record.live.tiles import TileStore
+from fastness.release.door.broker.server import BrokerDoor
+from fastness.release.door.config_server.server import ConfigDoor
+from fastness.release.door.gate.server import GateDoor
+from fastness.release.live.resources import Cipher
+
+AnyDoor = ConfigDoor | EnrolServer | BrokerDoor | GateDoor | WebhookServer | Page
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKeys:
+    """Keys of a control plane that are not objects of its cluster.
+
+    `vault` seals what the broker keeps. `nodes` are the authorities of nodes' certificates, where this process is the one that
+    signs those; elsewhere the cluster publishes them.
+    """
+
+    vault: Cipher | None = None
+    nodes: Authorities | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the doors are reached: by machines, and `internal` by gate and broker. An empty one is not known."""
+
+    config_server: str = ""
+    enrolment: str = ""
+    broker: str = ""
+    gate: str = ""
+    internal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """How a replica takes part in the election of the controllers that write, and whose work they take over if they win."""
+
+    identity: str
+    lease: LeaderSettings
+    adopted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherLoops:
+    """Controllers that run beside those of the product, and what feeds those that read no cache."""
+
+    controllers: tuple[Controller, ...] = ()
+    feeds: Mapping[str, Feed] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def _unannounced(_part: Part, _door: AnyDoor) -> None:
+    """For those who ask for the doors instead."""
+
+
+def _tell_nobody(_text: str) -> None:
+    """For those who read no words."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneSettings:
+    """What the parts are told; what is said about a part that does not run is not looked at.
+
+    Without an `election` this process is alone, and `addresses` are those of its own doors. Without `tiles` the record is in
+    the cluster. `opened` hears of every door that opened, `tell` of controllers that are not started.
+    """
+
+    listen: Mapping[Part, ListenOptions]
+    election: Election | None = None
+    addresses: Addresses = field(default_factory=Addresses)
+    tiles: TileStore | None = None
+    visitors: Doorkeeper | None = None
+    page: PageOptions = field(default_factory=PageOptions)
+    webhook_url: str = ""
+    node_certificates: bool = True
+    pace: Pace = field(default_factory=Pace)
+    documents: Documents = field(default_factory=Documents)
+    places: Places = AT_HOME
+    timing: Timing = FIELD
+    loops: FurtherLoops = field(default_factory=FurtherLoops)
+    opened: Callable[[Part, AnyDoor], None] = _unannounced
+    tell: Callable[[str], None] = _tell_nobody
+
+    @property
+    def alone(self) -> bool:
+        """Whether this process is the whole control plane of its cluster."""
+        return self.election is None
