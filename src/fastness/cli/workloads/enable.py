@@ -86,14 +86,14 @@ def enable(
 
     Exit code 1 when a check refuses; nothing is written then.
     """
-    wish = _wish(tee, **given)
+    request = _request(tee, **given)
     with reported_errors():
-        done = asyncio.run(_run(wish, only_plan, seconds, kubeconfig, context, output))
+        done = asyncio.run(_run(request, only_plan, seconds, kubeconfig, context, output))
     if not done:
         sys.exit(Exit.NO)
 
 
-def _wish(
+def _request(
     tee: str, *, gpu: bool, selected: tuple[str, ...], name: str, deployment_mode: str | None, without_dcap: bool,
     trustee_elsewhere: bool, pccs_node: str,
 ) -> EnableRequest:  # fmt: skip
@@ -112,12 +112,12 @@ def _wish(
 
 
 async def _run(
-    wish: EnableRequest, only_plan: bool, seconds: float, kubeconfig: Path | None, context: str, output: str
+    request: EnableRequest, only_plan: bool, seconds: float, kubeconfig: Path | None, context: str, output: str
 ) -> bool:
     from fastness.kube.client import Surroundings, connect, find
 
     async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
-        outcome = await outcome_of(cluster, wish)
+        outcome = await outcome_of(cluster, request)
         if output == "json":
             show_json(as_json(outcome))
         else:
@@ -129,17 +129,17 @@ async def _run(
         return await _settled(cluster, seconds, outcome.plan, say) if seconds else True
 
 
-async def outcome_of(cluster: Cluster, wish: EnableRequest) -> Outcome:
-    """Look at a cluster and say what a wish means for it; raises ApiError, CliError."""
+async def outcome_of(cluster: Cluster, request: EnableRequest) -> Outcome:
+    """Look at a cluster and say what a request means for it; raises ApiError, CliError."""
     from fastness.cli.workloads.dcap import KEY
     from fastness.workloads.enable.preflight import preflight
     from fastness.workloads.enable.steps import reboots, steps
 
     snapshot = await look(cluster)
-    checks = preflight(snapshot, wish, has_key=bool(os.environ.get(KEY)))
-    dcap = await _dcap(cluster, snapshot, wish)
-    found = steps(snapshot, wish, dcap)
-    return Outcome(checks, found, reboots(snapshot, wish, found), dcap)
+    checks = preflight(snapshot, request, has_key=bool(os.environ.get(KEY)))
+    dcap = await _dcap(cluster, snapshot, request)
+    found = steps(snapshot, request, dcap)
+    return Outcome(checks, found, reboots(snapshot, request, found), dcap)
 
 
 async def look(cluster: Cluster) -> Snapshot:
@@ -162,20 +162,20 @@ async def look(cluster: Cluster) -> Snapshot:
     return Snapshot(await state_of(cluster), objects)
 
 
-async def _dcap(cluster: Cluster, snapshot: Snapshot, wish: EnableRequest) -> DcapInputs | None:
-    """What Intel's services are made from; None where they are not wished for or cannot be made."""
+async def _dcap(cluster: Cluster, snapshot: Snapshot, request: EnableRequest) -> DcapInputs | None:
+    """What Intel's services are made from; None where they are not asked for or cannot be made."""
     from dataclasses import replace
 
     from fastness.cli.workloads.dcap import KEY, inputs_for, inputs_in_use, place_in
     from fastness.workloads.intel import parts
 
-    if str(wish.tee) != "tdx" or not wish.dcap:
+    if str(request.tee) != "tdx" or not request.dcap:
         return None
     place = await place_in(cluster)
     running = snapshot.get("deployments", parts.PCCS, parts.NAMESPACE)
     # The database is on the node where PCCS runs: it stays there.
     where = ((((running or {}).get("spec") or {}).get("template") or {}).get("spec") or {}).get("nodeSelector") or {}
-    place = replace(place, node=where.get("kubernetes.io/hostname") or wish.pccs_node or place.node)
+    place = replace(place, node=where.get("kubernetes.io/hostname") or request.pccs_node or place.node)
     if snapshot.get("secrets", parts.SECRETS, parts.NAMESPACE) is not None:
         return inputs_in_use(place)
     return inputs_for(place) if os.environ.get(KEY) and place.node else None
@@ -193,10 +193,10 @@ async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None, sa
 
     options = WriteOptions(manager="fastness-enable")
     for change in open_changes(found):
-        place = object_name(change.wanted)
+        place = object_name(change.target)
         if change.action is Action.CREATE:
             try:
-                await cluster.create(change.resource, change.wanted, options)
+                await cluster.create(change.resource, change.target, options)
             except AlreadyExists:
                 tell(f"{change.named}: made by somebody else in the meantime")
                 continue
@@ -261,7 +261,7 @@ def shown(outcome: Outcome) -> str:
     from fastness.cli.config import plan_view as planview
 
     rows = [
-        [MARKS[str(one.result)], one.name, one.found + (f"  ({one.hint})" if one.hint else "")]
+        [MARKS[str(one.result)], one.name, one.message + (f"  ({one.hint})" if one.hint else "")]
         for one in outcome.checks
     ]
     lines = ["Checks", table(rows)]
@@ -289,7 +289,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "refused": outcome.refused,
         "checks": [
-            {"name": one.name, "result": str(one.result), "found": one.found, "hint": one.hint}
+            {"name": one.name, "result": str(one.result), "found": one.message, "hint": one.hint}
             for one in outcome.checks
         ],
         "steps": [

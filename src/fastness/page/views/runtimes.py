@@ -13,8 +13,8 @@ from fastness.kinds.objects import condition, metadata
 from fastness.page.pages.runtimes import RuntimeStory, runtimes_page
 from fastness.page.view_scope import CLASSES, CLUSTERS, KATA_CONFIGS, MACHINES, NODES, POOLS
 from fastness.page.views.view_request import Shown
-from fastness.workloads.kata.classes import wanted_classes
-from fastness.workloads.kata.eligibility import asked_for, choose, is_converged
+from fastness.workloads.kata.classes import plan_classes
+from fastness.workloads.kata.eligibility import choose, is_converged, requirements_of
 from fastness.workloads.kata.errors import Refused
 from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.kata.status import CONFIDENTIAL_READY
@@ -27,11 +27,11 @@ async def runtimes_view(shown: Shown) -> bytes:
     classes = [one for one in sight.those(CLASSES) if names.CLASS_FINALIZER in (metadata(one).get("finalizers") or ())]
     nodes, pools = sight.those(NODES), sight.those(POOLS)
     try:
-        asked = asked_for(config or {}, converged=is_converged(pools, nodes))
+        asked = requirements_of(config or {}, converged=is_converged(pools, nodes))
     except Refused as error:
         return runtimes_page(shown.frame, RuntimeStory(config, (), classes, problem=error.message))
     choices = choose(asked, nodes, pools, next(iter(sight.those(CLUSTERS)), None), sight.those(MACHINES))
-    wanted = wanted_classes(FeatureGates(confidential=_confidential(config, classes)), asked, nodes)
+    wanted = plan_classes(FeatureGates(confidential=_confidential(config, classes)), asked, nodes)
     made = {one["metadata"]["name"] for one in classes}
     left_out = {name: why for name, why in wanted.left_out.items() if name not in made}
     return runtimes_page(shown.frame, RuntimeStory(config, choices, classes, left_out, wanted.problem))

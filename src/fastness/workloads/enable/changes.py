@@ -36,21 +36,21 @@ class ObjectChange:
 
     action: Action
     resource: Resource
-    wanted: JsonObject
+    target: JsonObject
     fields: tuple[str, ...] = ()
     note: str = ""
 
     @property
     def named(self) -> str:
         """Kind, namespace and name."""
-        place = object_name(self.wanted)
+        place = object_name(self.target)
         return f"{self.resource.kind} {f'{place.namespace}/' if place.namespace else ''}{place.name}"
 
     @property
     def patch(self) -> JsonObject:
         """What is merged into the present object: everything that is ours, and nothing of its identity."""
-        labels = self.wanted["metadata"].get("labels")
-        return {**_body(self.wanted), **({"metadata": {"labels": labels}} if labels else {})}
+        labels = self.target["metadata"].get("labels")
+        return {**_body(self.target), **({"metadata": {"labels": labels}} if labels else {})}
 
 
 def resource_of(obj: Object) -> Resource:
@@ -60,30 +60,30 @@ def resource_of(obj: Object) -> Resource:
     return next(kind.resource for kind in all_kinds() if (kind.group, kind.version, kind.kind) == key)
 
 
-def compared(snapshot: Snapshot, wanted: JsonObject, *, keep: bool = False, twin: Twin | None = None) -> ObjectChange:
+def compared(snapshot: Snapshot, target: JsonObject, *, keep: bool = False, twin: Twin | None = None) -> ObjectChange:
     """What has to happen for an object to be there; `twin` finds one that does the same under another name."""
-    resource, place = resource_of(wanted), object_name(wanted)
+    resource, place = resource_of(target), object_name(target)
     present = snapshot.get(resource.plural, place.name, place.namespace)
     if present is None and twin is not None:
-        other = twin(snapshot, wanted)
+        other = twin(snapshot, target)
         if other is not None:
             return ObjectChange(Action.KEEP, resource, other, note="does it already")
     if present is None:
-        return ObjectChange(Action.CREATE, resource, wanted)
-    fields = () if keep else tuple(differences(_body(wanted), _body(present)))
-    return ObjectChange(Action.CHANGE if fields else Action.KEEP, resource, wanted, fields[:MOST_FIELDS])
+        return ObjectChange(Action.CREATE, resource, target)
+    fields = () if keep else tuple(differences(_body(target), _body(present)))
+    return ObjectChange(Action.CHANGE if fields else Action.KEEP, resource, target, fields[:MOST_FIELDS])
 
 
-def differences(wanted: Any, present: Any, path: str = "") -> Iterator[str]:
+def differences(target: Any, present: Any, path: str = "") -> Iterator[str]:
     """The paths at which a present value lacks what is wanted."""
-    if isinstance(wanted, Mapping) and isinstance(present, Mapping):
-        for key, value in wanted.items():
+    if isinstance(target, Mapping) and isinstance(present, Mapping):
+        for key, value in target.items():
             yield from differences(value, present.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(wanted, list) and isinstance(present, list) and len(wanted) == len(present):
-        for index, (one, other) in enumerate(zip(wanted, present, strict=True)):
-            yield from differences(one, other, f"{path}[{index}]")
+    elif isinstance(target, list) and isinstance(present, list) and len(target) == len(present):
+        for index, (expected, other) in enumerate(zip(target, present, strict=True)):
+            yield from differences(expected, other, f"{path}[{index}]")
     # A server drops what is empty: to lack it is to have it.
-    elif wanted != present and not (present is None and wanted in ("", {}, [], False)):
+    elif target != present and not (present is None and target in ("", {}, [], False)):
         yield path
 
 

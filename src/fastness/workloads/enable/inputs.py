@@ -1,4 +1,4 @@
-"""What is wished for, and what is looked at."""
+"""What is asked for, and what is looked at."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.objects import object_name
 from fastness.machineconfig.rollout.plan import State
-from fastness.workloads.kata.eligibility import NodeRequirements, asked_for, is_converged
+from fastness.workloads.kata.eligibility import NodeRequirements, is_converged, requirements_of
 from fastness.workloads.kata.errors import Refused
 
 Object = Mapping[str, Any]
@@ -85,8 +85,8 @@ class Snapshot:
 
     def get(self, plural: str, name: str, namespace: str = "") -> JsonObject | None:
         """One object."""
-        found = (one for one in self.all(plural) if object_name(one).name == name)
-        return next((one for one in found if object_name(one).namespace == namespace), None)
+        named = (obj for obj in self.all(plural) if object_name(obj).name == name)
+        return next((obj for obj in named if object_name(obj).namespace == namespace), None)
 
     @property
     def nodes(self) -> Sequence[Object]:
@@ -123,12 +123,12 @@ class Snapshot:
         """The roles whose configs that pool takes."""
         return (mco.MASTER,) if self.converged else (names.POOL, mco.WORKER)
 
-    def asked(self, wish: EnableRequest) -> NodeRequirements:
+    def requirements(self, request: EnableRequest) -> NodeRequirements:
         """Which nodes are meant: by the KataConfig that is there, or the one that would be."""
         if self.kata is not None:
             try:
-                return asked_for(self.kata, converged=self.converged)
+                return requirements_of(self.kata, converged=self.converged)
             except Refused:
                 return NodeRequirements(EVERYTHING, check=False, converged=self.converged)
-        spec = {"kataConfigPoolSelector": {"matchLabels": dict(wish.selector)}} if wish.selector else {}
-        return asked_for({"spec": spec}, converged=self.converged)
+        spec = {"kataConfigPoolSelector": {"matchLabels": dict(request.selector)}} if request.selector else {}
+        return requirements_of({"spec": spec}, converged=self.converged)

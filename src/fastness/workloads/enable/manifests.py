@@ -114,12 +114,12 @@ def feature_gates(mode: str) -> JsonObject:
     }
 
 
-def kata_config(wish: EnableRequest) -> JsonObject:
+def kata_config(request: EnableRequest) -> JsonObject:
     """The KataConfig; only nodes that discovery found able get the runtime."""
     spec: JsonObject = {"enablePeerPods": False, "checkNodeEligibility": True, "logLevel": "info"}
-    if wish.selector:
-        spec["kataConfigPoolSelector"] = {"matchLabels": dict(wish.selector)}
-    meta = {"name": wish.kata_name}
+    if request.selector:
+        spec["kataConfigPoolSelector"] = {"matchLabels": dict(request.selector)}
+    meta = {"name": request.kata_name}
     return {"apiVersion": "kataconfiguration.openshift.io/v1", "kind": "KataConfig", "metadata": meta, "spec": spec}
 
 

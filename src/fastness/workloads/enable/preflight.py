@@ -1,13 +1,13 @@
 """Checks before anything is touched, each with what was found, why it matters and what to do.
 
-A refusal means that the wish cannot come true here; nothing is written then. A warning means that it can, and that somebody
+A refusal means that the request cannot be met here; nothing is written then. A warning means that it can, and that somebody
 should know something first. What cannot be known yet (nobody has looked at the nodes) is a warning and never a refusal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -43,33 +43,35 @@ class Check:
 
     name: str
     result: Result
-    found: str
+    message: str
     hint: str = ""
 
 
-def preflight(snapshot: Snapshot, wish: EnableRequest, *, has_key: bool) -> list[Check]:
+def preflight(snapshot: Snapshot, request: EnableRequest, *, has_key: bool) -> list[Check]:
     """Every check; `has_key` is whether Intel's API key is at hand."""
-    found = [*_kinds(snapshot, wish), *_trust(snapshot), *_kata(snapshot), *_pools(snapshot)]
-    found += [*_nodes(snapshot, wish), *_tee(snapshot, wish), *_releases(snapshot, wish)]
-    found += _kernels(snapshot, wish)
-    if wish.tee is Tee.TDX and wish.dcap:
-        found += _quotes(snapshot, wish, has_key)
-    if wish.gpu:
-        found += _gpus(snapshot)
-    return found
+    checks = [*_kinds(snapshot, request), *_trust(snapshot), *_kata(snapshot), *_pools(snapshot)]
+    checks += [*_nodes(snapshot, request), *_tee(snapshot, request), *_releases(snapshot, request)]
+    checks += _kernels(snapshot, request)
+    if request.tee is Tee.TDX and request.dcap:
+        checks += _quotes(snapshot, request, has_key)
+    if request.gpu:
+        checks += _gpus(snapshot)
+    return checks
 
 
 def refusals(checks: list[Check]) -> list[Check]:
     """The checks that stand against it."""
-    return [one for one in checks if one.result is Result.REFUSE]
+    return [check for check in checks if check.result is Result.REFUSE]
 
 
-def _kinds(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
-    needless = OPTIONAL | (set() if wish.gpu else {"clusterpolicies"}) | (set() if wish.trustee else {"trusteeconfigs"})
+def _kinds(snapshot: Snapshot, request: EnableRequest) -> Iterator[Check]:
+    needless = (
+        OPTIONAL | (set() if request.gpu else {"clusterpolicies"}) | (set() if request.trustee else {"trusteeconfigs"})
+    )
     missing = [
-        f"{one.plural}.{one.group}" if one.group else one.plural
-        for one in LOOKED_AT
-        if snapshot.objects.get(one.plural) is None and one.plural not in needless
+        f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+        for kind in LOOKED_AT
+        if snapshot.objects.get(kind.plural) is None and kind.plural not in needless
     ]
     if missing:
         hint = "Install them: fastness crds | kubectl apply --server-side -f -"
@@ -86,12 +88,12 @@ def _trust(snapshot: Snapshot) -> Iterator[Check]:
     if not confidential:
         yield Check("trust model", Result.OK, f"pool {snapshot.pool} may host guests")
         return
-    told = (
+    reason = (
         f"pool {' and '.join(confidential)}: {TrustModel.CONFIDENTIAL_CLUSTER}; its nodes are confidential machines, measured as "
         "they are: kernel arguments and extensions would break what they prove, and guests inside guests are not supported"
     )
     hint = f"If they are bare-metal hosts, list them in ConfidentialCluster spec.pools as {TrustModel.CONTAINERS_HOST}."
-    yield Check("trust model", Result.REFUSE, told, hint)
+    yield Check("trust model", Result.REFUSE, reason, hint)
 
 
 def _kata(snapshot: Snapshot) -> Iterator[Check]:
@@ -116,74 +118,78 @@ def _pools(snapshot: Snapshot) -> Iterator[Check]:
             continue
         degraded = condition(pool, "Degraded")
         if degraded is not None and degraded.get("status") == "True":
-            told = f"pool {name} is degraded: {str(degraded.get('message') or '')[:120]}"
-            yield Check("pool", Result.REFUSE, told, f"Mend it first: kubectl describe mcp {name}")
+            reason = f"pool {name} is degraded: {str(degraded.get('message') or '')[:120]}"
+            yield Check("pool", Result.REFUSE, reason, f"Mend it first: kubectl describe mcp {name}")
         elif (pool.get("spec") or {}).get("paused") is True:
             yield Check("pool", Result.WARN, f"pool {name} is paused: its machines change when it is resumed")
 
 
-def _nodes(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
-    asked = snapshot.asked(wish)
-    choices = choose(asked, snapshot.nodes, snapshot.state.pools, snapshot.state.cluster, snapshot.state.machines)
-    chosen = [one.node for one in choices if one.chosen]
-    refused = [one for one in choices if one.against is not None and one.against.is_refusal]
+def _nodes(snapshot: Snapshot, request: EnableRequest) -> Iterator[Check]:
+    requirements = snapshot.requirements(request)
+    choices = choose(
+        requirements, snapshot.nodes, snapshot.state.pools, snapshot.state.cluster, snapshot.state.machines
+    )
+    chosen = [choice.node for choice in choices if choice.chosen]
+    refused = [choice for choice in choices if choice.against is not None and choice.against.is_refusal]
     if not chosen:
-        reasons = "; ".join(f"{one.node}: {one.message}" for one in choices[:MOST]) or "there are no workers"
-        hint = next((one.hint for one in (*refused, *choices) if one.hint), "Add workers, or widen --select.")
+        reasons = "; ".join(f"{choice.node}: {choice.message}" for choice in choices[:MOST]) or "there are no workers"
+        hint = next((choice.hint for choice in (*refused, *choices) if choice.hint), "Add workers, or widen --select.")
         # What discovery did not find yet it may find later, and the KataConfig waits for it.
-        waits = any(one.against is Against.NOT_ELIGIBLE for one in choices)
+        waits = any(choice.against is Against.NOT_ELIGIBLE for choice in choices)
         yield Check("nodes", Result.WARN if waits else Result.REFUSE, f"no node can get the runtime: {reasons}", hint)
         return
     yield Check("nodes", Result.OK, f"{len(chosen)} can get the runtime: {_some(chosen)}")
-    for one in refused[:MOST]:
-        yield Check("nodes", Result.WARN, f"{one.node} is left out: {one.message}", one.hint)
+    for choice in refused[:MOST]:
+        yield Check("nodes", Result.WARN, f"{choice.node} is left out: {choice.message}", choice.hint)
 
 
-def _tee(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
-    with_tee = [node for node in snapshot.nodes if labels_of(node).get(wish.tee.label) == TRUE]
+def _tee(snapshot: Snapshot, request: EnableRequest) -> Iterator[Check]:
+    with_tee = [node for node in snapshot.nodes if labels_of(node).get(request.tee.label) == TRUE]
     if not with_tee:
-        yield _without_tee(snapshot, wish)
+        yield _without_tee(snapshot, request)
         return
     yield Check(
         "hardware",
         Result.OK,
-        f"{len(with_tee)} nodes have {wish.tee}: {_some([object_name(one).name for one in with_tee])}",
+        f"{len(with_tee)} nodes have {request.tee}: {_some([object_name(node).name for node in with_tee])}",
     )
-    key = KEYS.get(wish.tee, "")
+    key = KEYS.get(request.tee, "")
     keyless = [object_name(node).name for node in with_tee if not _capacity(node, key)]
     if key and keyless:
         hint = "Update the kernel of the host; without the resource confidential pods stay Pending."
         yield Check("hardware", Result.WARN, f"{_some(keyless)} offers no {key}", hint)
-    others = [tee for tee in tees(snapshot.nodes) if tee is not wish.tee]
+    others = [tee for tee in tees(snapshot.nodes) if tee is not request.tee]
     if others:
-        told = f"the cluster also has {', '.join(others)}: classes are named kata-cc-tdx and kata-cc-snp, and there is no kata-cc"
-        yield Check("hardware", Result.WARN, told)
+        text = f"the cluster also has {', '.join(others)}: classes are named kata-cc-tdx and kata-cc-snp, and there is no kata-cc"
+        yield Check("hardware", Result.WARN, text)
 
 
-def _without_tee(snapshot: Snapshot, wish: EnableRequest) -> Check:
+def _without_tee(snapshot: Snapshot, request: EnableRequest) -> Check:
     labelled = any(labels_of(node).get(names.BASE_LABEL) == TRUE for node in snapshot.nodes)
-    found = ", ".join(tees(snapshot.nodes)) or "none"
+    present = ", ".join(tees(snapshot.nodes)) or "none"
     if labelled and snapshot.all("nodefeatures") and snapshot.all("nodefeaturerules"):
-        hint = f"Switch {wish.tee} on in the firmware of the hosts, and look at `fastness agent features` there."
+        hint = f"Switch {request.tee} on in the firmware of the hosts, and look at `fastness agent features` there."
         # A TDX host shows its TEE only after the kernel argument that this very step sets.
-        if wish.tee is Tee.TDX:
-            told = f"no node shows tdx yet (found: {found}); hosts show it after the restart with kvm_intel.tdx=1"
-            return Check("hardware", Result.WARN, told, hint)
-        return Check("hardware", Result.REFUSE, f"discovery looked, and no node has {wish.tee} (found: {found})", hint)
-    return Check("hardware", Result.WARN, f"nobody has looked yet which nodes have {wish.tee}; discovery will")
+        if request.tee is Tee.TDX:
+            pending = f"no node shows tdx yet (found: {present}); hosts show it after the restart with kvm_intel.tdx=1"
+            return Check("hardware", Result.WARN, pending, hint)
+        return Check(
+            "hardware", Result.REFUSE, f"discovery looked, and no node has {request.tee} (found: {present})", hint
+        )
+    return Check("hardware", Result.WARN, f"nobody has looked yet which nodes have {request.tee}; discovery will")
 
 
-def _releases(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
+def _releases(snapshot: Snapshot, request: EnableRequest) -> Iterator[Check]:
     release = release_of(snapshot.get("clusterversions", "version"))
     if not release:
         yield Check("release", Result.OK, "not an OpenShift cluster: the tables of releases do not apply")
         return
     infrastructure = snapshot.get("infrastructures", "cluster")
-    for one, nodes in combinations(snapshot.nodes, infrastructure, release).items():
-        if one.tee not in ("", str(wish.tee)):
+    for combination, nodes in combinations(snapshot.nodes, infrastructure, release).items():
+        if combination.tee not in ("", str(request.tee)):
             continue
-        # What is wished for counts: a node that does not show its TEE or GPU yet is judged as if it did.
-        support = judge(type(one)(one.version, one.architecture, one.platform, str(wish.tee), wish.gpu))
+        # What is asked for counts: a node that does not show its TEE or GPU yet is judged as if it did.
+        support = judge(replace(combination, tee=str(request.tee), gpu=request.gpu))
         if not support.ok:
             yield Check("release", Result.REFUSE, f"{_some(nodes)}: {support.reason}", support.hint)
         elif support.reason:
@@ -192,28 +198,28 @@ def _releases(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
             yield Check("release", Result.OK, f"{_some(nodes)}: {support.level}")
 
 
-def _kernels(snapshot: Snapshot, wish: EnableRequest) -> Iterator[Check]:
+def _kernels(snapshot: Snapshot, request: EnableRequest) -> Iterator[Check]:
     """Where no MachineConfig can set kernel arguments, somebody must have put them into the images."""
-    by_image = not snapshot.has_machine_configs or deployment_mode(snapshot, wish) == DeploymentMode.DAEMON_SET
-    arguments = [*(TDX_ARGUMENTS if wish.tee is Tee.TDX else ()), *(IOMMU_ARGUMENTS if wish.gpu else ())]
+    by_image = not snapshot.has_machine_configs or deployment_mode(snapshot, request) == DeploymentMode.DAEMON_SET
+    arguments = [*(TDX_ARGUMENTS if request.tee is Tee.TDX else ()), *(IOMMU_ARGUMENTS if request.gpu else ())]
     if by_image and arguments:
-        told = f"hosts are not configured by MachineConfigs here: their images must boot with {' '.join(arguments)}"
-        hint = f"They must also load the module {MODULE}." if wish.tee is Tee.TDX else ""
-        yield Check("kernel", Result.WARN, told, hint)
+        reason = f"hosts are not configured by MachineConfigs here: their images must boot with {' '.join(arguments)}"
+        hint = f"They must also load the module {MODULE}." if request.tee is Tee.TDX else ""
+        yield Check("kernel", Result.WARN, reason, hint)
 
 
-def _quotes(snapshot: Snapshot, wish: EnableRequest, has_key: bool) -> Iterator[Check]:
+def _quotes(snapshot: Snapshot, request: EnableRequest, has_key: bool) -> Iterator[Check]:
     if snapshot.get("secrets", "pccs-secrets", "intel-dcap") is None and not has_key:
         hint = "Export PCCS_API_KEY from Intel's portal, or give --without-dcap if PCCS runs elsewhere."
         yield Check("quotes", Result.REFUSE, "Intel's API key is missing, and PCCS has none yet", hint)
     roles = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
-    running = snapshot.get("deployments", "pccs", "intel-dcap") is not None or wish.pccs_node
+    running = snapshot.get("deployments", "pccs", "intel-dcap") is not None or request.pccs_node
     if not running and not any(any(role in labels_of(node) for role in roles) for node in snapshot.nodes):
         hint = "Give --pccs-node NAME: a node that reaches Intel."
         yield Check("quotes", Result.REFUSE, "there is no control-plane node for PCCS", hint)
-    if wish.pccs_node and wish.pccs_node not in (known := [object_name(node).name for node in snapshot.nodes]):
-        hint = f"Give the name of a node: {_some(known)}." if known else "Add the node first."
-        yield Check("quotes", Result.REFUSE, f"PCCS is to run on {wish.pccs_node}, and there is no such node", hint)
+    if request.pccs_node and request.pccs_node not in (nodes := [object_name(node).name for node in snapshot.nodes]):
+        hint = f"Give the name of a node: {_some(nodes)}." if nodes else "Add the node first."
+        yield Check("quotes", Result.REFUSE, f"PCCS is to run on {request.pccs_node}, and there is no such node", hint)
     if not any(_capacity(node, SGX) for node in snapshot.nodes):
         hint = "Install the Intel device plugins operator and an SgxDevicePlugin: QGS waits for its resources."
         yield Check("quotes", Result.WARN, f"no node offers {SGX}", hint)

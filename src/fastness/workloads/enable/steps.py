@@ -1,4 +1,4 @@
-"""Everything that has to be there for a wish, in the order of the manual, each step with its reason; and who restarts for it.
+"""Everything that has to be there for a request, in the order of the manual, each step with its reason; and who restarts for it.
 
 Who else may have done a part is looked for before anything is made: an operator that is subscribed to under another name, a
 second OperatorGroup (which would stop its namespace), a running discovery, MachineConfigs that do the same under other names, a
@@ -20,7 +20,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.objects import labels_of, metadata, object_name
 from fastness.machineconfig.rollout.plan import Plan, Proposal, plan
-from fastness.workloads import host_configs as hostconfigs
+from fastness.workloads import host_configs
 from fastness.workloads.compat.combinations import release_of
 from fastness.workloads.compat.support import parse_release
 from fastness.workloads.enable import manifests
@@ -52,55 +52,55 @@ class Step:
         return all(change.action is Action.KEEP for change in self.changes)
 
 
-def steps(snapshot: Snapshot, wish: EnableRequest, dcap: DcapInputs | None = None) -> list[Step]:
-    """All steps; `dcap` is what Intel's services are made from, where they are wished for."""
-    found = [
-        Step("operators", "they own the kinds that the next steps use", tuple(_operators(snapshot, wish))),
-        Step("discovery", "nodes are chosen by what is found on them", tuple(_discovery(snapshot, wish))),
-        Step("hosts", "the kernels of hosts must offer their TEE to guests", tuple(_hosts(snapshot, wish))),
+def steps(snapshot: Snapshot, request: EnableRequest, dcap: DcapInputs | None = None) -> list[Step]:
+    """All steps; `dcap` is what Intel's services are made from, where they are asked for."""
+    plan_steps = [
+        Step("operators", "they own the kinds that the next steps use", tuple(_operators(snapshot, request))),
+        Step("discovery", "nodes are chosen by what is found on them", tuple(_discovery(snapshot, request))),
+        Step("hosts", "the kernels of hosts must offer their TEE to guests", tuple(_hosts(snapshot, request))),
     ]
-    if wish.trustee:
-        found.append(
+    if request.trustee:
+        plan_steps.append(
             Step("attestation", "guests get secrets only after they proved themselves", tuple(_trustee(snapshot)))
         )
-    if wish.tee is Tee.TDX and wish.dcap and dcap is not None:
-        found.append(
+    if request.tee is Tee.TDX and request.dcap and dcap is not None:
+        plan_steps.append(
             Step("quotes", "TDX guests need somebody on their host to sign quotes", tuple(_dcap(snapshot, dcap)))
         )
-    if wish.gpu:
+    if request.gpu:
         policy = (_cluster_policy(snapshot),)
-        found.append(Step("gpus", "GPUs are handed to guests whole, in their confidential mode", policy))
+        plan_steps.append(Step("gpus", "GPUs are handed to guests whole, in their confidential mode", policy))
     runtime = (
-        _gates(snapshot, wish),
-        compared(snapshot, manifests.kata_config(wish), keep=True, twin=_any_of("kataconfigs")),
+        _gates(snapshot, request),
+        compared(snapshot, manifests.kata_config(request), keep=True, twin=_any_of("kataconfigs")),
     )
-    found.append(Step("runtime", "the runtime is installed node by node; classes follow at its end", runtime))
-    return found
+    plan_steps.append(Step("runtime", "the runtime is installed node by node; classes follow at its end", runtime))
+    return plan_steps
 
 
-def deployment_mode(snapshot: Snapshot, wish: EnableRequest) -> str:
+def deployment_mode(snapshot: Snapshot, request: EnableRequest) -> str:
     """How the runtime gets onto nodes: as it was asked for, or else as this cluster configures its machines."""
-    return wish.mode or str(
+    return request.mode or str(
         DeploymentMode.MACHINE_CONFIG if snapshot.has_machine_configs else DeploymentMode.DAEMON_SET
     )
 
 
-def _operators(snapshot: Snapshot, wish: EnableRequest) -> Iterator[ObjectChange]:
-    wanted = [
+def _operators(snapshot: Snapshot, request: EnableRequest) -> Iterator[ObjectChange]:
+    operators = [
         manifests.operator(
             manifests.OSC, "sandboxed-containers-operator", "sandboxed-containers-operator-group", csv=SANDBOXED_CSV
         ),
         manifests.operator(manifests.NFD, "nfd", "openshift-nfd-group"),
     ]
-    if wish.trustee:
-        wanted.append(manifests.operator(manifests.TRUSTEE, "trustee-operator", "trustee-operator-group"))
-    if wish.gpu:
-        wanted.append(
+    if request.trustee:
+        operators.append(manifests.operator(manifests.TRUSTEE, "trustee-operator", "trustee-operator-group"))
+    if request.gpu:
+        operators.append(
             manifests.operator(
                 manifests.NVIDIA, "gpu-operator-certified", "nvidia-gpu-operator-group", "certified-operators"
             )
         )
-    for namespace, group, subscription in wanted:
+    for namespace, group, subscription in operators:
         other = _subscribed(snapshot, subscription)
         if other is not None:
             yield ObjectChange(Action.KEEP, resource_of(other), other, note="subscribed already")
@@ -114,53 +114,53 @@ def _operators(snapshot: Snapshot, wish: EnableRequest) -> Iterator[ObjectChange
         yield compared(snapshot, subscription, keep=True)
 
 
-def _subscribed(snapshot: Snapshot, wanted: JsonObject) -> JsonObject | None:
-    package = wanted["spec"]["name"]
-    found = snapshot.all("subscriptions")
-    return next((one for one in found if (one.get("spec") or {}).get("name") == package), None)
+def _subscribed(snapshot: Snapshot, subscription: JsonObject) -> JsonObject | None:
+    package = subscription["spec"]["name"]
+    subscriptions = snapshot.all("subscriptions")
+    return next((other for other in subscriptions if (other.get("spec") or {}).get("name") == package), None)
 
 
-def _group_there(snapshot: Snapshot, wanted: JsonObject) -> JsonObject | None:
-    place = wanted["metadata"]["namespace"]
-    return next((one for one in snapshot.all("operatorgroups") if object_name(one).namespace == place), None)
+def _group_there(snapshot: Snapshot, group: JsonObject) -> JsonObject | None:
+    place = group["metadata"]["namespace"]
+    return next((other for other in snapshot.all("operatorgroups") if object_name(other).namespace == place), None)
 
 
 def _any_of(plural: str) -> Any:
     return lambda snapshot, _wanted: next(iter(snapshot.all(plural)), None)
 
 
-def _discovery(snapshot: Snapshot, wish: EnableRequest) -> Iterator[ObjectChange]:
+def _discovery(snapshot: Snapshot, request: EnableRequest) -> Iterator[ObjectChange]:
     release = parse_release(release_of(snapshot.get("clusterversions", "version")))
     version = f"{release[0]}.{release[1]}" if release else manifests.NFD_VERSION
     yield compared(snapshot, manifests.discovery(version), keep=True, twin=_any_of("nodefeaturediscoveries"))
     yield compared(snapshot, manifests.hardware_rule())
-    if wish.gpu:
+    if request.gpu:
         yield compared(snapshot, manifests.gpu_rule())
 
 
-def _hosts(snapshot: Snapshot, wish: EnableRequest) -> Iterator[ObjectChange]:
+def _hosts(snapshot: Snapshot, request: EnableRequest) -> Iterator[ObjectChange]:
     """MachineConfigs, unless others do the same; where machines have none, their images must."""
-    if not snapshot.has_machine_configs or deployment_mode(snapshot, wish) == DeploymentMode.DAEMON_SET:
+    if not snapshot.has_machine_configs or deployment_mode(snapshot, request) == DeploymentMode.DAEMON_SET:
         return
-    if wish.tee is Tee.TDX:
-        found = hostconfigs.recognise_tdx(snapshot.state.configs, snapshot.roles)
-        yield _host_config(snapshot, hostconfigs.tdx_config(snapshot.pool), found)
-    if wish.gpu:
-        iommu = hostconfigs.recognise_iommu(snapshot.state.configs, snapshot.roles, str(wish.tee))
-        yield _host_config(snapshot, hostconfigs.iommu_config(snapshot.home), iommu)
+    if request.tee is Tee.TDX:
+        tdx = host_configs.recognise_tdx(snapshot.state.configs, snapshot.roles)
+        yield _host_config(snapshot, host_configs.tdx_config(snapshot.pool), tdx)
+    if request.gpu:
+        iommu = host_configs.recognise_iommu(snapshot.state.configs, snapshot.roles, str(request.tee))
+        yield _host_config(snapshot, host_configs.iommu_config(snapshot.home), iommu)
 
 
-def _host_config(snapshot: Snapshot, wanted: JsonObject, found: hostconfigs.Recognised) -> ObjectChange:
-    resource, own = resource_of(wanted), object_name(wanted).name
-    if found.complete:
-        by = next(one for one in snapshot.state.configs if object_name(one).name == found.configs[0])
-        note = "" if found.configs == (own,) else f"{', '.join(found.configs)} do it"
+def _host_config(snapshot: Snapshot, config: JsonObject, recognised: host_configs.Recognised) -> ObjectChange:
+    resource, own = resource_of(config), object_name(config).name
+    if recognised.complete:
+        by = next(other for other in snapshot.state.configs if object_name(other).name == recognised.configs[0])
+        note = "" if recognised.configs == (own,) else f"{', '.join(recognised.configs)} do it"
         return ObjectChange(Action.KEEP, resource, dict(by), note=note)
-    present = next((one for one in snapshot.state.configs if object_name(one).name == own), None)
+    present = next((other for other in snapshot.state.configs if object_name(other).name == own), None)
     if present is None:
-        return ObjectChange(Action.CREATE, resource, wanted)
+        return ObjectChange(Action.CREATE, resource, config)
     note = f"its role was {(present['metadata'].get('labels') or {}).get(mco.ROLE_LABEL, 'not set')}"
-    return ObjectChange(Action.CHANGE, resource, wanted, tuple(found.missing), note)
+    return ObjectChange(Action.CHANGE, resource, config, tuple(recognised.missing), note)
 
 
 def _trustee(snapshot: Snapshot) -> Iterator[ObjectChange]:
@@ -176,24 +176,24 @@ def _dcap(snapshot: Snapshot, given: DcapInputs) -> Iterator[ObjectChange]:
         snapshot.get(plural, name, parts.NAMESPACE) is not None
         for plural, name in (("secrets", parts.TLS), ("configmaps", parts.AUTHORITY))
     )
-    for wanted in dcap_objects(given):
-        name = object_name(wanted).name
+    for obj in dcap_objects(given):
+        name = object_name(obj).name
         # Certificate and authority belong together: if one is lost, both are made anew.
         pair = name in (parts.TLS, parts.AUTHORITY) and not whole
-        keep = wanted["kind"] in ("Namespace", "ServiceAccount") or (wanted["kind"] in _MADE_ONCE and not pair)
-        yield compared(snapshot, wanted, keep=keep)
+        keep = obj["kind"] in ("Namespace", "ServiceAccount") or (obj["kind"] in _MADE_ONCE and not pair)
+        yield compared(snapshot, obj, keep=keep)
 
 
 def _cluster_policy(snapshot: Snapshot) -> ObjectChange:
-    wanted = cluster_policy()
+    policy = cluster_policy()
     present = next(iter(snapshot.all("clusterpolicies")), None)
     if present is None:
-        return ObjectChange(Action.CREATE, resource_of(wanted), wanted)
+        return ObjectChange(Action.CREATE, resource_of(policy), policy)
     wrong = check(present)
     if not wrong:
-        return ObjectChange(Action.KEEP, resource_of(wanted), dict(present))
-    mended = {**wanted, "metadata": {"name": object_name(present).name}, "spec": _mended(present)}
-    return ObjectChange(Action.CHANGE, resource_of(wanted), mended, tuple(field.sentence for field in wrong))
+        return ObjectChange(Action.KEEP, resource_of(policy), dict(present))
+    mended = {**policy, "metadata": {"name": object_name(present).name}, "spec": _mended(present)}
+    return ObjectChange(Action.CHANGE, resource_of(policy), mended, tuple(field.sentence for field in wrong))
 
 
 def _mended(present: JsonObject) -> JsonObject:
@@ -206,47 +206,49 @@ def _mended(present: JsonObject) -> JsonObject:
         section, _, key = field.partition(".")
         entries = spec[section].get(key)
         if entries is None:
-            found: Any = ((present.get("spec") or {}).get(section) or {}).get(key)
-            entries = spec[section][key] = deepcopy(found) if isinstance(found, list) else []
-        entries[:] = [one for one in entries if one.get("name") != name] + [{"name": name, "value": value}]
+            stored: Any = ((present.get("spec") or {}).get(section) or {}).get(key)
+            entries = spec[section][key] = deepcopy(stored) if isinstance(stored, list) else []
+        entries[:] = [entry for entry in entries if entry.get("name") != name] + [{"name": name, "value": value}]
     return spec
 
 
-def _gates(snapshot: Snapshot, wish: EnableRequest) -> ObjectChange:
-    wanted = manifests.feature_gates(deployment_mode(snapshot, wish))
+def _gates(snapshot: Snapshot, request: EnableRequest) -> ObjectChange:
+    gate_map = manifests.feature_gates(deployment_mode(snapshot, request))
     present = snapshot.get("configmaps", names.FEATURE_GATES, names.NAMESPACE)
     if present is None:
-        return ObjectChange(Action.CREATE, resource_of(wanted), wanted)
+        return ObjectChange(Action.CREATE, resource_of(gate_map), gate_map)
     gates, differing = read_gates(present), []
     if not gates.confidential:
         differing.append("data.confidential")
-    if wish.mode and str(gates.deployment_mode) != wish.mode:
+    if request.mode and str(gates.deployment_mode) != request.mode:
         differing.append("data.deploymentMode")
-    data = {name.partition(".")[2]: wanted["data"][name.partition(".")[2]] for name in differing}
+    data = {name.partition(".")[2]: gate_map["data"][name.partition(".")[2]] for name in differing}
     return ObjectChange(
-        Action.CHANGE if differing else Action.KEEP, resource_of(wanted), {**wanted, "data": data}, tuple(differing)
+        Action.CHANGE if differing else Action.KEEP, resource_of(gate_map), {**gate_map, "data": data}, tuple(differing)
     )
 
 
-def open_changes(found: Sequence[Step]) -> list[ObjectChange]:
+def open_changes(planned: Sequence[Step]) -> list[ObjectChange]:
     """Everything that would be written, in order."""
-    return [change for step in found for change in step.changes if change.action is not Action.KEEP]
+    return [change for step in planned for change in step.changes if change.action is not Action.KEEP]
 
 
-def reboots(snapshot: Snapshot, wish: EnableRequest, steps: Sequence[Step]) -> Plan:
+def reboots(snapshot: Snapshot, request: EnableRequest, steps: Sequence[Step]) -> Plan:
     """What machines do; empty where nothing about them changes."""
     changes = [change for step in steps for change in step.changes if change.action is not Action.KEEP]
-    configs: list[JsonObject] = [change.wanted for change in changes if change.resource.kind == "MachineConfig"]
+    configs: list[JsonObject] = [change.target for change in changes if change.resource.kind == "MachineConfig"]
     state = snapshot.state
-    fresh = [change.wanted for change in changes if change.resource.kind == "KataConfig"]
-    by_machine_config = deployment_mode(snapshot, wish) != DeploymentMode.DAEMON_SET and snapshot.has_machine_configs
+    fresh = [change.target for change in changes if change.resource.kind == "KataConfig"]
+    by_machine_config = deployment_mode(snapshot, request) != DeploymentMode.DAEMON_SET and snapshot.has_machine_configs
     if fresh and by_machine_config:
         configs.append(extension_config(fresh[0], snapshot.pool, names.EXTENSION).obj)
         if not snapshot.converged:
             chosen = {
-                one.node
-                for one in choose(snapshot.asked(wish), snapshot.nodes, state.pools, state.cluster, state.machines)
-                if one.chosen
+                choice.node
+                for choice in choose(
+                    snapshot.requirements(request), snapshot.nodes, state.pools, state.cluster, state.machines
+                )
+                if choice.chosen
             }
             there = any(object_name(pool).name == names.POOL for pool in state.pools)
             pools = [*state.pools, *(() if there else (kata_pool().obj,))]

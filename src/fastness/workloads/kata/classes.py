@@ -74,12 +74,12 @@ class ClassSpec:
     def lacks(self, node: Object) -> list[str]:
         """What keeps a node from the class, labels first."""
         needed = {**self.labels, **self.identity}
-        found = sorted(f"{name}={value}" for name, value in needed.items() if labels_of(node).get(name) != value)
-        return found or [told for told in [self._unsettled(node)] if told]
+        lacking = sorted(f"{name}={value}" for name, value in needed.items() if labels_of(node).get(name) != value)
+        return lacking or [reason for reason in [self._unsettled(node)] if reason]
 
-    def selector(self, asked: NodeRequirements) -> dict[str, str]:
+    def selector(self, requirements: NodeRequirements) -> dict[str, str]:
         """What its pods select nodes by."""
-        return {asked.role_label: "", **(self.labels if asked.check else {}), **self.identity}
+        return {requirements.role_label: "", **(self.labels if requirements.check else {}), **self.identity}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,30 +92,34 @@ class ClassPlan:
     problem: str = ""
 
 
-def wanted_classes(
-    gates: FeatureGates, asked: NodeRequirements, nodes: Iterable[Object], *, peer_pods: bool = False
+def plan_classes(
+    gates: FeatureGates, requirements: NodeRequirements, nodes: Iterable[Object], *, peer_pods: bool = False
 ) -> ClassPlan:
     """The classes that nodes and gates call for."""
-    members = pool_nodes(asked, nodes)
+    members = pool_nodes(requirements, nodes)
     confidential, reason, problem = _confidential(gates, members, peer_pods=peer_pods)
     candidates = [_plain(), _plain_gpu(), *confidential]
     fitting = [
-        one for one in candidates if not _must_fit(one, asked) or any(one.fits(n, check=asked.check) for n in members)
+        spec
+        for spec in candidates
+        if not _must_fit(spec, requirements) or any(spec.fits(n, check=requirements.check) for n in members)
     ]
-    left_out = {one.name: _missing(one, members) for one in candidates if one not in fitting}
+    left_out = {spec.name: _missing(spec, members) for spec in candidates if spec not in fitting}
     remote = (
         [ClassSpec(names.REMOTE_CLASS, names.REMOTE_CLASS, {"cpu": "250m", "memory": "120Mi"})] if peer_pods else []
     )
     return ClassPlan((*fitting, *remote), left_out, reason, problem)
 
 
-def _must_fit(one: ClassSpec, asked: NodeRequirements) -> bool:
-    return asked.check or bool(one.identity)
+def _must_fit(spec: ClassSpec, requirements: NodeRequirements) -> bool:
+    return requirements.check or bool(spec.identity)
 
 
-def _missing(one: ClassSpec, nodes: Sequence[Object]) -> str:
+def _missing(spec: ClassSpec, nodes: Sequence[Object]) -> str:
     """What the node that comes closest lacks."""
-    closest = min((one.lacks(node) for node in nodes), key=lambda found: (len(found), found), default=one.lacks({}))
+    closest = min(
+        (spec.lacks(node) for node in nodes), key=lambda lacking: (len(lacking), lacking), default=spec.lacks({})
+    )
     return f"no node has all of its labels; the closest lacks {', '.join(closest)}"
 
 
@@ -123,12 +127,12 @@ def _confidential(gates: FeatureGates, nodes: Sequence[Object], *, peer_pods: bo
     """The confidential classes, and why there are fewer than asked for."""
     if not gates.confidential:
         return [], "", ""
-    found = tees(nodes)
-    if not found:
+    kinds = tees(nodes)
+    if not kinds:
         return [], *(("", "") if peer_pods else ("NoTeePlatform", NO_TEE))
-    if len(found) == 1:
-        return _of_tee(found[0], KATA_CC), "", ""
-    own = [one for tee in found for one in _of_tee(tee, f"{KATA_CC}-{tee}")]
+    if len(kinds) == 1:
+        return _of_tee(kinds[0], KATA_CC), "", ""
+    own = [spec for tee in kinds for spec in _of_tee(tee, f"{KATA_CC}-{tee}")]
     return own, "MultipleTeePlatforms", SEVERAL_TEES
 
 

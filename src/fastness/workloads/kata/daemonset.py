@@ -36,45 +36,45 @@ class DaemonSetInstaller:
 
     mode: Final = DeploymentMode.DAEMON_SET
 
-    def objects(self, world: World, config: Object, asked: NodeRequirements) -> list[Ensure]:
+    def objects(self, world: World, config: Object, requirements: NodeRequirements) -> list[Ensure]:
         """The DaemonSets with what they need, and the monitor."""
         level = str((config.get("spec") or {}).get("logLevel") or DEFAULT_LOG_LEVEL)
         if not world.namespace:
             return []
         remote = peer_pods.on_nodes(world)
         return [
-            *installers(asked.role_label, level, world.pull_secret, peer_pods=remote),
-            *monitors(asked.role_label),
+            *installers(requirements.role_label, level, world.pull_secret, peer_pods=remote),
+            *monitors(requirements.role_label),
         ]
 
-    def marks(self, world: World, asked: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
+    def marks(self, world: World, requirements: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
         """Role labels of the chosen, the way out for the others, and whose turn it is."""
-        wanted, found = frozenset(chosen), list[Mark]()
+        members, marks = frozenset(chosen), list[Mark]()
         for node in world.nodes:
             name = object_name(node).name
-            mark = _arriving(node, asked) if name in wanted else _leaving(node)
-            found += [mark] if mark is not None else []
-        changed = {mark.node for mark in found}
-        concerned = [node for node in world.nodes if object_name(node).name in wanted or _is_ours(node)]
+            mark = _arriving(node, requirements) if name in members else _leaving(node)
+            marks += [mark] if mark is not None else []
+        changed = {mark.node for mark in marks}
+        concerned = [node for node in world.nodes if object_name(node).name in members or _is_ours(node)]
         turns = [Mark(name, {names.STATE_LABEL: state}) for name, state in next_turn(concerned) if name not in changed]
-        return [*found, *turns]
+        return [*marks, *turns]
 
-    def lists(self, world: World, asked: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
+    def lists(self, world: World, requirements: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
         """Where every node is."""
-        wanted = frozenset(chosen)
+        members = frozenset(chosen)
         return gather(
-            by_label(node, enabled=object_name(node).name in wanted)
+            by_label(node, enabled=object_name(node).name in members)
             for node in world.nodes
-            if object_name(node).name in wanted or state_of(node) not in _NOTHING_TO_LOSE
+            if object_name(node).name in members or state_of(node) not in _NOTHING_TO_LOSE
         )
 
-    def is_done(self, world: World, asked: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
+    def is_done(self, world: World, requirements: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
         """Whether every chosen node says that it has the runtime, and no other node has something to lose."""
         return not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
-    def leave(self, world: World, asked: NodeRequirements) -> list[Action]:
+    def leave(self, world: World, requirements: NodeRequirements) -> list[Action]:
         """Every node on its way out."""
-        return self.marks(world, asked, ())
+        return self.marks(world, requirements, ())
 
     def is_gone(self, world: World) -> bool:
         """Whether no node carries our labels."""
@@ -83,18 +83,18 @@ class DaemonSetInstaller:
     def remains(self, world: World) -> list[Ref]:
         """The DaemonSets, their accounts and what these may."""
         made = [*installers("", "", {}), *monitors("")]
-        return [ref_of(one.obj) for one in reversed(made)]
+        return [ref_of(ensure.obj) for ensure in reversed(made)]
 
 
 def _is_ours(node: Object) -> bool:
     return any(key in labels_of(node) for key in _OURS)
 
 
-def _arriving(node: Object, asked: NodeRequirements) -> Mark | None:
+def _arriving(node: Object, requirements: NodeRequirements) -> Mark | None:
     """What a chosen node lacks: its role, or a way back when it was leaving."""
     labels: dict[str, str | None] = {}
-    if asked.role_label not in labels_of(node):
-        labels[asked.role_label] = ""
+    if requirements.role_label not in labels_of(node):
+        labels[requirements.role_label] = ""
     if state_of(node) in _COMES_BACK:
         labels[names.STATE_LABEL] = InstallState.WAITING_TO_INSTALL
     return Mark(object_name(node).name, labels) if labels else None

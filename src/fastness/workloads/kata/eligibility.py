@@ -68,12 +68,12 @@ class NodeChoice:
     against: Against | None = None
     message: str = ""
     hint: str = ""
-    kept: bool = False
+    retained: bool = False
 
     @property
     def chosen(self) -> bool:
         """Whether the node gets the runtime."""
-        return self.against is None or self.kept
+        return self.against is None or self.retained
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class NodeRequirements:
         return MASTER_LABEL if self.converged else names.ROLE_LABEL
 
 
-def asked_for(config: Object, *, converged: bool) -> NodeRequirements:
+def requirements_of(config: Object, *, converged: bool) -> NodeRequirements:
     """Read a KataConfig; raises Refused for a selector that cannot be read."""
     spec = config.get("spec") or {}
     given = spec.get("kataConfigPoolSelector")
@@ -115,17 +115,17 @@ def is_converged(pools: Sequence[Object], nodes: Iterable[Object]) -> bool:
 
 
 def choose(
-    asked: NodeRequirements,
+    requirements: NodeRequirements,
     nodes: Iterable[Object],
     pools: Sequence[Object],
     cluster: Object | None,
     machines: Sequence[Object] = (),
 ) -> list[NodeChoice]:
     """Every node that could be meant, by name, with the decision about it; its Machine says in which pool it is."""
-    member = MASTER_LABEL if asked.converged else WORKER_LABEL
+    member = MASTER_LABEL if requirements.converged else WORKER_LABEL
     members, models = MemberPools(pools, pools_of_nodes(machines), cluster), TrustModels(cluster)
-    found = [_choice(asked, node, members, models) for node in nodes if member in labels_of(node)]
-    return sorted(found, key=lambda one: one.node)
+    choices = [_choice(requirements, node, members, models) for node in nodes if member in labels_of(node)]
+    return sorted(choices, key=lambda choice: choice.node)
 
 
 class TrustModels(dict[str, TrustModel]):
@@ -136,15 +136,15 @@ class TrustModels(dict[str, TrustModel]):
         self._cluster = cluster
 
     def __missing__(self, pool: str) -> TrustModel:
-        found = self[pool] = trust_model(self._cluster, pool)
-        return found
+        model = self[pool] = trust_model(self._cluster, pool)
+        return model
 
 
-def _choice(asked: NodeRequirements, node: Object, pools: MemberPools, models: TrustModels) -> NodeChoice:
+def _choice(requirements: NodeRequirements, node: Object, pools: MemberPools, models: TrustModels) -> NodeChoice:
     name, labels = object_name(node).name, labels_of(node)
-    if not asked.converged and not asked.selector.matches(labels):
+    if not requirements.converged and not requirements.selector.matches(labels):
         return NodeChoice(name, Against.NOT_SELECTED, "kataConfigPoolSelector does not match its labels")
-    able = asked.converged or not asked.check or labels.get(names.BASE_LABEL) == TRUE
+    able = requirements.converged or not requirements.check or labels.get(names.BASE_LABEL) == TRUE
     if not able and not has_role(node):
         message = f"feature discovery did not find it able: no label {names.BASE_LABEL}={TRUE}"
         return NodeChoice(name, Against.NOT_ELIGIBLE, message, "switch virtualization on, or look at its NodeFeature")
@@ -156,7 +156,7 @@ def _choice(asked: NodeRequirements, node: Object, pools: MemberPools, models: T
             f"runs {system}, and only CoreOS hosts are supported",
             "install CoreOS on it",
         )
-    return _pool_against(asked, node, pools, models) or (NodeChoice(name) if able else _lost(name))
+    return _pool_against(requirements, node, pools, models) or (NodeChoice(name) if able else _lost(name))
 
 
 def has_role(node: Object) -> bool:
@@ -167,7 +167,7 @@ def has_role(node: Object) -> bool:
 def _lost(name: str) -> NodeChoice:
     message = f"has the runtime and lost its label {names.BASE_LABEL}={TRUE}: it keeps the runtime"
     hint = "restore its NodeFeatureRule; to remove the runtime, exclude the node with kataConfigPoolSelector"
-    return NodeChoice(name, Against.LABELS_LOST, message, hint, kept=True)
+    return NodeChoice(name, Against.LABELS_LOST, message, hint, retained=True)
 
 
 def _unsupported_system(node: Object) -> str:
@@ -175,33 +175,35 @@ def _unsupported_system(node: Object) -> str:
     if labels_of(node).get(mco.OS_LABEL) == "windows":
         return "Windows"
     image = str(((node.get("status") or {}).get("nodeInfo") or {}).get("osImage") or "")
-    known = not image or "coreos" in image.lower() or annotations_of(node).get(SIMULATED) == TRUE
-    return "" if known else image[:80]
+    supported = not image or "coreos" in image.lower() or annotations_of(node).get(SIMULATED) == TRUE
+    return "" if supported else image[:80]
 
 
-def _pool_against(asked: NodeRequirements, node: Object, pools: MemberPools, models: TrustModels) -> NodeChoice | None:
+def _pool_against(
+    requirements: NodeRequirements, node: Object, pools: MemberPools, models: TrustModels
+) -> NodeChoice | None:
     name = object_name(node).name
     try:
         member = pools.of(node).pools
     except SeveralPools as error:
         member = (*error.pools, mco.WORKER)
     others = [pool for pool in member if pool not in (names.POOL, mco.WORKER, mco.MASTER)]
-    target = mco.MASTER if asked.converged else names.POOL
+    target = mco.MASTER if requirements.converged else names.POOL
     home = others[0] if others else mco.MASTER if mco.MASTER in member else mco.WORKER
     for pool in (home, target):
         if models[pool] is TrustModel.CONFIDENTIAL_CLUSTER:
             message = f"pool {pool} has the trust model {TrustModel.CONFIDENTIAL_CLUSTER}: its nodes are confidential machines"
             hint = f"list pool {pool} in ConfidentialCluster spec.pools as {TrustModel.CONTAINERS_HOST} if its nodes are hosts"
             return NodeChoice(name, Against.TRUST_MODEL, message, hint)
-    if others and not asked.converged:
+    if others and not requirements.converged:
         message = f"is in pool {others[0]}, and a node can be in one custom pool only"
         return NodeChoice(name, Against.OTHER_POOL, message, f"take the label of pool {others[0]} from it")
     return None
 
 
-def require_labels(asked: NodeRequirements, nodes: Iterable[Object], *, peer_pods: bool) -> None:
+def require_labels(requirements: NodeRequirements, nodes: Iterable[Object], *, peer_pods: bool) -> None:
     """Refuse to begin before feature discovery labelled a node, where that was asked for; raises Refused."""
-    if not asked.check or peer_pods:
+    if not requirements.check or peer_pods:
         return
     if any(labels_of(node).get(names.BASE_LABEL) == TRUE for node in nodes):
         return
@@ -211,15 +213,17 @@ def require_labels(asked: NodeRequirements, nodes: Iterable[Object], *, peer_pod
     )  # fmt: skip
 
 
-def pool_nodes(asked: NodeRequirements, nodes: Iterable[Object]) -> list[Object]:
+def pool_nodes(requirements: NodeRequirements, nodes: Iterable[Object]) -> list[Object]:
     """The nodes that labels for runtime classes are looked for on: those that the pool selector takes."""
-    if asked.converged:
+    if requirements.converged:
         return [node for node in nodes if MASTER_LABEL in labels_of(node)]
-    found = [node for node in nodes if WORKER_LABEL in labels_of(node) and asked.selector.matches(labels_of(node))]
-    return [node for node in found if not asked.check or labels_of(node).get(names.BASE_LABEL) == TRUE]
+    members = [
+        node for node in nodes if WORKER_LABEL in labels_of(node) and requirements.selector.matches(labels_of(node))
+    ]
+    return [node for node in members if not requirements.check or labels_of(node).get(names.BASE_LABEL) == TRUE]
 
 
 def tees(nodes: Iterable[Object]) -> tuple[Tee, ...]:
     """The kinds of TEE that nodes say they have."""
-    said = {key for node in nodes for key, value in labels_of(node).items() if value == TRUE}
-    return tuple(tee for tee in Tee if tee.label in said)
+    labels = {key for node in nodes for key, value in labels_of(node).items() if value == TRUE}
+    return tuple(tee for tee in Tee if tee.label in labels)

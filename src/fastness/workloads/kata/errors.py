@@ -28,6 +28,6 @@ class Refused(KataError):
         self._exact = exact
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """What the condition says: the way out stands behind the reason, except where scripts know the words."""
         return self.message if self._exact or not self.hint else f"{self.message}; {self.hint}"

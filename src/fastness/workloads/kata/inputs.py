@@ -67,16 +67,16 @@ class PodUse:
 
 def pod_use(pods: Sequence[Object], classes: Sequence[str]) -> PodUse:
     """The use that pods make of some classes; pods that ended do not count."""
-    found: dict[str, str] = {}
+    users: dict[str, str] = {}
     nodes: dict[str, str] = {}
     for pod in sorted(pods, key=object_name):
         spec = pod.get("spec") or {}
         name = str(spec.get("runtimeClassName") or "")
         ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         if name in classes and not ended:
-            found.setdefault(name, str(object_name(pod)))
+            users.setdefault(name, str(object_name(pod)))
             nodes.setdefault(str(spec.get("nodeName") or ""), str(object_name(pod)))
-    return PodUse(found, next(iter(found), ""), nodes=nodes)
+    return PodUse(users, next(iter(users), ""), nodes=nodes)
 
 
 class Operator(NamedTuple):
@@ -84,36 +84,38 @@ class Operator(NamedTuple):
 
     installed: str = ""
     subscription: str = ""
-    seen: str = ""
+    recorded: str = ""
 
     @property
     def unrecorded(self) -> bool:
         """Whether the version that is there is not written down yet."""
-        return bool(self.installed) and self.installed != self.seen
+        return bool(self.installed) and self.installed != self.recorded
 
     @property
     def against(self) -> KataCondition | None:
         """Why nothing may be done for a KataConfig; None when nothing speaks against it."""
         if self.installed:
             return None
-        if self.seen:
-            gone = f"operator {self.seen} was removed: nothing is done, and no node is touched, until it is back"
+        if self.recorded:
+            gone = f"operator {self.recorded} was removed: nothing is done, and no node is touched, until it is back"
             return KataCondition(False, MISSING, f"{gone}; {_WAY_BACK}")
         if self.subscription:
-            asked = f"Subscription {names.NAMESPACE}/{self.subscription} has not installed its operator yet"
+            pending = f"Subscription {names.NAMESPACE}/{self.subscription} has not installed its operator yet"
             return KataCondition(
-                True, WAITING, f"{asked}: nothing is done until it has; look at its conditions and InstallPlan"
+                True, WAITING, f"{pending}: nothing is done until it has; look at its conditions and InstallPlan"
             )
         return None
 
 
 def read_operator(versions: Iterable[Object], subscriptions: Iterable[Object], home: Object) -> Operator:
     """The operator, from the objects of its namespace and from our own namespace (`home`)."""
-    there = [one for one in versions if _is_version(one) and not is_being_deleted(one)]
+    there = [version for version in versions if _is_version(version) and not is_being_deleted(version)]
     newest = max(
-        there, key=lambda one: (str(metadata(one).get("creationTimestamp")), object_name(one).name), default={}
+        there,
+        key=lambda version: (str(metadata(version).get("creationTimestamp")), object_name(version).name),
+        default={},
     )
-    asking = sorted(object_name(one).name for one in subscriptions if _asks(one))
+    asking = sorted(object_name(subscription).name for subscription in subscriptions if _asks(subscription))
     return Operator(
         object_name(newest).name if newest else "",
         asking[0] if asking else "",
@@ -127,8 +129,8 @@ def _is_version(version: Object) -> bool:
 
 def _asks(subscription: Object) -> bool:
     spec = subscription.get("spec")
-    wanted = spec.get("name") if isinstance(spec, Mapping) else None
-    return wanted == names.OPERATOR and not is_being_deleted(subscription)
+    package = spec.get("name") if isinstance(spec, Mapping) else None
+    return package == names.OPERATOR and not is_being_deleted(subscription)
 
 
 _NO_OPERATOR = Operator()
@@ -180,13 +182,13 @@ class Ensure:
         """Which object it is."""
         return ref_of(self.obj)
 
-    def differs(self, found: Object) -> bool:
+    def differs(self, present: Object) -> bool:
         """Whether the object that is there is not what it should be."""
-        labels, wanted = metadata(found).get("labels") or {}, metadata(self.obj).get("labels") or {}
-        if not wanted.items() <= labels.items():
+        labels, own = metadata(present).get("labels") or {}, metadata(self.obj).get("labels") or {}
+        if not own.items() <= labels.items():
             return True
         fits = _same if self.exact else covers
-        return any(not fits(at(found, path), at(self.obj, path)) for path in self.owned)
+        return any(not fits(at(present, path), at(self.obj, path)) for path in self.owned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,18 +248,18 @@ def at(obj: Any, path: Sequence[str]) -> Any:
     return obj
 
 
-def covers(found: Any, wanted: Any) -> bool:
+def covers(present: Any, required: Any) -> bool:
     """Whether everything that is wanted is there; what else is there does not matter."""
-    if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and all(covers(found.get(key), value) for key, value in wanted.items())
-    if isinstance(wanted, list):
+    if isinstance(required, Mapping):
+        return isinstance(present, Mapping) and all(covers(present.get(key), value) for key, value in required.items())
+    if isinstance(required, list):
         return (
-            isinstance(found, list)
-            and len(found) == len(wanted)
-            and all(covers(one, other) for one, other in zip(found, wanted, strict=True))
+            isinstance(present, list)
+            and len(present) == len(required)
+            and all(covers(*pair) for pair in zip(present, required, strict=True))
         )
-    return bool(found == wanted)
+    return bool(present == required)
 
 
-def _same(found: Any, wanted: Any) -> bool:
-    return bool(found == wanted)
+def _same(present: Any, required: Any) -> bool:
+    return bool(present == required)

@@ -38,65 +38,65 @@ class MachineConfigInstaller:
 
     mode: Final = DeploymentMode.MACHINE_CONFIG
 
-    def objects(self, world: World, config: Object, asked: NodeRequirements) -> list[Ensure]:
+    def objects(self, world: World, config: Object, requirements: NodeRequirements) -> list[Ensure]:
         """The config, those of peer pods, the pool, the log level where it is not the usual one, the monitor."""
-        pool = _pool_name(asked)
+        pool = _pool_name(requirements)
         source = (
             image_config(config, pool, world.layered) if world.gates.layered_image
             else extension_config(config, pool, _extension(world))
         )  # fmt: skip
         level = str((config.get("spec") or {}).get("logLevel") or DEFAULT_LOG_LEVEL)
-        known = Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG) in world.objects
+        exists = Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG) in world.objects
         return [
             source,
             *(peer_pods.configs(config, pool) if peer_pods.on_nodes(world) else []),
-            *([] if asked.converged else [kata_pool()]),
-            *([runtime_config(level, pool)] if known or level != DEFAULT_LOG_LEVEL else []),
-            *(monitors(asked.role_label) if world.namespace else []),
+            *([] if requirements.converged else [kata_pool()]),
+            *([runtime_config(level, pool)] if exists or level != DEFAULT_LOG_LEVEL else []),
+            *(monitors(requirements.role_label) if world.namespace else []),
         ]
 
-    def marks(self, world: World, asked: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
+    def marks(self, world: World, requirements: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
         """Role labels as the choice says; configs that are not wanted any more go."""
         others = [names.EXTENSION_CONFIG if world.gates.layered_image else names.IMAGE_CONFIG]
         others += [] if peer_pods.on_nodes(world) else peer_pods.CONFIG_NAMES
         gone = [Ref(_CONFIG, name) for name in others]
         surplus: list[Action] = [Remove(ref) for ref in gone if ref in world.objects]
-        return [*surplus, *([] if asked.converged else role_marks(world, chosen))]
+        return [*surplus, *([] if requirements.converged else role_marks(world, chosen))]
 
-    def lists(self, world: World, asked: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
+    def lists(self, world: World, requirements: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
         """Where every node is; nothing before the pool has a config with the extension."""
-        if asked.converged:
-            return self._converged(world, wanted=bool(chosen))
-        target, wanted = _target(world.pool(names.POOL)), frozenset(chosen)
-        found = []
+        if requirements.converged:
+            return self._converged(world, enabled=bool(chosen))
+        target, members = _target(world.pool(names.POOL)), frozenset(chosen)
+        places = []
         for node in world.nodes:
-            if object_name(node).name in wanted:
-                found += [by_config(node, target, enabled=True)] if target else []
+            if object_name(node).name in members:
+                places += [by_config(node, target, enabled=True)] if target else []
             elif annotations_of(node).get(mco.CURRENT_CONFIG, "").startswith(_RENDERED):
-                found.append(by_config(node, "", enabled=False))
-        return gather(found)
+                places.append(by_config(node, "", enabled=False))
+        return gather(places)
 
-    def _converged(self, world: World, *, wanted: bool) -> NodeLists:
+    def _converged(self, world: World, *, enabled: bool) -> NodeLists:
         pool = world.pool(mco.MASTER)
         rendered = str(_rendered(pool).get("name") or "")
-        if wanted and not _carries(pool):
+        if enabled and not _carries(pool):
             return EMPTY
-        target = rendered if wanted or not _sources(pool) & {*_ALL_CONFIGS} else ""
+        target = rendered if enabled or not _sources(pool) & {*_ALL_CONFIGS} else ""
         masters = [node for node in world.nodes if MASTER_LABEL in labels_of(node)]
-        return gather(by_config(node, target, enabled=wanted) for node in masters)
+        return gather(by_config(node, target, enabled=enabled) for node in masters)
 
-    def is_done(self, world: World, asked: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
+    def is_done(self, world: World, requirements: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
         """Whether the chosen nodes have the pool's config, and no other node has it."""
-        pool = world.pool(_pool_name(asked))
-        remote = peer_pods.CONFIG_NAMES if peer_pods.are_asked(world.config) else ()
+        pool = world.pool(_pool_name(requirements))
+        remote = peer_pods.CONFIG_NAMES if peer_pods.are_enabled(world.config) else ()
         carried = _carries(pool) and _sources(pool) >= {*remote}
         return carried and not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
-    def leave(self, world: World, asked: NodeRequirements) -> list[Action]:
+    def leave(self, world: World, requirements: NodeRequirements) -> list[Action]:
         """No role labels, no config, no log level."""
         refs = [*(Ref(_CONFIG, name) for name in _ALL_CONFIGS), Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG)]
         gone = [
-            Remove(ref) for ref in refs if (one := world.objects.get(ref)) is not None and not is_being_deleted(one)
+            Remove(ref) for ref in refs if (obj := world.objects.get(ref)) is not None and not is_being_deleted(obj)
         ]
         return [*role_marks(world, ()), *gone]
 
@@ -106,24 +106,24 @@ class MachineConfigInstaller:
 
     def remains(self, world: World) -> list[Ref]:
         """The pool, and the monitor."""
-        return [Ref("MachineConfigPool", names.POOL), *(ref_of(one.obj) for one in reversed(monitors("")))]
+        return [Ref("MachineConfigPool", names.POOL), *(ref_of(ensure.obj) for ensure in reversed(monitors("")))]
 
 
 def role_marks(world: World, chosen: Sequence[str]) -> list[Action]:
     """Labels that put the chosen workers into the pool and take the others out."""
-    found: list[Action] = []
-    wanted = frozenset(chosen)
+    marks: list[Action] = []
+    members = frozenset(chosen)
     for node in world.nodes:
         name, labels = object_name(node).name, labels_of(node)
-        if name in wanted and names.ROLE_LABEL not in labels:
-            found.append(Mark(name, {names.ROLE_LABEL: ""}))
-        elif name not in wanted and names.ROLE_LABEL in labels and WORKER_LABEL in labels:
-            found.append(Mark(name, {names.ROLE_LABEL: None}))
-    return found
+        if name in members and names.ROLE_LABEL not in labels:
+            marks.append(Mark(name, {names.ROLE_LABEL: ""}))
+        elif name not in members and names.ROLE_LABEL in labels and WORKER_LABEL in labels:
+            marks.append(Mark(name, {names.ROLE_LABEL: None}))
+    return marks
 
 
-def _pool_name(asked: NodeRequirements) -> str:
-    return mco.MASTER if asked.converged else names.POOL
+def _pool_name(requirements: NodeRequirements) -> str:
+    return mco.MASTER if requirements.converged else names.POOL
 
 
 def _rendered(pool: Object) -> Any:
@@ -132,7 +132,7 @@ def _rendered(pool: Object) -> Any:
 
 def _sources(pool: Object) -> set[str]:
     """The configs that the rendered config of a pool is made of."""
-    return {str(one.get("name")) for one in _rendered(pool).get("source") or ()}
+    return {str(source.get("name")) for source in _rendered(pool).get("source") or ()}
 
 
 def _carries(pool: Object) -> bool:

@@ -109,14 +109,14 @@ def runtime_config(level: str, pool: str) -> Ensure:
     return Ensure(obj, (("spec", "machineConfigPoolSelector"), ("spec", "containerRuntimeConfig", "logLevel")))
 
 
-def runtime_class(config: Object, spec: ClassSpec, asked: NodeRequirements) -> Ensure:
+def runtime_class(config: Object, spec: ClassSpec, requirements: NodeRequirements) -> Ensure:
     """A runtime class, held until no pod uses it."""
     obj: JsonObject = {
         "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass",
         "metadata": {"name": spec.name, "finalizers": [names.CLASS_FINALIZER], "ownerReferences": [owner_of(config)]},
         "handler": spec.handler,
         "overhead": {"podFixed": dict(spec.overhead)},
-        "scheduling": {"nodeSelector": spec.selector(asked)},
+        "scheduling": {"nodeSelector": spec.selector(requirements)},
     }  # fmt: skip
     return Ensure(obj, (("overhead",), ("scheduling", "nodeSelector")))
 
@@ -131,7 +131,7 @@ def installers(role_label: str, level: str, pull_secret: Object | None, *, peer_
         {"key": names.STATE_LABEL, "operator": "NotIn", "values": [*_LEAVING, InstallState.UNINSTALLED]},
     ]
     leaving: list[JsonObject] = [{"key": names.STATE_LABEL, "operator": "In", "values": [*_LEAVING]}]
-    env = _told(role_label, level, peer_pods=peer_pods)
+    env = _variables(role_label, level, peer_pods=peer_pods)
     return [
         account(names.INSTALLER_ACCOUNT),
         *_rights(names.INSTALLER_ACCOUNT),
@@ -165,14 +165,14 @@ def monitors(role_label: str) -> list[Ensure]:
     ]
 
 
-def _told(role_label: str, level: str, *, peer_pods: bool) -> list[JsonObject]:
+def _variables(role_label: str, level: str, *, peer_pods: bool) -> list[JsonObject]:
     """What the pods of the installers are told."""
-    told: list[JsonObject] = [
+    variables: list[JsonObject] = [
         NODE_NAME,
         {"name": "NODE_LABEL", "value": role_label},
         {"name": "LOG_LEVEL", "value": level},
     ]
-    return [*told, {"name": names.PEER_PODS_VARIABLE, "value": "true"}] if peer_pods else told
+    return [*variables, {"name": names.PEER_PODS_VARIABLE, "value": "true"}] if peer_pods else variables
 
 
 def _installer(name: str, verb: str, where: Sequence[JsonObject], env: Sequence[JsonObject]) -> Ensure:
@@ -259,28 +259,28 @@ def host_path(name: str, path: str) -> JsonObject:
 
 def dashboard(world: World) -> list[Action]:
     """What brings the copy in step with its source."""
-    source, known = world.objects.get(DASHBOARD_SOURCE), world.objects.get(DASHBOARD_COPY)
+    source, copy = world.objects.get(DASHBOARD_SOURCE), world.objects.get(DASHBOARD_COPY)
     if source is None or is_being_deleted(source):
         return without_dashboard(world)
-    if known is None:
+    if copy is None:
         return [_copy(source, {})] if world.console else []
-    wanted = _copy(source, known)
-    return [wanted] if _is_ours(known) and not is_being_deleted(known) and wanted.differs(known) else []
+    ensure = _copy(source, copy)
+    return [ensure] if _is_ours(copy) and not is_being_deleted(copy) and ensure.differs(copy) else []
 
 
 def without_dashboard(world: World) -> list[Action]:
     """What takes the copy away."""
-    known = world.objects.get(DASHBOARD_COPY)
-    return [Remove(DASHBOARD_COPY)] if known is not None and _is_ours(known) and not is_being_deleted(known) else []
+    copy = world.objects.get(DASHBOARD_COPY)
+    return [Remove(DASHBOARD_COPY)] if copy is not None and _is_ours(copy) and not is_being_deleted(copy) else []
 
 
-def _is_ours(known: Object) -> bool:
-    return _OUR_COPY.items() <= labels_of(known).items()
+def _is_ours(copy: Object) -> bool:
+    return _OUR_COPY.items() <= labels_of(copy).items()
 
 
-def _copy(source: Object, known: Object) -> Ensure:
+def _copy(source: Object, present: Object) -> Ensure:
     # A field that the source no longer has is ours too: it must not stay in the copy. A server keeps no empty ones.
-    fields = [name for name in ("data", "binaryData") if source.get(name) or known.get(name)]
+    fields = [name for name in ("data", "binaryData") if source.get(name) or present.get(name)]
     meta = {"name": DASHBOARD_COPY.name, "namespace": DASHBOARD_COPY.namespace, "labels": dict(_OUR_COPY)}
     content = {name: dict(source.get(name) or {}) for name in fields}
     obj: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, **content}

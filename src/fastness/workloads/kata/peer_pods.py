@@ -44,15 +44,15 @@ DISABLE_CVM: Final = "DISABLECVM"
 CONFIDENTIAL: Final = "CONFIDENTIAL_COMPUTE_ENABLED"
 
 
-def are_asked(config: Object | None) -> bool:
+def are_enabled(config: Object | None) -> bool:
     """Whether a KataConfig asks for peer pods."""
     return ((config or {}).get("spec") or {}).get("enablePeerPods") is True
 
 
 def on_nodes(world: World) -> bool:
     """Whether nodes must be able to run them: they are asked for, or a class of ours is still there."""
-    known = world.objects.get(CLASS) or {}
-    return are_asked(world.config) or names.CLASS_FINALIZER in (metadata(known).get("finalizers") or ())
+    runtime_class = world.objects.get(CLASS) or {}
+    return are_enabled(world.config) or names.CLASS_FINALIZER in (metadata(runtime_class).get("finalizers") or ())
 
 
 def configs(config: Object, pool: str) -> list[Ensure]:
@@ -71,16 +71,16 @@ def _ignition(path: str) -> JsonObject:
 
 def gated(world: World) -> list[Ensure]:
     """What the gate `confidential` sets in the ConfigMaps of peer pods that are there."""
-    if not are_asked(world.config):
+    if not are_enabled(world.config):
         return []
     image = Ref("ConfigMap", f"{_provider(world)}-{names.PEER_PODS_IMAGE_MAP}", names.NAMESPACE)
     built = "yes" if world.gates.confidential else "no"
-    wanted = [(SETTINGS, DISABLE_CVM, _disable(world.gates)), (image, CONFIDENTIAL, built)]
-    return [_set(ref, key, value) for ref, key, value in wanted if _is_open(world.objects.get(ref))]
+    settings = [(SETTINGS, DISABLE_CVM, _disable(world.gates)), (image, CONFIDENTIAL, built)]
+    return [_set(ref, key, value) for ref, key, value in settings if _is_open(world.objects.get(ref))]
 
 
-def _is_open(known: Object | None) -> bool:
-    return known is not None and known.get("immutable") is not True and not is_being_deleted(known)
+def _is_open(config_map: Object | None) -> bool:
+    return config_map is not None and config_map.get("immutable") is not True and not is_being_deleted(config_map)
 
 
 def _set(ref: Ref, key: str, value: str) -> Ensure:
@@ -90,11 +90,11 @@ def _set(ref: Ref, key: str, value: str) -> Ensure:
     return Ensure(obj, (("data", key),))
 
 
-def adaptor(world: World, asked: NodeRequirements) -> list[Ensure]:
+def adaptor(world: World, requirements: NodeRequirements) -> list[Ensure]:
     """What makes the virtual machines, once its owner said where and as whom."""
-    if not are_asked(world.config) or not world.namespace or problem(world) is not None:
+    if not are_enabled(world.config) or not world.namespace or problem(world) is not None:
         return []
-    return _adaptor(world.gates, asked.role_label)
+    return _adaptor(world.gates, requirements.role_label)
 
 
 def surplus(world: World) -> list[Ref]:
@@ -104,12 +104,12 @@ def surplus(world: World) -> list[Ref]:
 
 def remains() -> list[Ref]:
     """What an uninstallation removes; what the owner made stays."""
-    return [ref_of(one.obj) for one in reversed(_adaptor(FeatureGates(), ""))]
+    return [ref_of(ensure.obj) for ensure in reversed(_adaptor(FeatureGates(), ""))]
 
 
 def problem(world: World) -> KataCondition | None:
     """What keeps the adaptor from being made."""
-    if not are_asked(world.config):
+    if not are_enabled(world.config):
         return None
     settings = world.objects.get(SETTINGS)
     where = f"in namespace {names.NAMESPACE}"
@@ -120,11 +120,11 @@ def problem(world: World) -> KataCondition | None:
     if not _provider(world):
         return KataCondition(False, "ProviderMissing", f"ConfigMap {SETTINGS.name} {where} does not say {PROVIDER}")
     if settings.get("immutable") is True and (settings.get("data") or {}).get(DISABLE_CVM) != _disable(world.gates):
-        told = f"ConfigMap {SETTINGS.name} {where} is immutable and its {DISABLE_CVM} is not what the gate confidential says"
-        return KataCondition(False, "ConfigImmutable", told)
+        message = f"ConfigMap {SETTINGS.name} {where} is immutable and its {DISABLE_CVM} is not what the gate confidential says"
+        return KataCondition(False, "ConfigImmutable", message)
     if CREDENTIALS not in world.objects:
-        told = f"Secret {CREDENTIALS.name} is missing: create it {where}, with the credentials of {_provider(world)}"
-        return KataCondition(False, "SecretMissing", told)
+        message = f"Secret {CREDENTIALS.name} is missing: create it {where}, with the credentials of {_provider(world)}"
+        return KataCondition(False, "SecretMissing", message)
     return None
 
 

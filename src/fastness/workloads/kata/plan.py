@@ -10,7 +10,7 @@
 * A node that is not chosen any more is left alone while pods use the runtime on it, and where only its labels vanished: nothing
   that a deletion would not do happens by itself. While labels are lost no class goes either.
 * Classes appear when the last node is done, never earlier, and go first: a pod must not start where the runtime is about to go.
-* A deletion waits for an installation that is under installer. It does not wait for one that cannot end: a node that failed, or
+* A deletion waits for an installation that is under way. It does not wait for one that cannot end: a node that failed, or
   nodes that have not been ready for long.
 * Both ways of installing share all of this; `machineconfig.py` and `daemonset.py` beside it bring nodes where they should be.
 * Pods, nodes and objects that vanish meanwhile are simply not there at the next look.
@@ -27,17 +27,17 @@ from fastness.kinds.kata import names
 from fastness.kinds.kata.config import FINALIZER
 from fastness.kinds.objects import condition, is_being_deleted, metadata, object_name
 from fastness.workloads.kata import mode, objects, peer_pods, status
-from fastness.workloads.kata.classes import ClassPlan, wanted_classes
+from fastness.workloads.kata.classes import ClassPlan, plan_classes
 from fastness.workloads.kata.daemonset import DaemonSetInstaller
 from fastness.workloads.kata.eligibility import (
     Against,
     NodeChoice,
     NodeRequirements,
-    asked_for,
     choose,
     has_role,
     is_converged,
     require_labels,
+    requirements_of,
 )
 from fastness.workloads.kata.errors import Refused
 from fastness.workloads.kata.inputs import Action, Ensure, Hold, LetGo, Object, Plan, Ref, Remember, Remove, World
@@ -57,22 +57,24 @@ Installer = MachineConfigInstaller | DaemonSetInstaller
 def needs_pods(world: World) -> bool:
     """Whether the plan depends on which pods there are: asked only then, because there are many."""
     if world.config is None:
-        return any(is_being_deleted(one) for one in _classes(world).values())
+        return any(is_being_deleted(runtime_class) for runtime_class in _classes(world).values())
     if world.operator.against is not None:
         return False
-    if is_being_deleted(world.config) or any(is_being_deleted(one) for one in _classes(world).values()):
+    if is_being_deleted(world.config) or any(
+        is_being_deleted(runtime_class) for runtime_class in _classes(world).values()
+    ):
         return True
     if _loses_nodes(world, world.config):
         return True
-    wanted = {one.name: one.handler for one in _wanted(world, world.config).classes}
-    return any(wanted.get(name) != one.get("handler") for name, one in _classes(world).items())
+    handlers = {spec.name: spec.handler for spec in _class_plan(world, world.config).classes}
+    return any(handlers.get(name) != runtime_class.get("handler") for name, runtime_class in _classes(world).items())
 
 
 def plan(world: World) -> Plan:
     """What to do now, what to tell, and when to look again."""
-    wanted = _step(world)
-    seen = (Remember(world.operator.installed),) if world.operator.unrecorded else ()
-    return replace(wanted, actions=(*seen, *wanted.actions))
+    step = _step(world)
+    memory = (Remember(world.operator.installed),) if world.operator.unrecorded else ()
+    return replace(step, actions=(*memory, *step.actions))
 
 
 def _step(world: World) -> Plan:
@@ -81,7 +83,7 @@ def _step(world: World) -> Plan:
         free = _freed(world)
         return Plan(tuple(free), again=RETRY_CLASS if _classes(world) and not free else None)
     if world.operator.against is not None:
-        return Plan((), Status(world.operator.against, None, _known_classes(config)))
+        return Plan((), Status(world.operator.against, None, _stored_classes(config)))
     if not is_being_deleted(config):
         return _install(world, config)
     if FINALIZER not in (metadata(config).get("finalizers") or ()):
@@ -97,27 +99,29 @@ def installer_of(world: World, config: Object) -> tuple[Installer, NodeRequireme
     converged = is_converged(world.pools, world.nodes)
     by_configs = used is DeploymentMode.MACHINE_CONFIG
     installer: Installer = MachineConfigInstaller() if by_configs else DaemonSetInstaller()
-    return installer, asked_for(config, converged=converged)
+    return installer, requirements_of(config, converged=converged)
 
 
 def choices_of(world: World, config: Object) -> list[NodeChoice]:
     """Every worker with the decision about it, for status, page and doctor; raises Refused."""
-    _, asked = installer_of(world, config)
-    return _choices(world, asked)
+    _, requirements = installer_of(world, config)
+    return _choices(world, requirements)
 
 
-def _choices(world: World, asked: NodeRequirements) -> list[NodeChoice]:
+def _choices(world: World, requirements: NodeRequirements) -> list[NodeChoice]:
     """Every worker with the decision about it; those that pods need keep the runtime for now."""
-    found = choose(asked, world.nodes, world.pools, world.cluster, world.machines)
-    if asked.converged:
-        return found
-    known = {one.node for one in found}
+    choices = choose(requirements, world.nodes, world.pools, world.cluster, world.machines)
+    if requirements.converged:
+        return choices
+    workers = {choice.node for choice in choices}
     # A node that is no worker any more is no candidate, and leaves all the same.
-    found += [NodeChoice(name, Against.NOT_SELECTED, NO_WORKER) for name in _with_runtime(world) if name not in known]
-    return [_kept(world, one) for one in found]
+    choices += [
+        NodeChoice(name, Against.NOT_SELECTED, NO_WORKER) for name in _with_runtime(world) if name not in workers
+    ]
+    return [_unless_pods_use_it(world, choice) for choice in choices]
 
 
-def _kept(world: World, choice: NodeChoice) -> NodeChoice:
+def _unless_pods_use_it(world: World, choice: NodeChoice) -> NodeChoice:
     """The choice, unless it takes the runtime away from under pods, or nobody knows whether it does."""
     if choice.chosen or choice.node not in _with_runtime(world):
         return choice
@@ -126,7 +130,7 @@ def _kept(world: World, choice: NodeChoice) -> NodeChoice:
         return choice
     why = f"{pod} runs in it" if pod else f"its pods cannot be listed ({world.pods.error})"
     message = f"is to lose the runtime ({choice.message}) and keeps it for now: {why}"
-    return NodeChoice(choice.node, Against.PODS, message, "delete the pods that use it there", kept=True)
+    return NodeChoice(choice.node, Against.PODS, message, "delete the pods that use it there", retained=True)
 
 
 def _with_runtime(world: World) -> tuple[str, ...]:
@@ -136,59 +140,59 @@ def _with_runtime(world: World) -> tuple[str, ...]:
 def _loses_nodes(world: World, config: Object) -> bool:
     """Whether a node that has the runtime is not chosen any more."""
     try:
-        _, asked = installer_of(world, config)
+        _, requirements = installer_of(world, config)
     except Refused:
         return False
-    chosen = {one.node for one in _choices(world, asked) if one.chosen}
-    return not asked.converged and not chosen.issuperset(_with_runtime(world))
+    chosen = {choice.node for choice in _choices(world, requirements) if choice.chosen}
+    return not requirements.converged and not chosen.issuperset(_with_runtime(world))
 
 
 def _install(world: World, config: Object) -> Plan:
     try:
-        installer, asked = installer_of(world, config)
-        choices = _choices(world, asked)
+        installer, requirements = installer_of(world, config)
+        choices = _choices(world, requirements)
         begun = mode.in_use(config) is not None
         if not begun:
-            _may_begin(world, config, asked, choices)
-        made = [*installer.objects(world, config, asked), *peer_pods.gated(world)]
+            _may_begin(world, config, requirements, choices)
+        made = [*installer.objects(world, config, requirements), *peer_pods.gated(world)]
     except Refused as error:
-        said = KataCondition(False, error.reason, error.told)
-        return Plan((), Status(said, None, more=_more(world, config, (), None)), error.again)
-    chosen = tuple(one.node for one in choices if one.chosen)
+        refusal = KataCondition(False, error.reason, error.sentence)
+        return Plan((), Status(refusal, None, more=_more(world, config, (), None)), error.again)
+    chosen = tuple(choice.node for choice in choices if choice.chosen)
     actions: list[Action] = [*([] if begun and _is_held(config) else [Hold(installer.mode)]), *_missing(world, made)]
-    actions += installer.marks(world, asked, chosen)
-    lists = EMPTY if not status.was_said(config) else installer.lists(world, asked, chosen)
-    done = begun and status.was_said(config) and installer.is_done(world, asked, chosen, lists)
-    classes = _wanted(world, config)
-    lost = any(one.against is Against.LABELS_LOST for one in choices)
-    actions += _afterwards(world, config, classes, asked, keep=lost) if done else []
-    told = Status(
-        _installing(config, lists, done=done), lists, _told_classes(world, classes, done=done),
+    actions += installer.marks(world, requirements, chosen)
+    lists = EMPTY if not status.was_written(config) else installer.lists(world, requirements, chosen)
+    done = begun and status.was_written(config) and installer.is_done(world, requirements, chosen, lists)
+    classes = _class_plan(world, config)
+    lost = any(choice.against is Against.LABELS_LOST for choice in choices)
+    actions += _afterwards(world, config, classes, requirements, keep=lost) if done else []
+    report = Status(
+        _installing(config, lists, done=done), lists, _reported_classes(world, classes, done=done),
         waiting=not done and not lists.node_count, more=_more(world, config, choices, classes),
     )  # fmt: skip
-    again = RETRY_PODS if any(one.against is Against.PODS for one in choices) else None
-    return Plan((*actions, *_freed(world)), told, RETRY_CLASS if _held_classes(world) else again)
+    again = RETRY_PODS if any(choice.against is Against.PODS for choice in choices) else None
+    return Plan((*actions, *_freed(world)), report, RETRY_CLASS if _held_classes(world) else again)
 
 
 def _afterwards(
-    world: World, config: Object, classes: ClassPlan, asked: NodeRequirements, *, keep: bool
+    world: World, config: Object, classes: ClassPlan, requirements: NodeRequirements, *, keep: bool
 ) -> list[Action]:
     """What is made when every node has the runtime: the adaptor of peer pods before its class, the console's dashboard."""
     return [
-        *_missing(world, peer_pods.adaptor(world, asked)),
-        *([] if keep and _classes(world) else _class_actions(world, config, classes, asked)),
+        *_missing(world, peer_pods.adaptor(world, requirements)),
+        *([] if keep and _classes(world) else _class_actions(world, config, classes, requirements)),
         *(Remove(ref) for ref in peer_pods.surplus(world)),
         *objects.dashboard(world),
     ]
 
 
-def _may_begin(world: World, config: Object, asked: NodeRequirements, choices: Sequence[NodeChoice]) -> None:
+def _may_begin(world: World, config: Object, requirements: NodeRequirements, choices: Sequence[NodeChoice]) -> None:
     """Whether an installation may begin; raises Refused."""
-    with_peer_pods = peer_pods.are_asked(config)
+    with_peer_pods = peer_pods.are_enabled(config)
     if world.gates.confidential and not with_peer_pods:
         mode.require_release(world.version)
-    require_labels(asked, world.nodes, peer_pods=with_peer_pods)
-    if any(one.chosen for one in choices):
+    require_labels(requirements, world.nodes, peer_pods=with_peer_pods)
+    if any(choice.chosen for choice in choices):
         return
     refused = status.nodes_refused(choices)
     if refused is not None:
@@ -205,22 +209,22 @@ def _installing(config: Object, lists: NodeLists, *, done: bool) -> KataConditio
 
 
 def _ever_finished(config: Object) -> bool:
-    found = condition(config, status.IN_PROGRESS) or {}
-    finished = found.get("status") == "False" and not found.get("reason")
-    return finished or bool((config.get("status") or {}).get("runtimeClasses")) or found.get("reason") == "Updating"
+    progress = condition(config, status.IN_PROGRESS) or {}
+    finished = progress.get("status") == "False" and not progress.get("reason")
+    return finished or bool((config.get("status") or {}).get("runtimeClasses")) or progress.get("reason") == "Updating"
 
 
 def _installs_first(world: World, config: Object) -> bool:
-    """Whether a deletion waits for the installation that is under installer."""
-    if mode.in_use(config) is None or status.said_before(config) not in ("Installing", "Updating"):
+    """Whether a deletion waits for the installation that is under way."""
+    if mode.in_use(config) is None or status.reason_before(config) not in ("Installing", "Updating"):
         return False
     try:
-        installer, asked = installer_of(world, config)
-        choices = _choices(world, asked)
+        installer, requirements = installer_of(world, config)
+        choices = _choices(world, requirements)
     except Refused:
         return False
-    chosen = tuple(one.node for one in choices if one.chosen)
-    unfinished = installer.lists(world, asked, chosen).unfinished
+    chosen = tuple(choice.node for choice in choices if choice.chosen)
+    unfinished = installer.lists(world, requirements, chosen).unfinished
     if not chosen:
         return False
     left = [node for name in unfinished if (node := world.node(name)) is not None]
@@ -240,85 +244,93 @@ def _stalled(node: Object, now: datetime) -> bool:
 
 
 def _uninstall(world: World, config: Object) -> Plan:
-    kept = _known_classes(config)
-    if status.said_before(config) != status.UNINSTALLING.reason:
-        said = status.unlisted(world.pods.error) if world.pods.error else None
-        said = status.blocked(world.pods.first) if said is None and world.pods.first else said
-        if said is not None:
-            return Plan((), Status(said, None, kept, more={}), RETRY_PODS)
+    reported = _stored_classes(config)
+    if status.reason_before(config) != status.UNINSTALLING.reason:
+        obstacle = status.unlisted(world.pods.error) if world.pods.error else None
+        obstacle = status.blocked(world.pods.first) if obstacle is None and world.pods.first else obstacle
+        if obstacle is not None:
+            return Plan((), Status(obstacle, None, reported, more={}), RETRY_PODS)
     try:
-        installer, asked = installer_of(world, config)
+        installer, requirements = installer_of(world, config)
     except Refused:
         # A selector that nobody can read any more chooses nothing, which is what an uninstallation wants.
-        installer, asked = installer_of(world, {**config, "spec": {}})
+        installer, requirements = installer_of(world, {**config, "spec": {}})
     actions: list[Action] = [
-        Remove(Ref(CLASS, name)) for name, one in _classes(world).items() if not is_being_deleted(one)
+        Remove(Ref(CLASS, name))
+        for name, runtime_class in _classes(world).items()
+        if not is_being_deleted(runtime_class)
     ]
     actions += _freed(world)
-    actions += installer.leave(world, asked)
-    lists = installer.lists(world, asked, ())
-    told = Status(status.failed(lists) if lists.failures else status.UNINSTALLING, lists, (), more={})
+    actions += installer.leave(world, requirements)
+    lists = installer.lists(world, requirements, ())
+    report = Status(status.failed(lists) if lists.failures else status.UNINSTALLING, lists, (), more={})
     if lists.unfinished or not installer.is_gone(world) or _classes(world):
-        return Plan(tuple(actions), told, RETRY_CLASS if _classes(world) else None)
-    if status.said_before(config) not in ("Uninstalling", "Failed"):
-        return Plan(tuple(actions), told, 0.0)  # told once, even where there was nothing to remove
+        return Plan(tuple(actions), report, RETRY_CLASS if _classes(world) else None)
+    if status.reason_before(config) not in ("Uninstalling", "Failed"):
+        return Plan(tuple(actions), report, 0.0)  # told once, even where there was nothing to remove
     remains = [*installer.remains(world), *peer_pods.remains()]
     actions += [*(Remove(ref) for ref in remains if ref in world.objects), *objects.without_dashboard(world)]
-    return Plan((*actions, LetGo(Ref("KataConfig", object_name(config).name), FINALIZER)), told)
+    return Plan((*actions, LetGo(Ref("KataConfig", object_name(config).name), FINALIZER)), report)
 
 
 def _missing(world: World, made: Sequence[Ensure]) -> list[Action]:
     """What of the objects is not there, or is not what it should be."""
-    found = [(one, world.objects.get(one.ref)) for one in made]
-    return [one for one, known in found if known is None or (not is_being_deleted(known) and one.differs(known))]
+    pairs = [(ensure, world.objects.get(ensure.ref)) for ensure in made]
+    return [
+        ensure
+        for ensure, present in pairs
+        if present is None or (not is_being_deleted(present) and ensure.differs(present))
+    ]
 
 
-def _wanted(world: World, config: Object) -> ClassPlan:
+def _class_plan(world: World, config: Object) -> ClassPlan:
     try:
-        _, asked = installer_of(world, config)
+        _, requirements = installer_of(world, config)
     except Refused:
         return ClassPlan()
-    return wanted_classes(world.gates, asked, world.nodes, peer_pods=peer_pods.are_asked(config))
+    return plan_classes(world.gates, requirements, world.nodes, peer_pods=peer_pods.are_enabled(config))
 
 
 def _classes(world: World) -> dict[str, Object]:
     """The classes that are ours, by name: those with our finalizer."""
     return {
-        ref.name: one
-        for ref, one in sorted(world.objects.items())
-        if ref.kind == CLASS and names.CLASS_FINALIZER in (metadata(one).get("finalizers") or ())
+        ref.name: obj
+        for ref, obj in sorted(world.objects.items())
+        if ref.kind == CLASS and names.CLASS_FINALIZER in (metadata(obj).get("finalizers") or ())
     }
 
 
-def _class_actions(world: World, config: Object, classes: ClassPlan, asked: NodeRequirements) -> list[Action]:
-    wanted = [objects.runtime_class(config, one, asked) for one in classes.classes]
-    known = _classes(world)
+def _class_actions(world: World, config: Object, classes: ClassPlan, requirements: NodeRequirements) -> list[Action]:
+    ensures = [objects.runtime_class(config, spec, requirements) for spec in classes.classes]
+    present = _classes(world)
     # A handler cannot be changed: the class goes, when no pod uses it, and comes again.
     changed = [
-        one.ref for one in wanted if one.ref.name in known and known[one.ref.name]["handler"] != one.obj["handler"]
+        ensure.ref
+        for ensure in ensures
+        if ensure.ref.name in present and present[ensure.ref.name]["handler"] != ensure.obj["handler"]
     ]
-    surplus = [Ref(CLASS, name) for name in known if name not in {one.name for one in classes.classes}]
+    surplus = [Ref(CLASS, name) for name in present if name not in {spec.name for spec in classes.classes}]
     gone = [
         Remove(ref)
         for ref in (*changed, *surplus)
-        if not is_being_deleted(known[ref.name]) and not world.pods.error and ref.name not in world.pods.classes
+        if not is_being_deleted(present[ref.name]) and not world.pods.error and ref.name not in world.pods.classes
     ]
-    return [*gone, *_missing(world, [one for one in wanted if one.ref not in changed])]
+    return [*gone, *_missing(world, [ensure for ensure in ensures if ensure.ref not in changed])]
 
 
-def _told_classes(world: World, classes: ClassPlan, *, done: bool) -> tuple[str, ...]:
+def _reported_classes(world: World, classes: ClassPlan, *, done: bool) -> tuple[str, ...]:
     """The classes that the status names: those that are there or are made now."""
-    here = {name for name, one in _classes(world).items() if not is_being_deleted(one)}
-    return tuple(sorted(here | ({one.name for one in classes.classes} if done else set())))
+    here = {name for name, runtime_class in _classes(world).items() if not is_being_deleted(runtime_class)}
+    return tuple(sorted(here | ({spec.name for spec in classes.classes} if done else set())))
 
 
-def _known_classes(config: Object) -> tuple[str, ...]:
+def _stored_classes(config: Object) -> tuple[str, ...]:
     """The classes that the status names as it stands."""
     return tuple((config.get("status") or {}).get("runtimeClasses") or ())
 
 
 def _held_classes(world: World) -> list[str]:
-    return [name for name, one in _classes(world).items() if is_being_deleted(one)]
+    return [name for name, runtime_class in _classes(world).items() if is_being_deleted(runtime_class)]
 
 
 def _freed(world: World) -> list[Action]:
@@ -346,4 +358,4 @@ def _more(
     if wrong:
         reason = "ModeChangeRefused" if refused else "BadValue"
         more[status.GATES_UNDERSTOOD] = KataCondition(False, reason, "; ".join(wrong)[: status.MAX_MESSAGE])
-    return {kind: said for kind, said in more.items() if said is not None}
+    return {kind: state for kind, state in more.items() if state is not None}

@@ -93,11 +93,11 @@ class NodeLists:
 EMPTY: Final = NodeLists({})
 
 
-def gather(found: Iterable[tuple[str, str, str]]) -> NodeLists:
+def gather(places_of_nodes: Iterable[tuple[str, str, str]]) -> NodeLists:
     """Lists out of (node, list, what it says); an empty list name means none."""
     places: dict[str, list[str]] = {}
     failures = []
-    for node, place, words in sorted(found):
+    for node, place, words in sorted(places_of_nodes):
         if place:
             places.setdefault(place, []).append(node)
         if place in ("failedToInstall", "failedToUninstall"):
@@ -120,8 +120,8 @@ def by_config(node: Object, target: str, *, enabled: bool) -> tuple[str, str, st
 
 def state_of(node: Object) -> InstallState | None:
     """What the label of a node says; None when it is missing or nobody knows the word."""
-    found = labels_of(node).get(names.STATE_LABEL)
-    return InstallState(found) if found in set(InstallState) else None
+    label = labels_of(node).get(names.STATE_LABEL)
+    return InstallState(label) if label in set(InstallState) else None
 
 
 _INSTALLING: Final = {
@@ -160,11 +160,11 @@ def next_turn(nodes: Iterable[Object], budget: int = 1) -> tuple[tuple[str, Inst
     * What is being changed or is not ready takes from the budget. A failed node that is ready does not: others go on.
     * By name; a node that failed before comes after those that did not.
     """
-    known = [(node, state_of(node)) for node in nodes]
-    taken = sum(state in _BUSY or not is_ready(node) for node, state in known)
+    states = [(node, state_of(node)) for node in nodes]
+    taken = sum(state in _BUSY or not is_ready(node) for node, state in states)
     waiting = sorted(
         (names.FAILURE in annotations_of(node), object_name(node).name, _TURN[state])
-        for node, state in known
+        for node, state in states
         if state in _TURN and is_ready(node)
     )
     return tuple((name, state) for _, name, state in waiting[: max(0, budget - taken)])
@@ -203,8 +203,10 @@ def failed(lists: NodeLists) -> KataCondition:
 
 def blocked(runtime_class: str) -> KataCondition:
     """Pods still use a class."""
-    found = f'Existing pods using "{runtime_class}" RuntimeClass found.'
-    return KataCondition(False, BLOCKED, f"{found} Please delete the pods manually for KataConfig deletion to proceed")
+    sentence = f'Existing pods using "{runtime_class}" RuntimeClass found.'
+    return KataCondition(
+        False, BLOCKED, f"{sentence} Please delete the pods manually for KataConfig deletion to proceed"
+    )
 
 
 def unlisted(error: str) -> KataCondition:
@@ -225,55 +227,55 @@ class Status:
 
 def nodes_refused(choices: Sequence[NodeChoice]) -> KataCondition | None:
     """The workers that were asked for and do not get the runtime."""
-    return _about([one for one in choices if one.against is not None and one.against.is_refusal])
+    return _about([choice for choice in choices if choice.against is not None and choice.against.is_refusal])
 
 
 def removal_held(choices: Sequence[NodeChoice]) -> KataCondition | None:
     """The workers that keep the runtime for now although something speaks against it."""
-    return _about([one for one in choices if one.kept])
+    return _about([choice for choice in choices if choice.retained])
 
 
 def _about(concerned: Sequence[NodeChoice]) -> KataCondition | None:
     if not concerned:
         return None
-    told = [f"{one.node} {one.message} ({one.hint})" for one in concerned[:MOST_TOLD]]
+    sentences = [f"{choice.node} {choice.message} ({choice.hint})" for choice in concerned[:MOST_TOLD]]
     rest = [f"and {len(concerned) - MOST_TOLD} more"] if len(concerned) > MOST_TOLD else []
-    return KataCondition(True, str(concerned[0].against), "; ".join([*told, *rest])[:MAX_MESSAGE])
+    return KataCondition(True, str(concerned[0].against), "; ".join([*sentences, *rest])[:MAX_MESSAGE])
 
 
-def said_before(config: Object) -> str:
+def reason_before(config: Object) -> str:
     """The reason of `InProgress` as it stands; empty when it is done or was never said."""
-    found = condition(config, IN_PROGRESS)
-    return str(found.get("reason") or "") if found is not None and found.get("status") == "True" else ""
+    progress = condition(config, IN_PROGRESS)
+    return str(progress.get("reason") or "") if progress is not None and progress.get("status") == "True" else ""
 
 
-def was_said(config: Object) -> bool:
+def was_written(config: Object) -> bool:
     """Whether the status was ever written."""
     return condition(config, IN_PROGRESS) is not None
 
 
 def status_patch(config: Object, status: Status, now: datetime) -> JsonObject | None:
     """The merge patch that brings the status there, of our own fields only; None when it is there already."""
-    known = config.get("status") or {}
-    wanted: JsonObject = {
-        "conditions": _conditions(known.get("conditions") or (), status, now),
+    stored = config.get("status") or {}
+    target: JsonObject = {
+        "conditions": _conditions(stored.get("conditions") or (), status, now),
         "runtimeClasses": list(status.classes) or None,
         "waitingForMcoToStart": status.waiting or None,
-        "kataNodes": status.lists.to_json() if status.lists is not None else known.get("kataNodes"),
+        "kataNodes": status.lists.to_json() if status.lists is not None else stored.get("kataNodes"),
     }
-    patch: JsonObject = {name: value for name, value in wanted.items() if known.get(name) != value}
+    patch: JsonObject = {name: value for name, value in target.items() if stored.get(name) != value}
     if "kataNodes" in patch:
-        before = known.get("kataNodes") or {}
+        before = stored.get("kataNodes") or {}
         gone = {name: None for name in LISTS if name in before and name not in patch["kataNodes"]}
         patch["kataNodes"] = {**patch["kataNodes"], **gone}
     return patch or None
 
 
-def _conditions(known: Sequence[Mapping[str, Any]], status: Status, now: datetime) -> list[JsonObject]:
-    said = {IN_PROGRESS: status.in_progress, **(status.more or {})}
-    kept = [entry for entry in known if entry.get("type") not in _OPTIONAL or entry.get("type") in said]
-    result: list[JsonObject] = [dict(entry) for entry in kept]
-    for kind, one in said.items():
-        truth = "True" if one.status else "False"
-        result = with_condition(result, kind=kind, status=truth, reason=one.reason, message=one.message, now=now)
+def _conditions(stored: Sequence[Mapping[str, Any]], status: Status, now: datetime) -> list[JsonObject]:
+    states = {IN_PROGRESS: status.in_progress, **(status.more or {})}
+    remaining = [entry for entry in stored if entry.get("type") not in _OPTIONAL or entry.get("type") in states]
+    result: list[JsonObject] = [dict(entry) for entry in remaining]
+    for kind, state in states.items():
+        truth = "True" if state.status else "False"
+        result = with_condition(result, kind=kind, status=truth, reason=state.reason, message=state.message, now=now)
     return result

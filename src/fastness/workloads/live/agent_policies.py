@@ -65,16 +65,16 @@ class PolicyTrials:
     def __init__(self, trial: Trial = in_a_child, engines: int = ENGINES) -> None:
         self._trial = trial
         self._free = asyncio.Semaphore(engines)
-        self._known = BoundedCache[bytes, PolicyTrial](REMEMBERED)
+        self._remembered = BoundedCache[bytes, PolicyTrial](REMEMBERED)
 
     async def of(self, text: str) -> PolicyTrial:
         """What the engine says of a policy."""
         key = fingerprint(text.encode())
-        if (trial := self._known.use(key)) is not None:
+        if (trial := self._remembered.use(key)) is not None:
             return trial
         async with self._free:
-            said = await self._trial(text)
-        found = PolicyTrial(said.opened, said.error)
-        if not found.error:
-            self._known.put(key, found)
-        return found
+            answers = await self._trial(text)
+        fresh = PolicyTrial(answers.opened, answers.error)
+        if not fresh.error:
+            self._remembered.put(key, fresh)
+        return fresh

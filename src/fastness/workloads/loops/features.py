@@ -77,7 +77,7 @@ class NodeFeatures:
         self._recorder = Recorder(cluster, self.name, clock)
         self._book = RuleBook(())
         self._book_of: Any = None
-        self._told: dict[str, frozenset[str]] = {}
+        self._reported: dict[str, frozenset[str]] = {}
 
     def _every_node(self, _: Object) -> Iterable[ObjectName]:
         return [object_name(node) for node in self._nodes.list()]
@@ -96,13 +96,13 @@ class NodeFeatures:
             await informer.synced()
         node = self._nodes.get("", key.name)
         if node is None:
-            self._told.pop(key.name, None)
+            self._reported.pop(key.name, None)
             return GONE
         discoveries = self._discoveries.list()
         settings = replace(settings_of(discoveries), pool_labels=self._pool_labels())
-        wanted = await self._wanted(node, settings) if discoveries else NodeOutcome()
+        outcome = await self._outcome_of(node, settings) if discoveries else NodeOutcome()
         try:
-            await self._write(node, wanted)
+            await self._write(node, outcome)
         except Conflict:
             return Done(again_after=0.2)
         except NotFound:
@@ -113,16 +113,16 @@ class NodeFeatures:
             )
         return Done()
 
-    async def _wanted(self, node: JsonObject, settings: Settings) -> NodeOutcome:
+    async def _outcome_of(self, node: JsonObject, settings: Settings) -> NodeOutcome:
         """What the node should carry: built-in labels, then those that it reports, then those of rules."""
-        features, reported = await self._found(object_name(node).name)
+        features, reported = await self._features_of(object_name(node).name)
         outcome = (await self._current_book(settings)).run(features)
         first = allowed_labels({**builtin_labels(features), **reported}, features, settings).entries
         outcome.labels = {**first, **outcome.labels}
         await self._tell(node, outcome)
         return outcome
 
-    async def _found(self, node: str) -> tuple[Features, dict[str, str]]:
+    async def _features_of(self, node: str) -> tuple[Features, dict[str, str]]:
         parts, labels = list[Features](), dict[str, str]()
         for obj in sorted(self._features.by_index(BY_NODE, node), key=_order):
             spec = obj.get("spec") or {}
@@ -136,11 +136,14 @@ class NodeFeatures:
 
     async def _current_book(self, settings: Settings) -> RuleBook:
         rules = self._rules.list()
-        version = settings, tuple(sorted((one["metadata"]["uid"], one["metadata"]["resourceVersion"]) for one in rules))
+        version = (
+            settings,
+            tuple(sorted((rule["metadata"]["uid"], rule["metadata"]["resourceVersion"]) for rule in rules)),
+        )
         if version != self._book_of:
             self._book, self._book_of = RuleBook(in_order(rules), settings), version
-            by_name = {object_name(one).name: one for one in rules}
-            problems = [(rule.source, rule.name, one) for rule in self._book.rules for one in rule.problems()]
+            by_name = {object_name(rule).name: rule for rule in rules}
+            problems = [(rule.source, rule.name, problem) for rule in self._book.rules for problem in rule.problems()]
             for source, name, problem in problems:
                 await self._recorder.warning(by_name[source], "BadRule", f"rule {name}: {problem}; {problem.hint}")
         return self._book
@@ -148,17 +151,17 @@ class NodeFeatures:
     async def _tell(self, node: JsonObject, outcome: NodeOutcome) -> None:
         """Events about what a node does not get, once for each new reason."""
         name = object_name(node).name
-        told = frozenset(
+        reasons = frozenset(
             [f"rule {rule}: {error}" for rule, error in outcome.errors.items()]
-            + [f"{one.kind} {one.name}: {one.reason}" for one in outcome.dropped]
+            + [f"{dropped.kind} {dropped.name}: {dropped.reason}" for dropped in outcome.dropped]
         )
-        fresh = told - self._told.get(name, frozenset())
-        self._told[name] = told
+        fresh = reasons - self._reported.get(name, frozenset())
+        self._reported[name] = reasons
         if fresh:
             await self._recorder.warning(_about(node), "FeaturesLeftOut", "; ".join(sorted(fresh)[:10]))
 
-    async def _write(self, node: JsonObject, wanted: NodeOutcome) -> None:
-        difference, name = changes(node, wanted), object_name(node).name
+    async def _write(self, node: JsonObject, outcome: NodeOutcome) -> None:
+        difference, name = changes(node, outcome), object_name(node).name
         # Resources first: the note that remembers them must not be there before they are.
         if difference.status is not None:
             await self._cluster.patch(NODE.resource, name, difference.status, PatchType.MERGE, "", _STATUS)

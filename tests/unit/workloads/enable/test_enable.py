@@ -65,7 +65,7 @@ def with_everything(found: Snapshot, done: list[Step]) -> Snapshot:
     configs = list(found.state.configs)
     for change in open_changes(done):
         target = configs if change.resource.kind == "MachineConfig" else objects[change.resource.plural]
-        target.append(deepcopy(change.wanted))
+        target.append(deepcopy(change.target))
     return Snapshot(replace(found.state, configs=configs), objects)
 
 
@@ -104,15 +104,15 @@ def test_everything_of_the_manual_is_made_in_order() -> None:
     assert not any("intel-dcap" in one or "tdx" in one for one in with_gpu)
 
 
-@pytest.mark.parametrize("wish", [TDX, SNP, replace(TDX, gpu=True), replace(SNP, gpu=True, trustee=False)])
-def test_after_it_was_done_nothing_is_left_to_do(wish: EnableRequest) -> None:
+@pytest.mark.parametrize("enabling", [TDX, SNP, replace(TDX, gpu=True), replace(SNP, gpu=True, trustee=False)])
+def test_after_it_was_done_nothing_is_left_to_do(enabling: EnableRequest) -> None:
     before = snapshot()
-    done = steps(before, wish, DCAP)
+    done = steps(before, enabling, DCAP)
     after = with_everything(before, done)
-    again = steps(after, wish, DCAP)
+    again = steps(after, enabling, DCAP)
     assert made(again) == []
     assert all(step.done for step in again)
-    assert not reboots(after, wish, again)
+    assert not reboots(after, enabling, again)
 
 
 def test_what_others_did_under_other_names_is_kept() -> None:
@@ -209,7 +209,7 @@ def test_masters_get_it_where_they_are_the_workers() -> None:
     found = snapshot([both], state={"pools": [assumed_pool("master"), assumed_pool("worker")]})
     assert (found.pool, found.roles) == ("master", ("master",))
     config = next(one for one in open_changes(steps(found, replace(TDX, gpu=True), DCAP)) if "iommu" in one.named)
-    assert config.wanted["metadata"]["labels"] == {"machineconfiguration.openshift.io/role": "master"}
+    assert config.target["metadata"]["labels"] == {"machineconfiguration.openshift.io/role": "master"}
     plan = reboots(found, TDX, steps(found, TDX, DCAP))
     assert [one.pool for one in plan.pools] == ["master"]
 
@@ -218,10 +218,10 @@ def test_cluster_without_machine_configs_gets_the_daemon_set_and_no_reboots() ->
     found = snapshot(state={"pools": []})
     done = steps(found, TDX, DCAP)
     gates = next(change for change in open_changes(done) if "osc-feature-gates" in change.named)
-    assert gates.wanted["data"]["deploymentMode"] == "DaemonSet"
+    assert gates.target["data"]["deploymentMode"] == "DaemonSet"
     assert not any("MachineConfig " in one for one in made(done))
     (kernel,) = [one for one in preflight(found, TDX, has_key=True) if one.name == "kernel"]
-    assert "their images must boot with kvm_intel.tdx=1 nohibernate" in kernel.found
+    assert "their images must boot with kvm_intel.tdx=1 nohibernate" in kernel.message
     assert not reboots(found, TDX, done)
 
 
@@ -230,7 +230,7 @@ CONFIDENTIAL = {"spec": {"mode": "Enforce", "pools": [{"name": "worker", "trustM
 
 
 @pytest.mark.parametrize(
-    ("found", "wish", "check_name", "told"),
+    ("found", "enabling", "check_name", "told"),
     [
         (snapshot(state={"cluster": ENFORCING}), TDX, "trust model", "pool worker and kata-oc: ConfidentialCluster"),
         (snapshot(state={"cluster": CONFIDENTIAL}), TDX, "trust model", "pool kata-oc: ConfidentialCluster"),
@@ -259,12 +259,12 @@ CONFIDENTIAL = {"spec": {"mode": "Enforce", "pools": [{"name": "worker", "trustM
     ],
 )  # fmt: skip
 def test_what_stands_against_it_is_refused_with_the_reason(
-    found: Snapshot, wish: EnableRequest, check_name: str, told: str
+    found: Snapshot, enabling: EnableRequest, check_name: str, told: str
 ) -> None:
-    against = refusals(preflight(found, wish, has_key=True))
+    against = refusals(preflight(found, enabling, has_key=True))
     assert check_name in [one.name for one in against]
     one = next(one for one in against if one.name == check_name)
-    assert told in one.found
+    assert told in one.message
     assert one.hint
 
 
@@ -274,7 +274,7 @@ def test_degraded_pool_refuses_and_a_paused_one_warns() -> None:
     pools = [assumed_pool("master"), worker]
     assert (
         "pool worker is degraded: disk full"
-        in refusals(preflight(snapshot(state={"pools": pools}), SNP, has_key=False))[0].found
+        in refusals(preflight(snapshot(state={"pools": pools}), SNP, has_key=False))[0].message
     )
     paused = {**assumed_pool("worker"), "status": {"machineCount": 1}}
     paused["spec"] = {**paused["spec"], "paused": True}
@@ -286,10 +286,10 @@ def test_intel_needs_a_key_and_a_place() -> None:
     assert named(preflight(snapshot(), TDX, has_key=False), Result.REFUSE) == ["quotes"]
     assert refusals(preflight(snapshot(), replace(TDX, dcap=False), has_key=False)) == []
     workers = [tdx_host("w0")]
-    assert "no control-plane node" in refusals(preflight(snapshot(workers), TDX, has_key=True))[0].found
+    assert "no control-plane node" in refusals(preflight(snapshot(workers), TDX, has_key=True))[0].message
     assert refusals(preflight(snapshot(workers), replace(TDX, pccs_node="w0"), has_key=True)) == []
     (nowhere,) = refusals(preflight(snapshot(workers), replace(TDX, pccs_node="w7"), has_key=True))
-    assert (nowhere.found, nowhere.hint) == (
+    assert (nowhere.message, nowhere.hint) == (
         "PCCS is to run on w7, and there is no such node",
         "Give the name of a node: w0.",
     )
@@ -303,7 +303,7 @@ def test_what_is_not_known_yet_is_never_a_refusal() -> None:
     dark = snapshot([node("w0", **{names.BASE_LABEL: "true"}), MASTER], nodefeatures=[{}], nodefeaturerules=[{}])
     checks = preflight(dark, TDX, has_key=True)
     assert refusals(checks) == [], "a TDX host shows itself only after the restart that this step causes"
-    assert any("kvm_intel.tdx=1" in one.found for one in checks)
+    assert any("kvm_intel.tdx=1" in one.message for one in checks)
 
 
 def test_warnings_tell_what_will_not_work_yet() -> None:
@@ -312,7 +312,7 @@ def test_warnings_tell_what_will_not_work_yet() -> None:
         "w1", **{names.SNP_LABEL: "true", "nvidia.com/gpu.present": "true", "nvidia.com/cc.mode.state": "failed"}
     )
     checks = preflight(snapshot([keyless, other, MASTER]), replace(TDX, gpu=True), has_key=True)
-    told = " ".join(one.found for one in checks if one.result is Result.WARN)
+    told = " ".join(one.message for one in checks if one.result is Result.WARN)
     for part in (
         "w0 offers no tdx.intel.com/keys",
         "also has snp",

@@ -8,8 +8,8 @@ from fastness.kinds.kata import names
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.machineconfiguration.names import WORKER_LABEL
-from fastness.workloads.kata.classes import wanted_classes
-from fastness.workloads.kata.eligibility import NodeRequirements, asked_for
+from fastness.workloads.kata.classes import plan_classes
+from fastness.workloads.kata.eligibility import NodeRequirements, requirements_of
 from fastness.workloads.kata.mode import FeatureGates
 
 BASE = {names.BASE_LABEL: "true"}
@@ -54,8 +54,8 @@ def asked(check: bool = False, converged: bool = False, **selector: str) -> Node
     spec: JsonObject = {"checkNodeEligibility": check}
     if selector:
         spec["kataConfigPoolSelector"] = {"matchLabels": selector}
-    return asked_for({"spec": spec}, converged=converged)
+    return requirements_of({"spec": spec}, converged=converged)
 
 
 def handlers(nodes: list[JsonObject], wanted: NodeRequirements, gates: FeatureGates = CONFIDENTIAL) -> dict[str, str]:
-    return {one.name: one.handler for one in wanted_classes(gates, wanted, nodes).classes}
+    return {one.name: one.handler for one in plan_classes(gates, wanted, nodes).classes}

@@ -136,7 +136,7 @@ class Pretend:
                 else:
                     self.objects.pop(ref)
             case Remember(version):
-                self.operator = self.operator._replace(seen=version)
+                self.operator = self.operator._replace(recorded=version)
 
     def _ensure(self, action: Ensure) -> None:
         found = self.objects.setdefault(action.ref, copy.deepcopy(action.obj))

@@ -9,8 +9,8 @@ import pytest
 from fastness.kinds.kata import names
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration.names import MASTER_LABEL
-from fastness.workloads.kata.classes import NO_TEE, SEVERAL_TEES, wanted_classes
-from fastness.workloads.kata.eligibility import Against, asked_for, choose, is_converged, require_labels
+from fastness.workloads.kata.classes import NO_TEE, SEVERAL_TEES, plan_classes
+from fastness.workloads.kata.eligibility import Against, choose, is_converged, require_labels, requirements_of
 from fastness.workloads.kata.errors import Refused
 from fastness.workloads.kata.mode import FeatureGates, release_can, require_release
 from tests.unit.workloads.kata.made import BASE, CONFIDENTIAL, GPU_OFF, GPU_ON, SNP, TDX, asked, handlers, node, pool
@@ -53,7 +53,7 @@ def test_classes_follow_the_matrix_with_the_check(row: str) -> None:
         return
     require_labels(wanted, nodes, peer_pods=False)
     assert handlers(nodes, wanted) == classes
-    assert wanted_classes(CONFIDENTIAL, wanted, nodes).problem == problem
+    assert plan_classes(CONFIDENTIAL, wanted, nodes).problem == problem
 
 
 @pytest.mark.parametrize("row", MATRIX)
@@ -62,24 +62,24 @@ def test_classes_follow_the_matrix_without_the_check(row: str) -> None:
     wanted = asked()
     require_labels(wanted, nodes, peer_pods=False)
     assert handlers(nodes, wanted) == classes
-    assert wanted_classes(CONFIDENTIAL, wanted, nodes).problem == problem
+    assert plan_classes(CONFIDENTIAL, wanted, nodes).problem == problem
 
 
 @pytest.mark.parametrize("check", [True, False])
 def test_only_nodes_that_the_selector_takes_say_which_tee_there_is(check: bool) -> None:
     nodes = [node("n1", BASE, {"mine": "yes"}), node("n2", BASE, TDX)]
-    found = wanted_classes(CONFIDENTIAL, asked(check=check, mine="yes"), nodes)
+    found = plan_classes(CONFIDENTIAL, asked(check=check, mine="yes"), nodes)
     assert found.problem == NO_TEE
     assert [one.name for one in found.classes] == (["kata"] if check else ["kata", "kata-nvidia-gpu"])
 
 
 def test_without_the_gate_there_are_no_confidential_classes_and_no_complaint() -> None:
-    found = wanted_classes(FeatureGates(), asked(), [node("n1", BASE, TDX)])
+    found = plan_classes(FeatureGates(), asked(), [node("n1", BASE, TDX)])
     assert ([one.name for one in found.classes], found.problem) == (["kata", "kata-nvidia-gpu"], "")
 
 
 def test_peer_pods_need_no_tee_and_bring_their_own_class() -> None:
-    found = wanted_classes(CONFIDENTIAL, asked(), [node("n1")], peer_pods=True)
+    found = plan_classes(CONFIDENTIAL, asked(), [node("n1")], peer_pods=True)
     assert found.problem == ""
     assert found.classes[-1].overhead == {"cpu": "250m", "memory": "120Mi"}
     assert found.classes[-1].selector(asked()) == {names.ROLE_LABEL: ""}
@@ -103,20 +103,20 @@ def test_a_class_says_what_it_costs_and_where_it_runs(
     for converged, role in ((False, names.ROLE_LABEL), (True, MASTER_LABEL)):
         wanted = asked(check=True, converged=converged)
         member = node("n1", *labels, role=MASTER_LABEL if converged else "node-role.kubernetes.io/worker")
-        found = {one.name: one for one in wanted_classes(CONFIDENTIAL, wanted, [member]).classes}[name]
+        found = {one.name: one for one in plan_classes(CONFIDENTIAL, wanted, [member]).classes}[name]
         assert found.overhead == overhead
         assert found.selector(wanted) == {role: "", **more}
 
 
 def test_a_confidential_class_never_selects_a_node_without_the_tee_even_without_the_check() -> None:
-    found = {one.name: one for one in wanted_classes(CONFIDENTIAL, asked(), [node("n1", TDX)]).classes}
+    found = {one.name: one for one in plan_classes(CONFIDENTIAL, asked(), [node("n1", TDX)]).classes}
     assert found["kata-cc"].selector(asked()) == {names.ROLE_LABEL: "", **TDX}
     assert found["kata"].selector(asked()) == {names.ROLE_LABEL: ""}
 
 
 def test_a_class_that_is_left_out_says_what_the_closest_node_lacks() -> None:
     nodes = [node("n1", BASE, TDX), node("n2", BASE, TDX, {"nvidia.com/gpu.present": "true"})]
-    left = wanted_classes(CONFIDENTIAL, asked(check=True), nodes).left_out
+    left = plan_classes(CONFIDENTIAL, asked(check=True), nodes).left_out
     assert left["kata-nvidia-gpu"].startswith(
         "no node has all of its labels; the closest lacks nvidia.com/cc.mode.state=off"
     )
@@ -204,7 +204,7 @@ def test_on_a_converged_cluster_neither_selector_nor_base_label_narrow() -> None
 )
 def test_a_selector_that_cannot_be_read_is_refused_for_good(selector: JsonObject) -> None:
     with pytest.raises(Refused) as caught:
-        asked_for({"spec": {"kataConfigPoolSelector": selector}}, converged=False)
+        requirements_of({"spec": {"kataConfigPoolSelector": selector}}, converged=False)
     assert (caught.value.reason, caught.value.again) == ("InvalidPoolSelector", None)
 
 

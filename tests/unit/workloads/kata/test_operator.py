@@ -14,7 +14,7 @@ from tests.unit.workloads.kata.pretend import Pretend
 
 NEW, OLD = f"{names.OPERATOR}.v1.12.0", f"{names.OPERATOR}.v1.11.1"
 GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-THERE, REMOVED = Operator(installed=NEW, seen=NEW), Operator(seen=NEW)
+THERE, REMOVED = Operator(installed=NEW, recorded=NEW), Operator(recorded=NEW)
 
 
 def version(name: str, **meta: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fastness.formats.selectors import EVERYTHING
 from fastness.kinds.kata.names import Tee
-from fastness.workloads.kata.classes import wanted_classes
+from fastness.workloads.kata.classes import plan_classes
 from fastness.workloads.kata.eligibility import NodeRequirements
 from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.nvidia.ccmode import READY, REQUESTED, STATE, STEPS, CcState, follows, mode_of
@@ -166,7 +166,7 @@ def test_classes_select_by_the_same_labels() -> None:
         }
     ]
     asked = NodeRequirements(EVERYTHING, check=False, converged=False)
-    found = {one.name: one for one in wanted_classes(FeatureGates(confidential=True), asked, nodes).classes}
+    found = {one.name: one for one in plan_classes(FeatureGates(confidential=True), asked, nodes).classes}
     for name, needed in NEEDED.items():
         assert dict(found[name].labels) == {one.label: one.value for one in needed}, name
 
@@ -177,7 +177,7 @@ def test_classes_select_by_the_same_labels() -> None:
 def test_no_class_counts_a_node_whose_gpus_are_on_their_way_to_another_mode(wanted: str | None, made: bool) -> None:
     labels = {**complete()["metadata"]["labels"], "node-role.kubernetes.io/worker": ""}
     nodes = [{"metadata": {"name": "n", "labels": {**labels, **({REQUESTED: wanted} if wanted else {})}}}]
-    plan = wanted_classes(
+    plan = plan_classes(
         FeatureGates(confidential=True), NodeRequirements(EVERYTHING, check=True, converged=False), nodes
     )
     assert (CONFIDENTIAL_CLASS in [one.name for one in plan.classes]) is made

@@ -39,14 +39,14 @@ class Act:
 
     async def do(self, config: Object, actions: Sequence[Action]) -> None:
         """All of them in order, marks of nodes that follow each other side by side; raises ApiError."""
-        for marking, group in groupby(actions, key=lambda one: isinstance(one, Mark)):
+        for marking, group in groupby(actions, key=lambda action: isinstance(action, Mark)):
             some = list(group)
             for first in range(0, len(some), ABREAST if marking else 1):
                 await asyncio.gather(
-                    *(self._one(config, one) for one in some[first : first + (ABREAST if marking else 1)])
+                    *(self._carry_out(config, action) for action in some[first : first + (ABREAST if marking else 1)])
                 )
 
-    async def _one(self, config: Object, action: Action) -> None:
+    async def _carry_out(self, config: Object, action: Action) -> None:
         match action:
             case Mark():
                 await self._mark(action)
@@ -74,7 +74,7 @@ class Act:
 
     async def _hold(self, config: Object, hold: Hold) -> None:
         meta = metadata(config)
-        held = [one for one in meta.get("finalizers") or () if one != FINALIZER]
+        held = [finalizer for finalizer in meta.get("finalizers") or () if finalizer != FINALIZER]
         patch = {
             "metadata": {
                 "resourceVersion": meta.get("resourceVersion"),
@@ -86,12 +86,12 @@ class Act:
 
     async def _ensure(self, ensure: Ensure) -> None:
         resource, scope = shown_by(ensure.ref)
-        known = self._informers.of(resource, scope).get(ensure.ref.namespace, ensure.ref.name)
+        present = self._informers.of(resource, scope).get(ensure.ref.namespace, ensure.ref.name)
         try:
-            if known is None:
+            if present is None:
                 await self._cluster.create(resource, ensure.obj, AS)
                 return
-            patch = changes(known, ensure)
+            patch = changes(present, ensure)
             await self._cluster.patch(resource, ensure.ref.name, patch, PatchType.JSON, ensure.ref.namespace, AS)
         except AlreadyExists:
             return
@@ -100,37 +100,37 @@ class Act:
 
     async def _remove(self, ref: Ref) -> None:
         resource, scope = shown_by(ref)
-        known = self._informers.of(resource, scope).get(ref.namespace, ref.name)
-        uid = str(metadata(known or {}).get("uid") or "")
+        present = self._informers.of(resource, scope).get(ref.namespace, ref.name)
+        uid = str(metadata(present or {}).get("uid") or "")
         try:
             await self._cluster.delete(resource, ref.name, ref.namespace, DeleteOptions(uid=uid))
         except NotFound:
             return
 
-    async def _let_go(self, one: LetGo) -> None:
-        resource = KATA_CONFIGS if one.ref.kind == "KataConfig" else shown_by(one.ref)[0]
+    async def _let_go(self, action: LetGo) -> None:
+        resource = KATA_CONFIGS if action.ref.kind == "KataConfig" else shown_by(action.ref)[0]
         try:
-            found = await self._cluster.get(resource, one.ref.name, one.ref.namespace)
-            left = [entry for entry in found["metadata"].get("finalizers") or () if entry != one.finalizer]
-            patch = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"], "finalizers": left or None}}
-            await self._cluster.patch(resource, one.ref.name, patch, PatchType.MERGE, one.ref.namespace, AS)
+            obj = await self._cluster.get(resource, action.ref.name, action.ref.namespace)
+            left = [entry for entry in obj["metadata"].get("finalizers") or () if entry != action.finalizer]
+            patch = {"metadata": {"resourceVersion": obj["metadata"]["resourceVersion"], "finalizers": left or None}}
+            await self._cluster.patch(resource, action.ref.name, patch, PatchType.MERGE, action.ref.namespace, AS)
         except NotFound:
             return
 
-    async def _remember(self, seen: Remember) -> None:
-        note = {"metadata": {"annotations": {names.OPERATOR_SEEN: seen.version}}}
+    async def _remember(self, action: Remember) -> None:
+        note = {"metadata": {"annotations": {names.OPERATOR_SEEN: action.version}}}
         await self._cluster.patch(NAMESPACES, HOME, note, PatchType.MERGE, options=AS)
 
 
-def changes(known: Object, ensure: Ensure) -> list[JsonObject]:
+def changes(present: Object, ensure: Ensure) -> list[JsonObject]:
     """The patch that brings the fields of an object that are ours to what they should be."""
     patch: list[JsonObject] = []
     labels = labels_of(ensure.obj)
-    if not labels.items() <= labels_of(known).items():
-        patch.append({"op": "add", "path": "/metadata/labels", "value": {**labels_of(known), **labels}})
+    if not labels.items() <= labels_of(present).items():
+        patch.append({"op": "add", "path": "/metadata/labels", "value": {**labels_of(present), **labels}})
     for path in ensure.owned:
         # The longest part of the path that is there gets the rest as one value.
-        depth = next(n for n in range(len(path)) if n == len(path) - 1 or at(known, path[: n + 1]) is None)
+        depth = next(n for n in range(len(path)) if n == len(path) - 1 or at(present, path[: n + 1]) is None)
         patch.append(
             {"op": "add", "path": "/" + "/".join(path[: depth + 1]), "value": _rest(ensure.obj, path, depth + 1)}
         )

@@ -142,11 +142,11 @@ def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
         Source(CONSTRAINTS, keys=the_one, delay=delay, optional=True),
         Source(CONFIDENTIAL, keys=the_one, delay=delay),
         Source(VERSIONS, keys=the_one, delay=delay, optional=True),
-        *(Source(one, keys=_our_rights, delay=delay) for one in (ROLES, BINDINGS)),
-        *(Source(one, keys=the_one, scope=HERE, delay=delay) for one in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS)),
-        *(Source(SECRETS, keys=the_one, scope=_named(one), delay=delay) for one in _OUR_SECRETS),
+        *(Source(resource, keys=_our_rights, delay=delay) for resource in (ROLES, BINDINGS)),
+        *(Source(resource, keys=the_one, scope=HERE, delay=delay) for resource in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS)),
+        *(Source(SECRETS, keys=the_one, scope=_named(secret), delay=delay) for secret in _OUR_SECRETS),
         Source(CONFIG_MAPS, keys=the_one, scope=DASHBOARD, delay=delay),
-        *(Source(one, keys=the_one, scope=HERE) for one in (OPERATORS, SUBSCRIPTIONS)),
+        *(Source(resource, keys=the_one, scope=HERE) for resource in (OPERATORS, SUBSCRIPTIONS)),
         Source(NAMESPACES, keys=the_one, scope=AT_HOME),
         # Which pool a node is in. A machine that is moved changes its node too, and machines prove themselves all the time.
         Source(MACHINE.resource, keys=lambda _machine: ()),
@@ -163,17 +163,21 @@ class Look:
 
     def configs(self) -> list[JsonObject]:
         """All KataConfigs, the oldest first: that is the one that counts."""
-        found = self._informers.of(KATA_CONFIGS).list()
-        return sorted(found, key=lambda one: (str(metadata(one).get("creationTimestamp")), object_name(one).name))
+        configs = self._informers.of(KATA_CONFIGS).list()
+        return sorted(
+            configs, key=lambda config: (str(metadata(config).get("creationTimestamp")), object_name(config).name)
+        )
 
     def has_classes(self) -> bool:
         """Whether there are runtime classes of ours; without them and without a KataConfig there is nothing to do."""
-        found = self._informers.of(CLASSES).list()
-        return any(names.CLASS_FINALIZER in (metadata(one).get("finalizers") or ()) for one in found)
+        classes = self._informers.of(CLASSES).list()
+        return any(
+            names.CLASS_FINALIZER in (metadata(runtime_class).get("finalizers") or ()) for runtime_class in classes
+        )
 
     def operator(self) -> Operator:
         """Whether the operator is there, or was."""
-        versions, subscriptions = (self._informers.of(one, HERE).list() for one in (OPERATORS, SUBSCRIPTIONS))
+        versions, subscriptions = (self._informers.of(resource, HERE).list() for resource in (OPERATORS, SUBSCRIPTIONS))
         home = self._informers.of(NAMESPACES, AT_HOME).get("", HOME)
         return read_operator(versions, subscriptions, home or {})
 
@@ -183,19 +187,19 @@ class Look:
         served = await self._served()
         for resource in (MACHINE_CONFIG_POOL.resource, CONFIGS, RUNTIMES) if served else ():
             await self._informers.of(resource).synced()
-        known = self._objects(served=served)
+        objects = self._objects(served=served)
         world = World(
             config,
             gates=read_gates(maps.get(names.NAMESPACE, names.FEATURE_GATES)),
             nodes=self._informers.of(NODE.resource).list(),
             pools=self._informers.of(MACHINE_CONFIG_POOL.resource).list() if served else (),
-            objects=known,
+            objects=objects,
             cluster=self._informers.of(CONFIDENTIAL).get("", "cluster"),
             machines=self._informers.of(MACHINE.resource).list(),
             version=_release(self._informers.of(VERSIONS).get("", "version") or {}),
             served=served,
             namespace=await self._exists(NAMESPACES, names.NAMESPACE),
-            console=DASHBOARD_SOURCE in known and await self._exists(NAMESPACES, names.DASHBOARD_NAMESPACE),
+            console=DASHBOARD_SOURCE in objects and await self._exists(NAMESPACES, names.DASHBOARD_NAMESPACE),
             layered=maps.get(names.NAMESPACE, names.LAYERED_IMAGE),
             pull_secret=await self._pull_secret(),
             operator=self.operator(),
@@ -204,19 +208,19 @@ class Look:
         return replace(world, pods=await self._pods(world)) if needs_pods(world) else world
 
     def _objects(self, *, served: bool) -> dict[Ref, JsonObject]:
-        found: dict[Ref, JsonObject] = {}
+        objects: dict[Ref, JsonObject] = {}
         for kind, (resource, scope) in MADE.items():
             if kind in _FEW_OF_MANY:
                 every = self._informers.of(resource, scope)
-                known = [one for name in _FEW_OF_MANY[kind] if (one := every.get("", name)) is not None]
+                listed = [obj for name in _FEW_OF_MANY[kind] if (obj := every.get("", name)) is not None]
             elif kind == "Secret":
-                known = [one for name in _OUR_SECRETS for one in self._informers.of(resource, _named(name)).list()]
+                listed = [obj for name in _OUR_SECRETS for obj in self._informers.of(resource, _named(name)).list()]
             else:
-                known = list(self._informers.of(resource, scope).list())
-            found |= {Ref(kind, object_name(one).name, object_name(one).namespace): one for one in known}
+                listed = list(self._informers.of(resource, scope).list())
+            objects |= {Ref(kind, object_name(obj).name, object_name(obj).namespace): obj for obj in listed}
         copy = self._informers.of(CONFIG_MAPS, DASHBOARD).get(names.DASHBOARD_NAMESPACE, names.DASHBOARD)
-        found |= {DASHBOARD_COPY: copy} if copy is not None else {}
-        return found
+        objects |= {DASHBOARD_COPY: copy} if copy is not None else {}
+        return objects
 
     async def _served(self) -> bool:
         """Whether machine configs are served: asking for one that does not exist says it; raises ApiError."""
@@ -242,8 +246,8 @@ class Look:
 
     async def _pods(self, world: World) -> PodUse:
         """The use that pods make of our classes; a failure is part of the answer, because the status tells it."""
-        told: Sequence[str] = ((world.config or {}).get("status") or {}).get("runtimeClasses") or ()
-        classes = {*told, *(ref.name for ref in world.objects if ref.kind == "RuntimeClass")}
+        reported: Sequence[str] = ((world.config or {}).get("status") or {}).get("runtimeClasses") or ()
+        classes = {*reported, *(ref.name for ref in world.objects if ref.kind == "RuntimeClass")}
         try:
             return pod_use((await self._cluster.list(POD.resource)).items, sorted(classes))
         except ApiError as error:
@@ -253,5 +257,5 @@ class Look:
 def _release(version: Mapping[str, Any]) -> str:
     """The release that a cluster runs: the newest that was completed, else the one that is asked for; empty for none."""
     status = version.get("status") or {}
-    done = [one.get("version") for one in status.get("history") or () if one.get("state") == "Completed"]
+    done = [entry.get("version") for entry in status.get("history") or () if entry.get("state") == "Completed"]
     return str((done[0] if done else (status.get("desired") or {}).get("version")) or "")

@@ -73,12 +73,14 @@ class KataConfigs:
         if first is None and not self._look.has_classes() and not self._look.operator().unrecorded:
             return Done()
         world = await self._look.world(first)
-        wanted = plan(world)
-        final = [one for one in wanted.actions if isinstance(one, LetGo) and one.ref.kind == KATA_CONFIGS.kind]
+        step = plan(world)
+        final = [
+            action for action in step.actions if isinstance(action, LetGo) and action.ref.kind == KATA_CONFIGS.kind
+        ]
         try:
-            await self._act.do(first or {}, [one for one in wanted.actions if one not in final])
-            if first is not None and wanted.status is not None:
-                await self._tell(first, wanted.status)
+            await self._act.do(first or {}, [action for action in step.actions if action not in final])
+            if first is not None and step.status is not None:
+                await self._tell(first, step.status)
             await self._act.do(first or {}, final)
         except Conflict:
             return Done(again_after=CONFLICT_SECONDS)
@@ -86,14 +88,14 @@ class KataConfigs:
             if first is not None:
                 await self._recorder.warning(first, "Interrupted", f"{error.message}; it is tried again")
             raise
-        return Done(again_after=None if wanted.again is None else wanted.again * self._pace)
+        return Done(again_after=None if step.again is None else step.again * self._pace)
 
-    async def _tell(self, config: JsonObject, told: Status) -> None:
-        lists = told.lists
+    async def _tell(self, config: JsonObject, report: Status) -> None:
+        lists = report.lists
         if lists is not None:
             everywhere = lists.node_count > 0 and len(lists.of("installed")) == lists.node_count
-            metrics.KATA_INSTALLED.set(int(everywhere and not told.in_progress.status))
-        patch = status_patch(config, told, self._clock.now())
+            metrics.KATA_INSTALLED.set(int(everywhere and not report.in_progress.status))
+        patch = status_patch(config, report, self._clock.now())
         if patch is None:
             return
         name = object_name(config).name
@@ -101,10 +103,10 @@ class KataConfigs:
             await self._cluster.patch(KATA_CONFIGS, name, {"status": patch}, PatchType.MERGE, options=_STATUS)
         except NotFound:
             return
-        said, before = told.in_progress, condition(config, status.IN_PROGRESS) or {}
-        if said.reason and (said.reason, said.message) != (before.get("reason"), before.get("message")):
-            tell = self._recorder.normal if said.status and said.reason != "Failed" else self._recorder.warning
-            await tell(config, said.reason, said.message)
-        held, before = (told.more or {}).get(status.REMOVAL_HELD), condition(config, status.REMOVAL_HELD) or {}
+        progress, before = report.in_progress, condition(config, status.IN_PROGRESS) or {}
+        if progress.reason and (progress.reason, progress.message) != (before.get("reason"), before.get("message")):
+            tell = self._recorder.normal if progress.status and progress.reason != "Failed" else self._recorder.warning
+            await tell(config, progress.reason, progress.message)
+        held, before = (report.more or {}).get(status.REMOVAL_HELD), condition(config, status.REMOVAL_HELD) or {}
         if held is not None and (held.reason, held.message) != (before.get("reason"), before.get("message")):
             await self._recorder.warning(config, held.reason, held.message)

@@ -43,8 +43,8 @@ class RemotePods:
         if (pod.get("spec") or {}).get("runtimeClassName") != names.REMOTE_CLASS:
             return
         name = object_name(pod)
-        for known in (self._pods, self._failed):
-            known.discard(name)
+        for pods in (self._pods, self._failed):
+            pods.discard(name)
         if new is not None:
             self._pods.add(name)
             if (pod.get("status") or {}).get("phase") not in _WELL:

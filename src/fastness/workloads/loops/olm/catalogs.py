@@ -47,8 +47,8 @@ class Catalogs:
         """Create what is missing; say that it is ready."""
         if not await self._namespace():
             return Done(again_after=LATER)
-        for wanted in catalog.SOURCES:
-            await self._source(wanted)
+        for source in catalog.SOURCES:
+            await self._source(source)
         return Done()
 
     async def _namespace(self) -> bool:
@@ -61,17 +61,17 @@ class Catalogs:
                 await self._cluster.create(NAMESPACES, made, _AS)
             return True
 
-    async def _source(self, wanted: catalog.Source) -> None:
+    async def _source(self, source: catalog.Source) -> None:
         try:
-            found = await self._cluster.get(SOURCES, wanted.name, catalog.MARKETPLACE)
+            present = await self._cluster.get(SOURCES, source.name, catalog.MARKETPLACE)
         except NotFound:
             try:
-                found = await self._cluster.create(SOURCES, catalog.catalog_source(wanted), _AS)
+                present = await self._cluster.create(SOURCES, catalog.catalog_source(source), _AS)
             except (AlreadyExists, NotFound):
                 return
-        state = ((found.get("status") or {}).get("connectionState") or {}).get("lastObservedState")
-        if state != READY and not is_being_deleted(found):
+        state = ((present.get("status") or {}).get("connectionState") or {}).get("lastObservedState")
+        if state != READY and not is_being_deleted(present):
             connection = {"lastObservedState": READY, "lastConnect": rfc3339(self._clock.now())}
             patch = {"status": {"connectionState": connection}}
             with suppress(NotFound):
-                await self._cluster.patch(SOURCES, wanted.name, patch, PatchType.MERGE, catalog.MARKETPLACE, _STATUS)
+                await self._cluster.patch(SOURCES, source.name, patch, PatchType.MERGE, catalog.MARKETPLACE, _STATUS)

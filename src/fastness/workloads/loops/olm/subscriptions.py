@@ -32,11 +32,11 @@ _AS: Final = WriteOptions(manager="operator-subscriptions")
 _STATUS: Final = WriteOptions(manager="operator-subscriptions", subresource="status")
 
 
-def in_namespace_of(known: Informer) -> Keys:
+def in_namespace_of(informer: Informer) -> Keys:
     """The keys of all objects of an informer in the namespace of what changed: operators of one namespace look at each other."""
 
     def keys(obj: Object) -> Iterable[ObjectName]:
-        return [object_name(one) for one in known.list(object_name(obj).namespace)]
+        return [object_name(neighbour) for neighbour in informer.list(object_name(obj).namespace)]
 
     return keys
 
@@ -59,15 +59,15 @@ class Subscriptions:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._known = informers.of(SUBSCRIPTIONS)
-        near = in_namespace_of(self._known)
+        self._subscriptions = informers.of(SUBSCRIPTIONS)
+        near = in_namespace_of(self._subscriptions)
         self.sources: Sequence[Source] = (
             Source(SUBSCRIPTIONS, keys=itself_and(near)), Source(PLANS, keys=_owner),
             Source(VERSIONS, keys=near), Source(SOURCES, keys=self._everywhere),
         )  # fmt: skip
 
     def _everywhere(self, _: Object) -> Iterable[ObjectName]:
-        return [object_name(one) for one in self._known.list()]
+        return [object_name(subscription) for subscription in self._subscriptions.list()]
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring one Subscription a step on."""
@@ -93,12 +93,12 @@ class Subscriptions:
         """The plan for a release, made if it is not there."""
         place = object_name(subscription)
         generation = _generation(subscription) + 1
-        wanted = domain.install_plan(subscription, target, generation)
+        plan = domain.install_plan(subscription, target, generation)
         try:
-            return await self._cluster.get(PLANS, wanted["metadata"]["name"], place.namespace)
+            return await self._cluster.get(PLANS, plan["metadata"]["name"], place.namespace)
         except NotFound:
             with suppress(AlreadyExists):
-                return await self._cluster.create(PLANS, wanted, _AS)
+                return await self._cluster.create(PLANS, plan, _AS)
         return None
 
     async def _tell(
@@ -109,12 +109,14 @@ class Subscriptions:
         plan: JsonObject | None = None,
     ) -> None:
         """Write what changed of the status."""
-        known = part(subscription, "status")
-        said = _conditions([dict(one) for one in entries(known.get("conditions"))], problem, plan, self._clock)
-        wanted = {**reached, "conditions": said}
-        if all(known.get(key) == value for key, value in wanted.items()):
+        stored = part(subscription, "status")
+        conditions = _conditions(
+            [dict(entry) for entry in entries(stored.get("conditions"))], problem, plan, self._clock
+        )
+        status = {**reached, "conditions": conditions}
+        if all(stored.get(key) == value for key, value in status.items()):
             return
-        patch = {"status": {**wanted, "lastUpdated": rfc3339(self._clock.now())}}
+        patch = {"status": {**status, "lastUpdated": rfc3339(self._clock.now())}}
         place = object_name(subscription)
         with suppress(NotFound):
             await self._cluster.patch(SUBSCRIPTIONS, place.name, patch, PatchType.MERGE, place.namespace, _STATUS)
@@ -122,8 +124,8 @@ class Subscriptions:
 
 def _generation(subscription: JsonObject) -> int:
     """How many plans were made for a Subscription."""
-    known = part(subscription, "status").get("installPlanGeneration")
-    return known if isinstance(known, int) else 0
+    generation = part(subscription, "status").get("installPlanGeneration")
+    return generation if isinstance(generation, int) else 0
 
 
 def _owner(plan: Object) -> Iterable[ObjectName]:
@@ -133,8 +135,8 @@ def _owner(plan: Object) -> Iterable[ObjectName]:
 
 def _reached(subscription: JsonObject, answer: domain.Resolved, plan: JsonObject | None) -> JsonObject:
     """The part of the status that says what is installed and what comes."""
-    known = part(subscription, "status")
-    installed = answer.installed.csv if answer.installed else str(known.get("installedCSV") or "")
+    status = part(subscription, "status")
+    installed = answer.installed.csv if answer.installed else str(status.get("installedCSV") or "")
     reached: JsonObject = {"installedCSV": installed} if installed else {}
     if plan is None or answer.target is None:
         return {**reached, "currentCSV": installed, "state": domain.AT_LATEST} if installed else reached
@@ -143,7 +145,7 @@ def _reached(subscription: JsonObject, answer: domain.Resolved, plan: JsonObject
         "apiVersion": INSTALL_PLAN.api_version, "kind": INSTALL_PLAN.kind, "name": place.name, "namespace": place.namespace,
         "uid": plan["metadata"]["uid"], "resourceVersion": plan["metadata"]["resourceVersion"],
     }  # fmt: skip
-    old = part(known, "installPlanRef")
+    old = part(status, "installPlanRef")
     return {
         **reached, "currentCSV": answer.target.csv, "state": domain.UPGRADING,
         "installPlanGeneration": part(plan, "spec").get("generation", 1),
@@ -154,24 +156,24 @@ def _reached(subscription: JsonObject, answer: domain.Resolved, plan: JsonObject
 
 
 def _conditions(
-    known: list[JsonObject], problem: domain.Problem | None, plan: JsonObject | None, clock: Clock
+    stored: list[JsonObject], problem: domain.Problem | None, plan: JsonObject | None, clock: Clock
 ) -> list[JsonObject]:
     """What is wrong, what is waited for; a condition that was never needed is not shown."""
-    now, said = clock.now(), list(known)
+    now, conditions = clock.now(), list(stored)
     unhealthy = problem is not None and problem.condition == domain.UNHEALTHY
-    said = with_condition(
-        said, kind=domain.UNHEALTHY, status="True" if unhealthy else "False", now=now,
+    conditions = with_condition(
+        conditions, kind=domain.UNHEALTHY, status="True" if unhealthy else "False", now=now,
         reason=problem.reason if problem and unhealthy else "AllCatalogSourcesHealthy",
         message=problem.message if problem and unhealthy else "all available catalogsources are healthy",
     )  # fmt: skip
-    said = [one for one in said if one.get("type") not in (domain.UNRESOLVED, domain.PENDING)]
+    conditions = [entry for entry in conditions if entry.get("type") not in (domain.UNRESOLVED, domain.PENDING)]
     if problem is not None and not unhealthy:
-        old = [one for one in known if one.get("type") == problem.condition]
-        said += with_condition(
+        old = [entry for entry in stored if entry.get("type") == problem.condition]
+        conditions += with_condition(
             old, kind=problem.condition, status="True", reason=problem.reason, message=problem.message, now=now
         )
     elif plan is not None and part(plan, "status").get("phase") != COMPLETE:
-        old = [one for one in known if one.get("type") == domain.PENDING]
+        old = [entry for entry in stored if entry.get("type") == domain.PENDING]
         reason = "Installing" if part(plan, "spec").get("approved") else "RequiresApproval"
-        said += with_condition(old, kind=domain.PENDING, status="True", reason=reason, message="", now=now)
-    return said
+        conditions += with_condition(old, kind=domain.PENDING, status="True", reason=reason, message="", now=now)
+    return conditions

@@ -52,7 +52,7 @@ class InstallPlans:
             return Done()
         here = Scope(namespace=key.namespace)
         groups = (await self._cluster.list(GROUPS, here)).items
-        present = [object_name(one).name for one in (await self._cluster.list(VERSIONS, here)).items]
+        present = [object_name(version).name for version in (await self._cluster.list(VERSIONS, here)).items]
         step = plans.next_step(plan, groups, present)
         for package, release in step.creates:
             with suppress(AlreadyExists):
@@ -73,8 +73,8 @@ class ServiceVersions:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._known = informers.of(VERSIONS)
-        near = in_namespace_of(self._known)
+        self._versions = informers.of(VERSIONS)
+        near = in_namespace_of(self._versions)
         self.sources: Sequence[Source] = (
             Source(VERSIONS, keys=itself_and(near)), Source(GROUPS, keys=near), Source(DEFINITIONS, keys=self._owners),
         )  # fmt: skip
@@ -84,8 +84,8 @@ class ServiceVersions:
         name = object_name(definition).name
         return [
             place
-            for one in self._known.list()
-            if (package := package_of((place := object_name(one)).name)) is not None and name in package.owns
+            for version in self._versions.list()
+            if (package := package_of((place := object_name(version)).name)) is not None and name in package.owns
         ]
 
     async def reconcile(self, key: ObjectName) -> Done:
@@ -101,14 +101,14 @@ class ServiceVersions:
         others = (await self._cluster.list(VERSIONS, here)).items
         package = package_of(key.name)
         served = [name for name in (package.owns if package else ()) if await self._serves(name)]
-        wanted = phases.next_phase(version, package, groups, served, others)
-        status = phases.with_phase(version, wanted, self._clock.now())
+        phase = phases.next_phase(version, package, groups, served, others)
+        status = phases.with_phase(version, phase, self._clock.now())
         with suppress(NotFound):
             if status is not None:
                 await self._cluster.patch(
                     VERSIONS, key.name, {"status": status}, PatchType.MERGE, key.namespace, _STATUS
                 )
-            elif wanted.phase == phases.DELETING:
+            elif phase.phase == phases.DELETING:
                 await self._cluster.delete(
                     VERSIONS, key.name, key.namespace, DeleteOptions(uid=version["metadata"]["uid"])
                 )
@@ -117,11 +117,11 @@ class ServiceVersions:
     async def _serves(self, name: str) -> bool:
         """Whether the kind of a definition can be used."""
         try:
-            found = await self._cluster.get(DEFINITIONS, name)
+            definition = await self._cluster.get(DEFINITIONS, name)
         except NotFound:
             return False
-        established = condition(found, "Established") or {}
-        return established.get("status") == "True" and not is_being_deleted(found)
+        established = condition(definition, "Established") or {}
+        return established.get("status") == "True" and not is_being_deleted(definition)
 
 
 class OperatorGroups:
@@ -141,10 +141,10 @@ class OperatorGroups:
             group = await self._cluster.get(GROUPS, key.name, key.namespace)
         except NotFound:
             return GONE
-        wanted = phases.targets(group) or [""]
-        if part(group, "status").get("namespaces") == wanted or is_being_deleted(group):
+        namespaces = phases.targets(group) or [""]
+        if part(group, "status").get("namespaces") == namespaces or is_being_deleted(group):
             return Done()
-        patch = {"status": {"namespaces": wanted, "lastUpdated": rfc3339(self._clock.now())}}
+        patch = {"status": {"namespaces": namespaces, "lastUpdated": rfc3339(self._clock.now())}}
         with suppress(NotFound):
             await self._cluster.patch(GROUPS, key.name, patch, PatchType.MERGE, key.namespace, _STATUS)
         return Done()
