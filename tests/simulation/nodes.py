@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from fastness.agent.apply import disk
+from fastness.agent.apply.cluster import RenderedConfigs
 from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.apply.node import Agent
 from fastness.agent.apply.ports import Files
-from fastness.agent.apply.rendered import RenderedConfigs
 from fastness.agent.host.errors import FileFailure
 from fastness.agent.host.states import Absent, File, State
 from fastness.formats import json

@@ -29,9 +29,8 @@ from typing import Final
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.hosts import DirectoryMachine
-from fastness.agent.apply.node import Agent, uninterrupted
+from fastness.agent.apply.node import FAST, Agent, Settings, uninterrupted
 from fastness.agent.apply.ports import Watcher
-from fastness.agent.apply.settings import FAST, Settings
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.boot import BootRefused, boot_once, hint_for
 from fastness.agent.boot.configs import AttestedConfigs

@@ -27,7 +27,7 @@ from typing import Final
 from fastness.agent.boot.attester import Attester
 from fastness.agent.host.errors import TpmFailure
 from fastness.agent.host.process import ENVIRONMENT
-from fastness.agent.host.tee.runtime_log import RuntimeLog
+from fastness.agent.host.tee.this_boot import RuntimeLog
 from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.silicon.chains import load_certificates

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastness.agent.apply.hosts import DirectoryMachine
-from fastness.agent.apply.node import Agent
-from fastness.agent.apply.settings import Settings
+from fastness.agent.apply.node import Agent, Settings
 from fastness.apiserver import LocalCluster
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NODE

@@ -23,7 +23,7 @@ from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kinds.machineconfiguration.names import Progress
 from fastness.kube.errors import Unavailable
 from tests.component.agent.cluster import NODE_NAME, Play
-from tests.component.agent.world import apply, file, make_machine, plan, rendered, unit
+from tests.component.agent.directory_machine import apply, file, make_machine, plan, rendered, unit
 from tests.embedded.fixtures import Embedded
 
 NOTHING = Goal({}, Desired())
@@ -47,9 +47,9 @@ async def play(embedded_server: Embedded, tmp_path: Path) -> Play:
     machine.host.root.put(
         names.NODE_ANNOTATIONS_FILE, File(b'{"%s": "rendered-worker-old"}' % names.CURRENT_CONFIG.encode())
     )
-    world = Play(embedded_server, machine)
-    await world.prepare(*ALL, current="rendered-worker-old")
-    return world
+    play = Play(embedded_server, machine)
+    await play.prepare(*ALL, current="rendered-worker-old")
+    return play
 
 
 def motd(play: Play) -> bytes:

@@ -20,7 +20,17 @@ from fastness.agent.host.states import Absent, File, Link
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.runtime.clock import SystemClock
-from tests.component.agent.world import UNIT, apply, file, make_machine, plan, relevant, rendered, snapshot, unit
+from tests.component.agent.directory_machine import (
+    UNIT,
+    apply,
+    file,
+    make_machine,
+    plan,
+    relevant,
+    rendered,
+    snapshot,
+    unit,
+)
 
 NOTHING = Goal({}, Desired())
 FIRST = rendered(

@@ -14,7 +14,7 @@ import pytest
 from fastness.agent.apply import copies as kept
 from fastness.kinds.machineconfiguration import names
 from tests.component.agent.cluster import Play
-from tests.component.agent.world import file, make_machine, rendered
+from tests.component.agent.directory_machine import file, make_machine, rendered
 from tests.embedded.fixtures import Embedded
 
 pytestmark = pytest.mark.processes
@@ -51,9 +51,9 @@ async def play(embedded_server: Embedded, tmp_path: Path, home: Path) -> Play:
     """A node with the old config."""
     machine = make_machine(tmp_path / "w0")
     (machine.root / "etc/base.conf").write_text("base\n")
-    world = Play(embedded_server, machine)
-    await world.prepare(OLD, NEW, BAD, current="rendered-worker-old")
-    return world
+    play = Play(embedded_server, machine)
+    await play.prepare(OLD, NEW, BAD, current="rendered-worker-old")
+    return play
 
 
 def owner_of(path: Path) -> int:

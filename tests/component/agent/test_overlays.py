@@ -20,7 +20,7 @@ from fastness.machineconfig.overlay.overlay import examine
 from fastness.machineconfig.serving import document
 from fastness.sim.first_boot import lay_down
 from tests.component.agent.cluster import NODE_NAME, Play
-from tests.component.agent.world import UNIT, file, make_machine, rendered, unit
+from tests.component.agent.directory_machine import UNIT, file, make_machine, rendered, unit
 from tests.embedded.fixtures import Embedded
 
 OLD = rendered("rendered-worker-old", files=[file("/etc/a.conf", "pool\n"), file("/etc/base.conf", "base\n")])
@@ -38,9 +38,9 @@ async def play(embedded_server: Embedded, tmp_path: Path) -> Play:
     """A node whose first boot laid down the pool's config with an overlay on top."""
     machine = make_machine(tmp_path / "w0")
     lay_down(machine, json.decode(overlay_bytes(document(OLD, "3.5.0"), [OVERLAY])))
-    world = Play(embedded_server, machine)
-    await world.prepare(OLD, NEW, current="rendered-worker-old")
-    return world
+    play = Play(embedded_server, machine)
+    await play.prepare(OLD, NEW, current="rendered-worker-old")
+    return play
 
 
 def content(play: Play, path: str) -> bytes:

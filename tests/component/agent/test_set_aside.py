@@ -18,7 +18,7 @@ from fastness.agent.apply.update import Goal
 from fastness.agent.errors import DamagedJournal, IncompleteUndo
 from fastness.agent.host.errors import FileFailure, UnitFailure
 from fastness.agent.host.states import File
-from tests.component.agent.world import UNIT, apply, file, make_machine, plan, rendered, unit
+from tests.component.agent.directory_machine import UNIT, apply, file, make_machine, plan, rendered, unit
 
 NOTHING = Goal({}, Desired())
 EMPTY = rendered("rendered-worker-0")

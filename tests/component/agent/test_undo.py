@@ -21,7 +21,17 @@ from fastness.agent.errors import BadConfig
 from fastness.agent.host.errors import DriverError, FileFailure
 from fastness.agent.host.states import File
 from fastness.kinds.kind import JsonObject
-from tests.component.agent.world import UNIT, apply, file, make_machine, plan, relevant, rendered, snapshot, unit
+from tests.component.agent.directory_machine import (
+    UNIT,
+    apply,
+    file,
+    make_machine,
+    plan,
+    relevant,
+    rendered,
+    snapshot,
+    unit,
+)
 
 # A cluster names the image of its machines; without a name there would be nothing to go back to.
 BASE: JsonObject = {"osImageURL": "a.example/base@sha256:0"}

@@ -22,8 +22,8 @@ from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of
 from fastness.kube.port import EVERYWHERE, Event, Scope
 from tests.component.agent.cluster import Play
+from tests.component.agent.directory_machine import make_machine
 from tests.component.agent.test_agent import ALL, motd
-from tests.component.agent.world import make_machine
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 
@@ -77,9 +77,9 @@ async def play(embedded_server: Embedded, tmp_path: Path) -> Play:
     machine.host.root.put(
         names.NODE_ANNOTATIONS_FILE, File(b'{"%s": "rendered-worker-old"}' % names.CURRENT_CONFIG.encode())
     )
-    world = Play(embedded_server, machine)
-    await world.prepare(*ALL, current="rendered-worker-old")
-    return world
+    play = Play(embedded_server, machine)
+    await play.prepare(*ALL, current="rendered-worker-old")
+    return play
 
 
 def _up_to(config: str) -> Callable[[Event], bool]:

@@ -26,7 +26,7 @@ from fastness.kube.errors import Invalid
 from fastness.kube.port import PatchType
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import ENTROPY, until
-from tests.component.agent.world import make_machine
+from tests.component.agent.directory_machine import make_machine
 from tests.component.insiders.owner import MERGE, NODES, POOLS, RBAC, STATUS, House, occupied
 
 MACHINES = MACHINE.resource

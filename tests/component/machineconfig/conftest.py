@@ -1,4 +1,4 @@
-"""The world of machine configuration as a fixture."""
+"""A pool of workers under all loops, as a fixture."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.component.machineconfig.world import World, held
+from tests.component.machineconfig.worker_pool import WorkerPool, open_worker_pool
 from tests.embedded.fixtures import Embedded
 
 
 @pytest.fixture
-async def world(embedded_server: Embedded) -> AsyncIterator[World]:
-    """A running world without doors."""
-    async with held(embedded_server) as found:
+async def workers(embedded_server: Embedded) -> AsyncIterator[WorkerPool]:
+    """Workers of a cluster without doors."""
+    async with open_worker_pool(embedded_server) as found:
         yield found

@@ -49,7 +49,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.machineconfig.loops.drain import Drains
 from fastness.runtime.clock import SystemClock
-from tests.component.agent.world import apply, file, make_machine, rendered, snapshot, unit
+from tests.component.agent.directory_machine import apply, file, make_machine, rendered, snapshot, unit
 from tests.component.apiserver.door.raw import exchange, post
 from tests.component.machineconfig.bad_rows import (
     CONFIDENTIAL,
@@ -64,7 +64,18 @@ from tests.component.machineconfig.bad_rows import (
     files,
     packed,
 )
-from tests.component.machineconfig.world import BUDGET, CONFIG, NODE, POD, POOL, QUICK, World, config, held, until
+from tests.component.machineconfig.worker_pool import (
+    BUDGET,
+    CONFIG,
+    NODE,
+    POD,
+    POOL,
+    QUICK,
+    WorkerPool,
+    config,
+    open_worker_pool,
+    until,
+)
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy, VirtualClock
 
@@ -80,14 +91,14 @@ module_loop = pytest.mark.asyncio(loop_scope="module")
 class Bench:
     """A settled pool with one node, and what it has."""
 
-    def __init__(self, world: World, before: JsonObject) -> None:
-        self.world = world
+    def __init__(self, workers: WorkerPool, before: JsonObject) -> None:
+        self.workers = workers
         self.before = before
         self.goal = before["spec"]["configuration"]["name"]
 
     async def said(self, kind: str = "RenderDegraded", status: str = "True") -> Any:
         async def looked() -> Any:
-            found = condition(await self.world.pool(), kind)
+            found = condition(await self.workers.pool(), kind)
             return found if found and found["status"] == status else None
 
         return await until(looked, f"{kind} does not become {status}")
@@ -96,24 +107,24 @@ class Bench:
         """Apply configs, and have the message of the pool; everything else is as it was, also after taking them back."""
         stored = await self._rendered()
         for one in configs:
-            await self.world.cluster.create(CONFIG, one)
+            await self.workers.cluster.create(CONFIG, one)
         try:
             message = str((await self.said())["message"])
             assert (await self.said("Degraded"))["status"] == "True"
-            assert await self.world.goal() == self.goal
+            assert await self.workers.goal() == self.goal
             assert await self._rendered() == stored
-            node = await self.world.cluster.get(NODE, "a")
+            node = await self.workers.cluster.get(NODE, "a")
             assert annotations_of(node)[names.DESIRED_CONFIG] == self.goal
             assert annotations_of(node)[names.STATE] == "Done"
         finally:
             for one in configs:
-                await self.world.cluster.delete(CONFIG, one["metadata"]["name"])
+                await self.workers.cluster.delete(CONFIG, one["metadata"]["name"])
         await self.said(status="False")
-        assert await self.world.goal() == self.goal
+        assert await self.workers.goal() == self.goal
         return message
 
     async def _rendered(self) -> set[str]:
-        every = (one["metadata"]["name"] for one in (await self.world.cluster.list(CONFIG)).items)
+        every = (one["metadata"]["name"] for one in (await self.workers.cluster.list(CONFIG)).items)
         return {name for name in every if name.startswith("rendered-worker-")}
 
 
@@ -132,9 +143,9 @@ async def bench_in(directory: Path, *, confidential: bool = False) -> AsyncItera
                 "metadata": {"name": "cluster"},
             }
             await server.cluster.create(CONFIDENTIAL_CLUSTER, {**made, "spec": {"mode": "Enforce", "simulated": True}})
-        async with held(Embedded(server, directory)) as world:
-            await world.add_node("a")
-            yield Bench(world, await world.settled())
+        async with open_worker_pool(Embedded(server, directory)) as workers:
+            await workers.add_node("a")
+            yield Bench(workers, await workers.settled())
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -184,11 +195,11 @@ async def test_what_a_confidential_pool_refuses_says_the_way_out(confidential_be
 @pytest.mark.parametrize("row", TOGETHER)
 async def test_configs_that_are_good_alone_and_bad_together_are_refused(bench: Bench, row: str) -> None:
     one, other, says = TOGETHER[row]
-    await bench.world.cluster.create(CONFIG, bad(one, "61-one"))
-    alone = Bench(bench.world, await bench.world.settled(goal_is_not=bench.goal))
+    await bench.workers.cluster.create(CONFIG, bad(one, "61-one"))
+    alone = Bench(bench.workers, await bench.workers.settled(goal_is_not=bench.goal))
     message = await alone.refused(bad(other, "62-other"))
-    await bench.world.cluster.delete(CONFIG, "61-one")
-    await bench.world.settled(goal_is_not=alone.goal)
+    await bench.workers.cluster.delete(CONFIG, "61-one")
+    await bench.workers.settled(goal_is_not=alone.goal)
     assert says in message
     assert "61-one" in message or "62-other" in message
 
@@ -197,10 +208,10 @@ async def test_configs_that_are_good_alone_and_bad_together_are_refused(bench: B
 @pytest.mark.parametrize("row", SHAPES)
 async def test_a_field_of_another_type_is_not_even_stored(bench: Bench, row: str) -> None:
     with pytest.raises(Invalid) as caught:
-        await bench.world.cluster.create(CONFIG, bad(SHAPES[row]))
+        await bench.workers.cluster.create(CONFIG, bad(SHAPES[row]))
     assert f"spec.{row}" in str(caught.value)
     with pytest.raises(NotFound):
-        await bench.world.cluster.get(CONFIG, NAME)
+        await bench.workers.cluster.get(CONFIG, NAME)
 
 
 async def test_a_config_of_ten_megabytes_is_refused_by_the_api_and_nothing_is_stored(embedded_server: Embedded) -> None:
@@ -229,7 +240,7 @@ SETTINGS: dict[str, tuple[Any, JsonObject, str]] = {
 @pytest.mark.parametrize("row", SETTINGS)
 async def test_settings_that_are_refused_say_so_on_themselves_and_generate_nothing(bench: Bench, row: str) -> None:
     resource, body, says = SETTINGS[row]
-    cluster, selector = bench.world.cluster, {"matchLabels": {f"{names.POOL_LABEL_PREFIX}worker": ""}}
+    cluster, selector = bench.workers.cluster, {"matchLabels": {f"{names.POOL_LABEL_PREFIX}worker": ""}}
     made = {"apiVersion": names.API_VERSION, "kind": resource.kind, "metadata": {"name": "bad"}}
     await cluster.create(resource, {**made, "spec": {**body, "machineConfigPoolSelector": selector}})
 
@@ -244,7 +255,7 @@ async def test_settings_that_are_refused_say_so_on_themselves_and_generate_nothi
         assert accepted["status"] == "False"
         every = [one["metadata"]["name"] for one in (await cluster.list(CONFIG)).items]
         assert not [name for name in every if "-generated-" in name]
-        assert await bench.world.goal() == bench.goal
+        assert await bench.workers.goal() == bench.goal
         assert f"{resource.kind} bad is refused: " in (await bench.said())["message"]
     finally:
         await cluster.delete(resource, "bad")
@@ -329,121 +340,124 @@ def custom(name: str, nodes: JsonObject | None, configs: JsonObject | None = Non
     return {"apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": name}, "spec": body}
 
 
-async def heard(world: World, reason: str, about: str) -> JsonObject:
+async def heard(workers: WorkerPool, reason: str, about: str) -> JsonObject:
     async def looked() -> JsonObject | None:
-        events = (await world.cluster.list(EVENT)).items
+        events = (await workers.cluster.list(EVENT)).items
         return next((e for e in events if e["reason"] == reason and e["involvedObject"]["name"] == about), None)
 
     return await until(looked, f"nobody says {reason}")  # type: ignore[no-any-return]
 
 
-async def test_a_pool_whose_node_selector_takes_everything_gets_nothing_and_says_so(world: World) -> None:
-    await world.add_node("a")
-    before = await world.settled()
-    await world.cluster.create(POOL, custom("greedy", {}))
-    said = await heard(world, "SelectingAll", "greedy")
+async def test_a_pool_whose_node_selector_takes_everything_gets_nothing_and_says_so(workers: WorkerPool) -> None:
+    await workers.add_node("a")
+    before = await workers.settled()
+    await workers.cluster.create(POOL, custom("greedy", {}))
+    said = await heard(workers, "SelectingAll", "greedy")
     assert said["type"] == "Warning"
-    assert (await world.settled())["status"]["machineCount"] == before["status"]["machineCount"] == 1
-    assert not (await world.cluster.get(POOL, "greedy")).get("status", {}).get("machineCount")
+    assert (await workers.settled())["status"]["machineCount"] == before["status"]["machineCount"] == 1
+    assert not (await workers.cluster.get(POOL, "greedy")).get("status", {}).get("machineCount")
 
 
 async def test_a_pool_whose_config_selector_finds_nothing_is_degraded_and_one_that_takes_all_is_told(
-    world: World,
+    workers: WorkerPool,
 ) -> None:
     nothing = {"matchLabels": {names.ROLE_LABEL: "worker", "no": "such"}}
-    await world.cluster.create(POOL, custom("empty", None, nothing))
+    await workers.cluster.create(POOL, custom("empty", None, nothing))
 
     async def degraded() -> Any:
-        found = condition(await world.cluster.get(POOL, "empty"), "RenderDegraded")
+        found = condition(await workers.cluster.get(POOL, "empty"), "RenderDegraded")
         return found if found and found["status"] == "True" else None
 
     said = await until(degraded, "it does not say so")
     assert said["message"].startswith("Failed to render configuration for pool empty: ")
-    assert not ((await world.cluster.get(POOL, "empty"))["spec"].get("configuration") or {}).get("name")
+    assert not ((await workers.cluster.get(POOL, "empty"))["spec"].get("configuration") or {}).get("name")
 
 
-async def test_a_pool_with_a_stream_that_is_not_on_offer_keeps_what_it_has_and_says_what_there_is(world: World) -> None:
-    await world.add_node("a")
-    good = (await world.settled())["spec"]["configuration"]["name"]
-    await world.cluster.patch(POOL, "worker", {"spec": {"osImageStream": {"name": "rhel-10"}}}, PatchType.MERGE)
-    said = await Bench(world, await world.pool()).said()
+async def test_a_pool_with_a_stream_that_is_not_on_offer_keeps_what_it_has_and_says_what_there_is(
+    workers: WorkerPool,
+) -> None:
+    await workers.add_node("a")
+    good = (await workers.settled())["spec"]["configuration"]["name"]
+    await workers.cluster.patch(POOL, "worker", {"spec": {"osImageStream": {"name": "rhel-10"}}}, PatchType.MERGE)
+    said = await Bench(workers, await workers.pool()).said()
     assert "the stream rhel-10, which is not on offer (there are: none)" in said["message"]
-    assert await world.goal() == good
+    assert await workers.goal() == good
     digest = "@sha256:" + "0" * 64
     offer = {"name": "rhel-10", "osImage": f"a.example/os{digest}", "osExtensionsImage": f"a.example/ext{digest}"}
     made = {"apiVersion": names.API_VERSION, "kind": "OSImageStream", "metadata": {"name": "cluster"}, "spec": {}}
-    await world.cluster.create(STREAM, made)
+    await workers.cluster.create(STREAM, made)
     status = {"status": {"availableStreams": [offer], "defaultStream": "rhel-10"}}
-    await world.cluster.patch(STREAM, "cluster", status, PatchType.MERGE, "", WriteOptions(subresource="status"))
-    pool = await world.settled(goal_is_not=good)
+    await workers.cluster.patch(STREAM, "cluster", status, PatchType.MERGE, "", WriteOptions(subresource="status"))
+    pool = await workers.settled(goal_is_not=good)
     assert pool["status"]["osImageStream"] == {"name": "rhel-10"}
-    found = await world.cluster.get(CONFIG, pool["spec"]["configuration"]["name"])
+    found = await workers.cluster.get(CONFIG, pool["spec"]["configuration"]["name"])
     assert found["spec"]["osImageURL"] == offer["osImage"]
 
 
-async def test_a_node_that_two_pools_claim_goes_to_neither_and_both_say_so(world: World) -> None:
-    await world.add_node("a")
-    good = (await world.settled())["spec"]["configuration"]["name"]
+async def test_a_node_that_two_pools_claim_goes_to_neither_and_both_say_so(workers: WorkerPool) -> None:
+    await workers.add_node("a")
+    good = (await workers.settled())["spec"]["configuration"]["name"]
     for name in ("infra", "storage"):
-        await world.cluster.create(POOL, custom(name, {"matchLabels": {f"{names.NODE_ROLE_PREFIX}{name}": ""}}))
+        await workers.cluster.create(POOL, custom(name, {"matchLabels": {f"{names.NODE_ROLE_PREFIX}{name}": ""}}))
     both = {f"{names.NODE_ROLE_PREFIX}{name}": "" for name in ("infra", "storage")}
-    await world.cluster.patch(NODE, "a", {"metadata": {"labels": both}}, PatchType.MERGE)
+    await workers.cluster.patch(NODE, "a", {"metadata": {"labels": both}}, PatchType.MERGE)
     for name in ("infra", "storage"):
-        said = await heard(world, "NodeInSeveralPools", name)
+        said = await heard(workers, "NodeInSeveralPools", name)
         assert said["type"] == "Warning"
         assert "infra" in said["message"]
         assert "storage" in said["message"]
 
     async def counted() -> bool:
-        pools = {one["metadata"]["name"]: one for one in (await world.cluster.list(POOL)).items}
+        pools = {one["metadata"]["name"]: one for one in (await workers.cluster.list(POOL)).items}
         return all(not (pools[name].get("status") or {}).get("machineCount") for name in ("worker", "infra", "storage"))
 
     assert await until(counted, "somebody counts it")
-    assert annotations_of(await world.cluster.get(NODE, "a"))[names.DESIRED_CONFIG] == good
-    await world.cluster.patch(
+    assert annotations_of(await workers.cluster.get(NODE, "a"))[names.DESIRED_CONFIG] == good
+    await workers.cluster.patch(
         NODE, "a", {"metadata": {"labels": {f"{names.NODE_ROLE_PREFIX}storage": None}}}, PatchType.MERGE
     )
 
     async def claimed() -> bool:
-        return bool(((await world.cluster.get(POOL, "infra")).get("status") or {}).get("machineCount") == 1)
+        return bool(((await workers.cluster.get(POOL, "infra")).get("status") or {}).get("machineCount") == 1)
 
     assert await until(claimed, "nobody takes it although only one claims it")
 
 
-async def test_a_node_that_vanishes_during_its_drain_holds_up_nobody(world: World) -> None:
+async def test_a_node_that_vanishes_during_its_drain_holds_up_nobody(workers: WorkerPool) -> None:
     for name in ("a", "b"):
-        await world.add_node(name)
-    good = (await world.settled())["spec"]["configuration"]["name"]
-    await blocked_pod(world, "a")
-    await blocked_pod(world, "b")
-    await world.cluster.create(CONFIG, config("50-motd"))
+        await workers.add_node(name)
+    good = (await workers.settled())["spec"]["configuration"]["name"]
+    await blocked_pod(workers, "a")
+    await blocked_pod(workers, "b")
+    await workers.cluster.create(CONFIG, config("50-motd"))
 
     async def draining() -> str:
-        nodes = (await world.cluster.list(NODE)).items
+        nodes = (await workers.cluster.list(NODE)).items
         return next((n["metadata"]["name"] for n in nodes if (n.get("spec") or {}).get("unschedulable")), "")
 
     gone = await until(draining, "nobody drains")
-    await world.cluster.delete(NODE, gone)
+    await workers.cluster.delete(NODE, gone)
     other = "b" if gone == "a" else "a"
-    await world.cluster.delete(BUDGET, f"keep-{other}", "default")
-    pool = await world.settled(goal_is_not=good)
+    await workers.cluster.delete(BUDGET, f"keep-{other}", "default")
+    pool = await workers.settled(goal_is_not=good)
     assert pool["status"]["machineCount"] == pool["status"]["updatedMachineCount"] == 1
     assert pool["status"]["unavailableMachineCount"] == 0
-    assert not (await world.cluster.get(NODE, other)).get("spec", {}).get("unschedulable")
+    assert not (await workers.cluster.get(NODE, other)).get("spec", {}).get("unschedulable")
 
 
-async def blocked_pod(world: World, node: str) -> None:
+async def blocked_pod(workers: WorkerPool, node: str) -> None:
     """A pod on a node that a budget keeps there."""
-    meta = {"name": f"web-{node}", "namespace": "default", "labels": {"app": node}}
+    name = f"web-{node}"
+    meta = {"name": name, "namespace": "default", "labels": {"app": node}}
     body = {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
-    await world.cluster.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body})
+    await workers.cluster.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body})
     ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
-    await world.cluster.patch(POD, meta["name"], ready, PatchType.MERGE, "default", WriteOptions(subresource="status"))  # type: ignore[arg-type]
+    await workers.cluster.patch(POD, name, ready, PatchType.MERGE, "default", WriteOptions(subresource="status"))
     budget = {
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": f"keep-{node}", "namespace": "default"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": node}}},
     }  # fmt: skip
-    await world.cluster.create(BUDGET, budget)
+    await workers.cluster.create(BUDGET, budget)
 
 
 class JumpingClock(VirtualClock):

@@ -9,41 +9,41 @@ from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, condition, labels_of
 from fastness.kinds.registry import find
 from fastness.kube.port import PatchType, WriteOptions
-from tests.component.machineconfig.world import CONFIG, NODE, POD, POOL, World, config, until
+from tests.component.machineconfig.worker_pool import CONFIG, NODE, POD, POOL, WorkerPool, config, until
 
 INFRASTRUCTURE = find("config.openshift.io", "v1", "infrastructures").resource
 EVENT = find("", "v1", "events").resource
 
 
-async def topology(world: World, name: str) -> None:
+async def topology(workers: WorkerPool, name: str) -> None:
     made = {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"}}
-    await world.cluster.create(INFRASTRUCTURE, {**made, "spec": {}})
+    await workers.cluster.create(INFRASTRUCTURE, {**made, "spec": {}})
     status = {"status": {"controlPlaneTopology": name}}
-    await world.cluster.patch(
+    await workers.cluster.patch(
         INFRASTRUCTURE, "cluster", status, PatchType.MERGE, "", WriteOptions(subresource="status")
     )
 
 
-async def add(world: World, name: str, role: str, **notes: str) -> None:
+async def add(workers: WorkerPool, name: str, role: str, **notes: str) -> None:
     labels = {f"{names.NODE_ROLE_PREFIX}{role}": ""} if role else {}
-    goal = await goal_of(world, role) if role else ""
+    goal = await goal_of(workers, role) if role else ""
     begun = {names.CURRENT_CONFIG: goal, names.DESIRED_CONFIG: goal, names.STATE: "Done"} if goal else {}
     meta = {"name": name, "labels": labels, "annotations": {**begun, **notes}}
-    await world.cluster.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
+    await workers.cluster.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
 
 
-async def goal_of(world: World, pool: str) -> str:
+async def goal_of(workers: WorkerPool, pool: str) -> str:
     async def rendered() -> str:
-        pools = {one["metadata"]["name"]: one for one in (await world.cluster.list(POOL)).items}
+        pools = {one["metadata"]["name"]: one for one in (await workers.cluster.list(POOL)).items}
         return str(((pools.get(pool, {}).get("spec") or {}).get("configuration") or {}).get("name") or "")
 
     return str(await until(rendered, f"{pool} is not rendered"))
 
 
-async def updated(world: World, pool: str, old: str) -> bool:
-    found = await world.cluster.get(POOL, pool)
+async def updated(workers: WorkerPool, pool: str, old: str) -> bool:
+    found = await workers.cluster.get(POOL, pool)
     said = condition(found, "Updated")
-    return await goal_of(world, pool) != old and said is not None and said["status"] == "True" and done(found)
+    return await goal_of(workers, pool) != old and said is not None and said["status"] == "True" and done(found)
 
 
 def done(pool: JsonObject) -> bool:
@@ -51,61 +51,61 @@ def done(pool: JsonObject) -> bool:
     return bool((status.get("configuration") or {}).get("name") == pool["spec"]["configuration"]["name"])
 
 
-async def test_an_arbiter_waits_until_all_masters_have_it_and_is_told_the_topology(world: World) -> None:
-    await topology(world, "HighlyAvailableArbiter")
-    old = {pool: await goal_of(world, pool) for pool in ("master", "arbiter")}
-    await add(world, "m0", "master")
-    await add(world, "m1", "master")
-    await add(world, "a0", "arbiter")
-    world.broken.clear()
-    await world.cluster.create(CONFIG, config("50-master", role="master"))
+async def test_an_arbiter_waits_until_all_masters_have_it_and_is_told_the_topology(workers: WorkerPool) -> None:
+    await topology(workers, "HighlyAvailableArbiter")
+    old = {pool: await goal_of(workers, pool) for pool in ("master", "arbiter")}
+    await add(workers, "m0", "master")
+    await add(workers, "m1", "master")
+    await add(workers, "a0", "arbiter")
+    workers.broken.clear()
+    await workers.cluster.create(CONFIG, config("50-master", role="master"))
 
     async def pointed() -> bool:
-        return await goal_of(world, "master") != old["master"]
+        return await goal_of(workers, "master") != old["master"]
 
     await until(pointed, "the masters are not rendered")
-    await world.cluster.create(CONFIG, config("50-arbiter", role="arbiter"))
+    await workers.cluster.create(CONFIG, config("50-arbiter", role="arbiter"))
     order: list[str] = []
 
     async def watched() -> bool:
-        for node in (await world.cluster.list(NODE)).items:
+        for node in (await workers.cluster.list(NODE)).items:
             name, notes = node["metadata"]["name"], annotations_of(node)
             told = notes.get(names.DESIRED_CONFIG) not in (*old.values(), None)
             if told and name not in order:
                 order.append(name)
-        return await updated(world, "arbiter", old["arbiter"]) and await updated(world, "master", old["master"])
+        return await updated(workers, "arbiter", old["arbiter"]) and await updated(workers, "master", old["master"])
 
     await until(watched, "the control plane does not get there")
     assert order[-1] == "a0"
-    node = await world.cluster.get(NODE, "a0")
+    node = await workers.cluster.get(NODE, "a0")
     assert annotations_of(node)[names.CONTROL_PLANE_TOPOLOGY] == "HighlyAvailableArbiter"
 
 
-async def test_without_an_arbiter_there_is_no_pool_for_one(world: World) -> None:
-    await goal_of(world, "master")
-    assert "arbiter" not in {one["metadata"]["name"] for one in (await world.cluster.list(POOL)).items}
+async def test_without_an_arbiter_there_is_no_pool_for_one(workers: WorkerPool) -> None:
+    await goal_of(workers, "master")
+    assert "arbiter" not in {one["metadata"]["name"] for one in (await workers.cluster.list(POOL)).items}
 
 
-async def test_the_master_that_runs_an_operator_goes_last_and_an_event_says_so(world: World) -> None:
-    old = await goal_of(world, "master")
+async def test_the_master_that_runs_an_operator_goes_last_and_an_event_says_so(workers: WorkerPool) -> None:
+    old = await goal_of(workers, "master")
     for name in ("m0", "m1", "m2"):
-        await add(world, name, "master")
+        await add(workers, name, "master")
     labels = {"k8s-app": "machine-config-operator"}
     meta = {"name": "operator", "namespace": "default", "labels": labels}
     body = {"nodeName": "m0", "containers": [{"name": "c", "image": "i"}]}
-    await world.cluster.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body})
-    await world.cluster.create(CONFIG, config("50-master", role="master"))
+    await workers.cluster.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body})
+    await workers.cluster.create(CONFIG, config("50-master", role="master"))
     order: list[str] = []
 
     async def watched() -> bool:
-        for node in (await world.cluster.list(NODE)).items:
+        for node in (await workers.cluster.list(NODE)).items:
             if annotations_of(node).get(names.DESIRED_CONFIG) != old and node["metadata"]["name"] not in order:
                 order.append(node["metadata"]["name"])
-        return await updated(world, "master", old)
+        return await updated(workers, "master", old)
 
     await until(watched, "the masters do not get there")
     assert order[-1] == "m0"
-    assert "DeferringOperatorNodeUpdate" in {one["reason"] for one in (await world.cluster.list(EVENT)).items}
+    assert "DeferringOperatorNodeUpdate" in {one["reason"] for one in (await workers.cluster.list(EVENT)).items}
 
 
 def infra() -> dict[str, Any]:
@@ -114,9 +114,9 @@ def infra() -> dict[str, Any]:
     return {"apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": "infra"}, "spec": body}
 
 
-async def test_a_node_that_booted_into_a_custom_pool_gets_its_labels_once(world: World) -> None:
-    await world.cluster.create(POOL, infra())
-    goal = await goal_of(world, "infra")
+async def test_a_node_that_booted_into_a_custom_pool_gets_its_labels_once(workers: WorkerPool) -> None:
+    await workers.cluster.create(POOL, infra())
+    goal = await goal_of(workers, "infra")
     first = {
         names.CURRENT_CONFIG: goal,
         names.DESIRED_CONFIG: goal,
@@ -124,25 +124,25 @@ async def test_a_node_that_booted_into_a_custom_pool_gets_its_labels_once(world:
         names.FIRST_PIVOT_CONFIG: goal,
     }
     meta = {"name": "n", "labels": {f"{names.NODE_ROLE_PREFIX}worker": ""}, "annotations": first}
-    await world.cluster.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
+    await workers.cluster.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
     key = f"{names.NODE_ROLE_PREFIX}infra"
 
     async def labelled() -> bool:
-        return key in labels_of(await world.cluster.get(NODE, "n"))
+        return key in labels_of(await workers.cluster.get(NODE, "n"))
 
     await until(labelled, "the pool does not find its node")
-    node = await world.cluster.get(NODE, "n")
+    node = await workers.cluster.get(NODE, "n")
     assert annotations_of(node)[names.CUSTOM_POOL_LABELS_APPLIED] == ""
     assert annotations_of(node)[names.DESIRED_CONFIG] == goal, "it was not sent to the config of workers first"
 
     async def counted() -> bool:
-        return bool(((await world.cluster.get(POOL, "infra")).get("status") or {}).get("machineCount") == 1)
+        return bool(((await workers.cluster.get(POOL, "infra")).get("status") or {}).get("machineCount") == 1)
 
     await until(counted, "the pool does not count it")
-    await world.cluster.patch(NODE, "n", {"metadata": {"labels": {key: None}}}, PatchType.MERGE)
+    await workers.cluster.patch(NODE, "n", {"metadata": {"labels": {key: None}}}, PatchType.MERGE)
 
     async def lost() -> bool:
-        return not ((await world.cluster.get(POOL, "infra")).get("status") or {}).get("machineCount")
+        return not ((await workers.cluster.get(POOL, "infra")).get("status") or {}).get("machineCount")
 
     await until(lost, "the pool keeps it")
-    assert key not in labels_of(await world.cluster.get(NODE, "n")), "what somebody takes away stays away"
+    assert key not in labels_of(await workers.cluster.get(NODE, "n")), "what somebody takes away stays away"

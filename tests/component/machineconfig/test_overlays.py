@@ -35,7 +35,7 @@ def overlay(match: JsonObject, text: str = "x", **more: Any) -> JsonObject:
     }  # fmt: skip
 
 
-class World:
+class OverlayCluster:
     """A cluster with machines, and the loop."""
 
     def __init__(self, cluster: Cluster, informers: Informers) -> None:
@@ -71,9 +71,9 @@ class World:
 
 
 @asynccontextmanager
-async def world(embedded: Embedded) -> AsyncIterator[World]:
+async def overlay_cluster(embedded: Embedded) -> AsyncIterator[OverlayCluster]:
     async with Informers(embedded.cluster, clock=VirtualClock(), entropy=SystemEntropy()) as informers:
-        yield World(embedded.cluster, informers)
+        yield OverlayCluster(embedded.cluster, informers)
 
 
 def told(found: JsonObject, kind: str) -> tuple[str, str]:
@@ -82,7 +82,7 @@ def told(found: JsonObject, kind: str) -> tuple[str, str]:
 
 
 async def test_an_overlay_says_that_it_is_good_and_how_many_machines_get_it(embedded_server: Embedded) -> None:
-    async with world(embedded_server) as here:
+    async with overlay_cluster(embedded_server) as here:
         wanted = overlay({"properties": {"tee": "snp"}})
         version = examine(wanted).version
         await here.machine(1, "snp", version)
@@ -96,7 +96,7 @@ async def test_an_overlay_says_that_it_is_good_and_how_many_machines_get_it(embe
 
 
 async def test_a_machine_is_matched_by_its_uid(embedded_server: Embedded) -> None:
-    async with world(embedded_server) as here:
+    async with overlay_cluster(embedded_server) as here:
         uid = await here.machine(1, "tpm")
         await here.machine(2, "tpm")
         await here.cluster.create(NODE_OVERLAY.resource, overlay({"machines": [uid]}))
@@ -104,7 +104,7 @@ async def test_a_machine_is_matched_by_its_uid(embedded_server: Embedded) -> Non
 
 
 async def test_a_bad_fragment_is_told_with_its_place_and_the_way_out(embedded_server: Embedded) -> None:
-    async with world(embedded_server) as here:
+    async with overlay_cluster(embedded_server) as here:
         bad = overlay({"properties": {"tee": "snp"}}, kernelArguments={"shouldExist": ["debug"]})
         await here.cluster.create(NODE_OVERLAY.resource, bad)
         status, message = told(await here.status(NODE_OVERLAY.resource), "Valid")
@@ -113,7 +113,7 @@ async def test_a_bad_fragment_is_told_with_its_place_and_the_way_out(embedded_se
 
 
 async def test_nodes_that_booted_with_something_else_are_named(embedded_server: Embedded) -> None:
-    async with world(embedded_server) as here:
+    async with overlay_cluster(embedded_server) as here:
         await here.machine(1, "snp", "rack@000000000000")
         await here.machine(2, "snp", "")
         await here.machine(3, "tpm", "rack@000000000000 other@1")
@@ -127,14 +127,14 @@ async def test_nodes_that_booted_with_something_else_are_named(embedded_server: 
 
 
 async def test_nothing_is_written_while_nothing_changes(embedded_server: Embedded) -> None:
-    async with world(embedded_server) as here:
+    async with overlay_cluster(embedded_server) as here:
         await here.cluster.create(NODE_OVERLAY.resource, overlay({"properties": {"tee": "snp"}}))
         first = await here.status(NODE_OVERLAY.resource)
         assert await here.status() == first  # a write would be refused
 
 
 async def test_proving_the_same_again_wakes_nobody(embedded_server: Embedded) -> None:
-    async with world(embedded_server) as here:
+    async with overlay_cluster(embedded_server) as here:
         machine: JsonObject = {"metadata": {"name": "m"}, "status": {"properties": {"tee": "snp"}, "lastAttested": "1"}}
         keys = here.loop.sources[1].keys
         assert list(keys(machine)) == [KEY]

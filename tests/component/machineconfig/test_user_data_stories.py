@@ -21,7 +21,7 @@ from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import PatchType
 from fastness.machineconfig import ignition
 from fastness.runtime.clock import SystemClock, SystemEntropy
-from tests.component.machineconfig.world import POOL, World, held, until
+from tests.component.machineconfig.worker_pool import POOL, WorkerPool, open_worker_pool, until
 from tests.embedded.fixtures import Embedded
 
 SECRET = find("", "v1", "secrets").resource
@@ -36,11 +36,11 @@ OLD_CA, NEW_CA = "-----BEGIN CERTIFICATE----- old", "-----BEGIN CERTIFICATE-----
 
 
 class Story:
-    """The world, and the doors as the test moves them."""
+    """The workers, and the doors as the test moves them."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.cluster = world.cluster
+    def __init__(self, workers: WorkerPool) -> None:
+        self.workers = workers
+        self.cluster = workers.cluster
         self.doors = Doors("https://gate.example:22623", "https://config.example:22624", OLD_CA)
 
     async def secret(self, name: str) -> JsonObject | None:
@@ -80,19 +80,19 @@ class Story:
 @pytest.fixture
 async def story(embedded_server: Embedded) -> AsyncIterator[Story]:
     box: list[Story] = []
-    async with held(embedded_server, lambda: box[0].doors if box else None) as world:
+    async with open_worker_pool(embedded_server, lambda: box[0].doors if box else None) as workers:
         with suppress(AlreadyExists):
-            await world.cluster.create(SPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HERE}})
-        box.append(Story(world))
+            await workers.cluster.create(SPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HERE}})
+        box.append(Story(workers))
         # Pools that came before the doors are looked at again, as in a cluster whose doors open later.
         for pool in ("master", "worker"):
-            await until(lambda pool=pool: exists(world, pool), pool)  # type: ignore[misc]
-            await world.cluster.patch(POOL, pool, {"metadata": {"annotations": {"doors": "open"}}}, PatchType.MERGE)
+            await until(lambda pool=pool: exists(workers, pool), pool)  # type: ignore[misc]
+            await workers.cluster.patch(POOL, pool, {"metadata": {"annotations": {"doors": "open"}}}, PatchType.MERGE)
         yield box[0]
 
 
-async def exists(world: World, pool: str) -> bool:
-    return any(one["metadata"]["name"] == pool for one in (await world.cluster.list(POOL)).items)
+async def exists(workers: WorkerPool, pool: str) -> bool:
+    return any(one["metadata"]["name"] == pool for one in (await workers.cluster.list(POOL)).items)
 
 
 def pointer(secret: JsonObject | None) -> Any:

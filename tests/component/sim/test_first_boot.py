@@ -25,7 +25,7 @@ from fastness.kube.errors import NotFound
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.machineconfig.serving import document
 from fastness.sim.first_boot import ACCEPT, BootFailure, fetch, lay_down
-from tests.component.agent.world import UNIT, file, make_machine, rendered, unit
+from tests.component.agent.directory_machine import UNIT, file, make_machine, rendered, unit
 from tests.patience import PATIENCE
 
 MACHINE_CONFIG = find("machineconfiguration.openshift.io", "v1", "machineconfigs").resource

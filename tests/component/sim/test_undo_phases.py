@@ -19,8 +19,8 @@ from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, condition
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
-from tests.component.agent.world import relevant, snapshot
-from tests.component.machineconfig.world import CONFIG, NODE, POOL, config
+from tests.component.agent.directory_machine import relevant, snapshot
+from tests.component.machineconfig.worker_pool import CONFIG, NODE, POOL, config
 from tests.patience import PATIENCE
 
 PHASES: dict[str, Callable[[dict[str, str], str], bool]] = {

@@ -132,9 +132,9 @@ def test_the_dracut_module_asks_for_what_is_there_and_installs_all_of_it(image: 
     masks = tmp_path / "initdir/etc/systemd/system"
     assert [(path.name, os.readlink(path)) for path in masks.iterdir()] == [("emergency.service", "/dev/null")]
     assert "link /usr/lib/systemd/system/ignition-fetch.service.requires/fastness-boot.service" in installed
-    used = set(
-        re.findall(r'_tool\(\s*"(\w+)"', (agent_wheel.SOURCE / "fastness/agent/host/tee/tpm.py").read_text())
-    ) | {"getcap"}
+    drivers = (agent_wheel.SOURCE / "fastness/agent/host/tee").glob("*.py")
+    used = {name for path in drivers for name in re.findall(r'\.(?:tool|printed)\(\s*"(\w+)"', path.read_text())}
+    assert {"getcap", "createek", "quote"} <= used
     assert {f"tpm2_{name}" for name in used} <= set(re.findall(r"tpm2_\w+", installed))
 
 

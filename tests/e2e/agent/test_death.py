@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.host.states import File
-from tests.component.agent.world import file, make_machine, relevant, rendered, snapshot, unit
+from tests.component.agent.directory_machine import file, make_machine, relevant, rendered, snapshot, unit
 
 ROOT = Path(__file__).parents[3]
 CHILD = Path(__file__).with_name("child.py")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.component.agent.world import relevant, snapshot
+from tests.component.agent.directory_machine import relevant, snapshot
 from tests.e2e.live import Live
 from tests.patience import PATIENCE
 

@@ -24,7 +24,7 @@ from fastness.machineconfig.loops.controllers import Around
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.workloads.kata.inputs import covers
 from fastness.workloads.loops.kata.loop import KataConfigs
-from tests.component.machineconfig.world import CONFIG, NODE, POOL, QUICK, World, held
+from tests.component.machineconfig.worker_pool import CONFIG, NODE, POOL, QUICK, WorkerPool, open_worker_pool
 from tests.component.workloads.kata.story import (
     CLASS,
     KATA,
@@ -69,12 +69,12 @@ async def exists(cluster: Cluster) -> bool:
     return names.NAMESPACE in [one["metadata"]["name"] for one in (await cluster.list(SPACE)).items]
 
 
-async def story(world: World) -> tuple[list[Any], dict[tuple[str, str], JsonObject]]:
+async def story(workers: WorkerPool) -> tuple[list[Any], dict[tuple[str, str], JsonObject]]:
     """Install and remove on two nodes with TDX; what was told, and what was made meanwhile."""
-    cluster = world.cluster
+    cluster = workers.cluster
     for name in BOTH:
-        await world.add_node(name)
-    await world.settled()
+        await workers.add_node(name)
+    await workers.settled()
     for name in BOTH:
         labels = {names.BASE_LABEL: "true", names.TDX_LABEL: "true"}
         await cluster.patch(NODE, name, {"metadata": {"labels": labels}}, PatchType.MERGE)
@@ -92,7 +92,7 @@ async def story(world: World) -> tuple[list[Any], dict[tuple[str, str], JsonObje
 
 
 @asynccontextmanager
-async def on(kube: RealKube, home: Path) -> AsyncIterator[World]:
+async def on(kube: RealKube, home: Path) -> AsyncIterator[WorkerPool]:
     """Our loops against a real server."""
     clock, entropy = SystemClock(), SystemEntropy()
     async with (
@@ -101,10 +101,10 @@ async def on(kube: RealKube, home: Path) -> AsyncIterator[World]:
         asyncio.TaskGroup() as tasks,
     ):
         runner = Runner(product_loops(cluster, informers, Around(clock, entropy, QUICK)), informers, clock, entropy)
-        world = World(cluster, runner)
-        work = [tasks.create_task(runner.run()), tasks.create_task(world.play_agents())]
+        workers = WorkerPool(cluster, runner)
+        work = [tasks.create_task(runner.run()), tasks.create_task(workers.play_agents())]
         try:
-            yield world
+            yield workers
         finally:
             for task in work:
                 task.cancel()
@@ -181,10 +181,10 @@ async def test_the_story_and_the_objects_are_the_same_on_both(
     bare_kube: RealKube, embedded_server: Embedded, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(install_definitions, bare_kube)
-    async with on(bare_kube, tmp_path) as world:
-        real, real_objects = await story(world)
-    async with held(embedded_server) as world:
-        embedded, embedded_objects = await story(world)
+    async with on(bare_kube, tmp_path) as workers:
+        real, real_objects = await story(workers)
+    async with open_worker_pool(embedded_server) as workers:
+        embedded, embedded_objects = await story(workers)
     assert real == embedded == [("True", "Installing"), ("False", ""), ("True", "Uninstalling")]
     assert real_objects.keys() == embedded_objects.keys()
     assert {

@@ -24,8 +24,7 @@ import httpx
 import orjson
 
 from fastness.agent.apply.hosts import DirectoryMachine
-from fastness.agent.apply.node import Agent
-from fastness.agent.apply.settings import FAST
+from fastness.agent.apply.node import FAST, Agent
 from fastness.agent.boot.configs import NodeConfigs, NodeIdentity
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.host.file_changes import PollingWatcher

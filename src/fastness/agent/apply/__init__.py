@@ -1,7 +1,7 @@
 """What a node does with a config: differences, steps, journal, and what it reports.
 
     node.py       The loop of one node: recover, follow the desired config, report
-    rendered.py   Rendered configs, and the API as their source
+    cluster.py    What the agent reads from the cluster: its own Node, watched and asked, and rendered configs
     disk.py       What the machine itself remembers: its current config, its overlays, how it was first booted
     update.py     One update, from config to config: check, drain, apply, act
     desired.py    A rendered config as what a machine should be: states of paths, units, keys, password, deployment
@@ -17,7 +17,6 @@
     handlers.py   Whether the container runtime knows the handlers of confidential containers, and they can start
     hosts.py      Hosts put together from drivers: this machine, or a directory that stands for one
     ports.py      What the agent needs of a host, as small as it can be
-    settings.py   How long an agent waits for what. The defaults are those that users of machine configuration know
 
 `desired`, `steps`, `journal`, `validate` and `progress` are pure: what a crash leaves behind is decided without a disk.
 """

@@ -18,18 +18,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.cluster import ApiConfigs, OwnNode, RenderedConfigs, desires
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.drift import DriftMonitor
 from fastness.agent.apply.journal import Begin, Phase
 from fastness.agent.apply.ports import Host
 from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
-from fastness.agent.apply.rendered import ApiConfigs, RenderedConfigs
-from fastness.agent.apply.report import NODES, Persistent, Reporter
-from fastness.agent.apply.settings import Settings
+from fastness.agent.apply.report import Persistent, Reporter
 from fastness.agent.apply.steps import Disk, repair_steps
 from fastness.agent.apply.update import Context, Goal, Update, run_actions
 from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
@@ -42,19 +42,37 @@ from fastness.kinds.objects import annotations_of
 from fastness.kinds.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
 from fastness.kinds.trusted_execution.machine import MOVED, NOTE
 from fastness.kube.errors import ApiError, NotFound
-from fastness.kube.informers import Informer
-from fastness.kube.port import Cluster, Scope
+from fastness.kube.port import Cluster
 from fastness.machineconfig.rollout.nodes import drain_request
 from fastness.observe.logs import logger
+from fastness.runtime.backoff import Backoff
 from fastness.runtime.clock import Clock, Entropy
 
 DRIFT_POLICY: Final = "fastness.dev/drift-policy"
 REPAIR: Final = "repair"
 PROOF_GAP: Final = 60.0
+_RETRY: Final = Backoff(first=1.0, most=60.0)
 _WATCHED: Final = (names.DESIRED_CONFIG, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE)
 _EMPTY: Final = Goal({}, Desired())
 _log = logger("agent")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How long an agent waits for what, in seconds. The defaults are those that users of machine configuration know."""
+
+    drain_timeout: float = 3600.0
+    uncordon_timeout: float = 600.0
+    retry: Backoff = _RETRY
+    resync: float = 600.0
+    drift_settle: float = 0.2
+
+
+FAST: Final = Settings(
+    drain_timeout=120.0, uncordon_timeout=60.0, retry=Backoff(0.2, 5.0), resync=60.0, drift_settle=0.02
+)
+"""For simulations."""
 
 
 class Agent:
@@ -83,16 +101,13 @@ class Agent:
         self._reporter = Reporter(cluster, node, clock, entropy)
         self._persistent = Persistent(clock)
         self._configs = configs or ApiConfigs(cluster, clock)
-        self._changed = asyncio.Event()
-        scope = Scope(fields=f"metadata.name={node}")
-        self._informer = Informer(cluster, NODES, scope, clock=clock, entropy=entropy)
-        self._drift = DriftMonitor(host.watcher, clock, settings.drift_settle, self._changed.set)
+        self._own = OwnNode(cluster, node, clock, entropy, _WATCHED)
+        self._drift = DriftMonitor(host.watcher, clock, settings.drift_settle, self._own.changed.set)
         self._current = _EMPTY
         self._recovered = False
         self._set_aside: SetAside | None = None
         self._checked = ""
         self._told: list[Drift] = []
-        self._notes: tuple[str | None, ...] = ()
         self._prove = prove
         self._proved_at: float | None = None
         self._moved = False
@@ -105,11 +120,10 @@ class Agent:
             # The first sync meets it again or raises it, and by then there is somebody to tell.
             _log.warning("agent.degraded", node=self.node, code=error.code, error=error.message)
             self._set_aside = error if isinstance(error, SetAside) else None
-        self._informer.subscribe(self._node_changed)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._informer.run()), group.create_task(self._drift.run())]
+            tasks = [group.create_task(self._own.run()), group.create_task(self._drift.run())]
             try:
-                await self._informer.synced()
+                await self._own.synced()
                 await self._follow()
             finally:
                 for task in tasks:
@@ -119,7 +133,7 @@ class Agent:
         """Sync until the machine goes down."""
         failures = 0
         while True:
-            self._changed.clear()
+            self._own.changed.clear()
             try:
                 if await self._sync():
                     return
@@ -132,12 +146,12 @@ class Agent:
             except ApiError as error:
                 _log.warning("agent.interrupted", node=self.node, reason=error.reason, error=error)
                 pause, failures = self._settings.retry.delay(failures, self._entropy.fraction()), failures + 1
-            if not await self._wait(pause):
+            if not await self._own.wait(pause):
                 self._checked = ""  # a quiet time is over: look at everything again, whatever the watcher missed
 
     async def _sync(self) -> bool:
         """One look at where the machine is and should be; True when it goes down."""
-        node = self._informer.get("", self.node)
+        node = self._own.cached()
         if node is None:
             return False
         self._reporter.seen(node)
@@ -274,7 +288,7 @@ class Agent:
             await self._preflight(current, node)
         self._drift.watch(())
         self._checked = ""
-        if not _desires(await self._begin(node), wanted):
+        if not desires(await self._begin(node), wanted):
             return False  # withdrawn already: the watch is about to say so, and wakes us
         goal = disk.goal(self._host.root, config)
         context = Context(
@@ -288,14 +302,14 @@ class Agent:
         if down:
             await self._reboot(wanted)
             return True
-        self._changed.set()
+        self._own.changed.set()
         return False
 
     async def _begin(self, node: JsonObject) -> JsonObject:
         """Say that the work begins, unless something failed before; the node as the API has it from then on."""
         failed = annotations_of(node).get(names.STATE) in (names.NodeState.DEGRADED, names.NodeState.UNRECONCILABLE)
         answer = None if failed else await self._reporter.state(names.NodeState.WORKING)
-        return answer or await self._live()
+        return answer or await self._own.live()
 
     async def _preflight(self, current: Goal, node: JsonObject) -> None:
         try:
@@ -325,12 +339,12 @@ class Agent:
             return annotations_of(node).get(names.LAST_APPLIED_DRAIN) == request
 
         # The cache may show an earlier drain for the same config, which somebody took back since: only the API counts.
-        return await self._until(carried_out, self._settings.drain_timeout, config, confirm=True)
+        return await self._own.until(carried_out, self._settings.drain_timeout, config, confirm=True)
 
     async def _uncordon(self, config: str) -> None:
         request = drain_request(config, uncordon=True)
         await self._reporter.annotate(drain=request)
-        done = await self._until(
+        done = await self._own.until(
             lambda node: annotations_of(node).get(names.LAST_APPLIED_DRAIN) == request,
             self._settings.uncordon_timeout,
             config,
@@ -338,36 +352,6 @@ class Agent:
         if not done:
             await self._reporter.event(names.Event.FAILED_TO_UNCORDON, f"{request} took too long", warning=True)
             raise DrainTimeout(f"failed to uncordon the node with {config}: nobody answered {request}")
-
-    async def _until(
-        self, holds: Callable[[JsonObject], bool], seconds: float, config: str, *, confirm: bool = False
-    ) -> bool:
-        """Until something holds for the node while a config is desired; `confirm` asks the API when our cache says so."""
-        end = self._clock.monotonic() + seconds
-        while True:
-            self._changed.clear()
-            node = self._informer.get("", self.node) or {}
-            if confirm and holds(node):
-                node = await self._live()
-            if not _desires(node, config):
-                raise Superseded(f"{annotations_of(node).get(names.DESIRED_CONFIG)} is desired now, not {config}")
-            if holds(node):
-                return True
-            left = end - self._clock.monotonic()
-            if left <= 0:
-                return False
-            await self._wait(left)
-
-    async def _wait(self, seconds: float) -> bool:
-        """Until something changed, at most so long; whether something did."""
-        changed = asyncio.ensure_future(self._changed.wait())
-        slept = asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            await asyncio.wait((changed, slept), return_when=asyncio.FIRST_COMPLETED)
-            return changed.done()
-        finally:
-            changed.cancel()
-            slept.cancel()
 
     async def _failed(self, error: AgentError | DriverError) -> None:
         """Say that the machine is not where it should be, and why."""
@@ -381,31 +365,12 @@ class Agent:
                 await self._reporter.event(names.Event.JOURNAL_SET_ASIDE, error.message, warning=True)
             await self._reporter.state(state, error.message)
             mark = Mark(Progress.NODE_DEGRADED, TRUE, error.message)
-            await self._progress(self._current.name, self._desired())(mark)
+            await self._progress(self._current.name, self._own.desired)(mark)
         except ApiError as refused:
             _log.warning("agent.interrupted", node=self.node, reason=refused.reason, error=refused)
 
     def _progress(self, current: str, wanted: str) -> Callable[[Mark], Any]:
         return lambda mark: self._reporter.progress(mark, current=current, desired=wanted)
-
-    def _desired(self) -> str:
-        return annotations_of(self._informer.get("", self.node) or {}).get(names.DESIRED_CONFIG, "")
-
-    async def _live(self) -> JsonObject:
-        """Our node as the API has it now; raises ApiError."""
-        return await self._persistent.ask(lambda: self._cluster.get(NODES, self.node))
-
-    def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        """Wake for what the control plane writes, not for what we write ourselves."""
-        notes = tuple(annotations_of(new or {}).get(key) for key in _WATCHED)
-        if notes != self._notes or (old is None) != (new is None):
-            self._notes = notes
-            self._changed.set()
-
-
-def _desires(node: JsonObject, config: str) -> bool:
-    """Whether a node should go to a config; one that nobody gave a config may be forced to the one it has."""
-    return bool(node) and annotations_of(node).get(names.DESIRED_CONFIG, "") in ("", config)
 
 
 async def uninterrupted(work: Callable[[], T]) -> T:

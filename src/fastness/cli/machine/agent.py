@@ -40,9 +40,9 @@ from fastness.cli.machine.agent_proof import (
 from fastness.cli.output import tell
 
 if TYPE_CHECKING:
+    from fastness.agent.apply.cluster import RenderedConfigs
+    from fastness.agent.apply.node import Settings
     from fastness.agent.apply.ports import OperatingSystem, Watcher
-    from fastness.agent.apply.rendered import RenderedConfigs
-    from fastness.agent.apply.settings import Settings
     from fastness.kube.port import Cluster
     from fastness.workloads.features.discovered import Features
 
@@ -130,7 +130,7 @@ def run(
     tee: str, tcti: str, event_log: Path, fast: bool, log_level: str,
 ) -> None:  # fmt: skip
     """Follow the desired config of this machine's node until stopped."""
-    from fastness.agent.apply.settings import FAST, Settings
+    from fastness.agent.apply.node import FAST, Settings
     from fastness.observe import logs
 
     logs.configure(level=log_level)

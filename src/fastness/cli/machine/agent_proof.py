@@ -402,7 +402,7 @@ async def _attester(hardware: Hardware, *, first_boot: bool = False) -> TpmAttes
 async def _speaker(hardware: Hardware) -> TpmAttester | TsmAttester:
     from fastness.agent.host.errors import ReportFailure
     from fastness.agent.host.tee.configfs_tsm import TsmAttester, TsmReports
-    from fastness.agent.host.tee.runtime_log import RuntimeLog
+    from fastness.agent.host.tee.this_boot import RuntimeLog
     from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
     from fastness.runtime.clock import SystemEntropy
 

@@ -13,7 +13,7 @@ import pytest
 from fastness.agent.boot.attester import Attester
 from fastness.agent.host.errors import ReportFailure
 from fastness.agent.host.tee.configfs_tsm import ATTEMPTS, KEY, MAX_BLOB, TsmAttester, TsmReports
-from fastness.agent.host.tee.runtime_log import RuntimeLog
+from fastness.agent.host.tee.this_boot import RuntimeLog
 from fastness.crypto.jwk import public_jwk, public_key
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes

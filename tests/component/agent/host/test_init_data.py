@@ -11,8 +11,7 @@ from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.user_data import Given, ask_of_host
 from fastness.agent.host.errors import BadUserData, ReportFailure
 from fastness.agent.host.tee.configfs_tsm import TsmAttester, TsmReports
-from fastness.agent.host.tee.init_data_file import InitDataFile
-from fastness.agent.host.tee.runtime_log import RuntimeLog
+from fastness.agent.host.tee.this_boot import InitDataFile, RuntimeLog
 from fastness.agent.host.user_data import places_of
 from fastness.agent.host.user_data.init_data import MAGIC, MAX_DOCUMENT, InitDataDisk
 from fastness.formats.initdata import InitData, write_init_data

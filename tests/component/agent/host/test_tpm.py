@@ -16,7 +16,7 @@ import pytest
 from fastness.agent.boot.attester import Attester
 from fastness.agent.host.errors import TpmFailure
 from fastness.agent.host.tee.identity import SEAL
-from fastness.agent.host.tee.runtime_log import RuntimeLog
+from fastness.agent.host.tee.this_boot import RuntimeLog
 from fastness.agent.host.tee.tpm import CONTEXT, PRIVATE, PUBLIC, AkHandle, TpmAttester, TpmTools
 from fastness.attestation.evidence.checks import Appraisal, Findings
 from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm

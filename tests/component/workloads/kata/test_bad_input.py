@@ -12,7 +12,7 @@ from fastness.kinds.objects import condition, labels_of
 from fastness.kube.errors import Forbidden, Invalid
 from fastness.kube.port import PatchType
 from fastness.observe import metrics
-from tests.component.machineconfig.world import NODE, POD, World, held
+from tests.component.machineconfig.worker_pool import NODE, POD, WorkerPool, open_worker_pool
 from tests.component.workloads.kata.story import (
     CONFIG_MAP,
     KATA,
@@ -27,9 +27,9 @@ from tests.embedded.fixtures import Embedded
 
 
 @pytest.fixture
-async def world(embedded_server: Embedded) -> AsyncIterator[World]:
-    """A running world with one worker."""
-    async with held(embedded_server) as found:
+async def workers(embedded_server: Embedded) -> AsyncIterator[WorkerPool]:
+    """One worker."""
+    async with open_worker_pool(embedded_server) as found:
         await found.add_node("worker-0")
         await found.settled()
         yield found
@@ -44,79 +44,79 @@ def told(config: JsonObject, kind: str) -> str:
     return str((condition(config, kind) or {}).get("message", ""))
 
 
-async def test_a_second_config_is_refused_and_the_first_goes_on(world: World) -> None:
-    await world.cluster.create(KATA, kata_config())
+async def test_a_second_config_is_refused_and_the_first_goes_on(workers: WorkerPool) -> None:
+    await workers.cluster.create(KATA, kata_config())
     with pytest.raises(Forbidden, match="A KataConfig instance already exists, refusing to create a duplicate"):
-        await world.cluster.create(KATA, kata_config("another"))
-    await until(world.cluster, is_done)
+        await workers.cluster.create(KATA, kata_config("another"))
+    await until(workers.cluster, is_done)
     assert b"\nkata_config_installation_success 1.0\n" in metrics.exposition()
 
 
-async def test_a_config_that_does_not_fit_its_schema_is_refused_by_the_api(world: World) -> None:
+async def test_a_config_that_does_not_fit_its_schema_is_refused_by_the_api(workers: WorkerPool) -> None:
     wrong: list[JsonObject] = [
         {"logLevel": "verbose"}, {"checkNodeEligibility": "yes"}, {"kataConfigPoolSelector": "all"},
         {"kataConfigPoolSelector": {"matchExpressions": [{"operator": "In"}]}},
     ]  # fmt: skip
     for spec in wrong:
         with pytest.raises(Invalid, match="spec"):
-            await world.cluster.create(KATA, kata_config(**spec))
+            await workers.cluster.create(KATA, kata_config(**spec))
 
 
-async def test_a_selector_that_cannot_be_read_is_told_and_corrected(world: World) -> None:
-    await world.cluster.create(KATA, kata_config(kataConfigPoolSelector={"matchLabels": {"a b": "c"}}))
-    config = await until(world.cluster, lambda one: in_progress(one) == ("False", "InvalidPoolSelector"))
+async def test_a_selector_that_cannot_be_read_is_told_and_corrected(workers: WorkerPool) -> None:
+    await workers.cluster.create(KATA, kata_config(kataConfigPoolSelector={"matchLabels": {"a b": "c"}}))
+    config = await until(workers.cluster, lambda one: in_progress(one) == ("False", "InvalidPoolSelector"))
     assert "spec.kataConfigPoolSelector" in told(config, "InProgress")
-    await world.cluster.patch(KATA, "example-kataconfig", {"spec": {"kataConfigPoolSelector": None}}, PatchType.MERGE)
-    await until(world.cluster, is_done)
+    await workers.cluster.patch(KATA, "example-kataconfig", {"spec": {"kataConfigPoolSelector": None}}, PatchType.MERGE)
+    await until(workers.cluster, is_done)
 
 
-async def test_a_deletion_while_installing_ends_and_leaves_no_label(world: World) -> None:
-    await world.cluster.create(KATA, kata_config())
-    await until(world.cluster, lambda one: in_progress(one) == ("True", "Installing"))
-    await world.cluster.delete(KATA, "example-kataconfig")
-    await is_gone(world.cluster)
-    assert names.ROLE_LABEL not in labels_of(await world.cluster.get(NODE, "worker-0"))
+async def test_a_deletion_while_installing_ends_and_leaves_no_label(workers: WorkerPool) -> None:
+    await workers.cluster.create(KATA, kata_config())
+    await until(workers.cluster, lambda one: in_progress(one) == ("True", "Installing"))
+    await workers.cluster.delete(KATA, "example-kataconfig")
+    await is_gone(workers.cluster)
+    assert names.ROLE_LABEL not in labels_of(await workers.cluster.get(NODE, "worker-0"))
 
 
-async def test_pods_hold_a_deletion_up_until_they_are_deleted(world: World) -> None:
-    await world.cluster.create(KATA, kata_config())
-    await until(world.cluster, is_done)
+async def test_pods_hold_a_deletion_up_until_they_are_deleted(workers: WorkerPool) -> None:
+    await workers.cluster.create(KATA, kata_config())
+    await until(workers.cluster, is_done)
     with pytest.raises(Forbidden, match='pod rejected: RuntimeClass "kata-cc" not found'):
-        await world.cluster.create(POD, pod("wrong", "kata-cc"))
-    made = await world.cluster.create(POD, pod("right", "kata"))
+        await workers.cluster.create(POD, pod("wrong", "kata-cc"))
+    made = await workers.cluster.create(POD, pod("right", "kata"))
     assert made["spec"]["overhead"] == {"cpu": "250m", "memory": "350Mi"}
     assert made["spec"]["nodeSelector"] == {names.ROLE_LABEL: ""}
-    await world.cluster.delete(KATA, "example-kataconfig")
-    config = await until(world.cluster, lambda one: in_progress(one) == ("False", "BlockedByExistingKataPods"))
+    await workers.cluster.delete(KATA, "example-kataconfig")
+    config = await until(workers.cluster, lambda one: in_progress(one) == ("False", "BlockedByExistingKataPods"))
     assert told(config, "InProgress").startswith('Existing pods using "kata" RuntimeClass found.')
-    await world.cluster.delete(POD, "right", "default")
-    await is_gone(world.cluster)
+    await workers.cluster.delete(POD, "right", "default")
+    await is_gone(workers.cluster)
 
 
-async def test_nonsense_in_the_gates_is_told_costs_only_its_key_and_goes_when_corrected(world: World) -> None:
-    await feature_gates(world.cluster, deploymentMode="<deployment_mode>", confidential="yes", memoryOverheadMB="512")
-    await world.cluster.create(KATA, kata_config())
-    config = await until(world.cluster, is_done)
+async def test_nonsense_in_the_gates_is_told_costs_only_its_key_and_goes_when_corrected(workers: WorkerPool) -> None:
+    await feature_gates(workers.cluster, deploymentMode="<deployment_mode>", confidential="yes", memoryOverheadMB="512")
+    await workers.cluster.create(KATA, kata_config())
+    config = await until(workers.cluster, is_done)
     assert "deploymentMode: '<deployment_mode>' is not one of" in told(config, "GatesUnderstood")
-    made = await world.cluster.create(POD, pod("one", "kata"))
+    made = await workers.cluster.create(POD, pod("one", "kata"))
     assert made["metadata"]["annotations"][names.MEMORY_OVERHEAD] == "512"
     patch = {"data": {"deploymentMode": "MachineConfig", "confidential": "false"}}
-    await world.cluster.patch(CONFIG_MAP, names.FEATURE_GATES, patch, PatchType.MERGE, names.NAMESPACE)
-    await until(world.cluster, lambda one: condition(one, "GatesUnderstood") is None)
+    await workers.cluster.patch(CONFIG_MAP, names.FEATURE_GATES, patch, PatchType.MERGE, names.NAMESPACE)
+    await until(workers.cluster, lambda one: condition(one, "GatesUnderstood") is None)
 
 
-async def test_a_broken_node_is_told_and_undoing_heals_it(world: World) -> None:
-    await world.cluster.create(KATA, kata_config(checkNodeEligibility=True))
-    config = await until(world.cluster, lambda one: in_progress(one) == ("False", "NoEligibleNodes"))
+async def test_a_broken_node_is_told_and_undoing_heals_it(workers: WorkerPool) -> None:
+    await workers.cluster.create(KATA, kata_config(checkNodeEligibility=True))
+    config = await until(workers.cluster, lambda one: in_progress(one) == ("False", "NoEligibleNodes"))
     assert told(config, "InProgress") == "no nodes with required labels found, is NFD running?"
-    world.broken = Everything()
+    workers.broken = Everything()
     patch = {"metadata": {"labels": {names.BASE_LABEL: "true"}}}
-    await world.cluster.patch(NODE, "worker-0", patch, PatchType.MERGE)
-    config = await until(world.cluster, lambda one: in_progress(one) == ("True", "Failed"))
+    await workers.cluster.patch(NODE, "worker-0", patch, PatchType.MERGE)
+    config = await until(workers.cluster, lambda one: in_progress(one) == ("True", "Failed"))
     assert told(config, "InProgress") == "Node worker-0 Degraded: the config is broken"
     assert config["status"]["kataNodes"]["failedToInstall"] == ["worker-0"]
-    await world.cluster.delete(KATA, "example-kataconfig")
-    await is_gone(world.cluster)
+    await workers.cluster.delete(KATA, "example-kataconfig")
+    await is_gone(workers.cluster)
 
 
 class Everything(set[str]):

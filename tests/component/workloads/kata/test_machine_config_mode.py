@@ -12,7 +12,7 @@ from fastness.kinds.objects import labels_of
 from fastness.kinds.registry import find
 from fastness.kube.places import HOME
 from fastness.kube.port import PatchType
-from tests.component.machineconfig.world import CONFIG, NODE, POOL, World, held
+from tests.component.machineconfig.worker_pool import CONFIG, NODE, POOL, WorkerPool, open_worker_pool
 from tests.component.workloads.kata.story import (
     CLASS,
     KATA,
@@ -34,17 +34,17 @@ CONSTRAINTS = find("security.openshift.io", "v1", "securitycontextconstraints").
 
 
 @pytest.fixture
-async def world(embedded_server: Embedded) -> AsyncIterator[World]:
-    """A running world with two workers."""
-    async with held(embedded_server) as found:
+async def workers(embedded_server: Embedded) -> AsyncIterator[WorkerPool]:
+    """Two workers."""
+    async with open_worker_pool(embedded_server) as found:
         for name in ("worker-0", "worker-1"):
             await found.add_node(name)
         await found.settled()
         yield found
 
 
-async def label(world: World, node: str, **labels: str) -> None:
-    await world.cluster.patch(NODE, node, {"metadata": {"labels": labels}}, PatchType.MERGE)
+async def label(workers: WorkerPool, node: str, **labels: str) -> None:
+    await workers.cluster.patch(NODE, node, {"metadata": {"labels": labels}}, PatchType.MERGE)
 
 
 def subsequence(wanted: list[JsonObject], seen: list[JsonObject]) -> bool:
@@ -69,28 +69,28 @@ TABLE = [
 ]  # fmt: skip
 
 
-async def listed(world: World) -> set[tuple[str, str]]:
+async def listed(workers: WorkerPool) -> set[tuple[str, str]]:
     """Kind and name of everything that an installation may leave behind; what we keep for ourselves is not meant."""
     kinds = (CONFIG, POOL, CLASS, RUNTIME, DAEMON_SET, ACCOUNT, CONSTRAINTS, SECRET)
-    everything = [(kind.kind, one["metadata"]) for kind in kinds for one in (await world.cluster.list(kind)).items]
+    everything = [(kind.kind, one["metadata"]) for kind in kinds for one in (await workers.cluster.list(kind)).items]
     found = {(kind, meta["name"]) for kind, meta in everything if meta.get("namespace") != HOME}
     labels = {
-        (one["metadata"]["name"], key) for one in (await world.cluster.list(NODE)).items for key in labels_of(one)
+        (one["metadata"]["name"], key) for one in (await workers.cluster.list(NODE)).items for key in labels_of(one)
     }
     return found | labels
 
 
-async def test_the_table_of_the_manual_is_told_and_nothing_is_left_behind(world: World) -> None:
-    await feature_gates(world.cluster, confidential="true")
+async def test_the_table_of_the_manual_is_told_and_nothing_is_left_behind(workers: WorkerPool) -> None:
+    await feature_gates(workers.cluster, confidential="true")
     for node in BOTH:
-        await label(world, node, **{names.TDX_LABEL: "true", names.BASE_LABEL: "true"})
-    before = await listed(world)
-    async with told(world.cluster) as story:
-        await world.cluster.create(KATA, kata_config(checkNodeEligibility=True))
-        config = await until(world.cluster, is_done)
-        classes = {one["metadata"]["name"]: one for one in (await world.cluster.list(CLASS)).items}
-        await world.cluster.delete(KATA, "example-kataconfig")
-        await is_gone(world.cluster)
+        await label(workers, node, **{names.TDX_LABEL: "true", names.BASE_LABEL: "true"})
+    before = await listed(workers)
+    async with told(workers.cluster) as story:
+        await workers.cluster.create(KATA, kata_config(checkNodeEligibility=True))
+        config = await until(workers.cluster, is_done)
+        classes = {one["metadata"]["name"]: one for one in (await workers.cluster.list(CLASS)).items}
+        await workers.cluster.delete(KATA, "example-kataconfig")
+        await is_gone(workers.cluster)
     assert subsequence(TABLE, story.nodes), story.nodes
     assert story.most_moving == 1
     assert story.reasons == [("True", "Installing"), ("False", ""), ("True", "Uninstalling")]
@@ -99,4 +99,4 @@ async def test_the_table_of_the_manual_is_told_and_nothing_is_left_behind(world:
     assert classes["kata-cc"]["overhead"]["podFixed"] == {"cpu": "250m", "memory": "350Mi", "tdx.intel.com/keys": "1"}
     chosen = {names.ROLE_LABEL: "", names.TDX_LABEL: "true"}
     assert classes["kata-cc"]["scheduling"]["nodeSelector"] == chosen
-    await until_equal(lambda: listed(world), before)
+    await until_equal(lambda: listed(workers), before)

@@ -13,7 +13,7 @@ from fastness.kinds.registry import find
 from fastness.kube.errors import NotFound
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.observe import metrics
-from tests.component.machineconfig.world import CONFIG, World, held
+from tests.component.machineconfig.worker_pool import CONFIG, WorkerPool, open_worker_pool
 from tests.component.workloads.kata.story import (
     CLASS,
     CONFIG_MAP,
@@ -35,28 +35,28 @@ CONSOLE = names.DASHBOARD_NAMESPACE
 
 
 @pytest.fixture
-async def world(embedded_server: Embedded) -> AsyncIterator[World]:
-    """A running world with one worker."""
-    async with held(embedded_server) as found:
+async def workers(embedded_server: Embedded) -> AsyncIterator[WorkerPool]:
+    """One worker."""
+    async with open_worker_pool(embedded_server) as found:
         await found.add_node("worker-0")
         await found.settled()
         yield found
 
 
-async def put(world: World, name: str, **data: str) -> None:
+async def put(workers: WorkerPool, name: str, **data: str) -> None:
     place = {"name": name, "namespace": names.NAMESPACE}
-    await world.cluster.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": place, "data": data})
+    await workers.cluster.create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": place, "data": data})
 
 
-async def data_of(world: World, name: str, namespace: str = names.NAMESPACE) -> JsonObject | None:
+async def data_of(workers: WorkerPool, name: str, namespace: str = names.NAMESPACE) -> JsonObject | None:
     try:
-        return (await world.cluster.get(CONFIG_MAP, name, namespace)).get("data") or {}
+        return (await workers.cluster.get(CONFIG_MAP, name, namespace)).get("data") or {}
     except NotFound:
         return None
 
 
-async def adaptors(world: World) -> list[str]:
-    found = (await world.cluster.list(DAEMON_SET)).items
+async def adaptors(workers: WorkerPool) -> list[str]:
+    found = (await workers.cluster.list(DAEMON_SET)).items
     return [one["metadata"]["name"] for one in found if one["metadata"]["name"] == names.ADAPTOR]
 
 
@@ -67,51 +67,51 @@ async def counted() -> list[float]:
     return [float(value) for name in wanted for key, value in told.items() if key.endswith(name)]
 
 
-async def test_the_dashboard_reaches_the_console_follows_its_source_and_goes(world: World) -> None:
-    await feature_gates(world.cluster)
-    await world.cluster.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONSOLE}})
-    await put(world, names.DASHBOARD, panels="{}")
-    await world.cluster.create(KATA, kata_config())
-    await until_equal(lambda: data_of(world, names.DASHBOARD, CONSOLE), {"panels": "{}"})
-    copy = await world.cluster.get(CONFIG_MAP, names.DASHBOARD, CONSOLE)
+async def test_the_dashboard_reaches_the_console_follows_its_source_and_goes(workers: WorkerPool) -> None:
+    await feature_gates(workers.cluster)
+    await workers.cluster.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONSOLE}})
+    await put(workers, names.DASHBOARD, panels="{}")
+    await workers.cluster.create(KATA, kata_config())
+    await until_equal(lambda: data_of(workers, names.DASHBOARD, CONSOLE), {"panels": "{}"})
+    copy = await workers.cluster.get(CONFIG_MAP, names.DASHBOARD, CONSOLE)
     assert copy["metadata"]["labels"]["console.openshift.io/dashboard"] == "true"
     change = {"data": {"panels": None, "more": "[]"}}
-    await world.cluster.patch(CONFIG_MAP, names.DASHBOARD, change, PatchType.MERGE, names.NAMESPACE)
-    await until_equal(lambda: data_of(world, names.DASHBOARD, CONSOLE), {"more": "[]"})
-    await world.cluster.delete(KATA, "example-kataconfig")
-    await is_gone(world.cluster)
-    assert await data_of(world, names.DASHBOARD, CONSOLE) is None
-    assert await data_of(world, names.DASHBOARD) == {"more": "[]"}
+    await workers.cluster.patch(CONFIG_MAP, names.DASHBOARD, change, PatchType.MERGE, names.NAMESPACE)
+    await until_equal(lambda: data_of(workers, names.DASHBOARD, CONSOLE), {"more": "[]"})
+    await workers.cluster.delete(KATA, "example-kataconfig")
+    await is_gone(workers.cluster)
+    assert await data_of(workers, names.DASHBOARD, CONSOLE) is None
+    assert await data_of(workers, names.DASHBOARD) == {"more": "[]"}
 
 
-async def test_peer_pods_come_and_go_and_their_pods_are_counted(world: World) -> None:
-    await feature_gates(world.cluster, confidential="true")
-    await put(world, names.PEER_PODS_MAP, CLOUD_PROVIDER="azure")
-    await world.cluster.create(KATA, kata_config(enablePeerPods=True))
-    config = await until(world.cluster, is_done)
+async def test_peer_pods_come_and_go_and_their_pods_are_counted(workers: WorkerPool) -> None:
+    await feature_gates(workers.cluster, confidential="true")
+    await put(workers, names.PEER_PODS_MAP, CLOUD_PROVIDER="azure")
+    await workers.cluster.create(KATA, kata_config(enablePeerPods=True))
+    config = await until(workers.cluster, is_done)
     assert (condition(config, "PeerPodsReady") or {})["reason"] == "SecretMissing"
-    assert await data_of(world, names.PEER_PODS_MAP) == {"CLOUD_PROVIDER": "azure", "DISABLECVM": "false"}
+    assert await data_of(workers, names.PEER_PODS_MAP) == {"CLOUD_PROVIDER": "azure", "DISABLECVM": "false"}
     place = {"name": names.PEER_PODS_SECRET, "namespace": names.NAMESPACE}
-    await world.cluster.create(SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": place})
-    await until_equal(lambda: adaptors(world), [names.ADAPTOR])
-    assert names.REMOTE_CLASS in [one["metadata"]["name"] for one in (await world.cluster.list(CLASS)).items]
+    await workers.cluster.create(SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": place})
+    await until_equal(lambda: adaptors(workers), [names.ADAPTOR])
+    assert names.REMOTE_CLASS in [one["metadata"]["name"] for one in (await workers.cluster.list(CLASS)).items]
     await until_equal(counted, [1.0, 0.0, 0.0, 0.0])
     for name in ("good", "bad"):
         spec = {"runtimeClassName": names.REMOTE_CLASS, "containers": [{"name": "c", "image": "i"}]}
         meta = {"name": name, "namespace": "default"}
-        await world.cluster.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+        await workers.cluster.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
     await until_equal(counted, [1.0, 2.0, 2.0, 100.0])
     running = {"status": {"phase": "Running"}}
     status = WriteOptions(subresource="status")
-    await world.cluster.patch(POD, "good", running, PatchType.MERGE, "default", status)
+    await workers.cluster.patch(POD, "good", running, PatchType.MERGE, "default", status)
     await until_equal(counted, [1.0, 2.0, 1.0, 50.0])
     for name in ("good", "bad"):
-        await world.cluster.delete(POD, name, "default")
+        await workers.cluster.delete(POD, name, "default")
     await until_equal(counted, [1.0, 0.0, 0.0, 0.0])
-    await world.cluster.delete(KATA, "example-kataconfig")
-    await is_gone(world.cluster)
+    await workers.cluster.delete(KATA, "example-kataconfig")
+    await is_gone(workers.cluster)
     await until_equal(counted, [0.0, 0.0, 0.0, 0.0])
-    assert await adaptors(world) == []
-    left = {one["metadata"]["name"] for one in (await world.cluster.list(CONFIG)).items}
+    assert await adaptors(workers) == []
+    left = {one["metadata"]["name"] for one in (await workers.cluster.list(CONFIG)).items}
     assert not left & {names.REMOTE_CONFIG, names.REMOTE_RUNTIME_CONFIG}
-    assert await data_of(world, names.PEER_PODS_MAP) is not None
+    assert await data_of(workers, names.PEER_PODS_MAP) is not None

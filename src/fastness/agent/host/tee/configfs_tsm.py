@@ -27,8 +27,7 @@ from typing import Final, NamedTuple
 from fastness.agent.host.errors import ReportFailure
 from fastness.agent.host.key_file import kept_key
 from fastness.agent.host.tee import identity
-from fastness.agent.host.tee.init_data_file import InitDataFile
-from fastness.agent.host.tee.runtime_log import RuntimeLog
+from fastness.agent.host.tee.this_boot import InitDataFile, RuntimeLog
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes

@@ -2,15 +2,13 @@
 
 `TpmTools` asks the TPM one thing at a time; `TpmAttester` is the same TPM as enrolment and the handshake see it. Rules:
 
-- The endorsement key follows from the TPM's seed and the TCG's default template, so it is made again when it is not persistent.
-  It must be the one that the certificate in the TPM's memory speaks for.
 - The attestation key is kept as two blobs in a directory: wrapped by the TPM, useless elsewhere. Both gone is a new identity, one
   gone is a failure, because a machine must not lose its identity by accident.
 - The files of the identity carry an authentication code under a key of this TPM (`seal`): what somebody else put onto the disk is
   not taken, even if its owner and mode are right.
 - A loaded key is remembered as a saved context beside the blobs; the TPM forgets it at reset, and then it is loaded again.
-- Without a resource manager (swtpm) nobody else cleans up: what a command left in the TPM is flushed after each call.
-- Secrets pass through a private directory that is removed, and never through what a program prints.
+
+`tpm_commands.py` runs the tools, `endorsement_key.py` is the key that the maker vouches for.
 """
 
 from __future__ import annotations
@@ -18,25 +16,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-import tempfile
-import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
 from fastness.agent.host.errors import CommandFailed, IdentityRefused, TpmFailure
-from fastness.agent.host.process import Run, run
+from fastness.agent.host.process import Run
 from fastness.agent.host.tee import identity
-from fastness.agent.host.tee.runtime_log import RuntimeLog
+from fastness.agent.host.tee.endorsement_key import TpmEndorsement
+from fastness.agent.host.tee.this_boot import RuntimeLog
+from fastness.agent.host.tee.tpm_commands import TpmCommands
 from fastness.crypto.digests import same
-from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
-from fastness.crypto.silicon.chains import load_certificates
-from fastness.crypto.silicon.credential import EndorsementKey
-from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.tpm.public import TpmPublic, parse_public
 from fastness.kinds.kind import JsonObject
 from fastness.protocol.registers import PCR
@@ -48,23 +41,9 @@ PUBLIC, PRIVATE, CONTEXT = identity.PUBLIC, identity.PRIVATE, identity.CONTEXT
 # A key of the endorsement hierarchy that follows from the TPM's seed: nothing of it is stored, and no other TPM has it.
 _MAC_KEY: Final = ("-C", "e", "-g", "sha256", "-G", "hmac")
 _MAC_ATTRIBUTES: Final = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|sign|noda"
-SECONDS: Final = 120.0
-_CHAIN: Final = range(0x01C00100, 0x01C00200)
 _BLOB_HEADER: Final = bytes.fromhex("badcc0de00000001")
 _SCHEMES: Final = {"ecc": "ecdsa", "rsa": "rsassa"}
 _BANKS: Final = {20: "sha1", 32: "sha256", 48: "sha384", 64: "sha512"}
-T = TypeVar("T")
-
-
-class _Place(NamedTuple):
-    """Where an endorsement key of the default templates has its certificate and, if it is persistent, its handle."""
-
-    algorithm: str
-    certificate: int
-    handle: int
-
-
-_PLACES: Final = (_Place("rsa", 0x01C00002, 0x81010001), _Place("ecc", 0x01C0000A, 0x81010002))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +65,10 @@ class TpmTools:
     def __init__(
         self, tcti: str, *, event_log: Path = EVENT_LOG, runtime_log: RuntimeLog | None = None, run: Run | None = None
     ) -> None:
-        self._tcti = tcti
+        self._commands = TpmCommands(tcti, run)
+        self._endorsement = TpmEndorsement(self._commands)
         self._event_log = event_log
         self._runtime_log = runtime_log or RuntimeLog()
-        self._run = run or _bounded
-        # A TPM does one thing at a time; a lock of threads also holds when the one who asked was cancelled.
-        self._lock = threading.Lock()
 
     async def ek_certificate(self) -> bytes:
         """The certificate of the endorsement key, DER; raises TpmFailure when the TPM has none."""
@@ -102,26 +79,26 @@ class TpmTools:
 
     async def ek_certificates(self) -> list[bytes]:
         """The same with the certificates above it that the maker stored, leaf first; empty when there is none."""
-        return await self._asked(self._certificates)
+        return await self._commands.perform(self._endorsement.certificates)
 
     async def ek_public(self) -> bytes:
         """TPM2B_PUBLIC of the endorsement key."""
-        return await self._asked(self._ek_public)
+        return await self._commands.perform(self._endorsement.public)
 
     async def create_ak(self, directory: Path, algorithm: str = "ecc") -> AkHandle:
         """The attestation key of a directory, made when the directory has none: restricted, and bound to this TPM."""
-        return await self._asked(partial(self._create_ak, directory=directory, algorithm=algorithm))
+        return await self._commands.perform(partial(self._create_ak, directory=directory, algorithm=algorithm))
 
     async def activate(self, ak: AkHandle, credential: bytes, secret: bytes) -> SecretBytes:
         """Open a credential that was made for this TPM and this key; raises TpmFailure when it was not."""
-        return await self._asked(partial(self._activate, ak=ak, blob=_BLOB_HEADER + credential + secret))
+        return await self._commands.perform(partial(self._activate, ak=ak, blob=_BLOB_HEADER + credential + secret))
 
     async def quote(
         self, ak: AkHandle, nonce: bytes, registers: Collection[int] = REGISTERS, bank: str = "sha256"
     ) -> JsonObject:
         """A quote over registers, as evidence carries it."""
         chosen = sorted(set(registers))
-        return await self._asked(partial(self._quote, ak=ak, nonce=nonce, registers=chosen, bank=bank))
+        return await self._commands.perform(partial(self._quote, ak=ak, nonce=nonce, registers=chosen, bank=bank))
 
     async def extend(self, index: int, digest: bytes) -> None:
         """Extend a register of the bank that has digests of this length."""
@@ -130,119 +107,23 @@ class TpmTools:
                 f"register {index} cannot be extended with {len(digest)} bytes", "Give a digest of a bank."
             )
         word = f"{index}:{_BANKS[len(digest)]}={digest.hex()}"
-        await self._asked(lambda _: self._tool("pcrextend", word))
+        await self._commands.perform(lambda _: self._commands.tool("pcrextend", word))
 
     async def measure(self, event: bytes) -> None:
         """Extend PCR 15 with an event of the agent, in every bank that the boot's log has; raises TpmFailure."""
-        await self._asked(lambda _: self._measure(event))
+        await self._commands.perform(lambda _: self._measure(event))
 
     async def seal(self, directory: Path) -> None:
         """Authenticate the files of an identity as they are now."""
-        await self._asked(partial(self._seal, directory=directory))
+        await self._commands.perform(partial(self._seal, directory=directory))
 
     async def sealed(self, directory: Path) -> bool:
         """Whether this TPM authenticated the files of an identity as they are."""
-        return await self._asked(partial(self._sealed, directory=directory))
+        return await self._commands.perform(partial(self._sealed, directory=directory))
 
     async def event_log(self) -> bytes:
         """The boot's event log as the kernel keeps it, with what `measure` added; empty where there is none."""
         return await asyncio.to_thread(self._read_log)
-
-    # ------------------------------------------------------------ one call = one thread, one lock, one private directory
-
-    async def _asked(self, operation: Callable[[Path], T]) -> T:
-        return await asyncio.to_thread(self._alone, operation)
-
-    def _alone(self, operation: Callable[[Path], T]) -> T:
-        with self._lock, tempfile.TemporaryDirectory(prefix="fastness-tpm-") as scratch:
-            try:
-                return operation(Path(scratch))
-            except CommandFailed as error:
-                raise TpmFailure(error.message, error.hint if error.status is None else "") from error
-            except (OSError, EvidenceError, CryptoError) as error:
-                raise TpmFailure(f"what the TPM gave cannot be used: {error}") from error
-            finally:
-                self._clean()
-
-    def _clean(self) -> None:
-        if "tpmrm" in self._tcti or "tabrmd" in self._tcti:
-            return
-        for kind in ("-t", "-l", "-s"):
-            try:
-                self._tool("flushcontext", kind)
-            except CommandFailed:
-                return  # the TPM is gone; what was asked of it has said so already
-
-    def _tool(self, name: str, *words: str) -> str:
-        # Quiet: some of the tools print secrets.
-        return self._run([f"tpm2_{name}", "-T", self._tcti, "-Q", *words])
-
-    # ------------------------------------------------------------ endorsement key
-
-    def _certificates(self, scratch: Path) -> list[bytes]:
-        leaf = self._leaf(scratch)
-        if leaf is None:
-            return []
-        above = b"".join(self._memory(scratch, index) for index in sorted(self._indices() & set(_CHAIN)))
-        return [leaf[1], *_split(above)]
-
-    def _leaf(self, scratch: Path) -> tuple[_Place, bytes] | None:
-        present = self._indices()
-        for place in _PLACES:
-            if place.certificate in present:
-                found = _split(self._memory(scratch, place.certificate))
-                if found:
-                    return place, found[0]
-        return None
-
-    def _indices(self) -> set[int]:
-        listed = self._run(["tpm2_getcap", "-T", self._tcti, "handles-nv-index"])
-        return {int(line.strip("- \r"), 16) for line in listed.splitlines() if line.startswith("- 0x")}
-
-    def _memory(self, scratch: Path, index: int) -> bytes:
-        target = scratch / f"{index:08x}.nv"
-        self._tool("nvread", "-C", hex(index), hex(index), "-o", str(target))
-        return target.read_bytes()
-
-    def _endorsement(self, scratch: Path) -> str:
-        """The endorsement key as an argument of the tools: a persistent handle, or a context that is made here."""
-        leaf = self._leaf(scratch)
-        place = leaf[0] if leaf else _PLACES[0]
-        wanted = EndorsementKey.of(load_certificates(leaf[1])[0]).der if leaf else b""
-        public, context = scratch / "ek.pub", scratch / "ek.ctx"
-        if wanted and self._persistent(place.handle, public) and parse_public(public.read_bytes()).spki == wanted:
-            return hex(place.handle)
-        # Real chips take seconds for this.
-        self._tool("createek", "-G", place.algorithm, "-c", str(context), "-u", str(public))
-        self._clean()
-        if wanted and parse_public(public.read_bytes()).spki != wanted:
-            raise TpmFailure(
-                "the certificate in the TPM speaks for another endorsement key",
-                "The TPM's endorsement seed was changed since it left its maker; it needs a new certificate.",
-            )
-        return str(context)
-
-    def _persistent(self, handle: int, public: Path) -> bool:
-        try:
-            self._tool("readpublic", "-c", hex(handle), "-o", str(public))
-        except CommandFailed:
-            return False
-        return True
-
-    def _ek_public(self, scratch: Path) -> bytes:
-        self._endorsement(scratch)
-        return (scratch / "ek.pub").read_bytes()
-
-    @contextmanager
-    def _authorised(self, scratch: Path) -> Iterator[str]:
-        """A session that may use the endorsement key: its policy asks for the endorsement hierarchy's secret, which is empty."""
-        session = scratch / "session.ctx"
-        self._tool("startauthsession", "--policy-session", "-S", str(session))
-        self._tool("policysecret", "-S", str(session), "-c", "e")
-        yield f"session:{session}"
-        self._clean()
-
-    # ------------------------------------------------------------ attestation key
 
     def _create_ak(self, scratch: Path, directory: Path, algorithm: str) -> AkHandle:
         public, private = directory / PUBLIC, directory / PRIVATE
@@ -263,19 +144,19 @@ class TpmTools:
         return handle
 
     def _make(self, scratch: Path, algorithm: str) -> None:
-        parent = self._endorsement(scratch)
-        self._tool(
+        parent = self._endorsement.handle(scratch)
+        self._commands.tool(
             "createak", "-C", parent, "-c", str(scratch / CONTEXT), "-G", algorithm, "-g", "sha256",
             "-s", _SCHEMES[algorithm], "-u", str(scratch / PUBLIC), "-r", str(scratch / PRIVATE),
         )  # fmt: skip
-        self._clean()
+        self._commands.clean()
 
     def _mac(self, scratch: Path, data: bytes) -> bytes:
         context, message, code = scratch / "mac.ctx", scratch / "mac.message", scratch / "mac.code"
         message.write_bytes(data)
-        self._tool("createprimary", *_MAC_KEY, "-a", _MAC_ATTRIBUTES, "-c", str(context))
-        self._tool("hmac", "-c", str(context), "-g", "sha256", "-o", str(code), str(message))
-        self._clean()
+        self._commands.tool("createprimary", *_MAC_KEY, "-a", _MAC_ATTRIBUTES, "-c", str(context))
+        self._commands.tool("hmac", "-c", str(context), "-g", "sha256", "-o", str(code), str(message))
+        self._commands.clean()
         return code.read_bytes()
 
     def _seal(self, scratch: Path, directory: Path) -> None:
@@ -288,10 +169,10 @@ class TpmTools:
 
     def _load(self, scratch: Path, ak: AkHandle) -> str:
         """Load the key and remember it; raises TpmFailure when this TPM did not make it."""
-        parent, context = self._endorsement(scratch), ak.directory / CONTEXT
+        parent, context = self._endorsement.handle(scratch), ak.directory / CONTEXT
         try:
-            with self._authorised(scratch) as session:
-                self._tool(
+            with self._endorsement.session(scratch) as session:
+                self._commands.tool(
                     "load", "-C", parent, "-P", session, "-u", str(ak.directory / PUBLIC),
                     "-r", str(ak.directory / PRIVATE), "-c", str(context),
                 )  # fmt: skip
@@ -310,17 +191,17 @@ class TpmTools:
                 use(str(context))
                 return
             except CommandFailed:
-                self._clean()
+                self._commands.clean()
         use(self._load(scratch, ak))
 
     def _activate(self, scratch: Path, ak: AkHandle, blob: bytes) -> SecretBytes:
         sealed, opened = scratch / "credential", scratch / "opened"
         sealed.write_bytes(blob)
-        parent = self._endorsement(scratch)
+        parent = self._endorsement.handle(scratch)
 
         def use(context: str) -> None:
-            with self._authorised(scratch) as session:
-                self._tool(
+            with self._endorsement.session(scratch) as session:
+                self._commands.tool(
                     "activatecredential",
                     "-c",
                     context,
@@ -342,7 +223,7 @@ class TpmTools:
         chosen = f"{bank}:{','.join(map(str, registers))}"
 
         def use(context: str) -> None:
-            self._tool(
+            self._commands.tool(
                 "quote", "-c", context, "-l", chosen, *(["-q", nonce.hex()] if nonce else []), "-g", "sha256",
                 "-m", str(message), "-s", str(signature), "-o", str(values), "-F", "values",
             )  # fmt: skip
@@ -365,7 +246,7 @@ class TpmTools:
         banks = ",".join(f"{bank}={value.hex()}" for bank, value in digests_of(self._read_log(), event).items())
         # The log first: an event that is in the log alone is a finding, one in the register alone could not be explained.
         self._runtime_log.append(event)
-        self._tool("pcrextend", f"{USER_DATA_PCR}:{banks}")
+        self._commands.tool("pcrextend", f"{USER_DATA_PCR}:{banks}")
 
     def _read_log(self) -> bytes:
         try:
@@ -437,10 +318,6 @@ class TpmAttester:
         return await self._tools.quote(await self._tools.create_ak(self._directory), report_data, self._registers)
 
 
-def _bounded(command: Sequence[str]) -> str:
-    return run(command, seconds=SECONDS)
-
-
 def _keep(source: Path, target: Path) -> None:
     """Put a file where it stays, whole or not at all; the two places may be on different file systems, as in an initramfs."""
     draft = target.with_name(f".{target.name}.new")
@@ -451,18 +328,6 @@ def _keep(source: Path, target: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(target)
-
-
-def _split(data: bytes) -> list[bytes]:
-    """Certificates that stand one after the other; makers fill the memory behind them with zeros or ones."""
-    found = []
-    while len(data) > 4 and data[0] == 0x30 and data[1] == 0x82:
-        size = 4 + int.from_bytes(data[2:4], "big")
-        if size > len(data):
-            break
-        found.append(data[:size])
-        data = data[size:]
-    return found
 
 
 def _text(data: bytes) -> str:

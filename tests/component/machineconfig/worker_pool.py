@@ -1,4 +1,4 @@
-"""A world for tests of machine configuration: an API with all loops, nodes, and agents that the test plays."""
+"""The worker pool of an API with all loops; the agents of its nodes are played."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ async def until(check: Callable[[], Any], what: str) -> Any:
     raise AssertionError(what)
 
 
-class World:
-    """An API with all loops, nodes, and agents that the test plays."""
+class WorkerPool:
+    """The pool `worker` with its nodes, whose agents are played: what they are told they do, or break at, or never end."""
 
     def __init__(self, cluster: Cluster, runner: Runner) -> None:
         self.cluster = cluster
@@ -155,26 +155,28 @@ def no_doors() -> Doors | None:
 
 
 @asynccontextmanager
-async def running(embedded: Embedded, doors: Callable[[], Doors | None] = no_doors) -> AsyncIterator[World]:
+async def running(embedded: Embedded, doors: Callable[[], Doors | None] = no_doors) -> AsyncIterator[WorkerPool]:
     clock, entropy, cluster = SystemClock(), SystemEntropy(), embedded.cluster
     async with Informers(cluster, clock=clock, entropy=entropy) as informers:
         loops = kube_loops(cluster, Inventory(embedded.server.api), clock, "ca", WITHOUT_OWNERS)
         controllers = [*loops.controllers, *product_loops(cluster, informers, Around(clock, entropy, QUICK, doors))]
         runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
-        world = World(cluster, runner)
+        workers = WorkerPool(cluster, runner)
         async with asyncio.TaskGroup() as tasks:
-            work = [tasks.create_task(runner.run()), tasks.create_task(world.play_agents())]
+            work = [tasks.create_task(runner.run()), tasks.create_task(workers.play_agents())]
             try:
-                yield world
+                yield workers
             finally:
                 for task in work:
                     task.cancel()
 
 
 @asynccontextmanager
-async def held(embedded: Embedded, doors: Callable[[], Doors | None] = no_doors) -> AsyncIterator[World]:
-    """The world in a task of its own: task groups must end in the task that began them, and a fixture has two."""
-    ready: asyncio.Future[World] = asyncio.get_running_loop().create_future()
+async def open_worker_pool(
+    embedded: Embedded, doors: Callable[[], Doors | None] = no_doors
+) -> AsyncIterator[WorkerPool]:
+    """The same in a task of its own: task groups must end in the task that began them, and a fixture has two."""
+    ready: asyncio.Future[WorkerPool] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 
     async def hold() -> None:
