@@ -52,8 +52,8 @@ from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.port import Cluster
 from fastness.observe.logs import logger
 from fastness.protocol.machine_names import machine_name, machine_of_node
-from fastness.runtime.backoff import Backoff
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.retries import Backoff
 from fastness.sim import kubelet
 from fastness.sim.first_boot import ACCEPT, BootFailure, carries_pointer, fetch, lay_down
 from fastness.sim.hardware import AS_IT_SHOULD, Conditions, Hardware

@@ -19,8 +19,8 @@ from fastness.kinds.objects import annotations_of, condition
 from fastness.kinds.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
 from fastness.kube.access import User
 from fastness.kube.port import PatchType
-from fastness.runtime.backoff import Backoff
 from fastness.runtime.clock import SystemClock
+from fastness.runtime.retries import Backoff
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy

@@ -45,8 +45,8 @@ from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.port import Cluster
 from fastness.machineconfig.rollout.nodes import drain_request
 from fastness.observe.logs import logger
-from fastness.runtime.backoff import Backoff
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.retries import Backoff
 
 DRIFT_POLICY: Final = "fastness.dev/drift-policy"
 REPAIR: Final = "repair"

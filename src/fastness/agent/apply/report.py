@@ -22,6 +22,7 @@ from fastness.kube.errors import ApiError, Conflict, InternalError, NotFound, Ti
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.retries import retry
 
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 EVENTS: Final = Resource("", "v1", "events", "Event", True)
@@ -42,12 +43,16 @@ class Persistent:
 
     async def ask(self, call: Callable[[], Awaitable[JsonObject]]) -> JsonObject:
         """What the call answers; raises ApiError for a refusal, and when nobody answers for long."""
-        for _ in range(TRIES - 1):
-            try:
-                return await call()
-            except (Unavailable, Timeout, TooManyRequests, InternalError, Conflict):
-                await self._clock.sleep(PAUSE)
-        return await call()
+        failures = 0
+
+        def pause(error: ApiError) -> float:
+            nonlocal failures
+            failures += 1
+            if failures >= TRIES:
+                raise error
+            return PAUSE
+
+        return await retry(call, (Unavailable, Timeout, TooManyRequests, InternalError, Conflict), pause, self._clock)
 
 
 class Reporter:

@@ -36,6 +36,7 @@ from fastness.crypto.secret import SecretText
 from fastness.protocol.config_proof import BadConfigProof, Served
 from fastness.protocol.delivered import Delivered, Question
 from fastness.protocol.origin import is_origin
+from fastness.runtime.retries import retry
 
 ATTEMPTS: Final = 4
 LONGEST_PAUSE: Final = 60.0
@@ -165,21 +166,23 @@ class _Boot:
     async def run(self) -> BootedConfig:
         """Attest and fetch until there is a config or a refusal."""
         waited, unbelieved = 0, 0
-        while True:
-            try:
-                return BootedConfig(await self._once(), self._enrolled, self._reattest)
-            except DoorRefused as error:
-                if error.passing:
-                    pause, waited, unbelieved = self._pause(error, waited), waited + 1, 0
-                elif (error.status == 401 or error.reason in MOVED) and unbelieved + 1 < ATTEMPTS:
-                    pause, unbelieved = self._pause(error, 0), unbelieved + 1
-                else:
-                    raise self._refused(error.reason, error.message) from error
-                if self._patience.clock.monotonic() + pause >= self._end:
-                    raise
-                if error.reason in MOVED:
-                    raise _DeliveredElsewhere(pause) from error
-            await self._patience.clock.sleep(pause)
+
+        def pause(error: DoorRefused) -> float:
+            nonlocal waited, unbelieved
+            if error.passing:
+                seconds, waited, unbelieved = self._pause(error, waited), waited + 1, 0
+            elif (error.status == 401 or error.reason in MOVED) and unbelieved + 1 < ATTEMPTS:
+                seconds, unbelieved = self._pause(error, 0), unbelieved + 1
+            else:
+                raise self._refused(error.reason, error.message) from error
+            if self._patience.clock.monotonic() + seconds >= self._end:
+                raise error
+            if error.reason in MOVED:
+                raise _DeliveredElsewhere(seconds) from error
+            return seconds
+
+        body = await retry(self._once, DoorRefused, pause, self._patience.clock)
+        return BootedConfig(body, self._enrolled, self._reattest)
 
     async def _once(self) -> bytes:
         """One attestation and one request; the body, checked; raises DoorRefused, BootRefused, DriverError."""

@@ -31,6 +31,7 @@ from fastness.kube.client.https import HttpsClient, TooLong, unreachable
 from fastness.protocol.door_role import DoorRole
 from fastness.protocol.enrolment import MAX_PUBLIC, TPM, EnrolmentFormatError, decoded, jwk_of, signed_message, text
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.retries import retry, retry_after
 
 BEGIN: Final = "/v1/enrol"
 COMPLETE: Final = "/v1/enrol/complete"
@@ -190,22 +191,23 @@ async def enrol(
     """Enrol, however long the door needs; raises EnrolmentFailed, DoorUnreachable when patience ends, DriverError."""
     end = patience.clock.monotonic() + patience.seconds
     opening = await first_message(attester, pool)
-    while True:
-        try:
-            offer = read_offer(_good(await transport.post(BEGIN, opening, ticket)))
-            return read_enrolled(_good(await transport.post(COMPLETE, await second_message(attester, offer))))
-        except _ComeBack as later:
-            wait, why = later.seconds or patience.pause, str(later)
-        except DoorUnreachable as error:
-            wait, why = patience.pause, error.message
-        except EnrolmentFailed as failed:
-            if failed.reason not in _AGAIN:
-                raise
-            wait, why = 0.0, failed.message
+
+    async def both_messages() -> Enrolled:
+        offer = read_offer(_good(await transport.post(BEGIN, opening, ticket)))
+        return read_enrolled(_good(await transport.post(COMPLETE, await second_message(attester, offer))))
+
+    def pause(error: Exception) -> float:
+        if isinstance(error, EnrolmentFailed) and error.reason not in _AGAIN:
+            raise error
+        wait = 0.0 if isinstance(error, EnrolmentFailed) else patience.pause
+        if isinstance(error, _ComeBack):
+            wait = error.seconds or patience.pause
         wait = min(wait, MAX_WAIT_SECONDS) * (1 + patience.entropy.fraction())
         if patience.clock.monotonic() + wait >= end:
-            raise DoorUnreachable(f"the machine could not enrol in {patience.seconds:.0f} seconds: {why}")
-        await patience.clock.sleep(max(wait, 1.0))
+            raise DoorUnreachable(f"the machine could not enrol in {patience.seconds:.0f} seconds: {error}")
+        return max(wait, 1.0)
+
+    return await retry(both_messages, (_ComeBack, DoorUnreachable, EnrolmentFailed), pause, patience.clock)
 
 
 class HttpTransport:
@@ -233,7 +235,7 @@ class HttpTransport:
             raise EnrolmentFailed("bad-answer", f"the door answered with more than {MAX_ANSWER} bytes") from error
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
             raise DoorUnreachable(f"the door {unreachable(error)}") from error
-        return Reply(answer.status, answer.body, _seconds(answer.headers.get("retry-after", "")))
+        return Reply(answer.status, answer.body, retry_after(answer.headers.get("retry-after")) or 0.0)
 
 
 class _ComeBack(Exception):
@@ -242,10 +244,6 @@ class _ComeBack(Exception):
     def __init__(self, message: str, seconds: float) -> None:
         super().__init__(message)
         self.seconds = seconds
-
-
-def _seconds(value: str) -> float:
-    return float(value) if value.isascii() and value.isdigit() and len(value) < 6 else 0.0
 
 
 def _good(reply: Reply) -> bytes:

@@ -14,6 +14,7 @@ node name and this key alone. A token that leaks lets nobody in. Later certifica
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.protocol.node_keys import NamedKeys
 from fastness.runtime.clock import Entropy
+from fastness.runtime.retries import retry
 
 KEY_FILE: Final = Path("/var/lib/kubelet/pki/kubelet-client.key.tmp")
 TOKEN_FILE: Final = Path("/run/fastness/bootstrap-token")
@@ -59,24 +61,25 @@ async def prepare_join(
     """Attest and get the bootstrap token for the key in a file; raises BootRefused, DoorRefused, JoinFileFailed, DriverError."""
     name = sha256(new_key(key_file, patience.entropy).public_der())
     end, waited, unbelieved = patience.clock.monotonic() + patience.seconds, 0, 0
-    while True:
-        try:
-            async with BrokerClient(url, trust.tls, attester, patience.entropy) as broker:
-                await broker.attest(keys=NamedKeys(client=str(name)))
-                machine = broker.machine
-                token = await broker.resource(
-                    f"machine/{machine}/bootstrap-token", f"key={name}"
-                )  # fmt: skip
-                return Prepared(token, machine, broker.node_name)
-        except DoorRefused as error:
-            unbelieved += error.status == 401  # a challenge that grew old on the way: a new one helps
-            if not error.passing and not (error.status == 401 and unbelieved < ATTEMPTS):
-                raise BootRefused(error.reason, error.message, hint_for(error.reason, "")) from error
-            pause = min(max(error.retry_after, patience.pause * 2**waited), LONGEST_PAUSE)
-            pause, waited = pause * (1 + patience.entropy.fraction()), min(waited + 1, 10)
-            if patience.clock.monotonic() + pause >= end:
-                raise
-        await patience.clock.sleep(pause)
+
+    async def attested() -> Prepared:
+        async with BrokerClient(url, trust.tls, attester, patience.entropy) as broker:
+            await broker.attest(keys=NamedKeys(client=str(name)))
+            token = await broker.resource(f"machine/{broker.machine}/bootstrap-token", f"key={name}")
+            return Prepared(token, broker.machine, broker.node_name)
+
+    def pause(error: DoorRefused) -> float:
+        nonlocal waited, unbelieved
+        unbelieved += error.status == 401  # a challenge that grew old on the way: a new one helps
+        if not error.passing and not (error.status == 401 and unbelieved < ATTEMPTS):
+            raise BootRefused(error.reason, error.message, hint_for(error.reason, "")) from error
+        seconds = min(max(error.retry_after, patience.pause * math.pow(2, waited)), LONGEST_PAUSE)
+        seconds, waited = seconds * (1 + patience.entropy.fraction()), min(waited + 1, 10)
+        if patience.clock.monotonic() + seconds >= end:
+            raise error
+        return seconds
+
+    return await retry(attested, DoorRefused, pause, patience.clock)
 
 
 def new_key(path: Path, entropy: Entropy) -> PrivateKey:

@@ -43,6 +43,7 @@ from fastness.protocol.guest_key import boot_member, boot_message, identity_memb
 from fastness.protocol.machine_names import node_name
 from fastness.protocol.node_keys import NamedKeys
 from fastness.runtime.clock import Entropy
+from fastness.runtime.retries import retry_after
 
 PREFIX: Final = "/kbs/v0"
 MAX_ANSWER: Final = 4 * 1024 * 1024
@@ -222,7 +223,7 @@ class BrokerClient:
         raise refusal(BrokerRefused, "broker", answer.status, answer.body, later)
 
 
-def refusal(kind: type[R], door: str, status: int, content: bytes, later: str) -> R:
+def refusal(kind: type[R], door: str, status: int, content: bytes, later: str | None) -> R:
     """What a door said when it did not give what it was asked for."""
     try:
         problem = json.decode(content, _LIMITS)
@@ -230,8 +231,7 @@ def refusal(kind: type[R], door: str, status: int, content: bytes, later: str) -
         problem = {}
     problem = problem if isinstance(problem, dict) else {}
     reason, detail = str(problem.get("code", status)), str(problem.get("detail", ""))
-    seconds = float(later) if later.isascii() and later.isdigit() and len(later) < 6 else 0.0
-    return kind(status, reason, f"the {door} refused ({reason}): {detail}", seconds)
+    return kind(status, reason, f"the {door} refused ({reason}): {detail}", retry_after(later) or 0.0)
 
 
 def _text(content: bytes, member: str) -> str:

@@ -25,8 +25,8 @@ from fastness.agent.boot.prove import BrokerClient, DoorRefused
 from fastness.agent.host.errors import DriverError
 from fastness.observe.logs import logger
 from fastness.protocol.node_keys import NamedKeys
-from fastness.runtime.backoff import Backoff
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.retries import Backoff
 
 DEFAULT_INTERVAL: Final = timedelta(minutes=15)
 SHORTEST: Final = 5.0

@@ -21,6 +21,7 @@ from fastness.formats import json
 from fastness.formats.evidence.snp.tcb import Generation, Tcb
 from fastness.keys.errors import CollateralUnavailable
 from fastness.runtime.clock import Clock
+from fastness.runtime.retries import retry_after
 
 SECONDS: Final = 15.0
 PAUSE: Final = 60.0
@@ -122,8 +123,8 @@ class VendorServices:
 
     def _refused(self, host: str, answer: httpx.Response) -> CollateralUnavailable:
         if answer.status_code in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE):
-            said = answer.headers.get("Retry-After", "")
-            pause = min(float(said), MAX_PAUSE) if said.isascii() and said.isdigit() else PAUSE
+            seconds = retry_after(answer.headers.get("Retry-After"))
+            pause = PAUSE if seconds is None else min(seconds, MAX_PAUSE)
             self._quiet_until[host] = self._clock.monotonic() + pause
         return CollateralUnavailable(f"{host} answered {answer.status_code} for {answer.url.path}", _CONFIGURE)
 

@@ -44,8 +44,3 @@ def pause_after(code: int, retry_after: float | None, safety: Safety, backoff: f
     if code == 429 or (code == 503 and safety is not Safety.ONCE):
         return wait
     return None
-
-
-def seconds(header: str | None) -> float | None:
-    """The Retry-After header as seconds; a date, which no API server sends, counts as none."""
-    return float(header) if header is not None and header.isascii() and header.isdigit() and len(header) < 10 else None

@@ -26,18 +26,17 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 import msgspec
 
-from fastness.kube.client import retry
 from fastness.kube.client.connection import Connection
 from fastness.kube.client.https import certificate_problem
 from fastness.kube.client.lanes import STREAM, over_tls
 from fastness.kube.client.renewed_certificate import RenewedCertificate, RenewingLanes
-from fastness.kube.client.retry import Safety
+from fastness.kube.client.retry import ATTEMPTS, Safety, pause_after
 from fastness.kube.client.tls import context_for
 from fastness.kube.client.tokens import Token
 from fastness.kube.errors import ApiError, Timeout, Unavailable, from_status
 from fastness.observe import context
-from fastness.runtime.backoff import Backoff
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.retries import Backoff, retry, retry_after
 
 SECONDS, CONNECT_SECONDS = 60.0, 10.0
 BACKOFF = Backoff(first=0.2, most=5.0)
@@ -128,37 +127,37 @@ class Transport:
     @asynccontextmanager
     async def _answered(self, call: Call, *, stream: bool) -> AsyncIterator[httpx.Response]:
         """An answer of success, after as many attempts as the call allows."""
-        renewed = False
-        attempt = 0
-        while True:
-            attempt += 1
-            backoff = BACKOFF.delay(attempt - 1, self._entropy.fraction())
-            try:
-                response = await self._response(call, stream)
-            except httpx.TransportError as error:
-                if attempt >= retry.ATTEMPTS or not _may_repeat(error, call.safety):
-                    _give_up(error, call, self._server)
-                await self._clock.sleep(backoff)
-                continue
-            if response.is_success:
-                break
-            refusal = await _refusal(response)
-            if response.status_code == 401 and not renewed and self._token.renewed():
-                renewed, attempt = True, attempt - 1
-                continue
-            asked = retry.seconds(response.headers.get("retry-after"))
-            pause = retry.pause_after(response.status_code, asked, call.safety, backoff)
-            if pause is None or attempt >= retry.ATTEMPTS:
-                raise refusal
-            await self._clock.sleep(pause)
+        failures, renewed = 0, False
+
+        def pause(error: Exception) -> float:
+            nonlocal failures, renewed
+            if isinstance(error, _Refused) and error.status == 401 and not renewed and self._token.renewed():
+                renewed = True  # a token that was exchanged on the disk meanwhile: no failure, and no second time
+                return 0.0
+            failures += 1
+            backoff = BACKOFF.delay(failures - 1, self._entropy.fraction())
+            if isinstance(error, _Refused):
+                seconds = pause_after(error.status, error.retry_after, call.safety, backoff)
+                if seconds is None or failures >= ATTEMPTS:
+                    raise error.refusal from None
+                return seconds
+            if failures >= ATTEMPTS or not _may_repeat(error, call.safety):
+                _give_up(error, call, self._server)
+            return backoff
+
+        response = await retry(
+            lambda: self._response(call, stream), (httpx.TransportError, _Refused), pause, self._clock
+        )
         try:
             yield response
         finally:
             await response.aclose()
 
     async def _response(self, call: Call, stream: bool) -> httpx.Response:
-        """One attempt: an answer whose body was read, unless it is a stream's; raises httpx.TransportError."""
+        """One attempt: an answer whose body was read, unless it is a stream's; raises httpx.TransportError, _Refused."""
         response = await self._lanes.handle_async_request(self._request(call, stream))
+        if not response.is_success:
+            raise _Refused(response, await _refusal(response))
         if not stream:
             try:
                 await response.aread()
@@ -184,6 +183,16 @@ class Transport:
         )  # fmt: skip
 
 
+class _Refused(Exception):
+    """An answer that is no success: what it stands for, and what decides whether the call is repeated."""
+
+    def __init__(self, response: httpx.Response, refusal: ApiError) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+        self.status = response.status_code
+        self.retry_after = retry_after(response.headers.get("retry-after"))
+
+
 async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     try:
         async for chunk in response.aiter_raw():
@@ -192,13 +201,13 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
         raise Broken(f"the stream broke: {_words(error)}") from error
 
 
-def _may_repeat(error: httpx.TransportError, safety: Safety) -> bool:
+def _may_repeat(error: Exception, safety: Safety) -> bool:
     if certificate_problem(error) is not None or isinstance(error, httpx.UnsupportedProtocol):
         return False
     return safety is Safety.READ or isinstance(error, _NEVER_SENT)
 
 
-def _give_up(error: httpx.TransportError, call: Call, server: str) -> NoReturn:
+def _give_up(error: Exception, call: Call, server: str) -> NoReturn:
     distrust = certificate_problem(error)
     if distrust is not None:
         raise Unavailable(f"the server's certificate is not trusted: {distrust.verify_message}") from error
@@ -242,7 +251,7 @@ async def _refusal(response: httpx.Response) -> ApiError:
     finally:
         await response.aclose()
     error = refusal_of(response.status_code, bytes(body))
-    if error.retry_after is None and (asked := retry.seconds(response.headers.get("retry-after"))) is not None:
+    if error.retry_after is None and (asked := retry_after(response.headers.get("retry-after"))) is not None:
         error.retry_after = int(asked)
     return error
 

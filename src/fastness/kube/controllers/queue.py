@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from fastness.runtime.backoff import Backoff
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.retries import Backoff
 
 K = TypeVar("K", bound=Hashable)
 

@@ -38,8 +38,8 @@ from fastness.kube.informers.set_aside import AsideObjects
 from fastness.kube.port import EVERYWHERE, Cluster, Event, EventType, Scope
 from fastness.observe.logs import logger
 from fastness.observe.metrics import DEFECTS, RELISTS
-from fastness.runtime.backoff import Backoff
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.retries import Backoff
 
 Handler = Callable[[JsonObject | None, JsonObject | None], None]
 BACKOFF = Backoff(first=0.2, most=30.0)

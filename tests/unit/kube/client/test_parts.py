@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from fastness.crypto.secret import SecretText
 from fastness.kube.client.lines import Lines
-from fastness.kube.client.retry import LONGEST, Safety, pause_after, seconds
+from fastness.kube.client.retry import LONGEST, Safety, pause_after
 from fastness.kube.client.tokens import FRESH_SECONDS, Token
 from fastness.kube.errors import TooLarge
-from fastness.runtime.backoff import Backoff
+from fastness.runtime.retries import Backoff, retry_after
 from tests.unit.kube.virtual import VirtualClock
 
 
@@ -67,7 +67,7 @@ def test_the_server_s_wish_and_the_back_off_both_count() -> None:
     [("7", 7.0), (None, None), ("soon", None), ("-1", None), ("Wed, 21 Oct 2026 07:28:00 GMT", None), ("9" * 30, None)],
 )
 def test_retry_after_is_seconds_or_nothing(header: str | None, expected: float | None) -> None:
-    assert seconds(header) == expected
+    assert retry_after(header) == expected
 
 
 @given(st.integers(0, 100), st.floats(0, 1, exclude_max=True))

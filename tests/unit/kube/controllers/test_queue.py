@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.kube.controllers.queue import QueueClosed, WorkQueue
-from fastness.runtime.backoff import Backoff
+from fastness.runtime.retries import Backoff
 from tests.virtual import SeededEntropy, VirtualClock
 
 
