@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from fastness.apiserver.store.records import LogEntry
-from fastness.attestation.machine.boots import CODE as EARLIER_BOOT
+from fastness.attestation.verdict.dispute import BOOT_CODE as EARLIER_BOOT
 from fastness.crypto.merkle import verify_consistency
 from fastness.crypto.notes import open_note
 from fastness.formats import json

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
-from fastness.attestation.machine.boots import Boot
+from fastness.attestation.verdict.dispute import Boot
 from fastness.crypto import merkle
 from fastness.crypto.x509 import Credential
 from fastness.formats.tlog import WIDTH, decode_hashes, encode_hashes, tile_path
@@ -127,7 +127,7 @@ MUTANTS = (
         "fastness.keys.certificates.is_due": _due_by_its_end,
     }),
     Mutant("reboot", "a machine that boots again is taken for itself", {
-        "fastness.attestation.machine.boots._is_over": _not_the_same_boot,
+        "fastness.attestation.verdict.dispute._is_over": _not_the_same_boot,
     }),
     Mutant("tiles", "a record whose tiles are lost does not grow", {"fastness.record.live.log._grow": _grow_over_gaps}),
 )  # fmt: skip

@@ -22,12 +22,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, assert_never
 
-from fastness.attestation.machine.machine import CHIP_BARRED
 from fastness.attestation.status.cluster import StandingRules
 from fastness.attestation.verdict.machine_standing import NEVER, MachineStanding, State
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import view
-from fastness.kinds.trusted_execution.machine import Machine
+from fastness.kinds.trusted_execution.machine import CHIP_BARRED, Machine
 from fastness.machineconfig.rollout.nodes import facts
 
 PAGE_ROWS: Final = 50

@@ -6,7 +6,7 @@ The text of the additional evidence is part of the runtime data that the hardwar
 signatures cover nonce and the key of the session, so the keys cover the report. Neither can be taken from another machine.
 
 The guest key stays with the machine. The key of a boot is made by the measured agent once a boot, lives in memory alone, and is
-asked for where the hardware says nothing that differs between boots (TDX): `attestation.machine.boots` compares it. Whoever
+asked for where the hardware says nothing that differs between boots (TDX): `attestation.verdict.dispute` compares it. Whoever
 booted something else can make as many as it likes, and refuses itself by its measurement; it cannot sign with the key of
 a boot that is not its own.
 """

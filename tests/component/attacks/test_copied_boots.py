@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from fastness.attestation.machine.boots import CLOCK_SLACK_MS, CODE
 from fastness.attestation.machine.decisions import settle_patch
-from fastness.attestation.verdict.dispute import told_disputes
+from fastness.attestation.verdict.dispute import BOOT_CODE, CLOCK_SLACK_MS, told_disputes
 from fastness.enrolment.live.tpm_makers import CONFIG_MAPS, NAME
 from fastness.enrolment.loops.machines import Machines
 from fastness.kinds.fastness_dev import NAMESPACE
@@ -36,7 +35,7 @@ from tests.component.attacks.outsider import SECRET, Fortress, fortress
 from tests.component.attacks.test_copied_keys import proved, standing
 from tests.component.attestation.test_distrust import Kept, known
 
-OVER = (403, CODE)
+OVER = (403, BOOT_CODE)
 WORDS = {
     "tpm": ("TPM boot of 1 resets", "TPM boot of 2 resets"), "snp": ("SNP launch ",) * 2, "tdx": ("TDX launch ",) * 2,
 }  # fmt: skip
@@ -87,7 +86,7 @@ async def test_a_copy_that_boots_is_told_when_the_original_comes_back(site: Fort
         (original.machine.thumbprint, entry["shows"], entry["against"])
     ] * 2
     verdict = await world.cluster.get(VERDICT.resource, entry["verdict"])
-    assert (verdict["spec"]["result"], verdict["spec"]["reason"]) == ("Refused", CODE)
+    assert (verdict["spec"]["result"], verdict["spec"]["reason"]) == ("Refused", BOOT_CODE)
     (told,) = told_disputes(view(after, Machine))
     assert entry["shows"] in told
     assert entry["against"] in told

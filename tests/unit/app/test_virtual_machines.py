@@ -9,7 +9,7 @@ import pytest
 
 from fastness.agent.boot.attester import Attester
 from fastness.app.machines import Simulated, boards
-from fastness.attestation.machine.boots import Boot, boot_dispute, boot_status
+from fastness.attestation.verdict.dispute import Boot, boot_dispute, boot_status
 from fastness.cli.output import tell
 from fastness.formats.evidence.tpm.attest import parse_quote
 from fastness.kinds.kind import JsonObject

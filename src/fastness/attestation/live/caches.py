@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from fastness.attestation.machine.chip import INDEX, Wait, kept_against, on_chip, standing_against, why_wait
+from fastness.attestation.machine.chip import INDEX, kept_against, on_chip, standing_against, why_wait
 from fastness.attestation.policy.policy_set import PolicySet
 from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.attestation.verdict.approvers import read_appointments
+from fastness.attestation.verdict.dispute import Wait
 from fastness.attestation.verdict.distrust import About, Distrusted, against, read_distrust
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY

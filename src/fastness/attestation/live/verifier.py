@@ -29,18 +29,15 @@ from fastness.attestation.live.caches import Books, Chips, Distrusts
 from fastness.attestation.live.machines import find_machine, known_machine
 from fastness.attestation.live.policy_workers import PolicyWorkers
 from fastness.attestation.live.writer import Found, Verdicts
-from fastness.attestation.machine.boots import boot_dispute, boot_of
-from fastness.attestation.machine.chip import chip_of, held, told_hidden
+from fastness.attestation.machine.chip import chip_of
 from fastness.attestation.machine.machine import misbound, subject_of
 from fastness.attestation.status.cluster import interval_of
 from fastness.attestation.verdict import breakglass
-from fastness.attestation.verdict.breakglass import live_override, overridden
-from fastness.attestation.verdict.conclude import Conclusion, Facts, concluding, stale
-from fastness.attestation.verdict.dispute import PENDING_CODE, chip_dispute, disputed
-from fastness.attestation.verdict.distrust import about_machine, refused_for
-from fastness.attestation.verdict.identity_disk import told_open_disk
+from fastness.attestation.verdict.breakglass import live_override
+from fastness.attestation.verdict.conclude import Conclusion, Facts, amended, concluding, properties_of, stale
+from fastness.attestation.verdict.dispute import PENDING_CODE, boot_dispute, boot_of, chip_dispute
+from fastness.attestation.verdict.distrust import about_machine
 from fastness.attestation.verdict.machine_standing import ROUNDS
-from fastness.attestation.verdict.properties import properties_of
 from fastness.crypto.errors import BadKey
 from fastness.crypto.silicon.verify import AttestationKey, attestation_key
 from fastness.formats.evidence.envelope import base64_field
@@ -198,15 +195,13 @@ class ClusterVerifier:
         conclusion = await self._workers.decide(concluding(judged.appraisal, facts, policies, values))
         properties = properties_of(attempt.tee, judged.appraisal.claims, values, machine.status.endorsed_by)
         override = live_override(books.cluster, now, books.approvers)
-        conclusion = overridden(conclusion, judged.appraisal, override, machine.status.pool)
-        chip = chip_of(judged.appraisal)
-        about = about_machine(machine, properties, chip=chip)
-        conclusion = told_open_disk(told_hidden(conclusion, chip), attempt.tee)
-        conclusion = refused_for(conclusion, self.distrusts.against(about, now))
-        boot = boot_of(judged.appraisal.claims, boot_key)
+        chip, boot = chip_of(judged.appraisal), boot_of(judged.appraisal.claims, boot_key)
         dispute = chip_dispute(machine, chip) or boot_dispute(machine, boot)
         wait = self._chips.why_wait(machine, chip, now) if dispute is None else None
-        conclusion = disputed(held(conclusion, wait), dispute)
+        against = self.distrusts.against(about_machine(machine, properties, chip=chip), now)
+        conclusion = amended(
+            conclusion, judged.appraisal, pool=pool, chip=chip, override=override, distrusts=against, wait=wait, dispute=dispute
+        )  # fmt: skip
         thumbprint = str(key.thumbprint)
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
             retry = stale(judged.appraisal)

@@ -16,14 +16,12 @@ from typing import Any, Final
 
 from fastness.attestation.evidence.checks import Check
 from fastness.attestation.live.attempt import Attempt
-from fastness.attestation.machine.boots import Boot, boot_dispute, boot_status
-from fastness.attestation.machine.chip import Wait, chip_status
+from fastness.attestation.machine.chip import chip_status
 from fastness.attestation.status.cluster import DEFAULT_INTERVAL
 from fastness.attestation.verdict.breakglass import Override
 from fastness.attestation.verdict.conclude import Conclusion
-from fastness.attestation.verdict.dispute import Dispute, dispute_status
-from fastness.attestation.verdict.identity_disk import identity_place
-from fastness.attestation.verdict.machine_standing import ROUNDS, standing_change
+from fastness.attestation.verdict.dispute import Boot, Dispute, Wait, boot_dispute, boot_status, dispute_status
+from fastness.attestation.verdict.machine_standing import ROUNDS, identity_place, standing_change
 from fastness.crypto.digests import sha256
 from fastness.formats import json
 from fastness.keys.errors import ReplayedChallenge

@@ -14,7 +14,6 @@ from typing import Final
 
 from fastness.attestation.values.image_life import KEEP, Life, Uses, advanced, digest_of, life_of, retires_at
 from fastness.attestation.values.tuples import IMAGE
-from fastness.attestation.verdict.properties import images_in
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import NODE
@@ -25,6 +24,7 @@ from fastness.kinds.objects import ObjectName, annotations_of, is_being_deleted,
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
+from fastness.kinds.trusted_execution.properties import images_in
 from fastness.kube.controllers.controller import Done, Object, Source
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers

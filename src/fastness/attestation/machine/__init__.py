@@ -1,6 +1,5 @@
 """A machine's place and proof over time.
 
-boots.py          Which boot of a machine evidence is of, and whether that boot is over
 chip.py           The chip under a machine: what its owner cannot change, and what is therefore pinned, compared and barred
 decisions.py      What a person decides about a machine: approve it, put it into quarantine, end the quarantine
 machine.py        A machine's place in the cluster: the objects that enrolment makes, and what they say

@@ -21,19 +21,17 @@ The chip of a TPM is its endorsement key, which enrolment pins: there the same q
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from fastness.attestation.evidence.checks import Appraisal, Check, Result
-from fastness.attestation.machine.machine import CHIP_BARRED, SUPERSEDED, waits_for_chip
-from fastness.attestation.verdict.conclude import Conclusion
-from fastness.attestation.verdict.dispute import HIDDEN, PENDING_CODE, chip_settled, short
+from fastness.attestation.evidence.checks import Appraisal
+from fastness.attestation.machine.machine import SUPERSEDED, waits_for_chip
+from fastness.attestation.verdict.dispute import HIDDEN, Wait, chip_settled, short
 from fastness.attestation.verdict.distrust import Distrusted, about_machine
 from fastness.kinds.fastness_dev.distrust import DISTRUST
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition, with_condition
-from fastness.kinds.trusted_execution.machine import Machine
+from fastness.kinds.trusted_execution.machine import CHIP_BARRED, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
 
 # Holds a Machine that bars something until a Distrust says so in its place.
@@ -42,14 +40,6 @@ INDEX: Final = "chip"
 AWAITING: Final = "awaited-chip"
 _KINDS: Final = {"chip": "snp", "platform-instance": "tdx", "platform": "tdx", "cloud-provider": ""}
 Object = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Why a newcomer waits for a person: the chip, and the sentence that explains it."""
-
-    chip: str
-    message: str
 
 
 def chip_of(appraisal: Appraisal) -> str:
@@ -134,29 +124,6 @@ def why_wait(machine: Machine, chip: str, against: str) -> Wait | None:
         return None
     approve = f"`fastness machine approve {machine.metadata.name}` lets it in all the same"
     return Wait(chip, f"{against}, and this machine is on the same {short(chip)}: {approve}")
-
-
-def held(conclusion: Conclusion, wait: Wait | None) -> Conclusion:
-    """The same conclusion; one that accepts a machine which has to wait becomes a question to a person."""
-    if wait is None or not conclusion.accepted:
-        return conclusion
-    check = Check(
-        "chip", Result.FAIL, "chip-barred", wait.chip, "a chip that was approved", "the Machine", wait.message
-    )
-    return replace(
-        conclusion, checks=(*conclusion.checks, check), result="NotAssessed", reason=PENDING_CODE, accepted=False, retry=True
-    )  # fmt: skip
-
-
-def told_hidden(conclusion: Conclusion, chip: str) -> Conclusion:
-    """The same conclusion, with a warning where the provider hides the chip."""
-    if chip != HIDDEN:
-        return conclusion
-    check = Check(
-        "chip", Result.WARN, "chip-hidden", HIDDEN, "the id of a chip", "the evidence",
-        "The provider hides which chip this is: the machine is not bound to one, and none can be barred.",
-    )  # fmt: skip
-    return replace(conclusion, checks=(*conclusion.checks, check))
 
 
 def chip_status(known: Object, chip: str, wait: Wait | None, now: datetime, *, accepted: bool) -> JsonObject:

@@ -19,7 +19,7 @@ from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition, is_being_deleted, object_name, rfc3339, view, with_condition
 from fastness.kinds.trusted_execution.approvals import ATTESTATION_KEY
-from fastness.kinds.trusted_execution.machine import IDENTITIES, MACHINE, Machine
+from fastness.kinds.trusted_execution.machine import CHIP_BARRED, IDENTITIES, MACHINE, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
 from fastness.kinds.trusted_execution.properties import ENDORSEMENT, TEE
 from fastness.kinds.trusted_execution.subject import Endorsement, KeyKind, Subject, is_endorsed, key_kind
@@ -29,7 +29,6 @@ from fastness.protocol.node_certificates import LONGEST
 ENDORSEMENT_LABEL: Final = "fastness.dev/endorsement"
 POOL_LABEL: Final = "fastness.dev/pool"
 SUPERSEDED: Final = "Superseded"
-CHIP_BARRED: Final = "ChipBarred"
 TYPE_DIFFERS: Final = "evidence-type-differs"
 _MAX_LABEL: Final = 63
 _PEM_LINE: Final = 64

@@ -18,6 +18,7 @@ A proof is good while the machine stands as Proved or Overridden (`machinestandi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -28,12 +29,13 @@ from fastness.attestation.machine.machine import proved_as_enrolled
 from fastness.attestation.verdict.breakglass import REASON as BREAK_GLASS
 from fastness.attestation.verdict.breakglass import Override
 from fastness.attestation.verdict.machine_standing import PROOF_EXPIRED, State, machine_standing
-from fastness.attestation.verdict.properties import label_value
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, labels_of, metadata
 from fastness.kinds.trusted_execution.machine import NOTE, Machine
 
+_SHORT_DIGEST: Final = 40
+_LABEL: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
 Object = Mapping[str, Any]
 TAINT_KEY: Final = "fastness.dev/not-attested"
 STAY_AWAY, LEAVE = "NoSchedule", "NoExecute"
@@ -192,3 +194,10 @@ def _cordon_change(node: Object, demand: Demand, notes: dict[str, str | None]) -
     notes[CORDONED] = None
     updating = names.drain_verb(annotations_of(node).get(names.DESIRED_DRAIN, "")) == names.DRAIN
     return {"unschedulable": None} if cordoned and not updating else {}
+
+
+def label_value(value: str) -> str:
+    """A property as the value of a label; empty when it cannot be one. Digests of images are cut to 40 digits."""
+    digest = value.rpartition("@sha256:")[2]
+    text = digest[:_SHORT_DIGEST] if "@sha256:" in value else value.replace(":", "-")
+    return text if _LABEL.match(text) and "," not in value else ""

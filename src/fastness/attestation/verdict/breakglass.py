@@ -22,12 +22,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from fastness.attestation.evidence.checks import Appraisal, Check, Result
-from fastness.attestation.verdict.conclude import Conclusion
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.errors import BadKey
 from fastness.formats import json
@@ -115,22 +113,6 @@ def live_override(cluster: Object | None, now: datetime, approvers: Mapping[str,
     except BadOverride:
         return None
     return found if found is not None and found.live(now) else None
-
-
-def overridden(conclusion: Conclusion, appraisal: Appraisal, override: Override | None, pool: str) -> Conclusion:
-    """The same conclusion, accepted if an override covers what policy and values do not affirm."""
-    if conclusion.accepted or override is None or override.pool != pool or not appraisal.acceptable:
-        return conclusion
-    if any(check.name == "init-data" and check.refuses for check in conclusion.checks):
-        # A text that the hardware did not sign is a lie, and no opinion about values.
-        return conclusion
-    said = Check(
-        CODE, Result.WARN, CODE, override.line, "no override", f"annotation {ANNOTATION}",
-        f"{override.reason}. Policy or values do not affirm this machine; see the checks above.", mandatory=False,
-    )  # fmt: skip
-    return replace(
-        conclusion, checks=(*conclusion.checks, said), result="NotAssessed", reason=CODE, accepted=True, retry=False
-    )
 
 
 def _document(text: str) -> JsonObject:

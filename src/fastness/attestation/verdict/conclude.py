@@ -1,20 +1,28 @@
-"""From an appraisal to a verdict: policy and reference values, and why.
+"""From an appraisal to a verdict: policy and reference values, what stands beside the evidence, and what was proved.
 
     conclusion = yield from concluding(appraisal, facts, policies, book)
+    conclusion = amended(conclusion, appraisal, pool=pool, override=override, distrusts=distrusts, …)
     conclusion.accepted, conclusion.reason, conclusion.checks
+    properties_of("tpm", appraisal.claims, book, endorsement)
 
 Three things must agree: the checks of the verifier (nothing refuses), the binding of init data (a text that was sent is the
 one that the hardware signed), and the policy (every mandatory claim affirmed). The order of the checks is the order in
-which somebody would read them: what the hardware says, where the machine differs, what the policy made of it.
+which somebody would read them: what the hardware says, where the machine differs, what the policy made of it, what stands
+against the machine or over it.
 
 Where nothing speaks against the hardware but a vendor's document that is missing or too old, the machine is not refused: it is
 not assessed, and asked to come again. So it is where the policy of a user went beyond its bounds.
+
+What was proved is said in a few plain words, the attested properties (`kinds.trusted_execution.properties`). They come from the
+claims of one authentic appraisal, and the endorsement from the enrolment. The verifier writes them on the Machine together with
+the outcome; tokens carry them. Distrust, node labels and overlays compare with them, so none of them reads evidence again. What
+was not proved is not there: an absent property is never equal to anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fastness.attestation.evidence.checks import DEBUG, Appraisal, Check, Result
@@ -22,13 +30,31 @@ from fastness.attestation.policy.claims import TrustVector, policy_input
 from fastness.attestation.policy.policy_set import Opinion, PolicySet
 from fastness.attestation.policy.query import Decision
 from fastness.attestation.values.differences import differences, nothing_published
+from fastness.attestation.values.measured import COMPARED, claim_at
 from fastness.attestation.values.values import ReferenceValues
+from fastness.attestation.verdict import breakglass, distrust
+from fastness.attestation.verdict.breakglass import Override
+from fastness.attestation.verdict.dispute import HIDDEN, PENDING_CODE, Dispute, Wait
+from fastness.attestation.verdict.distrust import Distrusted
 from fastness.attestation.verdict.init_data import digest_of, judged
+from fastness.attestation.verdict.machine_standing import NOTE, OPEN_DISK, identity_place
 from fastness.formats.initdata import InitData
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.properties import (
+    ENDORSEMENT,
+    GENERATION,
+    IMAGE,
+    PARTS,
+    SNP_TCB,
+    TCB,
+    TDX_DATE,
+    TDX_EVALUATION,
+    TEE,
+)
 
 POLICY: Final = "policy"
 EXCEEDED: Final = "policy-exceeded"
+MOST_VALUE: Final = 512
 _STALE: Final = frozenset(
     {"collateral-expired", "collateral-missing", "crl-expired", "collateral-not-given", "crl-missing"}
 )
@@ -61,6 +87,18 @@ class Conclusion:
             return "affirmed"
         failed = next((check for check in self.checks if check.refuses), None)
         return f"{failed.name}: {failed.code}" if failed else self.reason
+
+    def noting(self, *checks: Check) -> Conclusion:
+        """The same outcome with these checks at its end."""
+        return replace(self, checks=(*self.checks, *checks))
+
+    def refused(self, code: str, *checks: Check) -> Conclusion:
+        """Refused for good, because of these checks."""
+        return replace(self.noting(*checks), result="Refused", reason=code, accepted=False, retry=False)
+
+    def waiting(self, *checks: Check) -> Conclusion:
+        """Not assessed until a person has decided about these checks; the machine comes again meanwhile."""
+        return replace(self.noting(*checks), result="NotAssessed", reason=PENDING_CODE, accepted=False, retry=True)
 
 
 def concluding(appraisal: Appraisal, facts: Facts, policies: PolicySet, book: ReferenceValues) -> Decision[Conclusion]:
@@ -124,3 +162,151 @@ def _reason(refusing: Check | None, appraisal: Appraisal) -> str:
         return refusing.code
     looked_into = any(check.result is Result.WARN and check.code == DEBUG for check in appraisal.checks)
     return DEBUG if looked_into else "policy-denied"
+
+
+def amended(
+    conclusion: Conclusion,
+    appraisal: Appraisal,
+    *,
+    pool: str,
+    chip: str = "",
+    override: Override | None = None,
+    distrusts: Sequence[Distrusted] = (),
+    wait: Wait | None = None,
+    dispute: Dispute | None = None,
+) -> Conclusion:
+    """What stands beside the evidence makes of a conclusion: an override, Distrusts, a chip that waits, a dispute.
+
+    The override comes first and everything else after it, so that it lifts policy and values and nothing more: two people who
+    signed that a pool must come up did not decide about a Distrust, a barred chip or somebody else's evidence.
+    """
+    conclusion = overridden(conclusion, appraisal, override, pool)
+    conclusion = warned_of_key(warned_of_chip(conclusion, chip), appraisal.tee)
+    conclusion = refused_for(conclusion, distrusts)
+    return disputed(held(conclusion, wait), dispute)
+
+
+def overridden(conclusion: Conclusion, appraisal: Appraisal, override: Override | None, pool: str) -> Conclusion:
+    """The same conclusion, accepted if an override covers what policy and values do not affirm."""
+    if conclusion.accepted or override is None or override.pool != pool or not appraisal.acceptable:
+        return conclusion
+    if any(check.name == "init-data" and check.refuses for check in conclusion.checks):
+        # A text that the hardware did not sign is a lie, and no opinion about values.
+        return conclusion
+    check = Check(
+        breakglass.CODE, Result.WARN, breakglass.CODE, override.line, "no override", f"annotation {breakglass.ANNOTATION}",
+        f"{override.reason}. Policy or values do not affirm this machine; see the checks above.", mandatory=False,
+    )  # fmt: skip
+    # The vector stays what the policy said: a policy for resources that asks for affirmed machines still says no.
+    return replace(conclusion.noting(check), result="NotAssessed", reason=breakglass.CODE, accepted=True, retry=False)
+
+
+def warned_of_chip(conclusion: Conclusion, chip: str) -> Conclusion:
+    """The same conclusion, with a warning where the provider hides the chip."""
+    if chip != HIDDEN:
+        return conclusion
+    check = Check(
+        "chip", Result.WARN, "chip-hidden", HIDDEN, "the id of a chip", "the evidence",
+        "The provider hides which chip this is: the machine is not bound to one, and none can be barred.",
+    )  # fmt: skip
+    return conclusion.noting(check)
+
+
+def warned_of_key(conclusion: Conclusion, tee: str) -> Conclusion:
+    """The same conclusion, with a warning where the machine's key lies on a disk that anybody can open."""
+    if identity_place(tee) != OPEN_DISK:
+        return conclusion
+    check = Check(
+        "identity", Result.WARN, "identity-on-open-disk", NOTE, "a key that only this machine can use", "the kind of evidence",
+        "Whoever reads the machine's disk has its key. It counts on the machine's own chip alone.",
+    )  # fmt: skip
+    return conclusion.noting(check)
+
+
+def refused_for(conclusion: Conclusion, distrusts: Sequence[Distrusted]) -> Conclusion:
+    """The same conclusion, refused if anything stands against the machine."""
+    if not distrusts:
+        return conclusion
+    checks = (
+        Check(
+            "distrust", Result.FAIL, distrust.CODE, entry.line, "nothing that is distrusted", f"Distrust {entry.name}",
+            f"{entry.reason}. To trust it again, delete Distrust {entry.name}.",
+        )
+        for entry in distrusts
+    )  # fmt: skip
+    return conclusion.refused(distrust.CODE, *checks)
+
+
+def held(conclusion: Conclusion, wait: Wait | None) -> Conclusion:
+    """The same conclusion; one that accepts a machine which has to wait becomes a question to a person."""
+    if wait is None or not conclusion.accepted:
+        return conclusion
+    check = Check(
+        "chip", Result.FAIL, "chip-barred", wait.chip, "a chip that was approved", "the Machine", wait.message
+    )
+    return conclusion.waiting(check)
+
+
+def disputed(conclusion: Conclusion, dispute: Dispute | None) -> Conclusion:
+    """The same conclusion, or one that accepts nothing; evidence that is refused for itself stays refused."""
+    if dispute is None:
+        return conclusion
+    if not conclusion.accepted:
+        return conclusion.noting(dispute.check)
+    if dispute.may_pass:
+        return conclusion.waiting(dispute.check)
+    return conclusion.refused(dispute.check.code, dispute.check)
+
+
+def properties_of(tee: str, claims: Mapping[str, Any], book: ReferenceValues, endorsement: str = "") -> dict[str, str]:
+    """The properties that claims of an authentic appraisal prove, of a machine whose key is endorsed in this way."""
+    whole, parts = measured_images(tee, claims, book)
+    found = {
+        TEE: tee,
+        ENDORSEMENT: endorsement,
+        IMAGE: ",".join(whole),
+        PARTS: ",".join(parts),
+        **_platform(tee, claims.get(tee)),
+    }
+    return {name: value[:MOST_VALUE] for name, value in sorted(found.items()) if value}
+
+
+def measured_images(tee: str, claims: Mapping[str, Any], book: ReferenceValues) -> tuple[list[str], list[str]]:
+    """The images that a machine booted, each in every register that it has a value for; else those that it is mixed of."""
+    registers = [
+        (
+            book.images(compared.name, claim_at(claims, compared.claim)),
+            book.images_by_name.get(compared.name, frozenset()),
+        )
+        for compared in COMPARED.get(tee, ())
+    ]
+    fitting = frozenset[str]().union(*(same for same, _ in registers))
+    whole = fitting.difference(*(known - same for same, known in registers))
+    return (sorted(whole), []) if whole else ([], sorted(_mixed([same for same, _ in registers if same])))
+
+
+def _mixed(owners: Sequence[frozenset[str]]) -> set[str]:
+    """The images that explain registers together: those that alone have a value first, the others only where needed."""
+    chosen = {one for images in owners if len(images) == 1 for one in images}
+    for images in owners:
+        chosen |= set() if images & chosen else images
+    return chosen
+
+
+def _platform(tee: str, claims: Any) -> dict[str, str]:
+    said = claims if isinstance(claims, dict) else {}
+    if tee == "snp":
+        parts = {f"{TCB}{part}": said.get(f"reported_tcb_{part}") for part in SNP_TCB}
+        return {GENERATION: str(said.get("generation") or ""), **_texts(parts.items())}
+    if tee == "tdx":
+        date = str(said.get("tcb_date") or "")
+        return {
+            GENERATION: str(said.get("fmspc") or ""),
+            **_texts(((TDX_EVALUATION, said.get("tcb_eval_num")),)),
+            TDX_DATE: date,
+        }
+    return {}
+
+
+def _texts(pairs: Iterable[tuple[str, object]]) -> dict[str, str]:
+    return {name: str(value) for name, value in pairs if type(value) is int}

@@ -14,18 +14,23 @@ another one, which takes an approval like any change of chip.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from fastness.attestation.evidence.checks import Check, Result
-from fastness.attestation.verdict.conclude import Conclusion
-from fastness.attestation.verdict.properties import images_in
 from fastness.kinds.fastness_dev.distrust import TARGETS
 from fastness.kinds.objects import is_being_deleted, object_name
 from fastness.kinds.trusted_execution.machine import Machine
-from fastness.kinds.trusted_execution.properties import GENERATION, SNP_TCB, TCB, TDX_DATE, TDX_EVALUATION, TEE
+from fastness.kinds.trusted_execution.properties import (
+    GENERATION,
+    SNP_TCB,
+    TCB,
+    TDX_DATE,
+    TDX_EVALUATION,
+    TEE,
+    images_in,
+)
 
 Object = Mapping[str, Any]
 DISTRUSTED: Final = "Distrusted"
@@ -138,22 +143,6 @@ def about_claims(claims: Object, endorsement: str = "") -> About:
 def against(distrusts: Iterable[Distrusted], about: About, now: datetime) -> list[Distrusted]:
     """The Distrusts that hit a machine now."""
     return [one for one in distrusts if one.live(now) and one.hits(about)]
-
-
-def refused_for(conclusion: Conclusion, distrusts: Sequence[Distrusted]) -> Conclusion:
-    """The same conclusion, refused if anything stands against the machine."""
-    if not distrusts:
-        return conclusion
-    checks = tuple(
-        Check(
-            "distrust", Result.FAIL, CODE, one.line, "nothing that is distrusted", f"Distrust {one.name}",
-            f"{one.reason}. To trust it again, delete Distrust {one.name}.",
-        )
-        for one in distrusts
-    )  # fmt: skip
-    return replace(
-        conclusion, checks=(*conclusion.checks, *checks), result="Refused", reason=CODE, accepted=False, retry=False
-    )
 
 
 def _below(properties: Mapping[str, str], levels: Any) -> bool:

@@ -14,14 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from fastness.attestation.machine.machine import CHIP_BARRED
 from fastness.attestation.verdict import init_data
 from fastness.attestation.verdict.dispute import OVER_BOOT, OVER_CHIP, told_disputes
-from fastness.attestation.verdict.identity_disk import identity_notes
-from fastness.attestation.verdict.machine_standing import NEVER, PROOF_EXPIRED, MachineStanding, State
+from fastness.attestation.verdict.machine_standing import NEVER, PROOF_EXPIRED, MachineStanding, State, identity_notes
 from fastness.kinds.fastness_dev.verdict import Check, Verdict
 from fastness.kinds.objects import view
-from fastness.kinds.trusted_execution.machine import Machine
+from fastness.kinds.trusted_execution.machine import CHIP_BARRED, Machine
 
 Object = Mapping[str, Any]
 _USER_DATA: Final = ("user-data", init_data.USER_DATA)

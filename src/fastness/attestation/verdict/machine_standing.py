@@ -20,6 +20,10 @@ this function and nothing else, so none of them can be greener than another.
   TPM proves nothing about the host around it, so a machine that stands by one is Proved with "host not proved" beside it, and
   with "trusted on first use" where nobody vouches for that TPM.
 * The condition `Attested` is what the verifier said last; this adds the decisions of people, overrides and the time.
+* Where the key lies goes with the machine, too. An attestation key never leaves its TPM. A guest key is a file, and as long as no
+  attestation opens the disk that it lies on, whoever owns the host reads it. What the key is good for is bounded by the chip
+  (`dispute`); that it can be read is said wherever the machine is shown: on the Machine (`status.identity`), in each verdict, on
+  the command line and on the page.
 """
 
 from __future__ import annotations
@@ -30,18 +34,19 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from fastness.attestation.machine.machine import CHIP_BARRED
 from fastness.attestation.policy.claims import proves_host
 from fastness.attestation.verdict.breakglass import REASON as BREAK_GLASS
 from fastness.attestation.verdict.breakglass import Override
 from fastness.formats.patch import apply_merge_patch
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import Condition, rfc3339, view, with_condition
-from fastness.kinds.trusted_execution.machine import MOVED, Machine
+from fastness.kinds.trusted_execution.machine import CHIP_BARRED, IDENTITIES, MOVED, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
-from fastness.kinds.trusted_execution.subject import Endorsement
+from fastness.kinds.trusted_execution.subject import Endorsement, KeyKind, key_kind
 
 ROUNDS: Final = 2
+IN_TPM, OPEN_DISK = IDENTITIES
+NOTE: Final = "identity on an open disk"
 NEVER: Final = "NeverAttested"
 PROOF_EXPIRED: Final = "ProofExpired"
 OVERRIDE_ENDED: Final = "OverrideEnded"
@@ -227,3 +232,14 @@ def _condition(machine: Machine, kind: str) -> Condition:
 
 def _moment(found: Condition) -> datetime | None:
     return datetime.fromisoformat(found.last_transition_time) if found.last_transition_time else None
+
+
+def identity_place(tee: str) -> str:
+    """Where the key of a machine with this kind of evidence lies."""
+    return OPEN_DISK if key_kind(tee) is KeyKind.GUEST else IN_TPM
+
+
+def identity_notes(machine: Machine) -> tuple[str, ...]:
+    """What must be said beside the machine about its key; empty for nothing."""
+    place = machine.status.identity or (identity_place(machine.status.tee) if machine.status.tee else "")
+    return (NOTE,) if place == OPEN_DISK else ()

@@ -308,12 +308,10 @@ async def _standings(cluster: Cluster) -> Callable[[Machine], MachineStanding]:
 
 
 def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> dict[str, Any]:
-    from fastness.attestation.machine.machine import CHIP_BARRED
     from fastness.attestation.verdict.dispute import HIDDEN, told_disputes
-    from fastness.attestation.verdict.identity_disk import identity_notes
-    from fastness.attestation.verdict.machine_standing import FIRST_USE
+    from fastness.attestation.verdict.machine_standing import FIRST_USE, identity_notes
     from fastness.kinds.objects import condition, view
-    from fastness.kinds.trusted_execution.machine import Machine
+    from fastness.kinds.trusted_execution.machine import CHIP_BARRED, Machine
     from fastness.kinds.trusted_execution.membership import membership_of
     from fastness.kinds.trusted_execution.subject import Endorsement
 

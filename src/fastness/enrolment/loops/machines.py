@@ -33,7 +33,6 @@ from fastness.attestation.machine.chip import (
     waits_for_bar_alone,
 )
 from fastness.attestation.machine.machine import (
-    CHIP_BARRED,
     ENDORSEMENT_LABEL,
     POOL_LABEL,
     SUPERSEDED,
@@ -50,7 +49,7 @@ from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.fastness_dev.distrust import DISTRUST
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import ObjectName, condition, is_being_deleted, labels_of, object_name, view, with_condition
-from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.machine import CHIP_BARRED, MACHINE, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import AlreadyExists, Conflict, NotFound

@@ -46,6 +46,7 @@ MOST_REPLACED_KEYS = 16
 MOST_FORMER_BOOTS = 16
 APPROVALS = ("Pending", "Approved", "Quarantined")
 MOVED = "Moved"
+CHIP_BARRED = "ChipBarred"
 NOTE = "fastness.dev/attestation"
 """On the Node of a machine: why it stands as it does."""
 SIGNERS = ("enrolment", "broker", "controllers")

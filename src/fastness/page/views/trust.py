@@ -10,10 +10,9 @@ from typing import Final
 from fastness.attestation.verdict.blast_radius import blast_radius
 from fastness.attestation.verdict.distrust import Distrusted, read_distrust
 from fastness.attestation.verdict.machine_standing import MachineStanding
-from fastness.attestation.verdict.properties import images_in
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.trusted_execution.machine import Machine
-from fastness.kinds.trusted_execution.properties import GENERATION
+from fastness.kinds.trusted_execution.properties import GENERATION, images_in
 from fastness.kube.errors import NotFound
 from fastness.page.pages.distrusts import Doubt, Doubts, WhatIf
 from fastness.page.pages.record import entry_page

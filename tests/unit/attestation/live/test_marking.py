@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fastness.attestation.live.writer import Found, Verdicts
-from fastness.attestation.machine.boots import Boot
 from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.verdict.conclude import Conclusion
+from fastness.attestation.verdict.dispute import Boot
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import Conflict
 

@@ -12,23 +12,21 @@ from fastness.attestation.machine.chip import (
     barring,
     chip_of,
     chip_status,
-    held,
     kept_against,
     kept_bar,
     on_chip,
-    told_hidden,
     waits_for_bar_alone,
     why_wait,
 )
 from fastness.attestation.machine.decisions import DECISIONS, DecisionState, decision_patch, standing
-from fastness.attestation.machine.machine import CHIP_BARRED, SUPERSEDED, approval_condition, waits_for_chip
+from fastness.attestation.machine.machine import SUPERSEDED, approval_condition, waits_for_chip
 from fastness.attestation.policy.claims import TrustVector
-from fastness.attestation.verdict.conclude import Conclusion
+from fastness.attestation.verdict.conclude import Conclusion, held, warned_of_chip
 from fastness.attestation.verdict.dispute import HIDDEN, short
 from fastness.attestation.verdict.distrust import Distrusted, read_distrust
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition, view
-from fastness.kinds.trusted_execution.machine import Machine
+from fastness.kinds.trusted_execution.machine import CHIP_BARRED, Machine
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 CHIP, OTHER = (f"snp:{digit * 128}" for digit in "ab")
@@ -122,9 +120,9 @@ def test_only_an_acceptance_is_held_and_a_refusal_stays_one() -> None:
     assert question.detail == "chip: chip-barred"
     assert held(refused, wait) is refused
     assert held(accepted, None) is accepted
-    warned = told_hidden(accepted, HIDDEN)
+    warned = warned_of_chip(accepted, HIDDEN)
     assert (warned.accepted, [check.result for check in warned.checks]) == (True, [Result.WARN])
-    assert told_hidden(accepted, CHIP) is accepted
+    assert warned_of_chip(accepted, CHIP) is accepted
 
 
 def test_a_verdict_pins_the_chip_once_or_takes_the_approval_back_once() -> None:

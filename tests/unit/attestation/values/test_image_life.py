@@ -1,7 +1,7 @@
 """No machine that follows the plan is refused, and no value outlives its need: any order of updates, reboots and failures.
 
 The model drives the functions of the product: `rollout.candidates` with the hold of `values_missing`, `advanced` for the life of
-images, `ValueBook` for what the verifier accepts. The two loops that carry the decisions out run whenever the test says, on what
+images, `ReferenceValues` for what the verifier accepts. The two loops that carry the decisions out run whenever the test says, on what
 their caches last saw.
 """
 
@@ -31,7 +31,8 @@ from fastness.attestation.values.image_life import (
 )
 from fastness.attestation.values.measured import COMPARED
 from fastness.attestation.values.values import ReferenceValues, set_version
-from fastness.attestation.verdict.properties import images_in, properties_of
+from fastness.attestation.verdict.conclude import properties_of
+from fastness.kinds.trusted_execution.properties import images_in
 from fastness.machineconfig.rollout import rollout
 from fastness.machineconfig.rollout.nodes import Goal, NodeFacts
 

@@ -9,7 +9,7 @@ import pytest
 
 from fastness.attestation.machine.decisions import ChipUnclear, chip_patch, named_chip, settle_patch
 from fastness.attestation.policy.claims import TrustVector
-from fastness.attestation.verdict.conclude import Conclusion
+from fastness.attestation.verdict.conclude import Conclusion, disputed
 from fastness.attestation.verdict.dispute import (
     HIDDEN,
     MOST_DISPUTES,
@@ -17,7 +17,6 @@ from fastness.attestation.verdict.dispute import (
     chip_dispute,
     chip_settled,
     dispute_status,
-    disputed,
     settled,
     told_disputes,
 )

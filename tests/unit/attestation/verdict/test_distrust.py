@@ -10,16 +10,8 @@ import pytest
 from fastness.attestation.evidence.checks import Check, Result
 from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.verdict.blast_radius import blast_radius
-from fastness.attestation.verdict.conclude import Conclusion
-from fastness.attestation.verdict.distrust import (
-    About,
-    Distrusted,
-    about_claims,
-    about_machine,
-    against,
-    read_distrust,
-    refused_for,
-)
+from fastness.attestation.verdict.conclude import Conclusion, refused_for
+from fastness.attestation.verdict.distrust import About, Distrusted, about_claims, about_machine, against, read_distrust
 from fastness.attestation.verdict.machine_standing import MachineStanding, machine_standing
 from fastness.kinds.objects import rfc3339, view
 from fastness.kinds.trusted_execution.machine import Machine

@@ -6,8 +6,8 @@ import pytest
 
 from fastness.attestation.evidence.checks import Result
 from fastness.attestation.policy.claims import TrustVector
-from fastness.attestation.verdict.conclude import Conclusion
-from fastness.attestation.verdict.identity_disk import NOTE, identity_notes, identity_place, told_open_disk
+from fastness.attestation.verdict.conclude import Conclusion, warned_of_key
+from fastness.attestation.verdict.machine_standing import NOTE, identity_notes, identity_place
 from fastness.kinds.objects import view
 from fastness.kinds.trusted_execution.machine import Machine
 
@@ -17,7 +17,7 @@ ACCEPTED = Conclusion((), TrustVector({}), {}, "Affirmed", "", accepted=True)
 @pytest.mark.parametrize(("tee", "place"), [("tpm", "TPM"), ("snp", "OpenDisk"), ("tdx", "OpenDisk")])
 def test_a_guest_key_is_a_file_and_the_verdict_warns(tee: str, place: str) -> None:
     assert identity_place(tee) == place
-    told = told_open_disk(ACCEPTED, tee)
+    told = warned_of_key(ACCEPTED, tee)
     assert told.accepted
     shown = [(check.result, check.code) for check in told.checks]
     assert shown == ([(Result.WARN, "identity-on-open-disk")] if place == "OpenDisk" else [])

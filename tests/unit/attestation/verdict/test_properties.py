@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from fastness.attestation.machine.proof_age import label_value
 from fastness.attestation.values.values import EMPTY, ReferenceValues
-from fastness.attestation.verdict.properties import label_value, measured_images, properties_of
+from fastness.attestation.verdict.conclude import measured_images, properties_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 A, B = (f"registry.example/os@sha256:{digit * 64}" for digit in "ab")

@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from fastness.attestation.machine.boots import CLOCK_SLACK_MS, CODE, Boot, boot_dispute, boot_of, boot_status
-from fastness.attestation.verdict.dispute import OVER_BOOT, Dispute
+from fastness.attestation.verdict.dispute import (
+    BOOT_CODE,
+    CLOCK_SLACK_MS,
+    OVER_BOOT,
+    Boot,
+    Dispute,
+    boot_dispute,
+    boot_of,
+    boot_status,
+)
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import view
 from fastness.kinds.trusted_execution.machine import MOST_FORMER_BOOTS, Machine
@@ -69,7 +77,7 @@ def test_evidence_of_a_boot_that_is_over_is_disputed(
     found = disputed(remembered(*before), shown)
     assert (found is not None) == is_over
     if found is not None:
-        assert (found.over, found.check.code, found.may_pass) == (OVER_BOOT, CODE, False)
+        assert (found.over, found.check.code, found.may_pass) == (OVER_BOOT, BOOT_CODE, False)
         assert found.shows != found.against
 
 
