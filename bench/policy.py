@@ -24,8 +24,9 @@ from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
 from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
 from fastness.attestation.live.policy_workers import PolicyWorkers
 from fastness.attestation.policy.claims import policy_input
-from fastness.attestation.policy.policy import Request, built_in_text, default_policy, default_resource_policy
+from fastness.attestation.policy.policy import built_in_text, default_policy
 from fastness.attestation.policy.query import ActivePolicy, about_evidence
+from fastness.attestation.policy.resource_policy import Request, default_resource_policy
 from fastness.attestation.values.values import ReferenceValues
 from fastness.crypto.silicon.chains import load_certificates
 from fastness.crypto.silicon.verify import AttestationKey

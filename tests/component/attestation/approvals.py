@@ -13,7 +13,7 @@ from fastness.attestation.loops.policies import POLICIES, Policies
 from fastness.attestation.loops.values import Values
 from fastness.attestation.policy.cases import Trial, try_policy
 from fastness.attestation.policy.claims import TrustVector
-from fastness.attestation.policy.policy_set import PolicySet
+from fastness.attestation.policy.policy import PolicySet
 from fastness.attestation.values.values import ReferenceValues
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject, Resource

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from fastness.attestation.live.policy_workers import SUSPENDED_SECONDS, PolicyWorkers
-from fastness.attestation.policy.policy import Request
-from fastness.attestation.policy.query import ActivePolicy, Answer, about_evidence, about_resource
+from fastness.attestation.policy.query import ActivePolicy, Answer, about_evidence
+from fastness.attestation.policy.resource_policy import Request, about_resource
 from fastness.rego.sandbox import _PLACE, Worker, WorkerEnded, in_sandbox
 from fastness.rego.tasks import Task
 from tests.patience import PATIENCE

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from fastness.attestation.policy.policy import Shown, compile_policy, compile_resource_policy
+from fastness.attestation.policy.policy import compile_policy
 from fastness.attestation.policy.query import Answer, Decision, Query, drive
+from fastness.attestation.policy.reading import Shown
+from fastness.attestation.policy.resource_policy import compile_resource_policy
 from fastness.rego.engine import BadPolicy
 
 Made = TypeVar("Made")

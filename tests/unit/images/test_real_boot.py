@@ -9,7 +9,7 @@ from pathlib import Path
 from fastness.attestation.evidence.checks import Findings
 from fastness.attestation.evidence.replay import replay
 from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
-from fastness.attestation.policy.policy_set import PolicySet
+from fastness.attestation.policy.policy import PolicySet
 from fastness.attestation.values.from_images import set_of_image
 from fastness.attestation.values.prediction import first_differences, judge_measurement
 from fastness.attestation.values.values import ReferenceValues

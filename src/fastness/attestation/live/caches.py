@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from fastness.attestation.machine.chip import INDEX, kept_against, on_chip, standing_against, why_wait
-from fastness.attestation.policy.policy_set import PolicySet
+from fastness.attestation.policy.policy import PolicySet
 from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.attestation.verdict.approvers import read_appointments

@@ -19,14 +19,8 @@ from functools import partial
 from typing import Any, Final
 
 from fastness.attestation.policy.claims import AFFIRMED, REFUSED, TrustVector
-from fastness.attestation.policy.policy import (
-    RESOURCE,
-    Policy,
-    Request,
-    ResourcePolicy,
-    compile_policy,
-    compile_resource_policy,
-)
+from fastness.attestation.policy.policy import RESOURCE, Policy, compile_policy
+from fastness.attestation.policy.resource_policy import Request, ResourcePolicy, compile_resource_policy
 from fastness.attestation.values.values import EMPTY, ReferenceValues
 from fastness.kinds.fastness_dev import EVIDENCE_TYPES
 from fastness.kinds.fastness_dev.appraisal_policy import NOT_AFFIRMED

@@ -1,88 +1,64 @@
-"""Policies: Rego on claims and reference values, for evidence and for resources.
+"""Policies for evidence: Rego on claims and reference values, and which of them judge.
 
     policy = compile_policy(text)
-    policy.evaluate(policy_input(...), book)            # a trust vector
-    gate = compile_resource_policy(text)
-    gate.allow(token_claims, request)                   # may this request have this resource
+    policy.evaluate(policy_input(...), book)                        # a trust vector
+    policies = PolicySet.of(objects)
+    opinion = yield from policies.judging("tpm", claims, values)    # of all that are active, and who refuses
+    policies.version("tpm")                                         # what a verdict names
 
 A policy for evidence has the package `policy` and either a rule `trust_claims`, an object of AR4SI claims, or one rule per claim
-(`executables`, `hardware`, …); `query_reference_value(name)` gives what the book has. A policy for resources has the package
-`policy` and a rule `allow`; `data` holds `plugin`, `resource-path` and `query`. Policies written for Trustee have both shapes.
+(`executables`, `hardware`, …); `query_reference_value(name)` gives what the book has. Policies written for Trustee have both
+shapes. Those for resources are in `resource_policy`.
 
-* Whatever goes wrong during an evaluation affirms nothing and allows nothing.
+* Whatever goes wrong during an evaluation affirms nothing.
 * A value that nobody published is undefined, so every rule that asks for it fails. Upstream gives null, and in Rego any number
   is greater than null: a missing minimum would let everybody in.
-* A policy is a function of its input and the values: what it may call is a list (`builtins`).
-* `allow` counts only when it is the value true.
+* A policy is a function of its input and the values: what it may call is a list (`rego.builtins`).
 * The built-in policies (`policies/*.rego`) affirm nothing unless every mandatory claim rests on a value or a check.
+
+Which judge: the built-in one, and the active text of every AppraisalPolicy beside it.
+
+* What judges is `status.active`, never `spec`: only a controller that tried the text puts it there.
+* Policies of users only take away. The built-in one judges too, and of each claim the worst value counts. One text may take the
+  place of the built-in policy, where a person confirmed it (`replacesBuiltIn`).
+* A kind of evidence without a built-in policy is affirmed by nobody, unless a text was confirmed to judge it alone.
+* They are asked once for each image that the machine may have booted, with the values of that image alone (`tuples`), until they
+  affirm it. `query_reference_value` never mixes what two images measure, in anybody's policy. Policies of users are asked about
+  images that the built-in one affirms, and otherwise about the nearest: more cannot change the outcome.
+* An active text that does not compile any more affirms nothing. Silence would fall back to another policy.
+* One that goes beyond its bounds leaves the machine not assessed, unless another policy refuses it anyway.
+
+Judging is a generator that yields questions to policies of users (`query`); the built-in policy is asked on the spot.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Final
 
-from fastness.attestation.policy.claims import CLAIMS, TrustVector
-from fastness.attestation.policy.reading import QUERY, Reading, reading_of
+from fastness.attestation.policy.claims import CLAIMS, TrustVector, worst_of
+from fastness.attestation.policy.query import ActivePolicy, Decision, about_evidence, active_policy
+from fastness.attestation.policy.reading import QUERY, Shown, reading_of, shown_to
+from fastness.attestation.values.measured import seen_values
 from fastness.attestation.values.values import ReferenceValues
 from fastness.crypto.digests import sha256
-from fastness.formats import json
+from fastness.kinds.fastness_dev import EVIDENCE_TYPES
 from fastness.kinds.kind import JsonObject
 from fastness.rego.engine import BadPolicy, NoAnswer, Program
 
 MAX_TEXT: Final = 262144
 MAX_KNOWN: Final = 512
-REQUEST: Final = "fastness.dev/request"
 VALUES: Final = "fastness.dev/values"
 DATA: Final = "fastness_values"
 RESOURCE: Final = "resource"
 BUILT_IN: Final = ("tpm", "snp", "tdx")
-_TEXT: Final = "policy.rego"
+TEXT: Final = "policy.rego"
 _PACKAGE: Final = re.compile(r"^[ \t]*package[ \t]+([A-Za-z0-9_.]+)", re.MULTILINE)
 _SHIM: Final = f"package policy\nimport rego.v1\n{QUERY}(name) := {{source}}[name]\n"
-_ALLOW: Final = (
-    f'p := input["{REQUEST}"].plugin; r := input["{REQUEST}"]["resource-path"]; q := input["{REQUEST}"].query; '
-    'x := data.policy.allow with data.plugin as p with data["resource-path"] as r with data.query as q'
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked for: which plugin, the path below it, the query."""
-
-    path: tuple[str, ...]
-    plugin: str = RESOURCE
-    query: Mapping[str, str] | None = None
-
-    def as_json(self) -> JsonObject:
-        """The data that a resource policy sees."""
-        return {"plugin": self.plugin, "resource-path": list(self.path), "query": dict(self.query or {})}
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What a policy for evidence is shown: its part of the claims and of the values, which have a digest if it may want any."""
-
-    input: Mapping[str, Any]
-    values: Mapping[str, Any]
-    digest: str = ""
-    whole: bool = False
-
-    @property
-    def key(self) -> bytes | None:
-        """What makes two questions the same; None when all was shown, since then no two are."""
-        return None if self.whole else json.canonical([self.input, self.values])
-
-
-def shown_to(reading: Reading, document: Mapping[str, Any], book: ReferenceValues) -> Shown:
-    """What a policy that reads so is shown of claims and values."""
-    part = reading.of_input(document)
-    whole = reading.paths is None or reading.names is None
-    return Shown(part, reading.of_values(book, part), book.digest if reading.names is None else "", whole)
 
 
 class Policy:
@@ -94,8 +70,8 @@ class Policy:
         self._known: dict[bytes, TrustVector] = {}
         modules, rule = _vector_rule(text)
         shim = _SHIM.format(source=f'input["{VALUES}"]' if self._reading.names is not None else f"data.{DATA}")
-        self._program = Program({_TEXT: text, "shim.rego": shim, **modules}, f"x := {rule}")
-        _refuse_unknown_functions(self._program, {VALUES: {}}, {DATA: {}})
+        self._program = Program({TEXT: text, "shim.rego": shim, **modules}, f"x := {rule}")
+        refuse_unknown_functions(self._program, {VALUES: {}}, {DATA: {}})
 
     def evaluate(self, document: Mapping[str, Any], book: ReferenceValues) -> TrustVector:
         """The trust vector for an input; an evaluation that fails gives a vector with an error. Total."""
@@ -132,43 +108,10 @@ class Policy:
         return TrustVector.of(answer)
 
 
-class ResourcePolicy:
-    """A policy for resources, compiled."""
-
-    def __init__(self, text: str) -> None:
-        self.version = policy_version(text)
-        self._reading = reading_of(text)
-        self._program = Program({_TEXT: text}, _ALLOW)
-        _refuse_unknown_functions(self._program, {REQUEST: Request(("a", "b", "c")).as_json()}, {})
-
-    def allow(self, claims: Mapping[str, Any], request: Request) -> bool:
-        """Whether the policy lets a caller with these claims have the resource. Total."""
-        return self.answer(self._reading.of_input(claims), request.as_json())
-
-    @property
-    def reads_clock(self) -> bool:
-        """Whether its answer may change although nothing that it is shown does."""
-        return self._program.reads_clock
-
-    def answer(self, shown: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
-        """The same for the part of the claims that it reads. Total."""
-        try:
-            answer = self._program.ask({**shown, REQUEST: request}, {}, "")
-        except (NoAnswer, BadPolicy):
-            return False
-        return answer is True
-
-
 def compile_policy(rego: str) -> Policy:
     """A policy for evidence; raises BadPolicy."""
-    _check_text(rego)
+    check_text(rego)
     return Policy(rego)
-
-
-def compile_resource_policy(rego: str) -> ResourcePolicy:
-    """A policy for resources; raises BadPolicy."""
-    _check_text(rego)
-    return ResourcePolicy(rego)
 
 
 def policy_version(rego: str) -> str:
@@ -192,13 +135,96 @@ def default_policy(tee: str) -> Policy:
     return compile_policy(built_in_text(tee))
 
 
-@cache
-def default_resource_policy() -> ResourcePolicy:
-    """The built-in policy for resources: every part of the machine must be affirmed."""
-    return compile_resource_policy(built_in_text(RESOURCE))
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What all policies together make of evidence: who does not affirm it, and why it could not be judged, if it could not."""
+
+    vector: TrustVector
+    refused_by: tuple[str, ...] = ()
+    unassessed: str = ""
 
 
-def _check_text(rego: str) -> None:
+class PolicySet:
+    """The policies for evidence of a cluster at one moment; never changes."""
+
+    def __init__(self, active: Iterable[ActivePolicy]) -> None:
+        ordered = sorted(active, key=lambda policy: policy.name)
+        self._evidence = {tee: tuple(policy for policy in ordered if policy.target == tee) for tee in EVIDENCE_TYPES}
+
+    @classmethod
+    def of(cls, objects: Iterable[Mapping[str, Any]]) -> PolicySet:
+        """The active texts of these AppraisalPolicies; one that is being deleted judges no more."""
+        return cls(policy for obj in objects if (policy := active_policy(obj)) is not None)
+
+    def version(self, tee: str) -> str:
+        """The policies that judge a kind of evidence, as verdicts name them; empty when there is none."""
+        own = self._evidence.get(tee, ())
+        built_in = [_built_in_label(tee)] if tee in BUILT_IN and not is_replaced(own) else []
+        return ",".join([*built_in, *(policy.label for policy in own)])[:253]
+
+    def judging(self, tee: str, document: Mapping[str, Any], values: ReferenceValues) -> Decision[Opinion]:
+        """What the policies conclude, without what this kind of evidence can never prove.
+
+        When no image satisfies them the answer is the one for the image that came nearest.
+        """
+        own = self._evidence.get(tee, ())
+        nearest: tuple[ReferenceValues, TrustVector] | None = None
+        closest: Opinion | None = None
+        for book in values.books(tee, seen_values(tee, document)):
+            built_in = None if is_replaced(own) else _built_in(tee, document, book)
+            if built_in is not None and not built_in.affirms(tee):
+                nearest = nearest or (book, built_in)
+                continue
+            opinion = yield from _agreed(own, tee, document, book, built_in)
+            if opinion.unassessed or opinion.vector.affirms(tee):
+                return opinion
+            closest = closest or opinion
+        if closest is None and nearest is not None:
+            closest = yield from _agreed(own, tee, document, *nearest)
+        return closest or Opinion(TrustVector(error="there is nothing to compare with"))
+
+
+def _agreed(
+    own: Iterable[ActivePolicy],
+    tee: str,
+    document: Mapping[str, Any],
+    book: ReferenceValues,
+    built_in: TrustVector | None,
+) -> Decision[Opinion]:
+    """What the policies make of one image together; `built_in` is None where a text takes its place."""
+    judged = [(_built_in_label(tee), built_in)] if built_in is not None else []
+    late = ""
+    for policy in own:
+        answer = yield about_evidence(policy, document, book)
+        if answer.exceeded:
+            late = late or f"{policy.label}: {answer.exceeded}"
+        elif answer.error:
+            judged.append((policy.label, TrustVector(error=f"{policy.label}: {answer.error}")))
+        else:
+            judged.append((policy.label, TrustVector.of(answer.value).seen_by(tee)))
+    refusing = tuple(label for label, vector in judged if not vector.affirms(tee))
+    if late and not refusing:
+        return Opinion(TrustVector(error=late), unassessed=late)
+    return Opinion(worst_of(vector for _, vector in judged).seen_by(tee), refusing)
+
+
+def is_replaced(own: Iterable[ActivePolicy]) -> bool:
+    """Whether one of these judges without the built-in policy."""
+    return any(policy.replaces for policy in own)
+
+
+def _built_in(tee: str, document: Mapping[str, Any], book: ReferenceValues) -> TrustVector:
+    if tee not in BUILT_IN:
+        return TrustVector(error=f"there is no built-in policy for evidence of kind {tee}")
+    return default_policy(tee).recall(document, book).seen_by(tee)
+
+
+def _built_in_label(tee: str) -> str:
+    return f"built-in-{tee}@{default_policy(tee).version}" if tee in BUILT_IN else f"built-in-{tee}"
+
+
+def check_text(rego: str) -> None:
+    """Refuse a text that is too large, empty or of another package; raises BadPolicy."""
     if not rego.strip() or len(rego.encode()) > MAX_TEXT or "\0" in rego:
         raise BadPolicy(
             "policy-size", f"a policy has between 1 and {MAX_TEXT} bytes of text", "Write a shorter policy."
@@ -235,7 +261,7 @@ def _declares(text: str, rule: str) -> bool:
     return re.search(rf"^(?:default[ \t]+)?{rule}[ \t]*(?::=|=|\[|if\b|contains\b|\{{)", text, re.MULTILINE) is not None
 
 
-def _refuse_unknown_functions(program: Program, document: JsonObject, data: JsonObject) -> None:
+def refuse_unknown_functions(program: Program, document: JsonObject, data: JsonObject) -> None:
     """Names are resolved when a program first runs; a policy that can never run is refused at once."""
     try:
         program.ask(document, data, "")

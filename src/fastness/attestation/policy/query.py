@@ -1,7 +1,7 @@
 """Questions to the policies of users, as data: who decides asks, and somebody else finds the answer.
 
     opinion = yield Query(...)            # inside a decision, which is a generator
-    answered(decision, answer)            # drive one with a function; `attestation.live.policy_workers` drives them with
+    drive(decision, answer)            # drive one with a function; `attestation.live.policy_workers` drives them with
     processes
 
 The text of a user may run for ever, or end the process that compiles it, so nothing that judges runs it. A decision yields each
@@ -14,14 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
-from fastness.attestation.policy.policy import Request, Shown, shown_to
-from fastness.attestation.policy.reading import Reading, reading_of
+from fastness.attestation.policy.reading import Shown, reading_of, shown_to
 from fastness.attestation.values.values import ReferenceValues
-from fastness.formats import json
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import is_being_deleted, metadata, object_name
 from fastness.protocol.resource_patterns import covers
 
 Made = TypeVar("Made")
@@ -81,14 +79,8 @@ Decision = Generator[Query, Answer, Made]
 
 def about_evidence(policy: ActivePolicy, document: Mapping[str, Any], book: ReferenceValues) -> Query:
     """The question for evidence with these claims, beside these values."""
-    shown: Shown = shown_to(_reading(policy.rego), document, book)
+    shown: Shown = shown_to(reading_of(policy.rego), document, book)
     return Query(policy, "evidence", shown.input, shown.values, shown.digest, shown.key)
-
-
-def about_resource(policy: ActivePolicy, claims: Mapping[str, Any], request: Request) -> Query:
-    """The question for a resource that a caller with these claims wants."""
-    shown, asked = _reading(policy.rego).of_input(claims), request.as_json()
-    return Query(policy, "resource", shown, asked, key=json.canonical([shown, asked]))
 
 
 def drive(decision: Decision[Made], answer: Callable[[Query], Answer]) -> Made:
@@ -102,6 +94,12 @@ def drive(decision: Decision[Made], answer: Callable[[Query], Answer]) -> Made:
         return made
 
 
-@lru_cache(maxsize=64)
-def _reading(rego: str) -> Reading:
-    return reading_of(rego)
+def active_policy(obj: Mapping[str, Any]) -> ActivePolicy | None:
+    """The text of an AppraisalPolicy that judges, if one does."""
+    status = obj.get("status")
+    active = status.get("active") if isinstance(status, dict) else None
+    if not isinstance(active, dict) or is_being_deleted(obj):
+        return None
+    target, rego, version = (str(active.get(key, "")) for key in ("for", "rego", "version"))
+    replaces, uid = active.get("replacesBuiltIn") is True, str(metadata(obj).get("uid", ""))
+    return ActivePolicy(object_name(obj).name, target, rego, version, replaces, uid)

@@ -17,9 +17,11 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from fastness.attestation.values.values import ReferenceValues, comparable
+from fastness.formats import json
 
 QUERY: Final = "query_reference_value"
 _PATH: Final = r'input(?:\.[A-Za-z_][A-Za-z0-9_]*|\["[^"\\\n]+"\])+'
@@ -71,6 +73,7 @@ class Reading:
         return kept
 
 
+@lru_cache(maxsize=64)
 def reading_of(text: str) -> Reading:
     """What the policy with this text reads. Total."""
     whole = _PATHS.findall(text)
@@ -117,3 +120,25 @@ def _scalars(value: Any) -> dict[Hashable, Any]:
         else:
             found[comparable(part)] = part
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a policy for evidence is shown: its part of the claims and of the values, which have a digest if it may want any."""
+
+    input: Mapping[str, Any]
+    values: Mapping[str, Any]
+    digest: str = ""
+    whole: bool = False
+
+    @property
+    def key(self) -> bytes | None:
+        """What makes two questions the same; None when all was shown, since then no two are."""
+        return None if self.whole else json.canonical([self.input, self.values])
+
+
+def shown_to(reading: Reading, document: Mapping[str, Any], book: ReferenceValues) -> Shown:
+    """What a policy that reads so is shown of claims and values."""
+    part = reading.of_input(document)
+    whole = reading.paths is None or reading.names is None
+    return Shown(part, reading.of_values(book, part), book.digest if reading.names is None else "", whole)

@@ -11,7 +11,9 @@ from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from fastness.attestation.policy.cases import try_policy
-from fastness.attestation.policy.policy import Policy, ResourcePolicy, Shown, compile_policy, compile_resource_policy
+from fastness.attestation.policy.policy import Policy, compile_policy
+from fastness.attestation.policy.reading import Shown
+from fastness.attestation.policy.resource_policy import ResourcePolicy, compile_resource_policy
 from fastness.kinds.kind import JsonObject
 from fastness.rego.engine import BadPolicy
 

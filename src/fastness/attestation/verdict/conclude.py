@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from fastness.attestation.evidence.checks import DEBUG, Appraisal, Check, Result
 from fastness.attestation.policy.claims import TrustVector, policy_input
-from fastness.attestation.policy.policy_set import Opinion, PolicySet
+from fastness.attestation.policy.policy import Opinion, PolicySet
 from fastness.attestation.policy.query import Decision
 from fastness.attestation.values.differences import differences, nothing_published
 from fastness.attestation.values.measured import COMPARED, claim_at

@@ -34,6 +34,7 @@ from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import ObjectName, annotations_of, is_being_deleted, object_name
 from fastness.kinds.openshift.config import INFRASTRUCTURE
 from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.admission import Allowed, Denied
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
@@ -228,11 +229,11 @@ class Rollout:
         if choice.deferred:
             text = f"{choice.deferred} runs the operator and goes last"
             await self._recorder.normal(pool, names.Event.DEFERRING_OPERATOR_NODE, text)
-        waits = self._quorum(object_name(pool).name)
-        if waits:
+        access = self._quorum(object_name(pool).name)
+        if isinstance(access, Denied):
             # Who is called back only stops trying, which takes nothing from a quorum.
             back = tuple(node for node in choice.nodes if rollout.called_back(node, goal))
-            choice = replace(choice, nodes=back, why=waits)
+            choice = replace(choice, nodes=back, why=access.message)
         await self._remember(pool, held.state)
         more = try_for.timing(goal, self._clock.now()) if patience is not None else {}
         await _abreast([self._target(pool, book, node, goal, more) for node in choice.nodes])
@@ -293,10 +294,10 @@ class Rollout:
         found = self._infrastructures.get("", "cluster") or {}
         return str((found.get("status") or {}).get("controlPlaneTopology") or "")
 
-    def _quorum(self, name: str) -> str:
-        """Why a pool that shares the quorum with another must wait; empty where there is no arbiter."""
+    def _quorum(self, name: str) -> Allowed | Denied:
+        """Whether a pool may go on that shares the quorum with another; without an arbiter none does."""
         if self._topology() != names.HIGHLY_AVAILABLE_ARBITER or name not in _QUORUM:
-            return ""
+            return Allowed()
         master = self._pools.get("", names.MASTER) or {}
         goal = Goal(((master.get("spec") or {}).get("configuration") or {}).get("name") or "")
         masters, arbiters = (self._ledger.book(one).nodes.values() for one in (names.MASTER, names.ARBITER))

@@ -27,6 +27,7 @@ from fastness.formats.quantity import scaled
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import object_name
+from fastness.kube.admission import Allowed, Denied
 from fastness.machineconfig.render.errors import BadMaxUnavailable
 from fastness.machineconfig.rollout.nodes import Goal, NodeFacts
 
@@ -170,20 +171,20 @@ def order(nodes: Iterable[NodeFacts], goal: Goal) -> tuple[NodeFacts, ...]:
     return tuple(sorted((node for node in nodes if not node.updated(goal)), key=lambda node: node.age_order))
 
 
-def quorum_allows(pool: str, quorum: Quorum) -> str:
-    """Why a pool that shares the quorum must wait; empty when it may go on."""
+def quorum_allows(pool: str, quorum: Quorum) -> Allowed | Denied:
+    """Whether a pool that shares the quorum may go on."""
     if pool == names.MASTER:
         busy = [node.name for node in quorum.arbiters if node.unavailable]
-        return f"arbiter {', '.join(busy)} is unavailable" if busy else ""
+        return Denied(f"arbiter {', '.join(busy)} is unavailable") if busy else Allowed()
     if pool != names.ARBITER:
-        return ""
+        return Allowed()
     busy = [node.name for node in quorum.masters if node.unavailable]
     if busy:
-        return f"master {', '.join(busy)} is unavailable"
+        return Denied(f"master {', '.join(busy)} is unavailable")
     behind = [node.name for node in quorum.masters if not node.updated(quorum.master_goal)]
     if behind and not quorum.master_paused:
-        return f"masters come first: {', '.join(behind)}"
-    return ""
+        return Denied(f"masters come first: {', '.join(behind)}")
+    return Allowed()
 
 
 def target_patch(goal: Goal) -> JsonObject:

@@ -12,7 +12,7 @@ import pytest
 
 from fastness.attestation.live.attempt import Judgement
 from fastness.attestation.policy.cases import proven_by_nothing
-from fastness.attestation.policy.policy_set import Access
+from fastness.attestation.policy.resource_policy import Access, denied_by
 from fastness.keys.authorities import SECRETS
 from fastness.kinds.confidentialcontainers.broker import KBS_CONFIG
 from fastness.kinds.fastness_dev import NAMESPACE
@@ -151,7 +151,7 @@ async def test_a_policy_can_take_away_and_sees_what_it_judges(tmp_path: Path) ->
             self, claims: Mapping[str, Any], path: tuple[str, ...], query: Mapping[str, str] | None = None
         ) -> Access:
             seen.append((claims, path, query))
-            return Access(refused_by="never@1")
+            return denied_by("never@1")
 
     async with world(tmp_path / "state", policy=Never()) as here:
         guest = await _attested(here)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fastness.attestation.policy.claims import TrustVector, policy_input
-from fastness.attestation.policy.policy_set import PolicySet
+from fastness.attestation.policy.policy import PolicySet
 from fastness.attestation.values.from_images import set_of_image
 from fastness.attestation.values.values import ReferenceValues
 from fastness.crypto.silicon.verify import AttestationKey

@@ -14,14 +14,12 @@ from fastness.attestation.policy.claims import MANDATORY, Tier, tier
 from fastness.attestation.policy.policy import (
     BUILT_IN,
     RESOURCE,
-    Request,
     built_in_text,
     compile_policy,
-    compile_resource_policy,
     default_policy,
-    default_resource_policy,
     policy_version,
 )
+from fastness.attestation.policy.resource_policy import Request, compile_resource_policy, default_resource_policy
 from fastness.attestation.values.values import EMPTY
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject

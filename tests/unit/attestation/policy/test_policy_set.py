@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from fastness.attestation.evidence.checks import Appraisal, Check, Result
 from fastness.attestation.policy.claims import CLAIMS, TrustVector, tier
-from fastness.attestation.policy.policy_set import Access, Opinion, PolicySet, active_policy
-from fastness.attestation.policy.query import ActivePolicy, Answer, drive
+from fastness.attestation.policy.policy import Opinion, PolicySet
+from fastness.attestation.policy.query import ActivePolicy, Answer, active_policy, drive
+from fastness.attestation.policy.resource_policy import Access, ResourcePolicies, Unassessed, denied_by
 from fastness.attestation.values.values import EMPTY, ReferenceValues
 from fastness.attestation.verdict.conclude import Conclusion, Facts, concluding
 from fastness.kinds.fastness_dev import EVIDENCE_TYPES
 from fastness.kinds.kind import JsonObject
+from fastness.kube.admission import Allowed
 from tests.unit.attestation.inprocess import decided
 from tests.unit.attestation.policyinputs import GOOD_VALUES, book, good_input
 
@@ -50,8 +52,8 @@ def judged(
     return opinion(objects, tee, document, values).vector
 
 
-def allows(objects: list[JsonObject], path: tuple[str, ...], claims: JsonObject) -> str:
-    return decided(PolicySet.of(objects).allowing(path, claims)).refused_by
+def access(objects: list[JsonObject], path: tuple[str, ...], claims: JsonObject) -> Access:
+    return decided(ResourcePolicies.of(objects).allowing(path, claims))
 
 
 def good(tee: str) -> tuple[JsonObject, ReferenceValues]:
@@ -129,7 +131,7 @@ def test_an_active_text_that_no_longer_compiles_affirms_nothing_instead_of_falli
     vector = judged([policy("a", "tpm", "package policy\nhardware := {")], "tpm", *good("tpm"))
     assert "cannot be compiled" in vector.error
     broken = policy("r", "pool/*/*", "package policy\nallow := {")
-    assert allows([broken], ("pool", "worker", "key"), AFFIRMED) == "r@v-r"
+    assert access([broken], ("pool", "worker", "key"), AFFIRMED) == denied_by("r@v-r")
 
 
 def test_no_policy_makes_a_bare_tpm_genuine_hardware() -> None:
@@ -154,8 +156,8 @@ def test_a_policy_beyond_its_bounds_leaves_a_good_machine_not_assessed_and_a_bad
 
 
 def test_a_resource_policy_beyond_its_bounds_neither_refuses_for_good_nor_lets_in() -> None:
-    decision = PolicySet.of([policy("r", "*/*/*", HEAD + "allow := true")]).allowing(("a", "b", "c"), AFFIRMED)
-    assert drive(decision, lambda _: Answer(exceeded="slow")) == Access(unassessed="r@v-r: slow")
+    decision = ResourcePolicies.of([policy("r", "*/*/*", HEAD + "allow := true")]).allowing(("a", "b", "c"), AFFIRMED)
+    assert drive(decision, lambda _: Answer(exceeded="slow")) == Unassessed("r@v-r: slow")
 
 
 @pytest.mark.parametrize(
@@ -180,10 +182,10 @@ def test_resources_need_every_matching_policy_and_the_built_in_one() -> None:
     never = HEAD + "allow if input.never\n"
     gate = [policy("a", "pool/*/*", mine), policy("b", "pool/secret/*", never)]
     me = {"sub": "me", **AFFIRMED}
-    assert allows(gate, ("pool", "worker", "key"), me) == ""
-    assert allows(gate, ("pool", "worker", "key"), {**me, "sub": "you"}) == "a@v-a"
-    assert allows(gate, ("pool", "worker", "key"), {"sub": "me"}) == "built-in-resource"
-    assert allows(gate, ("pool", "secret", "key"), me) == "b@v-b"
-    assert allows(gate, ("machine", "x", "key"), {"sub": "me"}) == "built-in-resource"
-    assert allows(gate, ("machine", "x", "key"), AFFIRMED) == ""
-    assert allows([alone("a", "pool/*/*", mine)], ("pool", "worker", "key"), {"sub": "me"}) == ""
+    assert access(gate, ("pool", "worker", "key"), me) == Allowed()
+    assert access(gate, ("pool", "worker", "key"), {**me, "sub": "you"}) == denied_by("a@v-a")
+    assert access(gate, ("pool", "worker", "key"), {"sub": "me"}) == denied_by("built-in-resource")
+    assert access(gate, ("pool", "secret", "key"), me) == denied_by("b@v-b")
+    assert access(gate, ("machine", "x", "key"), {"sub": "me"}) == denied_by("built-in-resource")
+    assert access(gate, ("machine", "x", "key"), AFFIRMED) == Allowed()
+    assert access([alone("a", "pool/*/*", mine)], ("pool", "worker", "key"), {"sub": "me"}) == Allowed()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fastness.attestation.evidence.checks import Appraisal, Check, Result
-from fastness.attestation.policy.policy_set import PolicySet
+from fastness.attestation.policy.policy import PolicySet
 from fastness.attestation.policy.query import ActivePolicy
 from fastness.attestation.values.differences import IMAGE_CHECK
 from fastness.attestation.values.tuples import MOST_TRIED, uncovered

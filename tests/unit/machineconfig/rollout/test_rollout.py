@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastness.kinds.machineconfiguration import names
+from fastness.kube.admission import Allowed, Denied
 from fastness.machineconfig.render.errors import BadMaxUnavailable
 from fastness.machineconfig.rollout.nodes import Goal, NodeFacts, facts
 from fastness.machineconfig.rollout.rollout import (
@@ -121,13 +122,13 @@ def test_the_node_of_the_operator_goes_last() -> None:
 def test_masters_and_arbiter_are_never_unavailable_at_the_same_time() -> None:
     done, busy = facts(node("m", current="new")), facts(node("m2", current="new", ready=False))
     behind = ready("m3")
-    assert quorum_allows("master", Quorum([done], [busy], GOAL)) != ""
-    assert quorum_allows("master", Quorum([done], [done], GOAL)) == ""
-    assert quorum_allows("arbiter", Quorum([busy], [done], GOAL)) != ""
-    assert quorum_allows("arbiter", Quorum([behind], [done], GOAL)).startswith("masters come first")
-    assert quorum_allows("arbiter", Quorum([behind], [done], GOAL, master_paused=True)) == ""
-    assert quorum_allows("arbiter", Quorum([busy], [done], GOAL, master_paused=True)) != ""
-    assert quorum_allows("worker", Quorum([busy], [busy], GOAL)) == ""
+    assert isinstance(quorum_allows("master", Quorum([done], [busy], GOAL)), Denied)
+    assert quorum_allows("master", Quorum([done], [done], GOAL)) == Allowed()
+    assert isinstance(quorum_allows("arbiter", Quorum([busy], [done], GOAL)), Denied)
+    assert quorum_allows("arbiter", Quorum([behind], [done], GOAL)) == Denied("masters come first: m3")
+    assert quorum_allows("arbiter", Quorum([behind], [done], GOAL, master_paused=True)) == Allowed()
+    assert isinstance(quorum_allows("arbiter", Quorum([busy], [done], GOAL, master_paused=True)), Denied)
+    assert quorum_allows("worker", Quorum([busy], [busy], GOAL)) == Allowed()
 
 
 NODES = st.lists(

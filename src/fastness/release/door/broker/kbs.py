@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from fastness.attestation.live.attempt import Attempt, Judgement, Verifier
-from fastness.attestation.policy.policy_set import Access
+from fastness.attestation.policy.resource_policy import Access
 from fastness.attestation.verdict import breakglass
 from fastness.crypto import jwe
 from fastness.crypto.errors import BadKey

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
-from fastness.attestation.policy.policy_set import BUILT_IN_POLICY
+from fastness.attestation.policy.resource_policy import BUILT_IN_POLICY, denied_by
 from fastness.enrolment.live.door_events import EventSink, NullSink
 from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, bearer
@@ -221,7 +221,7 @@ class Gate:
         if found.basis is Basis.VERDICT:
             access = await behind.policies.access(found.claims, ("pool", pool, "config"))
             # Where no policy of a user refuses, the verdict itself decides: an override of two approvers counts at the gate.
-            if access.refused_by != BUILT_IN_POLICY:
+            if access != denied_by(BUILT_IN_POLICY):
                 demand_access(access, found.verdict)
         try:
             return granted(found, f"pool/{pool}/config", behind.settings.current.house, self._clock.now())
