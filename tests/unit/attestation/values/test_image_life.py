@@ -1,8 +1,8 @@
 """No machine that follows the plan is refused, and no value outlives its need: any order of updates, reboots and failures.
 
 The model drives the functions of the product: `rollout.candidates` with the hold of `values_missing`, `advanced` for the life of
-images, `ReferenceValues` for what the verifier accepts. The two loops that carry the decisions out run whenever the test says, on what
-their caches last saw.
+images, `ReferenceValues` for what the verifier accepts. The two loops that carry the decisions out run whenever the test says, on
+what their caches last saw.
 """
 
 from __future__ import annotations
