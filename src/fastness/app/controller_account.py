@@ -103,7 +103,7 @@ LIMITED: Final = frozenset({
 _CONSTRAINTS: Final = (kata.INSTALLER_SCC, kata.MONITOR_SCC, kata.ADAPTOR)
 _OTHERS: Final = sorted({
     *machine_configs.DEPLOYED,
-    *(name for places in workloads.STRANGERS.values() for _, name in places),
+    *(name for places in workloads.DEPLOYMENTS_OF_OTHERS.values() for _, name in places),
 })  # fmt: skip
 _EVERYWHERE: Final[tuple[Rule, ...]] = (
     EVENTS,

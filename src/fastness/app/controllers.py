@@ -53,7 +53,7 @@ from fastness.release.loops.kbs_config import KbsConfigs, TrusteeConfigs
 from fastness.workloads.loops import other_operators as workloads
 from fastness.workloads.loops.controllers import workload_loops
 
-FAMILIES: Final = (neighbours.FAMILY, *workloads.STRANGERS)
+FAMILIES: Final = (neighbours.FAMILY, *workloads.DEPLOYMENTS_OF_OTHERS)
 
 
 async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -> dict[str, str]:
@@ -61,7 +61,7 @@ async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -
     found: dict[str, str | None] = {}
     if neighbours.FAMILY not in adopted:
         found[neighbours.FAMILY] = await neighbours.other_operator(cluster, now)
-    for family in workloads.STRANGERS:
+    for family in workloads.DEPLOYMENTS_OF_OTHERS:
         if family not in adopted:
             found[family] = await workloads.other_operator(cluster, family)
     return {family: sign for family, sign in found.items() if sign}

@@ -16,7 +16,7 @@ from fastness.machineconfig.loops.controllers import Around
 from fastness.runtime.clock import SystemClock
 from fastness.workloads.loops.features import NodeFeatures
 from fastness.workloads.loops.kata.loop import KataConfigs
-from fastness.workloads.loops.other_operators import FEATURES, KATA, STRANGERS
+from fastness.workloads.loops.other_operators import DEPLOYMENTS_OF_OTHERS, FEATURES, KATA
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy
 
@@ -39,7 +39,7 @@ async def deploy(embedded: Embedded, namespace: str, name: str, replicas: int) -
 async def test_signs_of_others_hold_our_loops_back_until_they_retire_or_are_adopted(embedded_server: Embedded) -> None:
     cluster = embedded_server.cluster
     assert await held_back(cluster, (), NOW) == {}
-    for family, places in STRANGERS.items():
+    for family, places in DEPLOYMENTS_OF_OTHERS.items():
         for namespace, name in places:
             await deploy(embedded_server, namespace, name, 1)
             held = await held_back(cluster, (), NOW)

@@ -53,7 +53,7 @@ OPERATOR_NAMESPACES: Final = frozenset({
     "intel-dcap", "openshift-operators", "openshift-machine-config-operator", "fastness-system",
 })  # fmt: skip
 SANDBOX: Final = "kata"
-MOST_TOLD: Final = 3
+MOST_LISTED: Final = 3
 
 Object = Mapping[str, Any]
 
@@ -92,7 +92,7 @@ def switches_are_known(request: AdmissionRequest, lookups: AdmissionLookups) -> 
     return None
 
 
-def asked_of(namespace: Object | None) -> NamespaceRequirements | None:
+def requirements_of(namespace: Object | None) -> NamespaceRequirements | None:
     """What a namespace asks of its workloads; None when it asks for nothing."""
     level = labels_of(namespace or {}).get(ENFORCEMENT)
     if level is None:
@@ -130,7 +130,7 @@ def class_exists(request: AdmissionRequest, lookups: AdmissionLookups) -> Allowe
 def namespace_gets_what_it_asks(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:
     """Refuse or warn about a workload that lacks what its namespace requires."""
     pod = _judged(request)
-    wants = asked_of(lookups.namespace(request.namespace)) if pod is not None else None
+    wants = requirements_of(lookups.namespace(request.namespace)) if pod is not None else None
     if pod is None or wants is None:
         return None
     lacks = list(_lacks(pod, wants, lookups, request.trial))
@@ -146,7 +146,7 @@ def namespace_gets_what_it_asks(request: AdmissionRequest, lookups: AdmissionLoo
 def policy_to_try(request: AdmissionRequest, lookups: AdmissionLookups) -> str | None:
     """The policy that the engine should be asked about before a review; None where its answer would change nothing."""
     pod = _judged(request)
-    wants = asked_of(lookups.namespace(request.namespace)) if pod is not None else None
+    wants = requirements_of(lookups.namespace(request.namespace)) if pod is not None else None
     if pod is None or wants is None or POLICY not in wants.requirements:
         return None
     text = lint_encoded(_notes(pod).get(ANNOTATION, ""))[1]
@@ -222,8 +222,8 @@ def _policy_lacks(policy: str | None, field: str, trial: PolicyTrial | None) -> 
 
 
 def _summary(findings: list[Finding]) -> str:
-    first = "; ".join(finding.message for finding in findings[:MOST_TOLD])
-    return first + (f"; and {len(findings) - MOST_TOLD} more" if len(findings) > MOST_TOLD else "")
+    first = "; ".join(finding.message for finding in findings[:MOST_LISTED])
+    return first + (f"; and {len(findings) - MOST_LISTED} more" if len(findings) > MOST_LISTED else "")
 
 
 def _judged(request: AdmissionRequest) -> Object | None:

@@ -15,7 +15,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.rego.builtins import ALLOWED_TO_AGENTS
 from fastness.rego.engine import BadPolicy, NoAnswer, Program
 from fastness.workloads.agent_policy.reading import PolicyText, read_policy
-from fastness.workloads.agent_policy.requests import IGNORE_ALL, PACKAGE, PERMISSIVE, QUIET, QUIET_TOLD, REQUESTS
+from fastness.workloads.agent_policy.requests import IGNORE_ALL, PACKAGE, PERMISSIVE, QUIET, QUIET_REMARK, REQUESTS
 
 _FILE = "policy.rego"
 EXEC: Final = "ExecProcessRequest"
@@ -59,7 +59,7 @@ def decide(text: str, request: str, document: Mapping[str, Any]) -> Decision:
             request, True, f"refused, but {IGNORE_ALL} makes the agent obey", statement.line if statement else 0
         )
     default = policy.default(request)
-    remark = f"; {QUIET_TOLD}" if request == QUIET else ""
+    remark = f"; {QUIET_REMARK}" if request == QUIET else ""
     rules = [rule for rule in policy.named(request) if not rule.is_default]
     no_rule = f"none of the rules in line {', '.join(str(rule.line) for rule in rules)} holds, and " if rules else ""
     if default is not None:

@@ -61,7 +61,7 @@ VERBS: Final[Mapping[str, str]] = {
     "set-policy": "SetPolicyRequest",
 }
 QUIET: Final = "ReadStreamRequest"
-QUIET_TOLD: Final = "the agent answers a refused read with nothing, so `kubectl logs` is empty instead of failing"
+QUIET_REMARK: Final = "the agent answers a refused read with nothing, so `kubectl logs` is empty instead of failing"
 
 
 def request_named(name: str) -> str | None:

@@ -126,7 +126,7 @@ def _group_there(snapshot: Snapshot, group: JsonObject) -> JsonObject | None:
 
 
 def _any_of(plural: str) -> Any:
-    return lambda snapshot, _wanted: next(iter(snapshot.all(plural)), None)
+    return lambda snapshot, _target: next(iter(snapshot.all(plural)), None)
 
 
 def _discovery(snapshot: Snapshot, request: EnableRequest) -> Iterator[ObjectChange]:

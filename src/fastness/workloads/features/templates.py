@@ -108,7 +108,7 @@ def _emit(nodes: Nodes, dot: Any, names: Mapping[str, Any], out: _Run) -> None:
         if isinstance(node, str):
             out.write(node)
         elif isinstance(node, _Show):
-            out.write(_shown(node.ask(dot, names)))
+            out.write(_printed(node.ask(dot, names)))
         elif isinstance(node, _When):
             _emit(node.body if node.ask(dot, names) else node.otherwise, dot, names, out)
         else:
@@ -127,7 +127,7 @@ def _repeat(node: _Each, dot: Any, names: Mapping[str, Any], out: _Run) -> None:
         _emit(node.otherwise, dot, names, out)
 
 
-def _shown(value: Any) -> str:
+def _printed(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int):

@@ -62,20 +62,21 @@ class ClassSpec:
     def fits(self, node: Object, *, check: bool) -> bool:
         """Whether a node has the labels that the class needs, and its GPUs are not on their way to another mode."""
         needed = {**(self.labels if check else {}), **self.identity}
-        return needed.items() <= labels_of(node).items() and not (check and self._unsettled(node))
+        return needed.items() <= labels_of(node).items() and not (check and self._unsettled(node) is not None)
 
-    def _unsettled(self, node: Object) -> str:
-        """Why GPUs that have the right labels serve nobody all the same; empty when they do."""
+    def _unsettled(self, node: Object) -> str | None:
+        """Why GPUs that have the right labels cannot be used now; None when they can, or the class needs none."""
         if STATE not in self.labels:
-            return ""
+            return None
         mode = mode_of(node)
-        return "" if mode.confidential or mode.ordinary else mode.reason
+        return None if mode.confidential or mode.ordinary else mode.reason
 
     def lacks(self, node: Object) -> list[str]:
         """What keeps a node from the class, labels first."""
         needed = {**self.labels, **self.identity}
         lacking = sorted(f"{name}={value}" for name, value in needed.items() if labels_of(node).get(name) != value)
-        return lacking or [reason for reason in [self._unsettled(node)] if reason]
+        unsettled = self._unsettled(node)
+        return lacking or ([] if unsettled is None else [unsettled])
 
     def selector(self, requirements: NodeRequirements) -> dict[str, str]:
         """What its pods select nodes by."""

@@ -149,7 +149,7 @@ def _choice(requirements: NodeRequirements, node: Object, pools: MemberPools, mo
         message = f"feature discovery did not find it able: no label {names.BASE_LABEL}={TRUE}"
         return NodeChoice(name, Against.NOT_ELIGIBLE, message, "switch virtualization on, or look at its NodeFeature")
     system = _unsupported_system(node)
-    if system:
+    if system is not None:
         return NodeChoice(
             name,
             Against.OPERATING_SYSTEM,
@@ -170,13 +170,13 @@ def _lost(name: str) -> NodeChoice:
     return NodeChoice(name, Against.LABELS_LOST, message, hint, retained=True)
 
 
-def _unsupported_system(node: Object) -> str:
-    """The operating system of a node that the manual excludes; empty when it does not, or nobody said yet."""
+def _unsupported_system(node: Object) -> str | None:
+    """The operating system of a node that the manual excludes; None when it does not, or the node has not said yet."""
     if labels_of(node).get(mco.OS_LABEL) == "windows":
         return "Windows"
     image = str(((node.get("status") or {}).get("nodeInfo") or {}).get("osImage") or "")
     supported = not image or "coreos" in image.lower() or annotations_of(node).get(SIMULATED) == TRUE
-    return "" if supported else image[:80]
+    return None if supported else image[:80]
 
 
 def _pool_against(

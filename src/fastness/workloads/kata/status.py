@@ -178,7 +178,7 @@ GATES_UNDERSTOOD: Final = "GatesUnderstood"
 PEER_PODS_READY: Final = "PeerPodsReady"
 _OPTIONAL: Final = (CONFIDENTIAL_READY, NODES_REFUSED, REMOVAL_HELD, GATES_UNDERSTOOD, PEER_PODS_READY)
 BLOCKED: Final = "BlockedByExistingKataPods"
-MOST_TOLD: Final = 10
+MOST_LISTED: Final = 10
 MAX_MESSAGE: Final = 2000
 
 
@@ -238,8 +238,8 @@ def removal_held(choices: Sequence[NodeChoice]) -> KataCondition | None:
 def _about(concerned: Sequence[NodeChoice]) -> KataCondition | None:
     if not concerned:
         return None
-    sentences = [f"{choice.node} {choice.message} ({choice.hint})" for choice in concerned[:MOST_TOLD]]
-    rest = [f"and {len(concerned) - MOST_TOLD} more"] if len(concerned) > MOST_TOLD else []
+    sentences = [f"{choice.node} {choice.message} ({choice.hint})" for choice in concerned[:MOST_LISTED]]
+    rest = [f"and {len(concerned) - MOST_LISTED} more"] if len(concerned) > MOST_LISTED else []
     return KataCondition(True, str(concerned[0].against), "; ".join([*sentences, *rest])[:MAX_MESSAGE])
 
 

@@ -27,7 +27,7 @@ KATA: Final = "kata"
 OPERATORS: Final = "operators"
 DEPLOYMENTS: Final = find("apps", "v1", "deployments").resource
 # The Deployments of others, as distributions call them.
-STRANGERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+DEPLOYMENTS_OF_OTHERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     FEATURES: (
         ("openshift-nfd", "nfd-master"), ("openshift-nfd", "nfd-controller-manager"),
         ("node-feature-discovery", "nfd-master"), ("nfd-operator", "nfd-controller-manager"),
@@ -42,7 +42,7 @@ STRANGERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 
 async def other_operator(cluster: Cluster, family: str) -> str | None:
     """What shows that somebody else does the work of a family, or None; raises ApiError when it may not be asked."""
-    for namespace, name in STRANGERS[family]:
+    for namespace, name in DEPLOYMENTS_OF_OTHERS[family]:
         try:
             deployment = await cluster.get(DEPLOYMENTS, name, namespace)
         except NotFound:

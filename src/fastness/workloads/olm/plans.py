@@ -49,8 +49,8 @@ def next_step(plan: Object, groups: Sequence[Object], present: Sequence[str]) ->
     if phase != INSTALLING:
         return Step(INSTALLING)
     if len(groups) != 1:
-        groups_found = "no operator group" if not groups else "more than one operator group"
-        return Step(INSTALLING, "InstallCheckFailed", f"{groups_found} found that is managing this namespace")
+        count = "no operator group" if not groups else "more than one operator group"
+        return Step(INSTALLING, "InstallCheckFailed", f"{count} found that is managing this namespace")
     missing = tuple((offered[name], _release(offered[name], name)) for name in versions if name not in present)
     return Step(INSTALLING if missing else COMPLETE, creates=missing)
 

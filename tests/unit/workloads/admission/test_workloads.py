@@ -10,7 +10,7 @@ import pytest
 from fastness.admission.table import BEHIND_WEBHOOK, PODDED
 from fastness.formats.initdata import encode_init_data, write_init_data
 from fastness.kube.admission import Allowed, Answer, Denied, PolicyTrial
-from fastness.workloads.admission.workloads import CLASSES, ENFORCEMENT, OPERATOR_NAMESPACES, REQUIRE, asked_of
+from fastness.workloads.admission.workloads import CLASSES, ENFORCEMENT, OPERATOR_NAMESPACES, REQUIRE, requirements_of
 from fastness.workloads.agent_policy.generate import policy_of
 from fastness.workloads.initdata.workload import ANNOTATION, OLD_ANNOTATIONS
 from tests.unit.admission.writes import World, review, write
@@ -100,7 +100,7 @@ def test_warnings_take_the_place_of_refusals_where_the_namespace_only_warns() ->
 
 def test_a_switch_that_nobody_understands_counts_as_deny() -> None:
     assert isinstance(created(pod(), world(namespaces={"d": namespace("audit")})), Denied)
-    asked = asked_of(namespace(require="nonsense"))
+    asked = requirements_of(namespace(require="nonsense"))
     assert asked is not None
     assert asked.requirements == ("initdata", "agent-policy", "runtime-class")
 

@@ -23,7 +23,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, DeleteOptions, PatchType, WriteOptions
 from fastness.observe.logs import logger
 from fastness.workloads.kata.inputs import Action, Ensure, Hold, LetGo, Mark, Object, Ref, Remember, Remove, at
-from fastness.workloads.loops.kata.look import HOME, KATA_CONFIGS, NAMESPACES, shown_by
+from fastness.workloads.loops.kata.look import HOME, KATA_CONFIGS, NAMESPACES, informer_scope
 
 ABREAST: Final = 32
 AS: Final = WriteOptions(manager="kata-config")
@@ -85,7 +85,7 @@ class Act:
         await self._cluster.patch(KATA_CONFIGS, object_name(config).name, patch, PatchType.MERGE, options=AS)
 
     async def _ensure(self, ensure: Ensure) -> None:
-        resource, scope = shown_by(ensure.ref)
+        resource, scope = informer_scope(ensure.ref)
         present = self._informers.of(resource, scope).get(ensure.ref.namespace, ensure.ref.name)
         try:
             if present is None:
@@ -99,7 +99,7 @@ class Act:
             _log.info("kata.unserved", kind=ensure.ref.kind, name=ensure.ref.name, error=error)
 
     async def _remove(self, ref: Ref) -> None:
-        resource, scope = shown_by(ref)
+        resource, scope = informer_scope(ref)
         present = self._informers.of(resource, scope).get(ref.namespace, ref.name)
         uid = str(metadata(present or {}).get("uid") or "")
         try:
@@ -108,7 +108,7 @@ class Act:
             return
 
     async def _let_go(self, action: LetGo) -> None:
-        resource = KATA_CONFIGS if action.ref.kind == "KataConfig" else shown_by(action.ref)[0]
+        resource = KATA_CONFIGS if action.ref.kind == "KataConfig" else informer_scope(action.ref)[0]
         try:
             obj = await self._cluster.get(resource, action.ref.name, action.ref.namespace)
             left = [entry for entry in obj["metadata"].get("finalizers") or () if entry != action.finalizer]

@@ -31,6 +31,7 @@ from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, Scope
 from fastness.runtime.clock import Clock
+from fastness.workloads.compat.combinations import release_of
 from fastness.workloads.kata import peer_pods
 from fastness.workloads.kata.eligibility import SIMULATED
 from fastness.workloads.kata.inputs import Operator, PodUse, Ref, World, pod_use, read_operator
@@ -59,7 +60,7 @@ HERE: Final = Scope(namespace=names.NAMESPACE)
 DASHBOARD: Final = Scope(namespace=names.DASHBOARD_NAMESPACE, fields=f"metadata.name={names.DASHBOARD}")
 HOME: Final = "fastness-system"
 AT_HOME: Final = Scope(fields=f"metadata.name={HOME}")
-THE_ONE: Final = ObjectName("", "kataconfig")
+INSTALLATION: Final = ObjectName("", "kataconfig")
 NO_SUCH_CONFIG: Final = "fastness-asks-whether-machine-configs-are-served"
 # Where the objects that are made live: the informer that shows each kind.
 MADE: Final[Mapping[str, tuple[Resource, Scope]]] = {
@@ -78,7 +79,7 @@ _FEW_OF_MANY: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def shown_by(ref: Ref) -> tuple[Resource, Scope]:
+def informer_scope(ref: Ref) -> tuple[Resource, Scope]:
     """The informer that shows an object."""
     if ref.kind == "Secret":
         return SECRETS, _named(ref.name)
@@ -90,17 +91,17 @@ def _named(secret: str) -> Scope:
     return Scope(names.NAMESPACE, fields=f"metadata.name={secret}")
 
 
-def the_one(_obj: object) -> Iterable[ObjectName]:
-    """There is one installation, so every change concerns it."""
-    return (THE_ONE,)
+def installation_key(_obj: object) -> Iterable[ObjectName]:
+    """The key of whatever changed: a cluster has one installation, so every change concerns it."""
+    return (INSTALLATION,)
 
 
 def _ours(config: Mapping[str, Any]) -> Iterable[ObjectName]:
-    return (THE_ONE,) if object_name(config).name in _OUR_CONFIGS else ()
+    return (INSTALLATION,) if object_name(config).name in _OUR_CONFIGS else ()
 
 
 def _our_rights(obj: Mapping[str, Any]) -> Iterable[ObjectName]:
-    return (THE_ONE,) if object_name(obj).name == names.INSTALLER_ACCOUNT else ()
+    return (INSTALLATION,) if object_name(obj).name == names.INSTALLER_ACCOUNT else ()
 
 
 class NodeNews:
@@ -120,7 +121,7 @@ class NodeNews:
         if name not in self._changed:
             return ()
         self._changed.discard(name)
-        return (THE_ONE,)
+        return (INSTALLATION,)
 
 
 def _facts(node: JsonObject) -> tuple[Any, ...]:
@@ -133,21 +134,24 @@ def _facts(node: JsonObject) -> tuple[Any, ...]:
 def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
     """What is read; kinds that a cluster may not serve do not hold up the others."""
     return (
-        Source(KATA_CONFIGS, keys=the_one),
+        Source(KATA_CONFIGS, keys=installation_key),
         Source(NODE.resource, keys=news.keys, delay=delay),
-        Source(MACHINE_CONFIG_POOL.resource, keys=the_one, delay=delay, optional=True),
+        Source(MACHINE_CONFIG_POOL.resource, keys=installation_key, delay=delay, optional=True),
         Source(CONFIGS, keys=_ours, delay=delay, optional=True),
-        Source(RUNTIMES, keys=the_one, delay=delay, optional=True),
-        Source(CLASSES, keys=the_one, delay=delay),
-        Source(CONSTRAINTS, keys=the_one, delay=delay, optional=True),
-        Source(CONFIDENTIAL, keys=the_one, delay=delay),
-        Source(VERSIONS, keys=the_one, delay=delay, optional=True),
+        Source(RUNTIMES, keys=installation_key, delay=delay, optional=True),
+        Source(CLASSES, keys=installation_key, delay=delay),
+        Source(CONSTRAINTS, keys=installation_key, delay=delay, optional=True),
+        Source(CONFIDENTIAL, keys=installation_key, delay=delay),
+        Source(VERSIONS, keys=installation_key, delay=delay, optional=True),
         *(Source(resource, keys=_our_rights, delay=delay) for resource in (ROLES, BINDINGS)),
-        *(Source(resource, keys=the_one, scope=HERE, delay=delay) for resource in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS)),
-        *(Source(SECRETS, keys=the_one, scope=_named(secret), delay=delay) for secret in _OUR_SECRETS),
-        Source(CONFIG_MAPS, keys=the_one, scope=DASHBOARD, delay=delay),
-        *(Source(resource, keys=the_one, scope=HERE) for resource in (OPERATORS, SUBSCRIPTIONS)),
-        Source(NAMESPACES, keys=the_one, scope=AT_HOME),
+        *(
+            Source(resource, keys=installation_key, scope=HERE, delay=delay)
+            for resource in (CONFIG_MAPS, DAEMON_SETS, ACCOUNTS)
+        ),
+        *(Source(SECRETS, keys=installation_key, scope=_named(secret), delay=delay) for secret in _OUR_SECRETS),
+        Source(CONFIG_MAPS, keys=installation_key, scope=DASHBOARD, delay=delay),
+        *(Source(resource, keys=installation_key, scope=HERE) for resource in (OPERATORS, SUBSCRIPTIONS)),
+        Source(NAMESPACES, keys=installation_key, scope=AT_HOME),
         # Which pool a node is in. A machine that is moved changes its node too, and machines prove themselves all the time.
         Source(MACHINE.resource, keys=lambda _machine: ()),
     )
@@ -196,7 +200,7 @@ class Look:
             objects=objects,
             cluster=self._informers.of(CONFIDENTIAL).get("", "cluster"),
             machines=self._informers.of(MACHINE.resource).list(),
-            version=_release(self._informers.of(VERSIONS).get("", "version") or {}),
+            version=release_of(self._informers.of(VERSIONS).get("", "version")),
             served=served,
             namespace=await self._exists(NAMESPACES, names.NAMESPACE),
             console=DASHBOARD_SOURCE in objects and await self._exists(NAMESPACES, names.DASHBOARD_NAMESPACE),
@@ -252,10 +256,3 @@ class Look:
             return pod_use((await self._cluster.list(POD.resource)).items, sorted(classes))
         except ApiError as error:
             return PodUse(error=error.message)
-
-
-def _release(version: Mapping[str, Any]) -> str:
-    """The release that a cluster runs: the newest that was completed, else the one that is asked for; empty for none."""
-    status = version.get("status") or {}
-    done = [entry.get("version") for entry in status.get("history") or () if entry.get("state") == "Completed"]
-    return str((done[0] if done else (status.get("desired") or {}).get("version")) or "")

@@ -32,7 +32,7 @@ from fastness.workloads.kata.inputs import LetGo
 from fastness.workloads.kata.plan import plan
 from fastness.workloads.kata.status import KataCondition, Status, status_patch
 from fastness.workloads.loops.kata.act import Act
-from fastness.workloads.loops.kata.look import KATA_CONFIGS, MADE, NAMESPACES, THE_ONE, Look, NodeNews, sources
+from fastness.workloads.loops.kata.look import INSTALLATION, KATA_CONFIGS, MADE, NAMESPACES, Look, NodeNews, sources
 from fastness.workloads.loops.kata.remote_pods import RemotePods
 
 SETTLE_SECONDS: Final = 1.0
@@ -51,7 +51,7 @@ class KataConfigs:
         NAMESPACES,
         *(resource for resource, _ in MADE.values()),
     )
-    always = (THE_ONE,)
+    always = (INSTALLATION,)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         # Simulated clusters live faster, and this loop with them.

@@ -21,7 +21,7 @@ from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.runtime.clock import Clock
 from fastness.workloads.loops.olm.catalogs import SOURCES
-from fastness.workloads.olm import resolve as domain
+from fastness.workloads.olm import resolve
 from fastness.workloads.olm.catalog import Release, entries, part
 from fastness.workloads.olm.plans import COMPLETE, conflict
 
@@ -81,8 +81,8 @@ class Subscriptions:
         versions = (await self._cluster.list(VERSIONS, here)).items
         sources = (await self._cluster.list(SOURCES)).items
         rivals = (await self._cluster.list(SUBSCRIPTIONS, here)).items
-        answer = conflict(subscription, rivals) or domain.resolve(subscription, sources, versions)
-        if isinstance(answer, domain.Problem):
+        answer = conflict(subscription, rivals) or resolve.resolve(subscription, sources, versions)
+        if isinstance(answer, resolve.Problem):
             await self._tell(subscription, {}, answer)
             return Done()
         plan = await self._plan(subscription, answer.target) if answer.target is not None else None
@@ -93,7 +93,7 @@ class Subscriptions:
         """The plan for a release, made if it is not there."""
         place = object_name(subscription)
         generation = _generation(subscription) + 1
-        plan = domain.install_plan(subscription, target, generation)
+        plan = resolve.install_plan(subscription, target, generation)
         try:
             return await self._cluster.get(PLANS, plan["metadata"]["name"], place.namespace)
         except NotFound:
@@ -105,7 +105,7 @@ class Subscriptions:
         self,
         subscription: JsonObject,
         reached: JsonObject,
-        problem: domain.Problem | None,
+        problem: resolve.Problem | None,
         plan: JsonObject | None = None,
     ) -> None:
         """Write what changed of the status."""
@@ -129,17 +129,17 @@ def _generation(subscription: JsonObject) -> int:
 
 
 def _owner(plan: Object) -> Iterable[ObjectName]:
-    name = domain.owner_of_plan(plan)
+    name = resolve.owner_of_plan(plan)
     return (ObjectName(object_name(plan).namespace, name),) if name else ()
 
 
-def _reached(subscription: JsonObject, answer: domain.Resolved, plan: JsonObject | None) -> JsonObject:
+def _reached(subscription: JsonObject, answer: resolve.Resolved, plan: JsonObject | None) -> JsonObject:
     """The part of the status that says what is installed and what comes."""
     status = part(subscription, "status")
     installed = answer.installed.csv if answer.installed else str(status.get("installedCSV") or "")
     reached: JsonObject = {"installedCSV": installed} if installed else {}
     if plan is None or answer.target is None:
-        return {**reached, "currentCSV": installed, "state": domain.AT_LATEST} if installed else reached
+        return {**reached, "currentCSV": installed, "state": resolve.AT_LATEST} if installed else reached
     place = object_name(plan)
     reference = {
         "apiVersion": INSTALL_PLAN.api_version, "kind": INSTALL_PLAN.kind, "name": place.name, "namespace": place.namespace,
@@ -147,7 +147,7 @@ def _reached(subscription: JsonObject, answer: domain.Resolved, plan: JsonObject
     }  # fmt: skip
     old = part(status, "installPlanRef")
     return {
-        **reached, "currentCSV": answer.target.csv, "state": domain.UPGRADING,
+        **reached, "currentCSV": answer.target.csv, "state": resolve.UPGRADING,
         "installPlanGeneration": part(plan, "spec").get("generation", 1),
         # The version in the reference is that of the first look: following every change would never come to rest.
         "installPlanRef": old if old.get("uid") == reference["uid"] else reference,
@@ -156,24 +156,24 @@ def _reached(subscription: JsonObject, answer: domain.Resolved, plan: JsonObject
 
 
 def _conditions(
-    stored: list[JsonObject], problem: domain.Problem | None, plan: JsonObject | None, clock: Clock
+    stored: list[JsonObject], problem: resolve.Problem | None, plan: JsonObject | None, clock: Clock
 ) -> list[JsonObject]:
     """What is wrong, what is waited for; a condition that was never needed is not shown."""
     now, conditions = clock.now(), list(stored)
-    unhealthy = problem is not None and problem.condition == domain.UNHEALTHY
+    unhealthy = problem is not None and problem.condition == resolve.UNHEALTHY
     conditions = with_condition(
-        conditions, kind=domain.UNHEALTHY, status="True" if unhealthy else "False", now=now,
+        conditions, kind=resolve.UNHEALTHY, status="True" if unhealthy else "False", now=now,
         reason=problem.reason if problem and unhealthy else "AllCatalogSourcesHealthy",
         message=problem.message if problem and unhealthy else "all available catalogsources are healthy",
     )  # fmt: skip
-    conditions = [entry for entry in conditions if entry.get("type") not in (domain.UNRESOLVED, domain.PENDING)]
+    conditions = [entry for entry in conditions if entry.get("type") not in (resolve.UNRESOLVED, resolve.PENDING)]
     if problem is not None and not unhealthy:
         old = [entry for entry in stored if entry.get("type") == problem.condition]
         conditions += with_condition(
             old, kind=problem.condition, status="True", reason=problem.reason, message=problem.message, now=now
         )
     elif plan is not None and part(plan, "status").get("phase") != COMPLETE:
-        old = [entry for entry in stored if entry.get("type") == domain.PENDING]
+        old = [entry for entry in stored if entry.get("type") == resolve.PENDING]
         reason = "Installing" if part(plan, "spec").get("approved") else "RequiresApproval"
-        conditions += with_condition(old, kind=domain.PENDING, status="True", reason=reason, message="", now=now)
+        conditions += with_condition(old, kind=resolve.PENDING, status="True", reason=reason, message="", now=now)
     return conditions
