@@ -41,13 +41,15 @@ def seal(secret: VaultSecret | EnvelopeSecret, kid: str, key: PrivateKey) -> str
     if not is_key_name(kid):
         raise SealedError("bad-header", "kid is neither the address of a resource nor the name of a file", "header.kid")
     text = PREFIX + signed_by(key, {"alg": "ES256", "kid": kid}, json.encode(secret.payload()))
-    parse_sealed(text)
+    parse_sealed(text)  # what a guest could not read must not leave here
     return text
 
 
 def envelope(data: SecretBytes, key_id: str, wrapping: SecretBytes, entropy: RandomBytes) -> EnvelopeSecret:
     """A secret that carries its data; `wrapping` is the 32-byte resource at `key_id`; raises BadKey."""
     fresh, outer = SealKey.generate(entropy), SealKey(wrapping)
+    # The wrapping key lives long, and random nonces are good for 2^32 uses of a key (NIST SP 800-38D, 8.3): more than anybody
+    # seals. The data has a key of its own.
     iv, key_iv = entropy.token(IV_BYTES), entropy.token(IV_BYTES)
     return EnvelopeSecret(
         "kbs", key_id, outer.encrypt(key_iv, fresh.material.reveal(), b""), fresh.encrypt(iv, data.reveal(), b""), iv,

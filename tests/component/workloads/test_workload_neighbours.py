@@ -43,7 +43,7 @@ async def test_signs_of_others_hold_our_loops_back_until_they_retire_or_are_adop
         for namespace, name in places:
             await deploy(embedded_server, namespace, name, 1)
             held = await held_back(cluster, (), NOW)
-            assert held == {family: f"Deployment {namespace}/{name} wants 1 replicas"}
+            assert held == {family: f"Deployment {namespace}/{name} wants 1 replica"}
             assert await held_back(cluster, (family,), NOW) == {}
             await cluster.patch(DEPLOYMENT, name, {"spec": {"replicas": 0}}, PatchType.MERGE, namespace)
             assert await held_back(cluster, (), NOW) == {}

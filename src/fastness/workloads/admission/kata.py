@@ -25,6 +25,7 @@ __all__ = ["DUPLICATE", "GROUP", "OPERATORS", "RESOURCE", "is_alone", "operator_
 
 def is_alone(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
     """Refuse a second KataConfig, whatever its name."""
+    # One or more: an operator that looks for exactly one lets a third in beside two that a race let in.
     return forbidden(request, DUPLICATE) if any(True for _ in lookups.kata_configs()) else None
 
 

@@ -212,6 +212,7 @@ def _initdata_lacks(
 
 def _policy_lacks(policy: str | None, field: str, trial: PolicyTrial | None) -> Iterator[Lack]:
     write = "Write one with `fastness policy agent write`."
+    # Then the policy of the guest image decides, and that of upstream's images allows everything.
     if policy is None:
         yield Lack(field, "its init data has no agent policy, and nobody here knows that of the guest image", write)
         return

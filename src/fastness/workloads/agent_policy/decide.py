@@ -39,7 +39,7 @@ class Decision:
     line: int = 0
 
     def as_json(self) -> JsonObject:
-        """For programs."""
+        """The decision as JSON, for programs."""
         return {"request": self.request, "allowed": self.allowed, "reason": self.reason, "line": self.line}
 
     @staticmethod

@@ -35,7 +35,7 @@ class Combination:
 
     @property
     def named(self) -> str:
-        """In words."""
+        """The combination in words."""
         parts = [self.platform.value, self.architecture, TEE_NAMES.get(self.tee, self.tee or "no TEE")]
         return ", ".join([*parts, *([GPU] if self.gpu else []), f"OpenShift {self.version}"])
 
@@ -67,6 +67,7 @@ def parse_release(text: str) -> Version | None:
     match = _SHAPE.match(text)
     if match is None:
         return None
+    # A prerelease comes before its release (Semantic Versioning, item 11).
     major, minor, patch = (int(match[part]) for part in (1, 2, 3))
     return (major, minor, patch - 1) if match[4] else (major, minor, patch)
 

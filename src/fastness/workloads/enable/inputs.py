@@ -84,7 +84,7 @@ class Snapshot:
         return self.objects.get(plural) or ()
 
     def get(self, plural: str, name: str, namespace: str = "") -> JsonObject | None:
-        """One object."""
+        """The object of that kind, name and namespace, or None."""
         named = (obj for obj in self.all(plural) if object_name(obj).name == name)
         return next((obj for obj in named if object_name(obj).namespace == namespace), None)
 

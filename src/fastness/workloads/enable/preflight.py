@@ -39,7 +39,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """What one check found, and what to do about it."""
 
     name: str
     result: Result
@@ -60,7 +60,7 @@ def preflight(snapshot: Snapshot, request: EnableRequest, *, has_key: bool) -> l
 
 
 def refusals(checks: list[Check]) -> list[Check]:
-    """The checks that stand against it."""
+    """The checks that refuse the request."""
     return [check for check in checks if check.result is Result.REFUSE]
 
 
@@ -148,11 +148,9 @@ def _tee(snapshot: Snapshot, request: EnableRequest) -> Iterator[Check]:
     if not with_tee:
         yield _without_tee(snapshot, request)
         return
-    yield Check(
-        "hardware",
-        Result.OK,
-        f"{len(with_tee)} nodes have {request.tee}: {_some([object_name(node).name for node in with_tee])}",
-    )
+    hosts = [object_name(node).name for node in with_tee]
+    have = f"{len(hosts)} nodes have" if len(hosts) != 1 else "1 node has"
+    yield Check("hardware", Result.OK, f"{have} {request.tee}: {_some(hosts)}")
     key = KEYS.get(request.tee, "")
     keyless = [object_name(node).name for node in with_tee if not _capacity(node, key)]
     if key and keyless:

@@ -234,7 +234,7 @@ def open_changes(planned: Sequence[Step]) -> list[ObjectChange]:
 
 
 def reboots(snapshot: Snapshot, request: EnableRequest, steps: Sequence[Step]) -> Plan:
-    """What machines do; empty where nothing about them changes."""
+    """What machines would do for these steps, as a plan of machine configuration; empty where nothing about them changes."""
     changes = [change for step in steps for change in step.changes if change.action is not Action.KEEP]
     configs: list[JsonObject] = [change.target for change in changes if change.resource.kind == "MachineConfig"]
     state = snapshot.state

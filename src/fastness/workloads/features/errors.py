@@ -26,7 +26,7 @@ class FeatureError(CodedError):
 
 
 class BadFeatures(FeatureError):
-    """Not the features of a node."""
+    """What claims to be the features of a node, and is not."""
 
 
 class BadRule(FeatureError):

@@ -28,7 +28,9 @@ from fastness.workloads.features.rules import Taint
 PREFIX: Final = "feature.node.kubernetes.io"
 PROFILE: Final = "profile.node.kubernetes.io"
 DENIED: Final = ("kubernetes.io", "*.kubernetes.io")
+# Labels below these say what a verdict proved. Hosts report their own features, so no setting opens them to rules.
 OURS: Final = ("fastness.dev", "*.fastness.dev")
+# The role of a node chooses its pool, and with it the configuration and the secrets that it gets.
 ROLES: Final = ("node-role.kubernetes.io", "*.node-role.kubernetes.io")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 MAX_ANNOTATION: Final = 1024
@@ -168,6 +170,7 @@ def _name_problem(name: str, allowed: tuple[str, ...], settings: Settings | None
     problems = qualified_name(name)
     if problems:
         return problems[0]
+    # Before what the settings allow: `extraLabelNs` must not open these two.
     if _inside(namespace, OURS):
         return f"the namespace {namespace} is denied to rules: what it says comes from verdicts"
     if _inside(namespace, ROLES):

@@ -79,6 +79,7 @@ def _equal(there: Any, amount: str) -> bool:
 
 
 def _difference(there: Mapping[str, str], target: Mapping[str, str], owned: Iterable[str]) -> dict[str, str | None]:
+    # Only names that we remember to have written are taken away: what others put on a node is theirs.
     patch: dict[str, str | None] = {name: None for name in owned if name not in target and name in there}
     return patch | {name: value for name, value in target.items() if there.get(name) != value}
 

@@ -47,7 +47,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule."""
+    """One rule of a NodeFeatureRule."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -123,7 +123,7 @@ def in_order(objects: Iterable[Mapping[str, Any]]) -> list[Rule | BadRule]:
 
 
 def read_rule(raw: Any, source: str = "") -> Rule:
-    """One rule; raises BadRule."""
+    """Read one rule; raises BadRule."""
     members = _members(raw, "", _MEMBERS)
     name = _text(members.get("name"), "name")
     if not name:

@@ -58,7 +58,7 @@ def lines(text: str) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Run:
-    """What a run may still use."""
+    """The output of a run, bounded: whoever may write rules must not fill the memory of the control plane."""
 
     parts: list[str] = field(default_factory=list)
     size: int = 0
@@ -269,7 +269,11 @@ class _Reader:
         while self._peek()[0] and self._peek()[1] not in (")", "|"):
             arguments.append(self._operand(depth))
         if not function.least <= len(arguments) <= function.most:
-            raise BadTemplate("bad-arguments", f"{text} has {len(arguments)} arguments", _HINT)
+            raise BadTemplate(
+                "bad-arguments",
+                f"{text} does not take {len(arguments)} argument{'s' if len(arguments) != 1 else ''}",
+                _HINT,
+            )
         return lambda dot, names: function.call(*(ask(dot, names) for ask in arguments))
 
     def _operand(self, depth: int) -> Ask:

@@ -34,7 +34,7 @@ class Finding:
     where: str = ""
 
     def as_json(self) -> JsonObject:
-        """For programs."""
+        """The finding as JSON, for programs."""
         return {
             "code": self.code,
             "severity": str(self.severity),

@@ -118,6 +118,7 @@ def _head(document: Mapping[str, Any]) -> Iterator[Finding]:
     version, algorithm = document.get("version"), document.get("algorithm")
     if version not in VERSIONS:
         yield Finding("E3", E, f"version is {version!r}", f"Write version = {VERSIONS[0]!r}.", "version")
+    # The runtime of the host looks the hash up by this name and calls what it gets: nil, for any other spelling.
     if algorithm not in EXACT:
         reason = (
             "with this value the runtime on the host crashes" if isinstance(algorithm, str) else "it must be a text"
@@ -141,6 +142,7 @@ def _data(data: Any) -> Iterator[Finding]:
             yield Finding(
                 "W5", Severity.INFO, "delivered to the guest, and read by nothing there", "Remove it.", f"data.{name}"
             )
+    # The policy in upstream's own guest images allows everything.
     if "policy.rego" not in data:
         yield Finding(
             "W1", W, "no policy: that of the guest image decides, and you may not know it",
@@ -154,6 +156,7 @@ def _gaps(text: str, where: str) -> Iterator[Finding]:
 
 
 def _secrets(text: str, where: str) -> Iterator[Finding]:
+    # Init data is measured and not encrypted: the host that starts the guest reads all of it.
     for what, pattern in _SECRETS:
         if pattern.search(text):
             yield Finding(
@@ -217,6 +220,7 @@ def _cdh(document: Mapping[str, Any]) -> Iterator[Finding]:
     credentials = document.get("credentials", [])
     for entry in credentials if isinstance(credentials, list) else ():
         path = entry.get("path") if isinstance(entry, dict) else None
+        # The guest writes what it fetched to this path: outside the directory it could replace any file of its own.
         if not isinstance(path, str) or not path.startswith(CREDENTIALS) or "/../" in path:
             yield Finding(
                 "E10", E, f"a credential goes to {path!r}", f"Put it below {CREDENTIALS}.", "cdh.toml: credentials"

@@ -16,6 +16,7 @@ from fastness.workloads.initdata.finding import Finding, Severity
 ANNOTATION: Final = "io.katacontainers.config.hypervisor.cc_init_data"
 OLD_ANNOTATIONS: Final = ("io.katacontainers.config.runtime.cc_init_data", "io.katacontainers.config.agent.policy")
 DEFAULT_CLASS: Final = "kata-cc"
+# Its configuration of the runtime does not list cc_init_data among the annotations that it takes: init data has no effect there.
 IGNORING: Final = ("kata",)
 _TEMPLATE: Final = ("spec", "template")
 TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {

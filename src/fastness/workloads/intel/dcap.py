@@ -87,7 +87,7 @@ def namespace() -> JsonObject:
 
 
 def dcap_objects(given: DcapInputs) -> list[JsonObject]:
-    """Everything, in the order in which it can be created."""
+    """Every object, in the order in which it can be created."""
     accounts = (parts.PCCS_ACCOUNT, parts.QGS_ACCOUNT)
     return [
         namespace(),
@@ -103,7 +103,7 @@ def dcap_objects(given: DcapInputs) -> list[JsonObject]:
 
 
 def secrets(given: DcapInputs) -> list[JsonObject]:
-    """What only this run knows. The admin token itself is stored nowhere."""
+    """The Secrets with key, tokens and certificate. The admin token itself is stored nowhere."""
     values = {
         "PCCS_API_KEY": given.api_key.reveal(), "USER_TOKEN": given.user_token.reveal(),
         "PCCS_USER_TOKEN_HASH": token_hash(given.user_token), "PCCS_ADMIN_TOKEN_HASH": token_hash(given.admin_token),
@@ -251,7 +251,7 @@ def _proxy_port(proxy: str) -> int:
 
 
 def weaknesses(given: DcapInputs) -> list[str]:
-    """What can be had better, in words."""
+    """What is weaker than it could be, one sentence each."""
     weaknesses = [
         f"image {name} is not pinned by digest: whoever owns the name can change what runs"
         for name in (given.images.pccs, given.images.qgs)

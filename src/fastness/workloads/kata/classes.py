@@ -40,6 +40,7 @@ _GPU: Final = {
     "nvidia.com/gpu.present": TRUE, "nvidia.com/gpu.deploy.vfio-manager": TRUE,
     "nvidia.com/gpu.deploy.kata-sandbox-device-plugin": TRUE,
 }  # fmt: skip
+# A GPU in its confidential mode cannot serve an ordinary guest.
 _GPU_OPEN: Final = {**_GPU, "nvidia.com/cc.mode.state": "off", "nvidia.com/cc.ready.state": "false"}
 _GPU_CONFIDENTIAL: Final = {
     **_GPU, "nvidia.com/cc.mode.state": "on", "nvidia.com/cc.ready.state": "true", "nvidia.com/gpu.deploy.cc-manager": TRUE,
@@ -129,6 +130,7 @@ def _confidential(gates: FeatureGates, nodes: Sequence[Object], *, peer_pods: bo
     if not gates.confidential:
         return [], "", ""
     kinds = tees(nodes)
+    # The manual's operator stops the whole installation here; plain classes need no TEE, so only the confidential ones lack.
     if not kinds:
         return [], *(("", "") if peer_pods else ("NoTeePlatform", NO_TEE))
     if len(kinds) == 1:
@@ -140,6 +142,8 @@ def _confidential(gates: FeatureGates, nodes: Sequence[Object], *, peer_pods: bo
 def _of_tee(tee: Tee, name: str) -> list[ClassSpec]:
     """The class of one kind of TEE, and the one with a GPU where there is such a handler."""
     overhead = {**_SMALL, **({_KEYS[tee]: "1"} if tee in _KEYS else {})}
+    # In any case, unlike the manual's operator, which selects by the role alone where the check is off: in a pool of several
+    # kinds a confidential pod could then land on a host without its TEE.
     identity, handler = {tee.label: TRUE}, f"kata-{tee}"
     plain = ClassSpec(name, handler, overhead, {}, identity)
     if tee not in _WITH_GPU:

@@ -37,7 +37,7 @@ class DaemonSetInstaller:
     mode: Final = DeploymentMode.DAEMON_SET
 
     def objects(self, world: World, config: Object, requirements: NodeRequirements) -> list[Ensure]:
-        """The DaemonSets with what they need, and the monitor."""
+        """What must be there: the DaemonSets with what they need, and the monitor."""
         level = str((config.get("spec") or {}).get("logLevel") or DEFAULT_LOG_LEVEL)
         if not world.namespace:
             return []
@@ -73,7 +73,7 @@ class DaemonSetInstaller:
         return not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
     def leave(self, world: World, requirements: NodeRequirements) -> list[Action]:
-        """Every node on its way out."""
+        """What makes every node lose the runtime: each is put on its way out."""
         return self.marks(world, requirements, ())
 
     def is_gone(self, world: World) -> bool:
@@ -81,7 +81,7 @@ class DaemonSetInstaller:
         return not any(_is_ours(node) for node in world.nodes)
 
     def remains(self, world: World) -> list[Ref]:
-        """The DaemonSets, their accounts and what these may."""
+        """What may go when no node has the runtime any more: the DaemonSets, their accounts and the rights of these."""
         made = [*installers("", "", {}), *monitors("")]
         return [ref_of(ensure.obj) for ensure in reversed(made)]
 

@@ -61,7 +61,7 @@ class Against(StrEnum):
 class NodeChoice:
     """One worker: whether it gets the runtime, and if not, why not and what would change it.
 
-    One that is `kept` has the runtime and keeps it for now, although something speaks against it.
+    One that is `retained` has the runtime and keeps it for now, although something speaks against it.
     """
 
     node: str
@@ -123,6 +123,7 @@ def choose(
 ) -> list[NodeChoice]:
     """Every node that could be meant, by name, with the decision about it; its Machine says in which pool it is."""
     member = MASTER_LABEL if requirements.converged else WORKER_LABEL
+    # Machines first: a label that anybody may write must not make a runtime host of a confidential node.
     members, models = MemberPools(pools, pools_of_nodes(machines), cluster), TrustModels(cluster)
     choices = [_choice(requirements, node, members, models) for node in nodes if member in labels_of(node)]
     return sorted(choices, key=lambda choice: choice.node)
@@ -190,6 +191,7 @@ def _pool_against(
     others = [pool for pool in member if pool not in (names.POOL, mco.WORKER, mco.MASTER)]
     target = mco.MASTER if requirements.converged else names.POOL
     home = others[0] if others else mco.MASTER if mco.MASTER in member else mco.WORKER
+    # The target too: a pool that nobody listed is confidential, and whoever runs hosts has to say so (decision 18).
     for pool in (home, target):
         if models[pool] is TrustModel.CONFIDENTIAL_CLUSTER:
             message = f"pool {pool} has the trust model {TrustModel.CONFIDENTIAL_CLUSTER}: its nodes are confidential machines"

@@ -29,5 +29,5 @@ class Refused(KataError):
 
     @property
     def sentence(self) -> str:
-        """What the condition says: the way out stands behind the reason, except where scripts know the words."""
+        """The message of the condition: with the hint behind it, except where the exact words are an interface (`exact`)."""
         return self.message if self._exact or not self.hint else f"{self.message}; {self.hint}"

@@ -72,6 +72,7 @@ def pod_use(pods: Sequence[Object], classes: Sequence[str]) -> PodUse:
     for pod in sorted(pods, key=object_name):
         spec = pod.get("spec") or {}
         name = str(spec.get("runtimeClassName") or "")
+        # A pod that ended has no sandbox any more, even while its object stays.
         ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         if name in classes and not ended:
             users.setdefault(name, str(object_name(pod)))
@@ -80,7 +81,9 @@ def pod_use(pods: Sequence[Object], classes: Sequence[str]) -> PodUse:
 
 
 class Operator(NamedTuple):
-    """The version that is there, the Subscription that asks for one, the version that was seen last; each by name, or empty."""
+    """The version that is there, the Subscription that asks for one, and the version that was there last, as recorded on our own
+    namespace; each by name, or empty.
+    """
 
     installed: str = ""
     subscription: str = ""
@@ -138,7 +141,7 @@ _NO_OPERATOR = Operator()
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All that decisions depend on."""
+    """All that decisions depend on, taken at one moment; `served` says whether the cluster has machine configs at all."""
 
     config: Object | None
     gates: FeatureGates = _NO_GATES
@@ -158,11 +161,11 @@ class World:
     now: datetime = _NEVER
 
     def node(self, name: str) -> Object | None:
-        """One node."""
+        """The node of that name, or None."""
         return next((node for node in self.nodes if object_name(node).name == name), None)
 
     def pool(self, name: str) -> Object:
-        """One pool; empty when there is none."""
+        """The pool of that name; an empty object when there is none."""
         return next((pool for pool in self.pools if object_name(pool).name == name), {})
 
 
@@ -249,7 +252,7 @@ def at(obj: Any, path: Sequence[str]) -> Any:
 
 
 def covers(present: Any, required: Any) -> bool:
-    """Whether everything that is wanted is there; what else is there does not matter."""
+    """Whether a value has everything that is required; what else it has does not matter, lists must be as long."""
     if isinstance(required, Mapping):
         return isinstance(present, Mapping) and all(covers(present.get(key), value) for key, value in required.items())
     if isinstance(required, list):

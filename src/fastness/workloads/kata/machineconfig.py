@@ -39,7 +39,7 @@ class MachineConfigInstaller:
     mode: Final = DeploymentMode.MACHINE_CONFIG
 
     def objects(self, world: World, config: Object, requirements: NodeRequirements) -> list[Ensure]:
-        """The config, those of peer pods, the pool, the log level where it is not the usual one, the monitor."""
+        """What must be there: config, those of peer pods, pool, the log level where it is not the usual one, monitor."""
         pool = _pool_name(requirements)
         source = (
             image_config(config, pool, world.layered) if world.gates.layered_image
@@ -56,7 +56,7 @@ class MachineConfigInstaller:
         ]
 
     def marks(self, world: World, requirements: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
-        """Role labels as the choice says; configs that are not wanted any more go."""
+        """Role labels so that the chosen nodes, and no others, get the runtime; configs that are superfluous go."""
         others = [names.EXTENSION_CONFIG if world.gates.layered_image else names.IMAGE_CONFIG]
         others += [] if peer_pods.on_nodes(world) else peer_pods.CONFIG_NAMES
         gone = [Ref(_CONFIG, name) for name in others]
@@ -93,7 +93,7 @@ class MachineConfigInstaller:
         return carried and not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
     def leave(self, world: World, requirements: NodeRequirements) -> list[Action]:
-        """No role labels, no config, no log level."""
+        """What makes every node lose the runtime: role labels, configs and the log level go."""
         refs = [*(Ref(_CONFIG, name) for name in _ALL_CONFIGS), Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG)]
         gone = [
             Remove(ref) for ref in refs if (obj := world.objects.get(ref)) is not None and not is_being_deleted(obj)
@@ -105,7 +105,7 @@ class MachineConfigInstaller:
         return not any(Ref(_CONFIG, name) in world.objects for name in _ALL_CONFIGS)
 
     def remains(self, world: World) -> list[Ref]:
-        """The pool, and the monitor."""
+        """What may go when no node has the runtime any more: the pool, and the monitor."""
         return [Ref("MachineConfigPool", names.POOL), *(ref_of(ensure.obj) for ensure in reversed(monitors("")))]
 
 

@@ -35,6 +35,7 @@ from fastness.workloads.compat.tables import RELEASES
 from fastness.workloads.kata.errors import Refused
 
 Object = Mapping[str, Any]
+# What strconv.ParseBool of Go accepts, and nothing else.
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 MAX_OVERHEAD_MB: Final = 1 << 20

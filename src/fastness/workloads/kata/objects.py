@@ -166,7 +166,7 @@ def monitors(role_label: str) -> list[Ensure]:
 
 
 def _variables(role_label: str, level: str, *, peer_pods: bool) -> list[JsonObject]:
-    """What the pods of the installers are told."""
+    """The environment of the pods of the installers."""
     variables: list[JsonObject] = [
         NODE_NAME,
         {"name": "NODE_LABEL", "value": role_label},

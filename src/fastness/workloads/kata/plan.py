@@ -87,7 +87,7 @@ def _step(world: World) -> Plan:
     if not is_being_deleted(config):
         return _install(world, config)
     if FINALIZER not in (metadata(config).get("finalizers") or ()):
-        return Plan()
+        return Plan()  # our part is done; others may still hold the object
     if _installs_first(world, config):
         return _install(world, config)
     return _uninstall(world, config)
@@ -161,9 +161,11 @@ def _install(world: World, config: Object) -> Plan:
     chosen = tuple(choice.node for choice in choices if choice.chosen)
     actions: list[Action] = [*([] if begun and _is_held(config) else [Hold(installer.mode)]), *_missing(world, made)]
     actions += installer.marks(world, requirements, chosen)
+    # The manual's first status has a condition and no lists; scripts follow that order.
     lists = EMPTY if not status.was_written(config) else installer.lists(world, requirements, chosen)
     done = begun and status.was_written(config) and installer.is_done(world, requirements, chosen, lists)
     classes = _class_plan(world, config)
+    # While labels are lost nobody can say which classes still fit, so none is taken away.
     lost = any(choice.against is Against.LABELS_LOST for choice in choices)
     actions += _afterwards(world, config, classes, requirements, keep=lost) if done else []
     report = Status(

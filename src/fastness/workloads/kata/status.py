@@ -66,7 +66,7 @@ class NodeLists:
     failures: tuple[Failure, ...] = ()
 
     def of(self, name: str) -> tuple[str, ...]:
-        """One list."""
+        """The nodes of one list, by name."""
         return self.places.get(name, ())
 
     @property
@@ -183,7 +183,7 @@ MAX_MESSAGE: Final = 2000
 
 
 class KataCondition(NamedTuple):
-    """One condition."""
+    """A condition: whether it is true, its reason and its message."""
 
     status: bool
     reason: str = ""
@@ -202,7 +202,7 @@ def failed(lists: NodeLists) -> KataCondition:
 
 
 def blocked(runtime_class: str) -> KataCondition:
-    """Pods still use a class."""
+    """A deletion waits: pods still use a class."""
     sentence = f'Existing pods using "{runtime_class}" RuntimeClass found.'
     return KataCondition(
         False, BLOCKED, f"{sentence} Please delete the pods manually for KataConfig deletion to proceed"
@@ -210,13 +210,13 @@ def blocked(runtime_class: str) -> KataCondition:
 
 
 def unlisted(error: str) -> KataCondition:
-    """Nobody knows whether pods still use a class."""
+    """A deletion waits: the pods could not be listed, so nobody knows whether they use a class."""
     return KataCondition(False, BLOCKED, f"Failed to list kata pods: {error}"[:MAX_MESSAGE])
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is to be told; without lists, those that stand there stay."""
+    """The status to write; without lists, those that are written already stay."""
 
     in_progress: KataCondition
     lists: NodeLists | None

@@ -50,5 +50,5 @@ async def other_operator(cluster: Cluster, family: str) -> str | None:
         given = (deployment.get("spec") or {}).get("replicas")
         replicas = 1 if given is None else int(given)
         if replicas > 0:
-            return f"Deployment {namespace}/{name} wants {replicas} replicas"
+            return f"Deployment {namespace}/{name} wants {replicas} replica{'s' if replicas != 1 else ''}"
     return None

@@ -31,7 +31,7 @@ class Wrong:
 
     @property
     def sentence(self) -> str:
-        """In one line."""
+        """The field, its value, and what to set it to and why."""
         return f"spec.{self.field} is {self.present}: set it to {self.want}, because {self.reason}"
 
 
@@ -101,6 +101,7 @@ def check(policy: Object) -> list[Wrong]:
 def _fields(spec: Any) -> Iterator[Wrong]:
     for field, want, reason in REQUIRED_FIELDS:
         value = _at(spec, field)
+        # 1 equals True in Python, and NVIDIA's operator takes neither 1 nor "true" for it: the type counts too.
         if value is _MISSING or value != want or isinstance(value, bool) != isinstance(want, bool):
             yield Wrong(field, _quoted(value), _quoted(want), reason)
 

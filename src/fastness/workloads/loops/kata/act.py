@@ -31,14 +31,14 @@ _log = logger("kata")
 
 
 class Act:
-    """Does actions."""
+    """Carries out the actions of a plan."""
 
     def __init__(self, cluster: Cluster, informers: Informers) -> None:
         self._cluster = cluster
         self._informers = informers
 
     async def do(self, config: Object, actions: Sequence[Action]) -> None:
-        """All of them in order, marks of nodes that follow each other side by side; raises ApiError."""
+        """Carry out actions in their order, consecutive marks of nodes side by side; raises ApiError."""
         for marking, group in groupby(actions, key=lambda action: isinstance(action, Mark)):
             some = list(group)
             for first in range(0, len(some), ABREAST if marking else 1):
@@ -101,6 +101,7 @@ class Act:
     async def _remove(self, ref: Ref) -> None:
         resource, scope = informer_scope(ref)
         present = self._informers.of(resource, scope).get(ref.namespace, ref.name)
+        # By uid: an object that somebody made anew meanwhile under this name is not the one that was to go.
         uid = str(metadata(present or {}).get("uid") or "")
         try:
             await self._cluster.delete(resource, ref.name, ref.namespace, DeleteOptions(uid=uid))

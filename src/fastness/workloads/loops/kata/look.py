@@ -80,7 +80,7 @@ _FEW_OF_MANY: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def informer_scope(ref: Ref) -> tuple[Resource, Scope]:
-    """The informer that shows an object."""
+    """The resource and scope of the informer that has an object."""
     if ref.kind == "Secret":
         return SECRETS, _named(ref.name)
     return (CONFIG_MAPS, DASHBOARD) if ref == DASHBOARD_COPY else MADE[ref.kind]
@@ -158,7 +158,7 @@ def sources(delay: float, news: NodeNews) -> tuple[Source, ...]:
 
 
 class Look:
-    """Looks at a cluster."""
+    """Gathers what the state machine decides on."""
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self._cluster = cluster
@@ -231,6 +231,7 @@ class Look:
         try:
             await self._cluster.get(CONFIGS, NO_SUCH_CONFIG)
         except NotFound as error:
+            # A server that has the kind names the object that it lacks; one that has not, the path.
             return error.name == NO_SUCH_CONFIG
         return True
 

@@ -65,7 +65,7 @@ class KataConfigs:
         self._recorder = Recorder(cluster, self.name, clock)
 
     async def reconcile(self, key: ObjectName) -> Done:
-        """One look, and what follows from it."""
+        """Look at the cluster, plan, act, and write the status."""
         configs = self._look.configs()
         first = configs[0] if configs else None
         for other in configs[1:]:
@@ -74,6 +74,7 @@ class KataConfigs:
             return Done()
         world = await self._look.world(first)
         step = plan(world)
+        # Our finalizer goes after the status is written: without it there may be no object to write to.
         final = [
             action for action in step.actions if isinstance(action, LetGo) and action.ref.kind == KATA_CONFIGS.kind
         ]

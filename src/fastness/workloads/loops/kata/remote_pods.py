@@ -20,7 +20,7 @@ _WELL: Final = ("Running", "Succeeded")
 
 
 class RemotePods:
-    """Counts them."""
+    """Keeps the gauges of pods with the class `kata-remote` in step."""
 
     def __init__(self, informers: Informers) -> None:
         self._informers = informers
