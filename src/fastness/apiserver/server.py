@@ -38,7 +38,8 @@ from fastness.http.health import Health
 from fastness.http.listener import Listener, server_context
 from fastness.keys.kubeconfig import kubeconfig
 from fastness.keys.pki import ApiPki
-from fastness.keys.vault import PlainRingFile, Vault
+from fastness.keys.ring_files import ring_file
+from fastness.keys.vault import Vault
 from fastness.kinds.registry import all_kinds
 from fastness.kube.access import User
 from fastness.kube.admission_rules import Row
@@ -52,7 +53,7 @@ _log = logs.logger("server")
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Where the API lives and listens."""
+    """Where the API lives and listens; `kms` is the command that unwraps its vault key, if one does."""
 
     state: Path
     host: str = "127.0.0.1"
@@ -60,6 +61,7 @@ class ServerOptions:
     simulated: bool = True
     store: StoreSettings | None = None
     bounds: Bounds = field(default_factory=Bounds)
+    kms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +182,7 @@ async def _assemble(
 
 async def _open_store(options: ServerOptions, clock: Clock, entropy: Entropy) -> tuple[Store, Vault]:
     fresh = not (options.state / "state.db").exists()
-    vault = Vault.open_file(PlainRingFile(options.state / "vault.json"), clock.now(), entropy, create=fresh)
+    vault = Vault.open_file(ring_file(options.state / "vault.json", options.kms), clock.now(), entropy, create=fresh)
     identity = {"simulated": "true" if options.simulated else "false"}
     store = await Store.open(
         options.state,

@@ -71,6 +71,7 @@ class PlaneOptions:
     vms: int = 0
     page_port: int = 0
     vendor_services: bool = False
+    kms: tuple[str, ...] = ()
     tell: Callable[[str], None] = _tell_nobody
 
 
@@ -152,7 +153,7 @@ async def running(
     simulated = _simulated(options, clock)
     clock = simulated.clock if simulated is not None else clock
     store = StoreSettings(reserve_bytes=RESERVE_BYTES)
-    listening = ServerOptions(options.state, options.host, options.port, store=store)
+    listening = ServerOptions(options.state, options.host, options.port, store=store, kms=options.kms)
     async with open_apiserver(listening, PRODUCT, clock, entropy) as server:
         if simulated is not None:
             await simulated.prepare(server.cluster)

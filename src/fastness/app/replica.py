@@ -29,7 +29,8 @@ from fastness.http.listener import Listener
 from fastness.http.opening import ListenOptions
 from fastness.http.ops import OpsApp
 from fastness.keys.home import GONE, WAY_BACK, was_lost
-from fastness.keys.vault import PlainRingFile, Vault
+from fastness.keys.ring_files import ring_file
+from fastness.keys.vault import Vault
 from fastness.kinds.crd import manifests
 from fastness.kinds.kubernetes.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from fastness.kinds.kubernetes.core import NAMESPACE
@@ -82,6 +83,7 @@ class ReplicaOptions:
     node_certificates: bool = True
     enrol_rate: float = USUAL_RATE
     vault: Path | None = None
+    kms: tuple[str, ...] = ()
     collateral: Path | None = None
     collateral_cache: Path | None = None
     vendor_services: bool = False
@@ -180,7 +182,7 @@ def _vault(options: ReplicaOptions, clock: Clock, entropy: Entropy) -> Vault | N
     path = options.vault
     if path is None or Part.BROKER not in options.parts:
         return None
-    return Vault.open_file(PlainRingFile(path), clock.now(), entropy, create=not path.exists())
+    return Vault.open_file(ring_file(path, options.kms), clock.now(), entropy, create=not path.exists())
 
 
 def as_bearer(connection: Connection, token: SecretText) -> Connection:

@@ -45,13 +45,19 @@ class Rotated:
 
 
 async def rotate_vault(
-    state: Path, who: str, reason: str, clock: Clock, entropy: Entropy, point: Point = lambda _: None
+    state: Path,
+    who: str,
+    reason: str,
+    clock: Clock,
+    entropy: Entropy,
+    point: Point = lambda _: None,
+    kms: tuple[str, ...] = (),
 ) -> Rotated:
     """Give a state directory that nobody uses a new vault key; raises StoreError, TrustError, RecordError, OSError.
 
-    `point` is called after each of `STEPS`.
+    `point` is called after each of `STEPS`; `kms` is the command that wraps the vault key, if one does.
     """
-    async with open_apiserver(ServerOptions(state), PRODUCT, clock, entropy) as server:
+    async with open_apiserver(ServerOptions(state, kms=kms), PRODUCT, clock, entropy) as server:
         vault = server.vault
         resumed = len(vault.key_ids) > 1
         if not resumed:

@@ -9,10 +9,10 @@ home.py                The namespace that everything of ours lives in, watched: 
 internal.py            The authority between our own parts: who may ask the config server's internal port
 key_files.py           Private files: read only when they are private, written all or nothing
 keyrings.py            Keys that live in a Secret of the cluster and change by themselves
-kms.py                 Runs the KMS command of an operator: bytes in, bytes out, in bounded time
 kubeconfig.py          The kubeconfig document: how kubectl finds the API and proves who it is
 mac_keys.py            The MAC keys of the doors: challenge cookies, sessions, nonces of proofs
 pki.py                 The keys of the API: its authority, its serving certificate, its administrator, its token key
 renewal.py             Keys that a door holds are renewed by that door, while it runs and for as long as it runs
+ring_files.py          Where the ring of vault keys lives: in a private file, or in one that a command wraps
 vault.py               The vault: what is secret at rest is sealed with a key that is not in the store
 """

@@ -1,7 +1,7 @@
 """The vault: what is secret at rest is sealed with a key that is not in the store.
 
-`Vault` implements the store's cipher (`seal`, `open`) over a ring of AES-256-GCM keys. The ring lives in a file (0600), or in a
-file that a KMS command wraps, so that a stolen disk is of no use. `rotate` begins a new key; the old ones stay to open what they
+`Vault` implements the store's cipher (`seal`, `open`) over a ring of AES-256-GCM keys. The ring lives in a file that the
+command of a key management service may wrap (`ring_files`). `rotate` begins a new key; the old ones stay to open what they
 sealed, until everything was written anew and `retire` drops them.
 
 * A ring is never made where sealed data may already exist: `open` with `create=False` refuses a missing file and names it.
@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import orjson
 
@@ -27,72 +27,11 @@ from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.store_mac import Macs, StoreMac
-from fastness.keys.errors import DamagedKeyFile, KmsFailed, MissingVaultKey, TrustError
-from fastness.keys.key_files import read_private, write_private
+from fastness.keys.errors import DamagedKeyFile, MissingVaultKey, TrustError
+from fastness.keys.ring_files import RingFile
 from fastness.kinds.objects import rfc3339
 
 VERSION: Final = 1
-
-Run = Callable[[Sequence[str], bytes], tuple[int, bytes]]
-
-
-class RingFile(Protocol):
-    """Where the ring lives."""
-
-    @property
-    def path(self) -> Path:
-        """The file, for messages."""
-
-    def load(self) -> SecretBytes | None:
-        """The ring as it was saved, None when there is none; raises TrustError."""
-
-    def save(self, content: SecretBytes) -> None:
-        """Replace the ring; raises TrustError."""
-
-
-class PlainRingFile:
-    """A ring in a private file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def load(self) -> SecretBytes | None:
-        """The content; raises UnsafeKeyFile."""
-        return read_private(self.path)
-
-    def save(self, content: SecretBytes) -> None:
-        """Replace the file in one step."""
-        write_private(self.path, content)
-
-
-class WrappedRingFile:
-    """A ring in a file that a KMS command encrypts: `<command> encrypt|decrypt`, from its standard input to its output."""
-
-    def __init__(self, path: Path, command: Sequence[str], run: Run) -> None:
-        self.path = path
-        self._command = tuple(command)
-        self._run = run
-
-    def load(self) -> SecretBytes | None:
-        """The unwrapped content; raises UnsafeKeyFile, KmsFailed."""
-        wrapped = read_private(self.path)
-        return None if wrapped is None else SecretBytes(self._call("decrypt", wrapped.reveal()))
-
-    def save(self, content: SecretBytes) -> None:
-        """Wrap and replace; raises KmsFailed."""
-        wrapped = self._call("encrypt", content.reveal())
-        if content.reveal() in wrapped:
-            raise KmsFailed("the KMS command did not encrypt the vault key", f"Check `{self._command[0]} encrypt`.")
-        write_private(self.path, SecretBytes(wrapped))
-
-    def _call(self, verb: str, data: bytes) -> bytes:
-        status, output = self._run([*self._command, verb], data)
-        if status != 0 or not output:
-            raise KmsFailed(
-                f"the KMS command failed to {verb} the vault key (exit status {status})",
-                f"Run `{' '.join(self._command)} {verb} < {self.path}` by hand to see why.",
-            )
-        return output
 
 
 class Vault:
@@ -154,9 +93,9 @@ class Vault:
         primary = self._ring.keys[0]
         return Vault(self._file, [(primary, self._created[primary.id])], entropy, authenticated=self._authenticated)
 
-    def save_to(self, path: Path) -> None:
-        """Write the same keys to another private file."""
-        PlainRingFile(path).save(self._content())
+    def save_to(self, file: RingFile) -> None:
+        """Write the same keys to another file; raises TrustError."""
+        file.save(self._content())
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
         """An envelope that opens only with the same context."""
@@ -216,7 +155,10 @@ def _parse(content: SecretBytes, path: Path) -> tuple[list[tuple[SealKey, str]],
         document = orjson.loads(content.reveal())
     except orjson.JSONDecodeError:
         # Not `from` the original: it would carry the document, which is the key, into a log.
-        raise _damaged(path, "it is not JSON") from None
+        raise DamagedKeyFile(
+            f"the vault key {path} cannot be used: it is not JSON",
+            f"If a KMS command wraps it, name that with --kms; otherwise restore {path} from a backup.",
+        ) from None
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries or document.get("version") != VERSION:
         raise _damaged(path, f"it is not a key ring of version {VERSION}")

@@ -21,7 +21,8 @@ import pytest
 from fastness.apiserver.store import Key, Store, WriteStep
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.crypto.x509 import Credential
-from fastness.keys.vault import PlainRingFile, Vault
+from fastness.keys.ring_files import PlainRingFile
+from fastness.keys.vault import Vault
 from fastness.kinds.registry import find
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.patience import PATIENCE

@@ -28,7 +28,8 @@ from fastness.app.product import PRODUCT
 from fastness.app.vault_rotation import STEPS, WHAT
 from fastness.cli.run.vault import vault
 from fastness.crypto.secret import SecretBytes
-from fastness.keys.vault import PlainRingFile, Vault
+from fastness.keys.ring_files import PlainRingFile
+from fastness.keys.vault import Vault
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.registry import find
 from fastness.protocol.kbs_path import parse_path

@@ -15,7 +15,8 @@ from fastness.crypto.errors import BrokenSeal, UnknownSealKey
 from fastness.crypto.secret import SecretBytes
 from fastness.keys.errors import DamagedKeyFile, KmsFailed, MissingVaultKey, TrustError, UnsafeKeyFile
 from fastness.keys.key_files import write_private
-from fastness.keys.vault import PlainRingFile, Vault, WrappedRingFile
+from fastness.keys.ring_files import PlainRingFile, WrappedRingFile
+from fastness.keys.vault import Vault
 from tests.unit.crypto.seeded import NOW, Seeded
 
 CONTEXT = b'["","secrets","d","s"]'

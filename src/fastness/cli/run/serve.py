@@ -32,6 +32,7 @@ from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import tell
 from fastness.cli.run.adopting import Adoptable, places_of
+from fastness.cli.run.state import kms_option
 from fastness.observe import logs
 
 ROLES = tuple(Part)
@@ -101,6 +102,7 @@ _PORT = click.IntRange(0, 65535)
     type=click.Path(path_type=Path, dir_okay=False),
     help="Key that seals what the broker keeps; made if it is not there. All replicas need the same one.",
 )
+@kms_option
 @click.option(
     "--collateral",
     type=click.Path(path_type=Path, file_okay=False),

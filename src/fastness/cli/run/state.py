@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,17 @@ class _BackupGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
+def _arguments(_context: click.Context, _parameter: click.Parameter, line: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(line))
+    except ValueError as error:
+        raise click.BadParameter(f"not a command with its arguments: {error}") from error
+
+
+kms_option = click.option(
+    "--kms", default="", envvar="FASTNESS_KMS", callback=_arguments, metavar="COMMAND",
+    help="Command that wraps the vault key: `COMMAND encrypt|decrypt`, from standard input to output; or FASTNESS_KMS.",
+)  # fmt: skip
 _vault = click.option(
     "--vault", type=click.Path(path_type=Path, dir_okay=False), help="The vault key; default STATE/vault.json."
 )
@@ -58,9 +70,10 @@ def backup() -> None:
 @backup.command()
 @state_option
 @_vault
+@kms_option
 @click.argument("target", type=click.Path(path_type=Path))
 @output_option
-def create(state: Path, vault: Path | None, target: Path, output: str) -> None:
+def create(state: Path, vault: Path | None, kms: tuple[str, ...], target: Path, output: str) -> None:
     """Write a consistent copy of objects and record to TARGET.
 
     Secrets stay sealed in it: keep STATE/vault.json too, in another place. STATE/pki holds the keys of the API.
@@ -73,7 +86,7 @@ def create(state: Path, vault: Path | None, target: Path, output: str) -> None:
     if target.exists():
         raise CliError(f"{target} exists already", "Choose another name: a backup never overwrites one.", Exit.USAGE)
     with reported_errors():
-        report = make_backup(state, target, opened_vault(state, vault))
+        report = make_backup(state, target, opened_vault(state, vault, kms))
     if output == "json":
         show_json({"target": str(target), "revision": report.revision, "objects": report.objects, "bytes": report.size})
     else:
@@ -83,14 +96,15 @@ def create(state: Path, vault: Path | None, target: Path, output: str) -> None:
 @backup.command()
 @state_option
 @_vault
+@kms_option
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @output_option
-def verify(state: Path, vault: Path | None, source: Path, output: str) -> None:
+def verify(state: Path, vault: Path | None, kms: tuple[str, ...], source: Path, output: str) -> None:
     """Say whether SOURCE is whole and written by a holder of the vault key, or else the first thing that is wrong (exit 3)."""
     from fastness.app.backups import check_backup
 
     with reported_errors():
-        report = check_backup(source, opened_vault(state, vault))
+        report = check_backup(source, opened_vault(state, vault, kms))
     if output == "json":
         show_json({"revision": report.revision, "objects": report.objects, "entries": report.entries})
     else:
@@ -100,24 +114,26 @@ def verify(state: Path, vault: Path | None, source: Path, output: str) -> None:
 @click.command()
 @state_option
 @_vault
+@kms_option
 @click.option("--force", is_flag=True, help="Replace a store that is there; it is set aside, not deleted.")
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @output_option
-def restore(state: Path, vault: Path | None, force: bool, source: Path, output: str) -> None:
+def restore(state: Path, vault: Path | None, kms: tuple[str, ...], force: bool, source: Path, output: str) -> None:
     """Make a state directory from the backup SOURCE, if it passes `fastness backup verify`.
 
     Versions jump ahead, so that clients which saw later ones list again. A key that is named with --vault is put into STATE.
     """
     from fastness.app.backups import restore_backup
+    from fastness.keys.ring_files import ring_file
 
     with reported_errors():
-        key = opened_vault(state, vault)
+        key = opened_vault(state, vault, kms)
         if vault is not None and (state / "vault.json").exists():
-            _same_key(state, key)
+            _same_key(state, key, kms)
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         report = restore_backup(source, state, key, force=force)
         if not (state / "vault.json").exists():
-            key.save_to(state / "vault.json")
+            key.save_to(ring_file(state / "vault.json", kms))
     aside = str(report.set_aside) if report.set_aside else None
     if output == "json":
         show_json({"state": str(state), "revision": report.revision, "objects": report.objects, "setAside": aside})
@@ -131,9 +147,9 @@ def restore(state: Path, vault: Path | None, force: bool, source: Path, output: 
         )
 
 
-def _same_key(state: Path, vault: Vault) -> None:
+def _same_key(state: Path, vault: Vault, kms: tuple[str, ...]) -> None:
     """Refuse to leave a directory with two vault keys, of which one would be lost; raises CliError."""
-    if opened_vault(state, None).primary != vault.primary:
+    if opened_vault(state, None, kms).primary != vault.primary:
         hint = "Move it away if its secrets are not needed, or restore into an empty directory."
         raise CliError(f"{state / 'vault.json'} is another vault key", hint, Exit.USAGE)
 
@@ -145,7 +161,8 @@ def state() -> None:
 
 @state.command()
 @state_option
-def migrate(state: Path) -> None:
+@kms_option
+def migrate(state: Path, kms: tuple[str, ...]) -> None:
     """Authenticate a state from before: from then on edits to the files are refused.
 
     Every row gets a tag under a key that is derived from the vault key, and what is confidential is sealed. It takes the state as
@@ -154,7 +171,7 @@ def migrate(state: Path) -> None:
     from fastness.apiserver import authenticate_state
 
     with reported_errors():
-        report = authenticate_state(state, opened_vault(state, None))
+        report = authenticate_state(state, opened_vault(state, None, kms))
     if not report.rows:
         click.echo(f"{state}: already authenticated, every row is right")
         return
@@ -162,10 +179,11 @@ def migrate(state: Path) -> None:
     click.echo(f"the file from before is {report.before}, with its configs in clear: delete it when all is well")
 
 
-def opened_vault(state: Path, vault: Path | None) -> Vault:
+def opened_vault(state: Path, vault: Path | None, kms: tuple[str, ...] = ()) -> Vault:
     """The vault key of a state directory, or the one that is named; raises TrustError."""
-    from fastness.keys.vault import PlainRingFile, Vault
+    from fastness.keys.ring_files import ring_file
+    from fastness.keys.vault import Vault
     from fastness.runtime.clock import SystemClock, SystemEntropy
 
-    file = PlainRingFile(vault or state / "vault.json")
+    file = ring_file(vault or state / "vault.json", kms)
     return Vault.open_file(file, SystemClock().now(), SystemEntropy(), create=False)

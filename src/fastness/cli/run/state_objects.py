@@ -15,7 +15,7 @@ import click
 from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table
-from fastness.cli.run.state import opened_vault, state, state_option
+from fastness.cli.run.state import kms_option, opened_vault, state, state_option
 
 if TYPE_CHECKING:
     from fastness.apiserver import Aside, Key
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 @state.command("list")
 @state_option
+@kms_option
 @output_option
-def list_(state: Path, output: str) -> None:
+def list_(state: Path, kms: tuple[str, ...], output: str) -> None:
     """Name the objects that a control plane sets aside, also while it runs."""
     with reported_errors():
-        aside = set_aside_in(state)
+        aside = set_aside_in(state, kms)
     if output == "json":
         show_json(
             [
@@ -47,9 +48,10 @@ def list_(state: Path, output: str) -> None:
 @state.command()
 @state_option
 @click.option("--namespace", "-n", default="", help="The namespace of the object.")
+@kms_option
 @click.argument("resource")
 @click.argument("name")
-def remove(state: Path, namespace: str, resource: str, name: str) -> None:
+def remove(state: Path, namespace: str, kms: tuple[str, ...], resource: str, name: str) -> None:
     """Take the object NAME of RESOURCE (configmaps, machines.trusted-execution-clusters.io) out of a state that is not in use.
 
     Only what cannot be read goes this way: finalizers and admission are not asked, and whatever it owned is collected as after
@@ -61,16 +63,16 @@ def remove(state: Path, namespace: str, resource: str, name: str) -> None:
     _require(state)
     with reported_errors():
         key = Key(group, plural, namespace, name)
-        aside = remove_unreadable(state, key, opened_vault(state, None))
+        aside = remove_unreadable(state, key, opened_vault(state, None, kms))
     click.echo(f"{resource_of(key)} {'/'.join(filter(None, (namespace, name)))}: {aside.size} bytes removed")
 
 
-def set_aside_in(state: Path) -> Mapping[Key, Aside]:
+def set_aside_in(state: Path, kms: tuple[str, ...]) -> Mapping[Key, Aside]:
     """What the control plane of a state directory sets aside; raises StoreError, TrustError, CliError."""
     from fastness.apiserver import unreadable_objects
 
     _require(state)
-    return unreadable_objects(state, opened_vault(state, None))
+    return unreadable_objects(state, opened_vault(state, None, kms))
 
 
 def resource_of(key: Key) -> str:

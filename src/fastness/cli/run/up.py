@@ -21,6 +21,7 @@ from fastness.app.parts import PORTS, Part
 from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import show_json, tell
+from fastness.cli.run.state import kms_option
 from fastness.observe import logs
 from fastness.sim.vms import parts
 
@@ -61,6 +62,7 @@ PORTS_TRIED = 20
     "--vendor-services", is_flag=True,
     help="Ask Intel and AMD for documents that are not in STATE/collateral; they learn which chips you have.",
 )  # fmt: skip
+@kms_option
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="warning", show_default=True
 )

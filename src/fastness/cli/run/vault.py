@@ -2,6 +2,8 @@
 
 fastness vault rotate --reason "…" [--state DIR]     a new key; everything is sealed and tagged anew, then the old one goes
 fastness vault show [--state DIR]                    the ids of the keys, and whether a rotation is to be ended
+fastness vault wrap --kms COMMAND [--state DIR]      from now on the command of a key management service wraps the keys
+fastness vault unwrap --kms COMMAND [--state DIR]    they stand in the file again, for its owner alone
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import click
 from fastness.cli.errors import CliError, reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json
-from fastness.cli.run.state import opened_vault, state_option
+from fastness.cli.run.state import kms_option, opened_vault, state_option
+from fastness.keys.ring_files import PlainRingFile, WrappedRingFile
 
 
 @click.group()
@@ -26,11 +29,12 @@ def vault() -> None:
 
 @vault.command()
 @state_option
+@kms_option
 @output_option
-def show(state: Path, output: str) -> None:
+def show(state: Path, kms: tuple[str, ...], output: str) -> None:
     """Print the ids of the keys, the one that seals first."""
     with reported_errors():
-        present, *old = opened_vault(state, None).key_ids
+        present, *old = opened_vault(state, None, kms).key_ids
     if output == "json":
         show_json({"key": present, "old": old})
         return
@@ -42,8 +46,9 @@ def show(state: Path, output: str) -> None:
 @vault.command()
 @state_option
 @click.option("--reason", required=True, help="Why; it goes on the record with your name.")
+@kms_option
 @output_option
-def rotate(state: Path, reason: str, output: str) -> None:
+def rotate(state: Path, reason: str, kms: tuple[str, ...], output: str) -> None:
     """Begin a new vault key while no control plane runs on the directory.
 
     Everything is sealed and tagged anew; the old key goes when all of it was read with the new one. An attempt that was cut short
@@ -56,7 +61,7 @@ def rotate(state: Path, reason: str, output: str) -> None:
         raise CliError(f"{state / 'state.db'} does not exist", "Name the state directory with --state.", Exit.MISSING)
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     with reported_errors():
-        done = asyncio.run(rotate_vault(state, who, reason, SystemClock(), SystemEntropy()))
+        done = asyncio.run(rotate_vault(state, who, reason, SystemClock(), SystemEntropy(), kms=kms))
     if output == "json":
         show_json({
             "key": done.key, "retired": list(done.retired), "resources": done.resources, "rows": done.rows,
@@ -65,3 +70,34 @@ def rotate(state: Path, reason: str, output: str) -> None:
         return
     click.echo(f"{done.key} seals; {done.rows} rows and {done.resources} resources were sealed anew")
     click.echo(f"{', '.join(done.retired)} is gone from {state / 'vault.json'}; backups from before need it")
+
+
+@vault.command()
+@state_option
+@kms_option
+def wrap(state: Path, kms: tuple[str, ...]) -> None:
+    """Let a command wrap the keys, while no control plane runs on the directory.
+
+    They were on this disk in clear until now: rotate afterwards, and the ones that were there open nothing new.
+    """
+    wrapped = WrappedRingFile(state / "vault.json", _required(kms))
+    with reported_errors():
+        opened_vault(state, None).save_to(wrapped)
+    click.echo(f"{state / 'vault.json'} is wrapped; `fastness up` needs the same --kms from now on")
+
+
+@vault.command()
+@state_option
+@kms_option
+def unwrap(state: Path, kms: tuple[str, ...]) -> None:
+    """Put the keys into the file again, in clear, while no control plane runs on the directory."""
+    command = _required(kms)
+    with reported_errors():
+        opened_vault(state, None, command).save_to(PlainRingFile(state / "vault.json"))
+    click.echo(f"{state / 'vault.json'} holds the keys in clear, for its owner alone")
+
+
+def _required(kms: tuple[str, ...]) -> tuple[str, ...]:
+    if not kms:
+        raise CliError("no command was given", "Name it with --kms, or in FASTNESS_KMS.", Exit.USAGE)
+    return kms

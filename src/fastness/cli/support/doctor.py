@@ -27,6 +27,7 @@ from fastness.app.vendor_documents import CACHE, IMPORTED, ends_of
 from fastness.cli.errors import reported_errors
 from fastness.cli.exits import Exit
 from fastness.cli.output import output_option, show_json, table
+from fastness.cli.run.state import kms_option
 
 if TYPE_CHECKING:
     from fastness.kube.port import Cluster
@@ -77,10 +78,13 @@ COMPONENTS = (
 
 
 def examine(
-    state: Path, locate: Callable[[str], str | None] = shutil.which, now: datetime | None = None
+    state: Path,
+    locate: Callable[[str], str | None] = shutil.which,
+    now: datetime | None = None,
+    kms: tuple[str, ...] = (),
 ) -> list[Finding]:
     """Everything that is looked for."""
-    found = [_python(), _sqlite(), _tls(), *_packages(), _directory(state), *_unreadable(state)]
+    found = [_python(), _sqlite(), _tls(), *_packages(), _directory(state), *_unreadable(state, kms)]
     at = now or datetime.now(UTC)
     return [*found, *_documents(state, at), _floors(at), *(one.finding(locate) for one in COMPONENTS)]
 
@@ -139,7 +143,7 @@ def _directory(state: Path) -> Finding:
     )
 
 
-def _unreadable(state: Path) -> list[Finding]:
+def _unreadable(state: Path, kms: tuple[str, ...]) -> list[Finding]:
     """The objects of a state directory that a control plane sets aside, by name, also while it runs."""
     if not (state / "state.db").is_file():
         return []
@@ -149,7 +153,7 @@ def _unreadable(state: Path) -> list[Finding]:
     purpose = "what is stored can be read"
     try:
         with reported_errors():
-            aside = set_aside_in(state)
+            aside = set_aside_in(state, kms)
     except CliError as error:
         return [Finding("objects", "optional", f"not looked at: {error.message}", purpose, error.hint)]
     if not aside:
@@ -287,6 +291,7 @@ async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
 @click.option(
     "--state", type=click.Path(path_type=Path), default=Path("state"), show_default=True, help="State directory."
 )
+@kms_option
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -305,11 +310,11 @@ async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
 @output_option
 @click.pass_context
 def doctor(
-    ctx: click.Context, state: Path, kubeconfig: Path | None, context: str, openshift: str, tee: str, gpu: bool,
-    architecture: str, platform: str, output: str,
+    ctx: click.Context, state: Path, kms: tuple[str, ...], kubeconfig: Path | None, context: str, openshift: str, tee: str,
+    gpu: bool, architecture: str, platform: str, output: str,
 ) -> None:  # fmt: skip
     """Say what is installed, what is missing and what to do."""
-    findings = examine(state)
+    findings = examine(state, kms=kms)
     if openshift:
         from fastness.cli.workloads.host_check import asked_for
 
