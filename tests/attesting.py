@@ -42,7 +42,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.places import AT_HOME, Places
 from fastness.kube.port import Cluster
 from fastness.protocol.machine_names import machine_name
-from fastness.release.configs import ConfigSource
+from fastness.release.configs import ConfigService
 from fastness.release.door.broker.opening import broker_door
 from fastness.release.door.broker.server import BrokerDoor, BrokerOptions
 from fastness.release.live.resources import Cipher, SealedResources
@@ -75,7 +75,7 @@ async def attesting(
     *,
     cipher: Cipher,
     collateral: CollateralSource | None = None,
-    configs: ConfigSource | None = None,
+    configs: ConfigService | None = None,
     urls: Callable[[], DoorUrls] = DoorUrls,
     enrolment: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
     broker: BrokerOptions = BrokerOptions(),  # noqa: B008  # frozen

@@ -29,13 +29,16 @@ from fastness.http.refusals import Refusal
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.subject import Grant
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
+from fastness.protocol.kbs_path import ResourcePath, is_pool_config
 from fastness.release.configs import Config
 from fastness.release.door.broker.server import BrokerOptions
 from fastness.release.door.gate.server import GateDoor, gate
 from fastness.release.live.signed_configs import ServedConfigs
+from fastness.release.source import Query
 from fastness.runtime.clock import Clock, SystemEntropy
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester
@@ -57,12 +60,16 @@ class Shelf:
     asked: list[tuple[str, str]] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
 
-    async def fetch(self, pool: str, accept: str, rendered: str = "") -> Config:
+    def serves(self, path: ResourcePath) -> bool:
+        """Configurations of pools."""
+        return is_pool_config(path)
+
+    async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Config:
         """The configuration of any pool."""
-        self.asked.append((pool, accept))
+        self.asked.append((path.type, query["accept"]))
         if self.refusals:
             raise self.refusals.pop(0)
-        return Config(self.body, b'"etag"', f"rendered-{pool}-1")
+        return Config(self.body, b'"etag"', f"rendered-{path.type}-1")
 
 
 @dataclass

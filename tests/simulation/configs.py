@@ -10,8 +10,8 @@ from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.release.configs import Config, ConfigRequest
-from fastness.release.live.replies import Replies
-from fastness.release.live.signed_configs import RenderedConfigs, ServedConfigs
+from fastness.release.live.replies import RenderedConfigs, Replies
+from fastness.release.live.signed_configs import ServedConfigs
 from fastness.runtime.clock import Clock, Entropy
 from tests.simulation.invariants import CANARY
 
@@ -39,11 +39,11 @@ class Configs:
         )
         return cls(await ServedConfigs.open(cluster, informers, clock, entropy, rendered), busy)
 
-    async def fetch(self, wanted: ConfigRequest) -> Config:
+    async def fetch(self, request: ConfigRequest) -> Config:
         """The configuration of a machine; raises Refusal."""
         if self._busy:
             raise self._busy.pop(0)
-        return await self.served.fetch(wanted)
+        return await self.served.fetch(request)
 
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         """The configuration of a pool; raises Refusal."""

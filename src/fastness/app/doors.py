@@ -27,12 +27,12 @@ from fastness.kube.port import Cluster
 from fastness.page.server import Page, web_server
 from fastness.protocol.door_role import DoorRole
 from fastness.record.live.record import ClusterRecord
-from fastness.release.configs import ConfigSource
+from fastness.release.configs import ConfigService
 from fastness.release.door.broker.opening import broker_door
 from fastness.release.door.broker.server import BrokerDoor, BrokerOptions
 from fastness.release.door.config_server.server import ConfigDoor, config_server
 from fastness.release.door.gate.server import GateDoor, gate
-from fastness.release.live.sources import RemoteConfigs
+from fastness.release.live.configs import RemoteConfigs
 from fastness.runtime.clock import Clock, Entropy
 
 
@@ -168,7 +168,7 @@ class DoorOpener:
         return web_server(cluster, informers, visitors, self._clock, self._entropy, self._settings.page)
 
     @asynccontextmanager
-    async def _configs(self, part: Part, cluster: Cluster, informers: Informers) -> AsyncIterator[ConfigSource | None]:
+    async def _configs(self, part: Part, cluster: Cluster, informers: Informers) -> AsyncIterator[ConfigService | None]:
         """The config server as gate and broker reach it: in this process, or by its URL; None when nobody said where it is."""
         if self._settings.alone:
             yield (await self._doors.config_server()).served

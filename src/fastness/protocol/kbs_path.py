@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 SEGMENTS: Final = 3
+_POOL, _CONFIG = "pool", "config"
 _SEGMENT: Final = re.compile(r"[a-z0-9._-]{1,128}\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourcePath:
-    """A path that follows the grammar; only `parse_path` and `split_path` make one."""
+    """A path that follows the grammar: `parse_path` and `split_path` make one of what a caller wrote."""
 
     repository: str
     type: str
@@ -30,6 +31,19 @@ class ResourcePath:
 
     def __str__(self) -> str:
         return f"{self.repository}/{self.type}/{self.tag}"
+
+
+STATUS: Final = ResourcePath("default", "attestation-status", "status")
+
+
+def pool_config(pool: str) -> ResourcePath:
+    """The configuration of a pool. Any text may stand for the pool: whoever decides compares it with the caller's own, whole."""
+    return ResourcePath(_POOL, pool, _CONFIG)
+
+
+def is_pool_config(path: ResourcePath) -> bool:
+    """Whether a path is the configuration of a pool."""
+    return path.repository == _POOL and path.tag == _CONFIG
 
 
 def split_path(segments: Sequence[str]) -> ResourcePath | None:

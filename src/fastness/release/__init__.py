@@ -1,7 +1,7 @@
 """Who may have what: tokens, proof of possession, authorisation; the key broker, the gate and the config server.
 
-authorise.py   The one place where a Grant is made
-resources.py   Who may read which resource of the key broker: code, asked before any policy
+authorise.py   Who may have what: the one decision, and the one place where a Grant is made
+source.py      What doors hand out: resources that only a Grant opens
 handshake.py   The handshake of the key broker without I/O: messages and cookies in, messages and cookies out
 ear.py         EAR tokens: what was proved about a machine, as claims (RFC 9711, EAT attestation results)
 configs.py     What doors and config server say to each other

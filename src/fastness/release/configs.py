@@ -1,9 +1,10 @@
 """What doors and config server say to each other: a configuration that was signed, who asks for one, and how it is delivered.
 
-    config = await source.fetch(ConfigRequest(pool, accept, credential, nonce))     # signed for that machine and that nonce
-    config = await source.copy(pool, accept)                                        # signed for whoever the broker seals it to
+    config = await server.fetch(ConfigRequest(pool, accept, credential, nonce))     # signed for that machine and that nonce
+    config = await server.copy(pool, accept)                                        # signed for whoever the broker seals it to
 
-A `ConfigSource` is the config server: in the same process (`configserver.served`) or behind its internal port (`gate.configs`).
+A `ConfigService` is the config server: in the same process (`release.live.signed_configs`) or behind its internal port
+(`release.live.configs`). It believes no Grant of another door, and authorises what is forwarded to it by itself.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Final, NamedTuple, Protocol
 from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
 from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
-from fastness.kinds.objects import view
+from fastness.kinds.objects import rfc3339, view
+from fastness.protocol.config_proof import HEADER
+from fastness.release.source import ResourceSource
 
 DEFAULT_INTERVAL: Final = timedelta(minutes=5)
 # Headers between gate, broker and config server.
@@ -24,6 +27,7 @@ RENDERED: Final = b"fastness-config"
 NONCE: Final = b"fastness-nonce"
 OVERLAYS: Final = b"fastness-overlays"
 UNTIL: Final = b"fastness-until"
+SIGNATURE: Final = HEADER.lower().encode()
 
 
 class Config(NamedTuple):
@@ -41,15 +45,30 @@ class Config(NamedTuple):
 
     def described(self) -> dict[str, str]:
         """Which configuration this is, and which overlays of the machine are in it, for the record."""
-        said = {"config": self.name, "overlays": " ".join(self.overlays)}
+        names = {"config": self.name, "overlays": " ".join(self.overlays)}
         return {
             "etag": self.etag.decode("ascii", "replace"),
-            **{name: value for name, value in said.items() if value},
+            **{name: value for name, value in names.items() if value},
         }
+
+    def headers(self) -> tuple[tuple[bytes, bytes], ...]:
+        """What goes with the bytes between our own parts, as far as it is there."""
+        until = rfc3339(self.until) if self.until is not None else ""
+        optional = (
+            (SIGNATURE, self.signature.encode()), (OVERLAYS, " ".join(self.overlays).encode()), (UNTIL, until.encode())
+        )  # fmt: skip
+        return (
+            (b"etag", self.etag),
+            (RENDERED, self.name.encode()),
+            *((name, value) for name, value in optional if value),
+        )
 
 
 class ConfigRequest(NamedTuple):
-    """Which configuration a machine asks for, with what it showed (`DPoP <token>` or `Bearer <ticket>`) and its nonce."""
+    """Which configuration a machine asks for, with what it showed (`DPoP <token>` or `Bearer <ticket>`) and its nonce.
+
+    `rendered` names a rendered config, for a machine that runs.
+    """
 
     pool: str
     accept: str
@@ -58,21 +77,18 @@ class ConfigRequest(NamedTuple):
     rendered: str = ""
 
 
-class ConfigSource(Protocol):
+class ConfigService(Protocol):
     """The config server."""
 
-    async def fetch(self, wanted: ConfigRequest) -> Config:
+    async def fetch(self, request: ConfigRequest) -> Config:
         """The configuration of the machine that showed the credential, signed for its request; raises Refusal, ApiError."""
 
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         """The configuration of a pool, or a rendered config, for the broker to keep; raises Refusal, ApiError."""
 
 
-class PlainConfigs(Protocol):
-    """Configurations as they were rendered: the same for all machines of a pool."""
-
-    async def fetch(self, pool: str, accept: str, rendered: str = "") -> Config:
-        """The configuration of a pool, or the rendered config of that name; raises Refusal."""
+# Configurations as they were rendered: the same for all machines of a pool. The query has `accept`, or `rendered`.
+PlainConfigs = ResourceSource[Config]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@
 
 The shape is the one that policies of Trustee read. Event logs and the list of checks stay out: they are long, and the evidence
 and the Verdict are kept.
-`standing` reads the claims of a token that verified, so that every door decides on the same words.
+`proven_caller` reads the claims of a token that verified, so that every door decides on the same words.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from fastness.attestation.policy.claims import TrustVector, without_events
 from fastness.crypto.errors import BadKey
 from fastness.crypto.jwk import public_key
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.trusted_execution.subject import Subject, is_endorsed
-from fastness.release.authorise import ProvenCaller
+from fastness.kinds.trusted_execution.subject import ProvenCaller, Subject, is_endorsed
 
 PROFILE: Final = "tag:github.com,2024:confidential-containers/Trustee"
 EVIDENCE: Final = "ear.veraison.annotated-evidence"
@@ -92,7 +91,7 @@ def subject_in(claims: Mapping[str, Any]) -> Subject | None:
     return Subject(machine, name, thumbprint, pool, tenant, simulated, epoch, tee, endorsement)
 
 
-def standing(claims: Mapping[str, Any]) -> ProvenCaller | None:
+def proven_caller(claims: Mapping[str, Any]) -> ProvenCaller | None:
     """What claims of ours say about a caller; None when they do not have the shape that `ear_claims` gives them."""
     subject, confirmation = subject_in(claims), claims.get("cnf")
     if subject is None or not isinstance(confirmation, dict):

@@ -34,7 +34,7 @@ from fastness.kube.port import Cluster, PatchType
 from fastness.protocol.delivered import Question
 from fastness.protocol.door_role import DoorRole
 from fastness.release.configs import ConfigRequest
-from fastness.release.live.sources import RemoteConfigs
+from fastness.release.live.configs import RemoteConfigs
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.component.release.config_server.doors import POOLS, Doors, open_doors
 from tests.delivering import DeliveringWorld, delivering_world

@@ -29,7 +29,7 @@ from fastness.keys.authorities import SECRETS
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kube.controllers.runner import Runner
-from fastness.release.live.signer import ConfigSigner
+from fastness.release.live.signed_configs import ConfigSigner
 from fastness.runtime.clock import SystemClock
 from fastness.runtime.tasks import background
 from fastness.sim.tee.images import changed, default_image

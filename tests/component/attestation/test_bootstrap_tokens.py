@@ -6,7 +6,7 @@ import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -27,12 +27,14 @@ from fastness.kube.controllers.runner import Runner
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.release.door.broker.joins import BootstrapTokenSource as Delivery
+from fastness.protocol.kbs_path import ResourcePath
+from fastness.release.live.resources import BootstrapTokenSource
 from fastness.runtime.clock import Clock, SystemEntropy
 from fastness.runtime.tasks import background
 from tests.attesting import until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
+from tests.granting import grant_of
 from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy, VirtualClock
 
@@ -41,9 +43,11 @@ KEY, OTHER = sha256(b"key"), sha256(b"other")
 
 def grant(machine: str = "uid-1", basis: Basis = Basis.VERDICT) -> Grant:
     subject = Subject(machine, "machine-1", "sha256:" + "0" * 64, "worker", tee="tpm", endorsement="ek-certificate")
-    return Grant(
-        "grant-1", subject, f"machine/{machine}/bootstrap-token", {}, "v-1", basis, datetime.max.replace(tzinfo=UTC)
-    )
+    return grant_of(path_of(machine), subject, basis)
+
+
+def path_of(machine: str) -> ResourcePath:
+    return ResourcePath("machine", machine, "bootstrap-token")
 
 
 def tokens(cluster: Cluster, clock: Clock, seed: int = 1) -> BootstrapTokens:
@@ -202,7 +206,7 @@ async def test_when_all_ids_are_taken_it_says_so(site: Site) -> None:
     with pytest.raises(TokenContended):
         await site.tokens.release(site.grant(), KEY)
     with pytest.raises(Refusal) as refused:
-        await Delivery(site.tokens).deliver(site.grant(), {"key": str(KEY)})
+        await BootstrapTokenSource(site.tokens).read(site.grant(), path_of(site.uid), {"key": str(KEY)})
     assert refused.value.status == 503
 
 
@@ -247,7 +251,7 @@ async def test_without_controllers_the_broker_says_what_is_missing(embedded_serv
 
 async def test_a_grant_of_audit_mode_gets_no_token(site: Site) -> None:
     with pytest.raises(Refusal) as refused:
-        await Delivery(site.tokens).deliver(site.grant(Basis.AUDIT), {"key": str(KEY)})
+        await BootstrapTokenSource(site.tokens).read(site.grant(Basis.AUDIT), path_of(site.uid), {"key": str(KEY)})
     assert refused.value.status == 403
     assert (await site.kept(), await site.asked()) == ([], [])
 

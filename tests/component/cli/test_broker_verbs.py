@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from fastness.cli.trust.resources import broker, resource
 from fastness.cli.workloads.sealing import secret
 from fastness.crypto import jwe
-from tests.component.release.broker.world import World, world
+from tests.component.release.broker.brokered_cluster import BrokeredCluster, brokered_cluster
 
 
 def run(*arguments: str, data: bytes = b"") -> Result:
@@ -70,13 +70,13 @@ def test_refusals_have_the_exit_code_of_their_kind(key: Path, tmp_path: Path) ->
     assert run("seal", "vault", "--uri", "kbs:///a/b/c", *SIGNED, str(key)).exit_code == 3
 
 
-async def _typed(here: World, group: object, *arguments: str, data: bytes = b"") -> Result:
+async def _typed(here: BrokeredCluster, group: object, *arguments: str, data: bytes = b"") -> Result:
     await asyncio.sleep(0)
     return await asyncio.to_thread(CliRunner().invoke, group, list(arguments), input=data)  # type: ignore[arg-type]
 
 
 async def test_resources_are_set_listed_and_deleted_and_a_minted_token_counts(tmp_path: Path) -> None:
-    async with world(tmp_path / "state") as here:
+    async with brokered_cluster(tmp_path / "state") as here:
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_bytes(here.kubeconfig())
         kubeconfig.chmod(0o600)

@@ -35,6 +35,7 @@ from fastness.kinds.registry import find
 from fastness.protocol.kbs_path import parse_path
 from fastness.release.live.resources import SealedResources
 from fastness.runtime.clock import SystemClock, SystemEntropy
+from tests.granting import grant_of
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.processes
@@ -90,9 +91,9 @@ async def whole(state: Path) -> list[dict[str, object]]:
         secret = await server.cluster.get(SECRETS, "s", "default")
         assert base64.b64decode(secret["data"]["k"]) == b"v"
         assert PATH is not None
-        resource = await SealedResources(server.cluster, server.vault).read(PATH)
+        resource = await SealedResources(server.cluster, server.vault).read(grant_of(PATH), PATH, {})
         assert resource is not None
-        assert resource.reveal() == b"hunter2"
+        assert resource.value.reveal() == b"hunter2"
         batches = (await server.cluster.list(AUDIT_BATCH.resource)).items
         return [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == WHAT]
 

@@ -58,10 +58,10 @@ from fastness.record.signing import batch_name
 from fastness.release.door.broker.opening import broker_door
 from fastness.release.door.config_server.server import config_server
 from fastness.release.door.gate.server import gate
-from fastness.release.live.signer import CONFIG_KEYS, ConfigSigner
+from fastness.release.live.signed_configs import CONFIG_KEYS, ConfigSigner
 from fastness.release.live.tokens import TOKEN_KEYS, TokenIssuer
 from fastness.runtime.clock import SystemClock, SystemEntropy
-from tests.component.release.broker.world import until
+from tests.component.release.broker.brokered_cluster import until
 from tests.component.release.config_server.doors import CONFIG, POOL, pool, rendered
 from tests.contract.worlds import served
 from tests.patience import PATIENCE

@@ -24,7 +24,7 @@ from fastness.crypto.x509 import Certificate
 from fastness.enrolment.loops.join_tokens import BINDING, BINDINGS
 from fastness.kinds.crd import manifests
 from fastness.kube.errors import AlreadyExists
-from fastness.release.live.signer import ConfigSigner
+from fastness.release.live.signed_configs import ConfigSigner
 from fastness.runtime.clock import SystemClock
 from fastness.sim.tee.vendor import SimVendor
 from tests.attesting import ENTROPY, until

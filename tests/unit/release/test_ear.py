@@ -10,7 +10,7 @@ import pytest
 from fastness.crypto.jwk import public_jwk, public_key
 from fastness.crypto.keys import PrivateKey
 from fastness.kinds.trusted_execution.subject import Subject
-from fastness.release.ear import EVIDENCE, Proved, ear_claims, standing
+from fastness.release.ear import EVIDENCE, Proved, ear_claims, proven_caller
 from tests.virtual import SeededEntropy
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -66,11 +66,11 @@ def test_a_bad_vector_is_not_called_affirming() -> None:
     assert made["submods"]["cpu0"]["ear.status"] == "contraindicated"
 
 
-def test_a_standing_is_what_the_token_says() -> None:
-    found = standing(claims())
-    assert found is not None
-    assert (found.subject, found.verdict, found.recipient) == (WHO, "verdict-7", JWK)
-    assert (found.issued, found.expires) == (NOW, NOW + timedelta(minutes=10))
+def test_a_caller_is_whom_the_token_names() -> None:
+    caller = proven_caller(claims())
+    assert caller is not None
+    assert (caller.subject, caller.verdict, caller.recipient) == (WHO, "verdict-7", JWK)
+    assert (caller.issued, caller.expires) == (NOW, NOW + timedelta(minutes=10))
 
 
 @pytest.mark.parametrize(
@@ -84,5 +84,5 @@ def test_a_standing_is_what_the_token_says() -> None:
     ],
     ids=repr,
 )  # fmt: skip
-def test_claims_of_another_shape_give_no_standing(changes: dict[str, Any]) -> None:
-    assert standing(claims(**changes)) is None
+def test_claims_of_another_shape_name_no_caller(changes: dict[str, Any]) -> None:
+    assert proven_caller(claims(**changes)) is None

@@ -110,9 +110,17 @@ class ResourcePolicies:
         return cls(policy for obj in objects if (policy := active_policy(obj)) is not None)
 
     def allowing(
-        self, path: Sequence[str], claims: Mapping[str, Any], query: Mapping[str, str] | None = None
+        self,
+        path: Sequence[str],
+        claims: Mapping[str, Any],
+        query: Mapping[str, str] | None = None,
+        *,
+        built_in: bool = True,
     ) -> Decision[Access]:
-        """Whether a caller with these token claims may have a resource. A user's refusal is named before the built-in one's."""
+        """Whether a caller with these token claims may have a resource. A user's refusal is named before the built-in one's.
+
+        Without `built_in` those of users alone are asked: where an override stands in the place of the built-in one.
+        """
         matching = [policy for policy in self._policies if policy.matches(tuple(path))]
         request = Request(tuple(path), query=query)
         late = ""
@@ -122,7 +130,7 @@ class ResourcePolicies:
                 late = late or f"{policy.label}: {answer.exceeded}"
             elif answer.value is not True:
                 return denied_by(policy.label)
-        if not is_replaced(matching) and not _built_in_allows(_statuses(claims)):
+        if built_in and not is_replaced(matching) and not _built_in_allows(_statuses(claims)):
             return denied_by(BUILT_IN_POLICY)
         return Unassessed(late) if late else Allowed()
 

@@ -68,7 +68,7 @@ async def _known(kubeconfig: Path | None, context: str) -> tuple[bytes, list[obj
     from fastness.cli.trust.machine import connected
     from fastness.formats import json
     from fastness.keys.doors import DOORS
-    from fastness.release.live.signer import CONFIG_JWKS
+    from fastness.release.live.signed_configs import CONFIG_JWKS
 
     async with connected(kubeconfig, context) as cluster:
         authorities = await _authorities(cluster, DOORS.name)

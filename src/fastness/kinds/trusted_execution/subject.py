@@ -1,8 +1,8 @@
 """Who was proved, and what may therefore leave.
 
 A Subject is (evidence type, key, endorsement): which kind of evidence the machine enrolled for, the key that is its identity, and
-how it was shown that this key lives where it says. A Grant is the only thing that opens a door: it names the subject, what it may
-have, the key that the answer is sealed to, the verdict it rests on, and when it ends.
+how it was shown that this key lives where it says. A ProvenCaller is a subject at a door, with what its right rests on. A Grant
+is the only thing that opens a resource: it names the caller, the one resource, and when it ends.
 
     type       key            endorsement
     tpm        AK             ek-certificate: a maker vouches for the TPM, which opened a credential for this key
@@ -11,17 +11,18 @@ have, the key that the answer is sealed to, the verdict it rests on, and when it
 
 * AKs and guest keys are two namespaces. A guest key may be any software key, so one that is found as an AK would sign quotes of a
   TPM that does not exist. Whoever looks for a key says which kind of key, and compares the type and the endorsement again.
-* A Grant cannot be made by hand: `grant.granted` holds the one call of the constructor, and refuses a verdict that is not good.
-* `basis` says why it exists; an enforcing cluster accepts `verdict` alone.
+* A Grant cannot be made by hand or copied with other contents (`dataclasses.replace`): its constructor wants `GRANTING`, which
+  `release.authorise` alone may import. A test reads the imports and the calls of the whole tree.
+* `basis` says what a caller's right rests on; machines of a pool that attests get something for a verdict alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from fastness.kinds.kind import JsonObject
 
@@ -84,23 +85,72 @@ class Subject:
 
 
 class Basis(StrEnum):
-    """What a grant rests on."""
+    """What the right of a caller rests on."""
 
     VERDICT = "verdict"
+    # A join ticket, at the gate of a cluster that only watches attestation.
     AUDIT = "audit"
+    # A join ticket, for the first boot of a machine of a pool without attestation.
+    TICKET = "ticket"
+    # The certificate of a node that never attested, from the second day on.
+    NODE_CERTIFICATE = "node-certificate"
+    # The broker itself, which keeps copies of configurations and asks for leave again before a machine gets one.
+    COPY = "broker-copy"
+
+
+@dataclass(frozen=True, slots=True)
+class ProvenCaller:
+    """Somebody at a door who proved who it is, until `expires`.
+
+    `recipient` is the key that answers are sealed to, `claims` are those of its token, and `credential` is what it showed: a door
+    that asks another one in its name shows that.
+    """
+
+    subject: Subject
+    verdict: str
+    recipient: JsonObject
+    expires: datetime
+    basis: Basis = Basis.VERDICT
+    issued: datetime | None = None
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    credential: str = field(default="", repr=False)
+
+
+GRANTING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Leave to hand one resource to one machine, sealed to one key, until a time."""
+    """Leave to hand one resource to one caller, until its proof ends. `id` names it in the record."""
 
     id: str
-    subject: Subject
+    caller: ProvenCaller
     resource: str
-    recipient: JsonObject
-    verdict: str
-    basis: Basis
-    expires: datetime
+    authority: InitVar[object]
+
+    def __post_init__(self, authority: object) -> None:
+        if authority is not GRANTING:
+            raise TypeError("a Grant is made by release.authorise alone")
+
+    @property
+    def subject(self) -> Subject:
+        """Who may have the resource."""
+        return self.caller.subject
+
+    @property
+    def recipient(self) -> JsonObject:
+        """The key that the answer is sealed to."""
+        return self.caller.recipient
+
+    @property
+    def verdict(self) -> str:
+        """The verdict that it rests on; empty where it rests on something else."""
+        return self.caller.verdict
+
+    @property
+    def basis(self) -> Basis:
+        """What it rests on."""
+        return self.caller.basis
 
     def described(self) -> dict[str, str]:
         """What the record tells beside the subject's key: what the release rests on."""
@@ -109,4 +159,4 @@ class Grant:
 
     def live(self, now: datetime) -> bool:
         """Whether it still counts."""
-        return now < self.expires
+        return now < self.caller.expires

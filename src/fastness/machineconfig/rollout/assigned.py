@@ -2,7 +2,7 @@
 
     change = assignment(machine, claimed, goal, served)     # what to write on the Machine before a Node is told to go to `goal`
     is_assigned(machine, rendered)                          # what doors ask about a machine that attested
-    problem = withheld(node, selectors, confidential, pool, rendered)     # and about a node that never did; None: it may have it
+    names_config(node, pool_of_node(node, selectors, confidential), rendered)   # and about a node that never did
 
 **By its Machine.** `desiredConfig` is only ever a goal that the rollout chose. `currentConfig` is where the machine came from,
 which only its node knows: what a node says counts when it is one of the configs that were written on the Machine before, or one
@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from fastness.kinds.fastness_dev.trust_model import TrustModel, enforces, trust_model
+from fastness.kinds.fastness_dev.trust_model import enforces
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of
 from fastness.kinds.trusted_execution.machine import Machine
@@ -48,38 +48,19 @@ def assignment(machine: Machine, claimed: str, goal: str, served: Collection[str
     return {name: value for name, value in wanted.items() if value and known[name] != value}
 
 
-class Withheld(NamedTuple):
-    """Why a node does not get a config: a code, and words for its operator."""
-
-    code: str
-    detail: str
-
-
-ATTESTED_ONLY = Withheld("attestation-required", "machines of this pool fetch from gate or broker, attested")
-NOT_ASSIGNED = Withheld("not-assigned", "this is neither the desired nor the current config of the node")
-WRONG_POOL = Withheld("wrong-pool", "the node of this certificate is in another pool")
-
-
-def withheld(
-    node: Object,
-    selectors: PoolSelectors,
-    confidential: Object | None,
-    pool: str,
-    rendered: str,
-    machine_pool: str = "",
-) -> Withheld | None:
-    """Why a node may not have a rendered config that it asks for under a pool; None when it may.
+def pool_of_node(node: Object, selectors: PoolSelectors, confidential: Object | None, machine_pool: str = "") -> str:
+    """The one pool that a node is in, empty when there is none or more than one.
 
     `machine_pool` is the pool of the Machine that is the node, if it has one.
     """
-    if trust_model(confidential, pool) is TrustModel.CONFIDENTIAL_CLUSTER:
-        return ATTESTED_ONLY
     try:
-        own = machine_membership(node, selectors, machine_pool, partial(enforces, confidential)).primary
+        return machine_membership(node, selectors, machine_pool, partial(enforces, confidential)).primary
     except SeveralPools:
-        own = ""
-    if not own or own != pool:
-        return WRONG_POOL
+        return ""
+
+
+def names_config(node: Object, pool: str, rendered: str) -> bool:
+    """Whether a rendered config is of the pool, and the desired or the current one of the node."""
     notes = annotations_of(node)
     named = (notes.get(names.DESIRED_CONFIG), notes.get(names.CURRENT_CONFIG))
-    return None if rendered in named and rendered_pool(rendered) == pool else NOT_ASSIGNED
+    return rendered in named and rendered_pool(rendered) == pool

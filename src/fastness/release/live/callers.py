@@ -1,6 +1,6 @@
 """Who asks with a token: the same at the gate and the broker.
 
-    known token? → who pays for a wrong one → signature, issuer, audience, time → proof of possession → Standing
+    known token? → who pays for a wrong one → signature, issuer, audience, time → proof of possession → ProvenCaller
 
 What costs nothing comes first. A token that was verified here before costs no signature; one that was not is looked at under the
 limits for wrong credentials (`limits.RateLimiter.doubt`), so a flood of made-up tokens ends in refusals that compute nothing.
@@ -9,7 +9,7 @@ What a token claims before it is verified decides which budget it is looked at u
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from fastness.http import Answer, Request
@@ -17,9 +17,9 @@ from fastness.http.limits import RateLimiter
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import BadToken, NoTokenKeys
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.subject import ProvenCaller
 from fastness.protocol import dpop
-from fastness.release.authorise import ProvenCaller
-from fastness.release.ear import standing
+from fastness.release.ear import proven_caller
 from fastness.release.live.tokens import MOST_SIGNED, Revocations, TokenVerifier, claimed_subject
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock, Entropy
@@ -31,8 +31,7 @@ CHALLENGE: Final = b'DPoP error="use_dpop_nonce", algs="ES256"'
 class Proven(NamedTuple):
     """A caller who holds the key of its token, and the number of its proof, which names the request."""
 
-    standing: ProvenCaller
-    token: str
+    caller: ProvenCaller
     nonce: str
 
 
@@ -40,7 +39,7 @@ class _Bearer(NamedTuple):
     """What follows from a token that verified: its claims, whom they name, and the key that proofs must be of."""
 
     claims: JsonObject
-    standing: ProvenCaller
+    caller: ProvenCaller
     holder: dpop.Holder
 
 
@@ -84,7 +83,7 @@ class Callers:
                 raise NeedsNonce(error.code, error.detail, nonce) from error
             raise Refusal(401, error.code, error.detail) from error
         request.recognised()
-        return Proven(bearer.standing, token, number)
+        return Proven(bearer.caller, number)
 
     def unknown(self, request: Request, refusal: Refusal) -> Refusal:
         """The refusal of somebody whose credential was missing or wrong, or that of one who was wrong too often."""
@@ -109,15 +108,16 @@ class Callers:
             if payer is not None:
                 self.turnstile.wrong(address, payer)
             raise Refusal(401, error.code, error.message) from error
-        kept = self._bearers.get(token)
+        bearer = self._bearers.get(token)
         # The issuer gives the same object for as long as it remembers the signature, and checks its time every time.
-        return kept if kept is not None and kept.claims is claims else self._keep(token, claims)
+        return bearer if bearer is not None and bearer.claims is claims else self._keep(token, claims)
 
     def _keep(self, token: str, claims: JsonObject) -> _Bearer:
-        found = standing(claims)
-        if found is None:
+        caller = proven_caller(claims)
+        if caller is None:
             raise Refusal(401, "bad-token", "the token does not say who its bearer is")
-        bearer = _Bearer(claims, found, dpop.Holder(found.recipient, token))
+        caller = replace(caller, credential=f"DPoP {token}")
+        bearer = _Bearer(claims, caller, dpop.Holder(caller.recipient, token))
         self._bearers.put(token, bearer)
         return bearer
 

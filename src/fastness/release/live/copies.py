@@ -17,14 +17,15 @@ rendered config that it was told to go to, and gets that one if it is written on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final, Protocol
 
-from fastness.crypto.secret import SecretBytes
+from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.http.refusals import Refusal
+from fastness.keys.errors import BadToken
 from fastness.kinds.fastness_dev.cluster import NAME
 from fastness.kinds.trusted_execution.subject import Grant
 from fastness.kube.informers import Informer
@@ -32,10 +33,11 @@ from fastness.machineconfig.overlay.overlay import Recipient
 from fastness.machineconfig.serving import configuration_of
 from fastness.observe import metrics
 from fastness.protocol.delivered import Delivered, Question, Sealed, envelope, parse_question
-from fastness.protocol.kbs_path import ResourcePath
-from fastness.release.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
-from fastness.release.live.assignments import Assignments
-from fastness.release.live.overlays import Overlays
+from fastness.protocol.kbs_path import ResourcePath, is_pool_config
+from fastness.release.configs import Config, ConfigRequest, ConfigService, Delivery, delivery_of
+from fastness.release.live.overlays import Overlays, recipient
+from fastness.release.live.releases import Assignments
+from fastness.release.source import Content, Query
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 from fastness.runtime.tasks import news_or_time
@@ -45,7 +47,6 @@ RENEW_AHEAD: Final = timedelta(minutes=30)  # of the end of a copy's signature, 
 STALE_AFTER: Final = 3
 LOOK_SECONDS: Final = 600.0
 AGAIN_SECONDS: Final = 2.0
-REPOSITORY, TAG = "pool", "config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +58,28 @@ class Copy:
     rendered: str
 
 
-def is_config(path: ResourcePath) -> bool:
-    """Whether a path is the configuration of a pool."""
-    return path.segments[0] == REPOSITORY and path.segments[2] == TAG
+class TokenSigner(Protocol):
+    """Signs tokens of what a session proved; `release.live.tokens.TokenIssuer` is one."""
+
+    def sign(self, claims: dict[str, Any]) -> SecretText:
+        """A token with these claims; raises BadToken."""
 
 
 class PoolConfigs:
-    """Delivers configurations of pools."""
+    """Delivers configurations of pools: a ResourceSource of the broker."""
 
     def __init__(
         self,
-        source: ConfigSource,
+        service: ConfigService,
+        tokens: TokenSigner,
         confidential: Informer,
         pools: Informer,
         overlays: Overlays,
         assignments: Assignments,
         clock: Clock,
     ) -> None:
-        self._source = source
+        self._service = service
+        self._tokens = tokens
         self._confidential = confidential
         self._pools = pools
         self._overlays = overlays
@@ -83,13 +88,12 @@ class PoolConfigs:
         self._copies = BoundedCache[tuple[str, str], Copy](MOST_COPIES)
         self._rendered_copies = BoundedCache[str, Config](MOST_COPIES)
 
-    async def deliver(
-        self, grant: Grant, who: Recipient, pool: str, query: Mapping[str, str], token: Callable[[], str]
-    ) -> tuple[SecretBytes, Config]:
-        """The signed configuration in its envelope, and what it is; raises Refusal, DeliveredError, ApiError.
+    def serves(self, path: ResourcePath) -> bool:
+        """Whether a path is the configuration of a pool."""
+        return is_pool_config(path)
 
-        `token` gives the machine's token, which the config server wants to see.
-        """
+    async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Content:
+        """The signed configuration in its envelope; raises Refusal, DeliveredError, ApiError."""
         delivery = delivery_of(self._confidential.get("", NAME))
         if delivery.via != "Broker":
             raise Refusal(
@@ -98,14 +102,29 @@ class PoolConfigs:
         question = parse_question(query)
         if question.rendered:
             await self._assignments.check(grant.subject, question.rendered, grant.verdict)
-        if not delivery.copies:
-            accept = "" if question.rendered else question.accept
-            wanted = ConfigRequest(pool, accept, f"DPoP {token()}", question.nonce, question.rendered)
-            config = _fresh(await self._source.fetch(wanted))
-            return SecretBytes(envelope(Delivered(config.body, config.signature))), config
-        config = await self._copy(delivery, who, pool, question)
-        sealed = Sealed(config.name, grant.subject.machine, question.nonce)
-        return SecretBytes(envelope(Delivered(config.body, config.signature, sealed))), config
+        if delivery.copies:
+            config = await self._copy(delivery, recipient(grant.caller.claims), path.type, question)
+            delivered = Delivered(
+                config.body, config.signature, Sealed(config.name, grant.subject.machine, question.nonce)
+            )
+        else:
+            config = await self._on_demand(grant, path.type, question)
+            delivered = Delivered(config.body, config.signature)
+        return Content(SecretBytes(envelope(delivered)), config.described(), is_config=True, rendered=question.rendered)
+
+    async def _on_demand(self, grant: Grant, pool: str, question: Question) -> Config:
+        """What the config server signs for the machine now, which wants to see a token of it."""
+        accept = "" if question.rendered else question.accept
+        credential = f"DPoP {self._token(grant.caller.claims)}"
+        request = ConfigRequest(pool, accept, credential, question.nonce, question.rendered)
+        return _fresh(await self._service.fetch(request))
+
+    def _token(self, claims: Mapping[str, Any]) -> str:
+        """A token for what the session proved: whoever comes with a cookie shows none."""
+        try:
+            return self._tokens.sign(dict(claims)).reveal()
+        except BadToken as error:
+            raise Refusal(400, error.code, error.message) from error
 
     async def _copy(self, delivery: Delivery, who: Recipient, pool: str, question: Question) -> Config:
         if question.rendered:
@@ -121,7 +140,7 @@ class PoolConfigs:
         kept = self._rendered_copies.use(rendered)
         if kept is not None and self._signed(kept):
             return kept
-        config = await self._source.copy(pool, "", rendered)
+        config = await self._service.copy(pool, "", rendered)
         self._rendered_copies.put(rendered, config)
         return config
 
@@ -187,7 +206,7 @@ class PoolConfigs:
         is not kept under the name of what is. Without one, the name from before the bytes: a change in between is not missed.
         """
         rendered = self._rendered(pool)
-        config = await self._source.copy(pool, accept)
+        config = await self._service.copy(pool, accept)
         self._copies.put((pool, accept), Copy(config, self._clock.monotonic(), config.name or rendered))
         return config
 

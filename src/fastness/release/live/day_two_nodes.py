@@ -13,11 +13,12 @@ with the certificate that they show to the API (`system:node:<name>`, of an auth
 
 * TLS has seen the key. The certificate is verified once more, against the authorities of now: OpenSSL cannot forget one.
 * Node and Machine are read at the API for each request: a config that was taken back, and a machine in quarantine, are refused
-  at once. What may leave is decided in `machineconfig.rollout.assigned`; a config of a confidential pool never does.
+  at once. Who may have what is decided in `release.authorise`; a config of a confidential pool never leaves for a certificate.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from fastness.crypto.errors import CryptoError
@@ -31,26 +32,32 @@ from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.objects import view
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
+from fastness.kinds.trusted_execution.subject import Basis, Grant, ProvenCaller, Subject
 from fastness.kube.access.user import NODE_PREFIX, User
 from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.informers import Informer
 from fastness.kube.port import Cluster
-from fastness.machineconfig.rollout.assigned import NOT_ASSIGNED, withheld
+from fastness.machineconfig.rollout.assigned import names_config, pool_of_node
 from fastness.observe import logs
 from fastness.pools.membership import PoolSelectors
+from fastness.protocol.kbs_path import pool_config
 from fastness.protocol.machine_names import machine_of_node
-from fastness.release.live.releases import in_time
+from fastness.release.live.releases import grant_here, in_time
+from fastness.release.live.settings import Settings
 from fastness.runtime.clock import Clock
 
 BARRED: Final = frozenset({Membership.QUARANTINED, Membership.REVOKED})
+NOT_ASSIGNED: Final = ("not-assigned", "this is neither the desired nor the current config of the node")
+_OTHER_POOL: Final = {"other-pool": ("wrong-pool", "the node of this certificate is in another pool")}
 _log = logs.logger("configserver")
 
 
 class NodeCaller(NamedTuple):
-    """A node, and the digest of the certificate by which it is known."""
+    """A node, the digest of the certificate by which it is known, and when that ends."""
 
     node: str
     certificate: str
+    expires: datetime
 
     @property
     def user(self) -> str:
@@ -67,29 +74,38 @@ class NodeCallers:
         self._cluster = cluster
         self._pools = pools
         self._confidential = confidential
+        self._settings = Settings(confidential)
         self._authorities = authorities
         self._clock = clock
 
-    async def check(self, caller: NodeCaller, pool: str, rendered: str) -> None:
-        """Return if a node may have a rendered config, as the API says at this moment; raises Refusal."""
-        name = caller.node
+    async def grant(self, caller: NodeCaller, pool: str, rendered: str) -> Grant:
+        """Leave for a node to have a rendered config, as the API says at this moment; raises Refusal."""
+        node, machine = await self._look(caller.node)
+        own_pool = _pool_of(machine, caller.node) if machine is not None else ""
+        selectors, confidential = PoolSelectors(self._pools.list()), self._confidential.get("", NAME)
+        subject = Subject("", caller.node, caller.certificate, pool_of_node(node, selectors, confidential, own_pool))
+        grant = grant_here(
+            ProvenCaller(subject, "", {}, caller.expires, Basis.NODE_CERTIFICATE), pool_config(pool),
+            self._settings.current.rules, self._clock.now(),
+            revoked=machine is not None and _is_barred(machine, caller.node), words=_OTHER_POOL,
+        )  # fmt: skip
+        if not names_config(node, pool, rendered):
+            raise Refusal(403, *NOT_ASSIGNED)
+        return grant
+
+    async def _look(self, name: str) -> tuple[JsonObject, Machine | None]:
+        """The Node, and the Machine that it is if it is one, as the API has them; raises Refusal."""
         try:
             async with in_time():
                 node = await self._read(NODE.resource, name)
-                machine = machine_of_node(name)
-                found = await self._read(MACHINE.resource, machine, NAMESPACE) if machine else None
+                machine_name = machine_of_node(name)
+                machine = await self._read(MACHINE.resource, machine_name, NAMESPACE) if machine_name else None
         except ApiError as error:
             _log.warning("configserver.unavailable", code=error.reason, error=error)
             raise Refusal(503, "api-unavailable", "the cluster cannot be asked now") from error
         if node is None:
             raise Refusal(403, *NOT_ASSIGNED)
-        if found is not None and _is_barred(view(found, Machine), name):
-            raise Refusal(403, "revoked", "the machine of this node is no longer trusted")
-        own = _pool_of(view(found, Machine), name) if found is not None else ""
-        selectors, confidential = PoolSelectors(self._pools.list()), self._confidential.get("", NAME)
-        problem = withheld(node, selectors, confidential, pool, rendered, own)
-        if problem is not None:
-            raise Refusal(403, *problem)
+        return node, view(machine, Machine) if machine is not None else None
 
     def recognise(self, peer: bytes) -> NodeCaller:
         """The node that showed a certificate (DER) in the handshake; raises Refusal."""
@@ -101,7 +117,7 @@ class NodeCallers:
         node = User(subject.common_name, subject.organizations).node
         if not node:
             raise Refusal(403, "wrong-credential", "rendered configs are given to nodes: this certificate is of none")
-        return NodeCaller(node, str(certificate.fingerprint))
+        return NodeCaller(node, str(certificate.fingerprint), certificate.not_after)
 
     async def _read(self, resource: Resource, name: str, namespace: str = "") -> JsonObject | None:
         try:

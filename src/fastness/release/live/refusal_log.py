@@ -12,9 +12,8 @@ from typing import Final
 
 from fastness.enrolment.live.door_events import EventSink, NullSink
 from fastness.http.refusals import Refusal
-from fastness.kinds.trusted_execution.subject import Basis
+from fastness.kinds.trusted_execution.subject import Basis, ProvenCaller
 from fastness.record.entry import Record, RecordEntry
-from fastness.release.authorise import ProvenCaller
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 

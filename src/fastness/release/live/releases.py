@@ -12,25 +12,39 @@
   ten seconds at most; then the answer is 503 too.
 * A release that is on the record and did not happen is followed by an entry `withheld` that names the same grant and says why.
   If that cannot be written either, the record tells of one release too many: never of one too few.
+
+A rendered config that is asked for by name must be meant for the machine that asks (`Assignments`). The controllers write a
+Machine's configs on it before they tell its Node. A cache may be behind them, and a config that was taken back must not leave a
+door that has not heard of it; so the Machine is read at the API, for every request of a running machine.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Final
 
+from fastness.attestation.live.machines import find_machine
+from fastness.attestation.machine.machine import is_subject
+from fastness.attestation.policy.query import Answer, Query, drive
+from fastness.http import Request
 from fastness.http.freshness import Touch
 from fastness.http.refusals import Refusal, demand_home
 from fastness.keys.errors import CannotKnow, RecordError
 from fastness.kinds.trusted_execution.machine import Machine
-from fastness.kinds.trusted_execution.subject import Basis, Grant
+from fastness.kinds.trusted_execution.subject import Basis, Grant, ProvenCaller, Subject, key_kind
+from fastness.kube.errors import BadRequest
+from fastness.kube.informers import Informer
+from fastness.kube.port import Cluster
 from fastness.machineconfig.rollout.assigned import is_assigned
 from fastness.observe import logs
+from fastness.protocol.delivered import DeliveredError, parse_rendered
+from fastness.protocol.kbs_path import ResourcePath
 from fastness.record.entry import Record, RecordEntry
-from fastness.release.authorise import ProvenCaller
-from fastness.release.live.assignments import not_assigned
+from fastness.release.authorise import ClusterRules, Denial, Remedy, authorise
+from fastness.release.live.settings import PolicyDecider, Settings
 from fastness.release.live.tokens import Revocations
 from fastness.runtime.clock import Clock
 
@@ -39,17 +53,36 @@ WITHHELD: Final = "withheld"
 FIND_SECONDS: Final = 10.0
 RECORD_SECONDS: Final = 10.0
 MOST_DECISIONS: Final = 4
+_STATUSES: Final = {Remedy.NOTHING: 403, Remedy.TIME: 503, Remedy.PROOF: 401}
 _log = logs.logger("releases")
 
 
 class Releases:
-    """Lets things out of one door."""
+    """Lets things out of one door, to machines that attested."""
 
-    def __init__(self, record: Record, revocations: Revocations, touch: Touch, clock: Clock) -> None:
+    def __init__(
+        self,
+        record: Record,
+        revocations: Revocations,
+        touch: Touch,
+        clock: Clock,
+        *,
+        settings: Settings,
+        policies: PolicyDecider,
+        bindings: Informer | None = None,
+        break_glass: bool = False,
+        words: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
+        """`words` are the door's own code and reason for denials, by the code of `authorise`."""
         self._record = record
         self._revocations = revocations
         self._touch = touch
         self._clock = clock
+        self._settings = settings
+        self._policies = policies
+        self._bindings = bindings
+        self._break_glass = break_glass
+        self._words = words or {}
 
     @property
     def changes(self) -> int:
@@ -60,34 +93,48 @@ class Releases:
         """Go on only where the door can know; raises Refusal."""
         demand(self._touch)
 
+    async def grant(self, caller: ProvenCaller, path: ResourcePath, query: Mapping[str, str] | None = None) -> Grant:
+        """Leave for a caller to have a resource, as the caches know the rules now; raises Refusal."""
+        # Nothing that a ticket stands for can be revoked: whoever takes a ticket looks at the ticket itself.
+        revoked = caller.basis is Basis.VERDICT and self._revocations.revoked(caller.claims)
+        outcome = await self._policies.decide(
+            authorise(
+                caller, path, self._settings.current.rules, self._policies.current,
+                self._bindings.list() if self._bindings is not None else (),
+                revoked=revoked, now=self._clock.now(), query=query, break_glass=self._break_glass,
+            )
+        )  # fmt: skip
+        return granted(outcome, caller.verdict, self._words)
+
     async def settle(
         self,
-        caller: ProvenCaller,
         grant: Grant,
+        path: ResourcePath,
         entry: RecordEntry,
-        seen: int,
-        again: Callable[[], Awaitable[Grant]],
+        changes: int,
+        *,
+        query: Mapping[str, str] | None = None,
         rendered: str = "",
     ) -> None:
         """Write a release down, and return if it may happen still; raises Refusal, RecordError.
 
-        `rendered` is the rendered config that a running machine asked for by name.
+        `changes` is what that property was before the grant; `rendered` the config that a running machine asked for by name.
         """
         await written(self._record, entry)
         try:
-            await self._confirm(caller, rendered)
-            await self._decided(grant, seen, again)
+            await self._confirm(grant.caller, rendered)
+            await self._decided(grant, path, changes, query)
         except Refusal as refusal:
             await written(self._record, withheld_entry(entry, refusal))
             raise
 
-    async def _decided(self, grant: Grant, seen: int, again: Callable[[], Awaitable[Grant]]) -> None:
+    async def _decided(self, grant: Grant, path: ResourcePath, changes: int, query: Mapping[str, str] | None) -> None:
         """Return when a decision rests on the rules as they are now; raises Refusal."""
         for _ in range(MOST_DECISIONS):
-            if self._touch.changes == seen and grant.live(self._clock.now()):
+            if self._touch.changes == changes and grant.live(self._clock.now()):
                 return
-            seen = self._touch.changes
-            grant = await again()
+            changes = self._touch.changes
+            grant = await self.grant(grant.caller, path, query)
         raise Refusal(503, OUT_OF_TOUCH, "the rules change while they are looked at: come again")
 
     async def _confirm(self, caller: ProvenCaller, rendered: str) -> None:
@@ -106,6 +153,64 @@ class Releases:
             if ended:
                 raise Refusal(403, "revoked", "this machine is no longer trusted", caller.verdict)
         self.demand()
+
+
+class Assignments:
+    """Knows which rendered configs are whose."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def check(self, subject: Subject, rendered: str, verdict: str = "") -> None:
+        """Let a machine have a rendered config, while it is the subject that it proved to be; raises Refusal, ApiError."""
+        machine = await find_machine(self._cluster, key_kind(subject.tee), subject.thumbprint)
+        if machine is None or not is_subject(machine, subject) or not is_assigned(machine, rendered):
+            raise not_assigned(verdict)
+
+
+def not_assigned(verdict: str) -> Refusal:
+    """The same words whether there is such a config or not: names of other machines' configs are not told."""
+    return Refusal(403, "not-assigned", "this is neither the desired nor the current config of the machine", verdict)
+
+
+def rendered_in(request: Request) -> str:
+    """The rendered config that a request names, empty for one of a machine that boots; raises Refusal."""
+    try:
+        return parse_rendered(request.query)
+    except BadRequest as error:
+        raise Refusal(400, "bad-query", error.message) from error
+    except DeliveredError as error:
+        raise Refusal(400, error.code, error.message) from error
+
+
+def granted(outcome: Grant | Denial, verdict: str = "", words: Mapping[str, tuple[str, str]] | None = None) -> Grant:
+    """The Grant, or the denial in the words of a door; raises Refusal.
+
+    Whoever may come again with a new proof is told 401, whoever only has to wait 503, everybody else a final 403.
+    """
+    if isinstance(outcome, Denial):
+        code, reason = (words or {}).get(outcome.code, (outcome.code, outcome.reason))
+        raise Refusal(_STATUSES[outcome.remedy], code, reason, verdict)
+    return outcome
+
+
+def grant_here(
+    caller: ProvenCaller,
+    path: ResourcePath,
+    rules: ClusterRules,
+    now: datetime,
+    *,
+    revoked: bool = False,
+    words: Mapping[str, tuple[str, str]] | None = None,
+) -> Grant:
+    """A Grant of the config server, which asks no policies: the door that a machine came to has asked them. Raises Refusal."""
+    decision = authorise(caller, path, rules, None, revoked=revoked, now=now)
+    return granted(drive(decision, _unanswered), caller.verdict, words)
+
+
+def _unanswered(_query: Query) -> Answer:
+    """Nobody is asked here; should something ask all the same, silence allows nothing."""
+    return Answer(exceeded="this door asks no policies")
 
 
 async def written(record: Record, entry: RecordEntry) -> None:

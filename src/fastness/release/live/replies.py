@@ -3,6 +3,8 @@
 Nothing is rendered or encoded per request. A reply is good for the object that it was made of: when the pool hands out another
 config, or somebody writes to the one it has, the next request makes a new reply in its place. How many are kept is bounded; the
 one that was asked for longest ago goes first. Nothing that an informer holds is changed.
+
+`RenderedConfigs` is all of it as a ResourceSource: whoever serves machines has to bring a Grant.
 """
 
 from __future__ import annotations
@@ -10,10 +12,22 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
+from fastness.http.refusals import Refusal
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import object_name
+from fastness.kinds.trusted_execution.subject import Grant
 from fastness.kube.informers import Informer
-from fastness.machineconfig.serving import configuration_of, document, rendered_object
+from fastness.machineconfig.serving import (
+    CannotServe,
+    UnsupportedAccept,
+    configuration_of,
+    document,
+    negotiate,
+    rendered_object,
+)
+from fastness.protocol.kbs_path import ResourcePath, is_pool_config
+from fastness.release.configs import Config
+from fastness.release.source import Query, require_for
 from fastness.runtime.cache import BoundedCache
 
 MAX_REPLIES = 512
@@ -32,9 +46,9 @@ class Reply(NamedTuple):
 class NoConfig(Exception):
     """The pool is not known, or has nothing rendered yet."""
 
-    def __init__(self, *, known: bool) -> None:
-        super().__init__("the pool has no rendered config yet" if known else "no such pool")
-        self.known = known
+    def __init__(self, *, pool_exists: bool) -> None:
+        super().__init__("the pool has no rendered config yet" if pool_exists else "no such pool")
+        self.pool_exists = pool_exists
 
 
 class Replies:
@@ -49,19 +63,19 @@ class Replies:
 
     def of(self, pool: str, version: str) -> Reply:
         """The reply for a pool in an Ignition version; raises NoConfig, CannotServe."""
-        found = self._pools.get("", pool)
-        if found is None:
-            raise NoConfig(known=False)
-        name = configuration_of(found)
+        pool_object = self._pools.get("", pool)
+        if pool_object is None:
+            raise NoConfig(pool_exists=False)
+        name = configuration_of(pool_object)
         config = self._configs.get("", name) if name else None
         if config is None:
-            raise NoConfig(known=True)
+            raise NoConfig(pool_exists=True)
         key = (pool, version)
-        kept = self._kept.use(key)
+        reply = self._kept.use(key)
         # An informer never changes an object, it puts another in its place: the same object has the same content.
-        if kept is None or kept.source is not config:
+        if reply is None or reply.source is not config:
             return self._keep(key, document(config, version), config)
-        return kept
+        return reply
 
     def rendered(self, name: str) -> Reply | None:
         """The rendered config of this name as the object that agents read; None when there is none."""
@@ -69,12 +83,46 @@ class Replies:
         if config is None:
             return None
         key = ("", name)
-        kept = self._kept.use(key)
-        if kept is None or kept.source is not config:
+        reply = self._kept.use(key)
+        if reply is None or reply.source is not config:
             return self._keep(key, rendered_object(config), config)
-        return kept
+        return reply
 
     def _keep(self, key: tuple[str, str], body: bytes, config: JsonObject) -> Reply:
         reply = Reply(body, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode(), object_name(config).name, config)
         self._kept.put(key, reply)
         return reply
+
+
+class RenderedConfigs:
+    """The replies of this process, each for a Grant."""
+
+    def __init__(self, replies: Replies) -> None:
+        self._replies = replies
+
+    def serves(self, path: ResourcePath) -> bool:
+        """Whether a path is the configuration of a pool."""
+        return is_pool_config(path)
+
+    async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Config:
+        """The configuration that Ignition `accept`s, or the `rendered` one of that name; raises Refusal."""
+        require_for(grant, path)
+        rendered = query.get("rendered", "")
+        if rendered:
+            reply = self._replies.rendered(rendered)
+            if reply is None:
+                raise Refusal(503, "not-rendered", "the rendered config is not there yet")
+        else:
+            reply = self._of_pool(path.type, query.get("accept", ""))
+        return Config(reply.body, reply.etag, reply.config)
+
+    def _of_pool(self, pool: str, accept: str) -> Reply:
+        try:
+            return self._replies.of(pool, negotiate(accept))
+        except (UnsupportedAccept, CannotServe) as error:
+            raise Refusal(400, error.code, error.message) from error
+        except NoConfig as error:
+            # Ignition ends at the first 4xx: a pool that nobody has rendered yet must be a state that passes.
+            if error.pool_exists:
+                raise Refusal(503, "not-rendered", "the pool has no rendered config yet") from error
+            raise Refusal(404, "unknown-pool", "there is no such pool") from error

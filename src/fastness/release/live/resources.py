@@ -1,16 +1,19 @@
-"""What the key broker hands out, and where it lies.
+"""What the key broker hands out, and where it lies: ResourceSources, which only a Grant opens.
 
-    SealedResources     written through the admin API; sealed with the vault key before the cluster sees them
-    SecretResources     Secrets that a KbsConfig names, under default/<secret>/<key>
-    StatusResource      default/attestation-status/status, which says `success` to whoever attested
+    BootstrapTokenSource   machine/<uid>/bootstrap-token?key=sha256:<hex>, made for the machine that asks
+    SealedResources        written through the admin API; sealed with the vault key before the cluster sees them
+    SecretResources        Secrets that a KbsConfig names, under default/<secret>/<key>
+    StatusResource         default/attestation-status/status, which says `success` to whoever attested
 
-`Resources` asks them in this order: what an administrator wrote counts before what a namespace offers. Everything is read when
-it is asked for, so a change counts at once and nothing secret stays in memory.
+The broker asks them in this order: what an administrator wrote counts before what a namespace offers. Everything is read when it
+is asked for, so a change counts at once and nothing secret stays in memory. (Configurations are in `copies.py`.)
 
 * A sealed value opens only under its own path: swapping two objects in the cluster gives nobody the other's secret.
 * Names of objects are hashes of paths; no name is built from what a caller wrote.
 * A KbsConfig counts in the namespaces of the broker's settings only, and when its controller found it good.
 * In the namespace that holds our own keys, only Secrets that are labelled as resources are ever read.
+* A machine makes the key of its kubelet first and names it when it asks for its bootstrap token, inside of its attested session.
+  So the token that it gets is of use with that key only, and whoever copies it has nothing.
 """
 
 from __future__ import annotations
@@ -20,18 +23,23 @@ import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from fastness.crypto.digests import sha256
+from fastness.crypto.digests import Algorithm, parse_digest, sha256
+from fastness.crypto.errors import BadDigest
 from fastness.crypto.secret import SecretBytes
+from fastness.enrolment.live.bootstrap_tokens import BootstrapTokens, is_bootstrap_token
+from fastness.http.refusals import Refusal
 from fastness.keys.authorities import SECRETS, create_in_namespace
+from fastness.keys.errors import TokenContended
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, labels_of, metadata, object_name
+from fastness.kinds.trusted_execution.subject import Basis, Grant
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.informers import Informer
 from fastness.kube.places import SEALED
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.protocol.kbs_path import ResourcePath, parse_path
-from fastness.release.resources import STATUS
+from fastness.protocol.kbs_path import STATUS, ResourcePath, parse_path
+from fastness.release.source import Content, Query
 
 STORE_LABEL: Final = "fastness.dev/resource-store"
 RESOURCE_LABEL: Final = "fastness.dev/resource"
@@ -55,34 +63,45 @@ class Cipher(Protocol):
         """What was sealed; raises BrokenSeal, UnknownSealKey."""
 
 
-class Backend(Protocol):
-    """A place where resources lie."""
+class BootstrapTokenSource:
+    """Bootstrap tokens, each for the machine that asks and the key that it names."""
 
-    async def read(self, path: ResourcePath) -> SecretBytes | None:
-        """The resource, None when this place has none; raises ApiError, CryptoError."""
+    def __init__(self, tokens: BootstrapTokens) -> None:
+        self._tokens = tokens
 
+    def serves(self, path: ResourcePath) -> bool:
+        """Whether a path is the bootstrap token of a machine."""
+        return is_bootstrap_token(path)
 
-class Resources:
-    """All places, asked in order."""
-
-    def __init__(self, backends: Sequence[Backend]) -> None:
-        self._backends = tuple(backends)
-
-    async def read(self, path: ResourcePath) -> SecretBytes | None:
-        """The resource, None when there is none; raises ApiError, CryptoError."""
-        for backend in self._backends:
-            found = await backend.read(path)
-            if found is not None:
-                return found
-        return None
+    async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Content:
+        """The token, and which one it is, for the record; raises Refusal, ApiError."""
+        if grant.basis is not Basis.VERDICT:
+            raise Refusal(403, "not-attested", "a bootstrap token rests on a verdict", grant.verdict)
+        try:
+            key = parse_digest(query.get("key", ""))
+        except BadDigest as error:
+            raise Refusal(
+                400, "bad-join-key", "name the key of the kubelet: ?key=sha256:<hex of its public key>"
+            ) from error
+        if key.algorithm is not Algorithm.SHA256:
+            raise Refusal(400, "bad-join-key", "the key of the kubelet is named by its SHA-256")
+        try:
+            token = await self._tokens.release(grant, key)
+        except TokenContended as error:
+            raise Refusal(503, error.code, error.message, grant.verdict) from error
+        return Content(token, {"key": str(key), "token": token.reveal().decode().partition(".")[0]})
 
 
 class StatusResource:
     """Says that whoever can read it has attested."""
 
-    async def read(self, path: ResourcePath) -> SecretBytes | None:
-        """`success`, without a newline, under the one path."""
-        return SecretBytes(b"success") if path == STATUS else None
+    def serves(self, path: ResourcePath) -> bool:
+        """Whether this is the one path."""
+        return path == STATUS
+
+    async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Content:
+        """`success`, without a newline."""
+        return Content(SecretBytes(b"success"))
 
 
 class SealedResources:
@@ -92,14 +111,18 @@ class SealedResources:
         self._cluster = cluster
         self._cipher = cipher
 
-    async def read(self, path: ResourcePath) -> SecretBytes | None:
-        """The resource, opened; raises ApiError, BrokenSeal, UnknownSealKey."""
+    def serves(self, path: ResourcePath) -> bool:
+        """An administrator may write under any path."""
+        return True
+
+    async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Content | None:
+        """The resource, opened; None when there is none. Raises ApiError, BrokenSeal, UnknownSealKey."""
         try:
             secret = await self._cluster.get(SECRETS, resource_name(path), SEALED_NAMESPACE)
         except NotFound:
             return None
         sealed = _data(secret).get("sealed")
-        return None if sealed is None else SecretBytes(self._cipher.open(sealed, _context(path)))
+        return None if sealed is None else Content(SecretBytes(self._cipher.open(sealed, _context(path))))
 
     async def write(self, path: ResourcePath, value: SecretBytes) -> bool:
         """Write a resource, replacing what was there; whether it is new. Raises ApiError."""
@@ -149,10 +172,12 @@ class SecretResources:
         self._cluster = cluster
         self._configs = configs
 
-    async def read(self, path: ResourcePath) -> SecretBytes | None:
-        """The value of a key of a Secret; raises ApiError."""
-        if path.repository != SECRETS_REPOSITORY:
-            return None
+    def serves(self, path: ResourcePath) -> bool:
+        """Whether the path is where Secrets are offered."""
+        return path.repository == SECRETS_REPOSITORY
+
+    async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Content | None:
+        """The value of a key of a Secret; None when nobody offers it. Raises ApiError."""
         owner = owner_of(path.type, self._configs.list())
         if owner is None:
             return None
@@ -164,7 +189,7 @@ class SecretResources:
         if namespace == NAMESPACE and labels_of(secret).get(RESOURCE_LABEL) != "true":
             return None
         value = _data(secret).get(path.tag)
-        return None if value is None else SecretBytes(value)
+        return None if value is None else Content(SecretBytes(value))
 
 
 def owner_of(secret: str, configs: Sequence[JsonObject]) -> JsonObject | None:

@@ -1,35 +1,44 @@
-"""What the cluster demands of the broker, as the ConfidentialCluster says now.
+"""What the cluster demands of who releases something, as the ConfidentialCluster and the AppraisalPolicies say now.
 
-Read from the cache on every request and decoded again only when the object changed: a new lifetime or a new kind of evidence
-counts from the next handshake on.
+Read from the caches on every request and decoded again only when an object changed: a new lifetime or a new kind of evidence
+counts from the next handshake on, a new policy from the next request on. Which text of a policy is active belongs to its
+controller; asking all that concern a path, and the built-in one beside them, belongs to `ResourcePolicies`; running texts of users
+belongs to processes of their own (`attestation.live.policy_workers`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
+from fastness.attestation.live.policy_workers import PolicyWorkers
+from fastness.attestation.policy.query import Decision
+from fastness.attestation.policy.resource_policy import ResourcePolicies
 from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
-from fastness.kinds.fastness_dev.cluster import Attestation, ConfidentialCluster
-from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
+from fastness.kinds.fastness_dev.cluster import NAME, Attestation, ConfidentialCluster
+from fastness.kinds.fastness_dev.trust_model import Mode, listed_pools, mode_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import view
 from fastness.kube.informers import Informer
 from fastness.release.authorise import ClusterRules
+from fastness.release.configs import Delivery, delivery_of
 
 VERIFIED: Final = ("tpm", "tdx", "snp")
 SHORTEST, LONGEST_CHALLENGE, LONGEST_TOKEN = timedelta(seconds=5), timedelta(minutes=10), timedelta(hours=24)
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
 class Demands:
     """What counts now."""
 
-    house: ClusterRules
+    rules: ClusterRules = field(default_factory=ClusterRules)
+    mode: Mode = Mode.DISABLED
+    delivery: Delivery = field(default_factory=Delivery)
     accepted: tuple[str, ...] = VERIFIED
     challenge_lifetime: timedelta = timedelta(seconds=60)
     token_lifetime: timedelta = timedelta(minutes=10)
@@ -41,37 +50,86 @@ class Settings:
 
     def __init__(self, confidential: Informer) -> None:
         self._confidential = confidential
-        self._seen: JsonObject | None = None
-        self._demands = Demands(ClusterRules())
+        self._read: tuple[JsonObject | None, Demands] | None = None
 
     @property
     def current(self) -> Demands:
-        """The demands of now; without a ConfidentialCluster, those of a real one that enforces."""
-        found = self._confidential.get("", "cluster")
-        if found is None:
-            self._seen, self._demands = None, Demands(ClusterRules())
-        elif found is not self._seen:
-            self._seen, self._demands = found, _demands(found)
-        return self._demands
+        """The demands of now; without a ConfidentialCluster, those of a real one whose pools do not attest."""
+        cluster = self._confidential.get("", NAME)
+        if self._read is None or self._read[0] is not cluster:
+            self._read = (cluster, _demands(cluster))
+        return self._read[1]
 
 
-def _demands(obj: JsonObject) -> Demands:
+class PolicyDecider(Protocol):
+    """The policies about resources, and whoever asks them; `ActivePolicies` in a cluster."""
+
+    @property
+    def current(self) -> ResourcePolicies:
+        """The policies of now."""
+
+    async def decide(self, decision: Decision[Made]) -> Made:
+        """Drive a decision to its end, asking policies what it yields."""
+
+
+class ActivePolicies:
+    """The AppraisalPolicies of a cluster, asked in processes of their own."""
+
+    def __init__(self, policies: Informer, workers: PolicyWorkers) -> None:
+        self._policies = policies
+        self._workers = workers
+        self._active: ResourcePolicies | None = None
+        policies.subscribe(self._changed)
+
+    @property
+    def current(self) -> ResourcePolicies:
+        """The policies of now; made anew when one has changed, not for each request."""
+        if self._active is None:
+            self._active = ResourcePolicies.of(self._policies.list())
+        return self._active
+
+    async def decide(self, decision: Decision[Made]) -> Made:
+        """Drive a decision to its end, asking policies what it yields."""
+        return await self._workers.decide(decision)
+
+    def _changed(self, _old: object, _new: object) -> None:
+        self._active = None
+
+
+def _demands(cluster: JsonObject | None) -> Demands:
+    mode = mode_of(cluster)
+    # What a pool is counts also while the rest of the object cannot be read: it is what keeps its configurations here.
+    rules = ClusterRules(pools=listed_pools(cluster), attests=mode is not Mode.DISABLED)
+    demands = Demands(rules, mode)
+    if cluster is None:
+        return demands
     try:
-        spec = view(obj, ConfidentialCluster).spec
-        attestation = spec.attestation
+        spec, delivery = view(cluster, ConfidentialCluster).spec, delivery_of(cluster)
     except msgspec.ValidationError:
-        return Demands(ClusterRules())
-    accepted = tuple(tee for tee in VERIFIED if tee in attestation.evidence) if attestation.evidence else VERIFIED
+        return demands
+    attestation = spec.attestation
     challenge, token = _lifetimes(attestation)
-    reattest = _bounded(attestation.reattest_interval, Demands(ClusterRules()).reattest, LONGEST_TOKEN)
-    house = ClusterRules(spec.simulated, mode_of(obj) is Mode.ENFORCE, spec.join.trust_on_first_use)
-    return Demands(house, accepted, challenge, token, reattest)
+    return replace(
+        demands,
+        rules=replace(
+            rules,
+            simulated=spec.simulated,
+            enforcing=mode is Mode.ENFORCE,
+            first_use=spec.join.trust_on_first_use,
+            copies=delivery.copies,
+        ),
+        delivery=delivery,
+        accepted=tuple(tee for tee in VERIFIED if tee in attestation.evidence) if attestation.evidence else VERIFIED,
+        challenge_lifetime=challenge,
+        token_lifetime=token,
+        reattest=_bounded(attestation.reattest_interval, demands.reattest, LONGEST_TOKEN),
+    )
 
 
 def _lifetimes(attestation: Attestation) -> tuple[timedelta, timedelta]:
     return (
-        _bounded(attestation.challenge_lifetime, Demands(ClusterRules()).challenge_lifetime, LONGEST_CHALLENGE),
-        _bounded(attestation.token_lifetime, Demands(ClusterRules()).token_lifetime, LONGEST_TOKEN),
+        _bounded(attestation.challenge_lifetime, Demands().challenge_lifetime, LONGEST_CHALLENGE),
+        _bounded(attestation.token_lifetime, Demands().token_lifetime, LONGEST_TOKEN),
     )
 
 

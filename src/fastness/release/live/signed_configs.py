@@ -1,6 +1,6 @@
 """The config server's word: a configuration for one machine, put together and signed where nobody else can sign.
 
-    credential → whose it is → configuration of the pool, with that machine's overlays → signature
+    credential → whose it is → Grant → configuration of the pool, with that machine's overlays → signature
 
 * The credential is what the machine itself showed. It is verified here, whoever forwards it: a gate or a broker that was taken
   over gets configurations of machines that came to it, and no signature for others.
@@ -8,122 +8,150 @@
   rendered config by name (day two) must be written on its Machine. A join ticket counts where attestation is only watched.
 * Copies are for a broker that delivers from copies, and only while the cluster says so. They are signed without a machine: the
   broker's seal names it. Overlays are in none of them.
+* The signing key is the config server's alone. Its public half is in the image, so it changes with images and not by itself.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
 
+from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
+from fastness.crypto.secret import SecretBytes
 from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.enrolment.live.tickets import TicketProblem
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import BadToken, NoTokenKeys, TicketUnclear
-from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.keys.keyrings import KeySecret, LiveKeys, Publication, Ring, RingKey
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.fastness_dev.rollout import NODE_OVERLAY
-from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
-from fastness.kinds.trusted_execution.subject import Basis, Subject
-from fastness.kube.informers import Informer, Informers
+from fastness.kinds.fastness_dev.trust_model import Mode
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.trusted_execution.subject import Basis, Grant, ProvenCaller, Subject
+from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.machineconfig.rollout.nodes import rendered_pool
-from fastness.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
-from fastness.protocol.config_proof import Copied, Served
-from fastness.release.authorise import ProvenCaller
-from fastness.release.configs import Config, ConfigRequest, PlainConfigs, delivery_of
-from fastness.release.ear import standing
-from fastness.release.live.assignments import Assignments
+from fastness.protocol.config_proof import Copied, Served, ServedToNode, Statement, signed
+from fastness.protocol.kbs_path import pool_config
+from fastness.release.configs import Config, ConfigRequest, PlainConfigs
+from fastness.release.ear import proven_caller
 from fastness.release.live.overlays import Overlays, recipient
-from fastness.release.live.replies import NoConfig, Replies
+from fastness.release.live.releases import Assignments, grant_here
 from fastness.release.live.revocations import MachineRevocations
-from fastness.release.live.signer import ConfigSigner
+from fastness.release.live.settings import Settings
 from fastness.release.live.tokens import GATE, Revocations, TokenVerifier
 from fastness.runtime.clock import Clock, Entropy
 
+LIFETIME: Final = timedelta(days=3650)
+SIGNATURE_LIFETIME: Final = timedelta(minutes=5)
 # A copy outlives the config server for a while; the broker asks for a new one long before.
 SHORTEST_COPY, LONGEST_COPY, INTERVALS = timedelta(hours=1), timedelta(hours=24), 6
+_OTHER_POOL = {"other-pool": ("wrong-pool", "the machine of this token belongs to another pool")}
 
 
-class RenderedConfigs:
-    """The replies of this process."""
+def _made(entropy: Entropy) -> SecretBytes:
+    return SecretBytes(entropy.token(SEED_BYTES))
 
-    def __init__(self, replies: Replies) -> None:
-        self._replies = replies
 
-    async def fetch(self, pool: str, accept: str, rendered: str = "") -> Config:
-        """The configuration; raises Refusal."""
-        if rendered:
-            found = self._replies.rendered(rendered)
-            if found is None:
-                raise Refusal(503, "not-rendered", "the rendered config is not there yet")
-            return Config(found.body, found.etag, found.config)
-        try:
-            reply = self._replies.of(pool, negotiate(accept))
-        except UnsupportedAccept as error:
-            raise Refusal(400, error.code, error.message) from error
-        except NoConfig as error:
-            if error.known:
-                raise Refusal(503, "not-rendered", "the pool has no rendered config yet") from error
-            raise Refusal(404, "unknown-pool", "there is no such pool") from error
-        except CannotServe as error:
-            raise Refusal(400, error.code, error.message) from error
-        return Config(reply.body, reply.etag, reply.config)
+def _signers(ring: Ring) -> tuple[Ed25519Signer, ...]:
+    return tuple(Ed25519Signer(key.material) for key in ring)
+
+
+def _jwks(ring: Sequence[RingKey]) -> JsonObject:
+    return {"keys": [signer.verifier.jwk() for signer in _signers(tuple(ring))]}
+
+
+CONFIG_JWKS: Final = Publication("config-public-keys", _jwks)
+CONFIG_KEYS: Final = KeySecret("config-signing-keys", LIFETIME, _made, CONFIG_JWKS)
+
+
+class ConfigSigner:
+    """Signs configurations with the key of now."""
+
+    def __init__(self, keys: LiveKeys[tuple[Ed25519Signer, ...]]) -> None:
+        self._keys = keys
+
+    @classmethod
+    async def open(cls, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy) -> ConfigSigner:
+        """The signer of this cluster, its key made if there is none; raises DamagedKeys, ApiError."""
+        return cls(await LiveKeys.open(CONFIG_KEYS, cluster, informers, clock, entropy, _signers))
+
+    def sign(self, served: Served | ServedToNode, now: datetime) -> str:
+        """The signature of an answer."""
+        return self.sign_until(served, now + SIGNATURE_LIFETIME)
+
+    def sign_until(self, statement: Statement, until: datetime) -> str:
+        """The signature of a statement that counts until then."""
+        return signed(statement, self._keys.current[0], until)
+
+    def jwks(self) -> list[JsonObject]:
+        """The public halves, for the image's trust.json."""
+        return [dict(signer.verifier.jwk()) for signer in self._keys.current]
 
 
 class Forwarded:
-    """Recognises the machine whose credential was forwarded."""
+    """Authorises the machine whose credential was forwarded."""
 
     def __init__(
         self,
         tokens: TokenVerifier,
         revocations: Revocations,
-        confidential: Informer,
+        settings: Settings,
         tickets: TicketCache,
         assignments: Assignments,
         clock: Clock,
     ) -> None:
         self._tokens = tokens
         self._revocations = revocations
-        self._confidential = confidential
+        self._settings = settings
         self._tickets = tickets
         self._assignments = assignments
         self._clock = clock
 
-    async def caller(self, wanted: ConfigRequest) -> ProvenCaller:
-        """Who may have what is asked for; raises Refusal, ApiError."""
-        scheme, _, shown = wanted.credential.partition(" ")
-        watching = mode_of(self._confidential.get("", NAME)) is Mode.AUDIT
-        if scheme.lower() == "bearer" and watching and not wanted.rendered:
-            return await self._by_ticket(shown.strip(), wanted.pool)
+    async def grant(self, request: ConfigRequest) -> Grant:
+        """Leave for the machine that showed the credential to have what is asked for; raises Refusal, ApiError."""
+        scheme, _, credential = request.credential.partition(" ")
+        watching = self._settings.current.mode is Mode.AUDIT
+        if scheme.lower() == "bearer" and watching and not request.rendered:
+            caller, revoked = await self._by_ticket(credential.strip(), request.pool), False
+        else:
+            caller = self._by_token(scheme, credential.strip())
+            revoked = self._revocations.revoked(caller.claims)
+        path, rules = pool_config(request.pool), self._settings.current.rules
+        grant = grant_here(caller, path, rules, self._clock.now(), revoked=revoked, words=_OTHER_POOL)
+        if request.rendered:
+            await self._assignments.check(caller.subject, request.rendered, caller.verdict)
+        return grant
+
+    def _by_token(self, scheme: str, token: str) -> ProvenCaller:
         if scheme.lower() != "dpop":
             raise Refusal(401, "token-required", "forward the token of the machine")
         try:
-            claims = self._tokens.verify(shown.strip(), GATE)
+            claims = self._tokens.verify(token, GATE)
         except NoTokenKeys as error:
             raise Refusal(503, error.code, error.message) from error
         except BadToken as error:
             raise Refusal(401, error.code, error.message) from error
-        caller = standing(claims)
-        if caller is None or caller.subject.pool != wanted.pool:
-            raise Refusal(403, "wrong-pool", "the machine of this token belongs to another pool")
-        if self._revocations.revoked(claims):
-            raise Refusal(403, "revoked", "this machine is no longer trusted", caller.verdict)
-        if wanted.rendered:
-            await self._assignments.check(caller.subject, wanted.rendered, caller.verdict)
+        caller = proven_caller(claims)
+        if caller is None:
+            raise Refusal(403, "wrong-pool", "this token names no machine of a pool")
         return caller
 
-    async def _by_ticket(self, ticket: str, pool: str) -> ProvenCaller:
+    async def _by_ticket(self, text: str, pool: str) -> ProvenCaller:
         try:
-            found = self._tickets.known(ticket, pool)
-            if found.problem is TicketProblem.UNKNOWN:
-                found = await self._tickets.asked(ticket, pool)
+            ticket = self._tickets.known(text, pool)
+            if ticket.problem is TicketProblem.UNKNOWN:
+                ticket = await self._tickets.asked(text, pool)
         except TicketUnclear as unclear:
             raise Refusal(503, unclear.code, unclear.message) from unclear
-        if found.problem is TicketProblem.WRONG_POOL:
+        if ticket.problem is TicketProblem.WRONG_POOL:
             raise Refusal(403, "wrong-pool", "this ticket is for another pool")
-        if not found.good:
+        if not ticket.good:
             raise Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
-        subject = Subject("", f"ticket:{found.name}", f"ticket:{found.name}", pool)
-        return ProvenCaller(subject, "", {}, self._clock.now(), Basis.AUDIT)
+        subject = Subject("", f"ticket:{ticket.name}", f"ticket:{ticket.name}", pool)
+        return ProvenCaller(subject, "", {}, self._clock.now() + self._settings.current.token_lifetime, Basis.AUDIT)
 
 
 class ServedConfigs:
@@ -135,14 +163,14 @@ class ServedConfigs:
         forwarded: Forwarded,
         overlays: Overlays,
         signer: ConfigSigner,
-        confidential: Informer,
+        settings: Settings,
         clock: Clock,
     ) -> None:
         self.plain = plain
         self._forwarded = forwarded
         self._overlays = overlays
         self.signer = signer
-        self._confidential = confidential
+        self._settings = settings
         self._clock = clock
 
     @classmethod
@@ -155,38 +183,40 @@ class ServedConfigs:
         for informer in (confidential, overlays, tickets):
             await informer.synced()
         await revocations.synced()
+        settings = Settings(confidential)
         forwarded = Forwarded(
-            await TokenVerifier.following(informers, clock), revocations, confidential,
+            await TokenVerifier.following(informers, clock), revocations, settings,
             TicketCache(cluster, tickets, clock), Assignments(cluster), clock,
         )  # fmt: skip
         signer = await ConfigSigner.open(cluster, informers, clock, entropy)
-        return cls(plain, forwarded, Overlays(overlays), signer, confidential, clock)
+        return cls(plain, forwarded, Overlays(overlays), signer, settings, clock)
 
-    async def fetch(self, wanted: ConfigRequest) -> Config:
+    async def fetch(self, request: ConfigRequest) -> Config:
         """The configuration of the machine that showed the credential, signed for its request; raises Refusal, ApiError."""
-        caller = await self._forwarded.caller(wanted)
-        plain = await self.plain.fetch(wanted.pool, wanted.accept, wanted.rendered)
+        grant = await self._forwarded.grant(request)
+        query = {"accept": request.accept, "rendered": request.rendered}
+        plain = await self.plain.read(grant, pool_config(request.pool), query)
         # A running machine lays its overlays over a rendered config by itself, as it did when it was installed.
-        config = plain if wanted.rendered else self._overlays.over(plain, recipient(caller.claims))
-        subject = caller.subject
+        config = plain if request.rendered else self._overlays.over(plain, recipient(grant.caller.claims))
+        subject = grant.subject
         served = Served(
-            config.body, wanted.pool, subject.machine, wanted.nonce, wanted.rendered,
-            subject.thumbprint if caller.basis is Basis.VERDICT else "",
+            config.body, request.pool, subject.machine, request.nonce, request.rendered,
+            subject.thumbprint if grant.basis is Basis.VERDICT else "",
         )  # fmt: skip
         return config._replace(signature=self.signer.sign(served, self._clock.now()))
 
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         """The configuration of a pool, or a rendered config, for the broker to keep; raises Refusal."""
-        delivery = delivery_of(self._confidential.get("", NAME))
-        if not delivery.copies:
-            raise Refusal(401, "token-required", "copies are not how configurations are delivered: forward a token")
+        now, demands = self._clock.now(), self._settings.current
+        # A copy that is renewed on change only should outlive an outage; one on a schedule is not served for long anyway.
+        scheduled = min(max(SHORTEST_COPY, INTERVALS * demands.delivery.interval), LONGEST_COPY)
+        lifetime = scheduled if demands.delivery.sync == "Scheduled" else LONGEST_COPY
+        until = (now + lifetime).replace(microsecond=0)
+        broker = ProvenCaller(Subject("", "broker", "broker", pool), "", {}, until, Basis.COPY)
+        grant = grant_here(broker, pool_config(pool), demands.rules, now)
         if rendered and rendered_pool(rendered) != pool:
             # Or a broker that was taken over has one pool's files signed as another's, and hands them to machines of that one.
             raise Refusal(403, "wrong-pool", "this rendered config is of another pool")
-        plain = await self.plain.fetch(pool, accept, rendered)
-        # A copy that is renewed on change only should outlive an outage; one on a schedule is not served for long anyway.
-        scheduled = min(max(SHORTEST_COPY, INTERVALS * delivery.interval), LONGEST_COPY)
-        lifetime = scheduled if delivery.sync == "Scheduled" else LONGEST_COPY
-        until = (self._clock.now() + lifetime).replace(microsecond=0)
+        plain = await self.plain.read(grant, pool_config(pool), {"accept": accept, "rendered": rendered})
         signature = self.signer.sign_until(Copied(plain.body, pool, plain.name), until)
         return plain._replace(signature=signature, until=until)

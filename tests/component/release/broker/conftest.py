@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.component.release.broker.world import World, world
+from tests.component.release.broker.brokered_cluster import BrokeredCluster, brokered_cluster
 
 
 @pytest.fixture
-async def here(tmp_path: Path) -> AsyncIterator[World]:
+async def here(tmp_path: Path) -> AsyncIterator[BrokeredCluster]:
     """A broker with a judge that accepts evidence that is bound as it should be."""
-    async with world(tmp_path / "state") as made:
+    async with brokered_cluster(tmp_path / "state") as made:
         yield made

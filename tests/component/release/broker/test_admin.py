@@ -12,7 +12,7 @@ from fastness.keys.errors import BadToken
 from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kube.errors import NotFound
-from tests.component.release.broker.world import World, until
+from tests.component.release.broker.brokered_cluster import BrokeredCluster, until
 
 PATH = "/kbs/v0/resource/default/db/password"
 ALLOW = b'package policy\nimport rego.v1\ndefault allow := false\nallow if input.submods.cpu0["ear.status"] == "affirming"\n'
@@ -25,7 +25,7 @@ def _body(policy: bytes, **more: str) -> dict[str, str]:
     return {"policy": base64.urlsafe_b64encode(policy).decode().rstrip("="), **more}
 
 
-async def test_a_resource_is_written_listed_replaced_and_deleted(here: World) -> None:
+async def test_a_resource_is_written_listed_replaced_and_deleted(here: BrokeredCluster) -> None:
     http, headers = await here.client(), {"authorization": await here.admin()}
     assert (await http.post(PATH, content=b"one", headers=headers)).status_code == 200
     assert (await http.post(PATH, content=b"two", headers=headers)).status_code == 200
@@ -36,7 +36,7 @@ async def test_a_resource_is_written_listed_replaced_and_deleted(here: World) ->
     assert [entry.what for entry in here.ledger.entries] == ["resource-written"] * 2 + ["resource-deleted"] * 2
 
 
-async def test_a_path_that_no_resource_has_is_refused_to_administrators_too(here: World) -> None:
+async def test_a_path_that_no_resource_has_is_refused_to_administrators_too(here: BrokeredCluster) -> None:
     http, headers = await here.client(), {"authorization": await here.admin()}
     for path in ("default/db/Password", "default/db/pass%20word", f"default/db/{'x' * 129}"):
         for answer in (
@@ -46,7 +46,7 @@ async def test_a_path_that_no_resource_has_is_refused_to_administrators_too(here
             assert (answer.status_code, answer.json()["code"]) == (400, "bad-path")
 
 
-async def test_a_scope_covers_a_method_and_a_path(here: World) -> None:
+async def test_a_scope_covers_a_method_and_a_path(here: BrokeredCluster) -> None:
     http = await here.client()
     writer = {"authorization": await here.admin("POST resource/default/*/*")}
     assert (await http.post(PATH, content=b"x", headers=writer)).status_code == 200
@@ -56,7 +56,7 @@ async def test_a_scope_covers_a_method_and_a_path(here: World) -> None:
     assert (await http.get("/kbs/v0/resource", headers=writer)).status_code == 403
 
 
-async def test_a_credential_ends_and_cannot_be_made_for_long(here: World) -> None:
+async def test_a_credential_ends_and_cannot_be_made_for_long(here: BrokeredCluster) -> None:
     http = await here.client()
     earlier = here.clock.now() - timedelta(minutes=10)
     old = {"authorization": await here.admin(lifetime=timedelta(minutes=5), now=earlier)}
@@ -68,21 +68,21 @@ async def test_a_credential_ends_and_cannot_be_made_for_long(here: World) -> Non
         await here.admin("everything")
 
 
-async def test_a_machines_token_administers_nothing(here: World) -> None:
+async def test_a_machines_token_administers_nothing(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await guest.attest()
     answer = await guest.http.get("/kbs/v0/resource", headers={"authorization": f"Bearer {guest.token}"})
     assert (answer.status_code, answer.json()["code"]) == (401, "bad-token")
 
 
-async def test_nothing_is_written_when_the_record_cannot_be(here: World) -> None:
+async def test_nothing_is_written_when_the_record_cannot_be(here: BrokeredCluster) -> None:
     http, headers = await here.client(), {"authorization": await here.admin()}
     here.ledger.broken = True
     assert (await http.post(PATH, content=b"x", headers=headers)).status_code == 503
     assert (await http.get("/kbs/v0/resource", headers=headers)).json() == []
 
 
-async def test_policies_become_appraisal_policies(here: World) -> None:
+async def test_policies_become_appraisal_policies(here: BrokeredCluster) -> None:
     http, headers = await here.client(), {"authorization": await here.admin()}
     answer = await http.post("/kbs/v0/resource-policy", json=_body(ALLOW), headers=headers)
     assert answer.status_code == 200, answer.text
@@ -101,7 +101,7 @@ async def test_policies_become_appraisal_policies(here: World) -> None:
     assert (await http.get("/kbs/v0/resource-policy", headers=headers)).json() == ["kbs-resource-policy"]
 
 
-async def test_policies_that_are_none_are_refused_and_change_nothing(here: World) -> None:
+async def test_policies_that_are_none_are_refused_and_change_nothing(here: BrokeredCluster) -> None:
     http, headers = await here.client(), {"authorization": await here.admin()}
     for path, body, code in (
         ("resource-policy", {}, "bad-message"),
@@ -125,7 +125,7 @@ def _message(values: object, **more: str) -> dict[str, str]:
     return {"version": "0.1.0", "type": "sample", "payload": payload, **more}
 
 
-async def test_reference_values_are_registered_by_name_replaced_and_taken_away(here: World) -> None:
+async def test_reference_values_are_registered_by_name_replaced_and_taken_away(here: BrokeredCluster) -> None:
     http, headers = await here.client(), {"authorization": await here.admin()}
 
     async def register(values: object) -> None:
@@ -156,7 +156,7 @@ async def test_reference_values_are_registered_by_name_replaced_and_taken_away(h
     assert stored["spec"]["source"] == "import"
 
 
-async def test_messages_that_are_none_change_no_value(here: World) -> None:
+async def test_messages_that_are_none_change_no_value(here: BrokeredCluster) -> None:
     http, headers = await here.client(), {"authorization": await here.admin()}
     for body in (
         {},
@@ -171,7 +171,9 @@ async def test_messages_that_are_none_change_no_value(here: World) -> None:
         await here.cluster.get(REFERENCE_VALUE_SET.resource, "kbs-reference-values")
 
 
-async def test_values_are_not_added_beyond_what_a_set_may_hold(here: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_values_are_not_added_beyond_what_a_set_may_hold(
+    here: BrokeredCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("fastness.release.door.broker.values.MAX_VALUES", 2)
     http, headers = await here.client(), {"authorization": await here.admin()}
     assert (await http.post("/kbs/v0/reference-value", json=_message({"a": ["1"]}), headers=headers)).status_code == 200

@@ -23,7 +23,14 @@ from fastness.kube.informers import Informer
 from fastness.protocol import dpop, kbs
 from fastness.protocol.door_role import DoorRole
 from fastness.runtime.clock import SystemClock
-from tests.component.release.broker.world import ENTROPY, Guest, World, subject, until, world
+from tests.component.release.broker.brokered_cluster import (
+    ENTROPY,
+    BrokeredCluster,
+    Guest,
+    brokered_cluster,
+    subject,
+    until,
+)
 from tests.patience import PATIENCE
 
 GATE = DoorRole.GATE.uri
@@ -38,7 +45,7 @@ ADMITTED = {
 }
 
 
-async def internal(here: World) -> InternalAuthority:
+async def internal(here: BrokeredCluster) -> InternalAuthority:
     return await internal_authority(here.cluster, ENTROPY, here.clock.now())
 
 
@@ -46,7 +53,7 @@ def _path(route: Route[Any]) -> str:
     return route.path.replace("<repository>/<type>/<tag>", "default/attestation-status/status").replace("<**>", "x")
 
 
-async def _client(here: World, credential: str) -> tuple[httpx.AsyncClient, dict[str, str]]:
+async def _client(here: BrokeredCluster, credential: str) -> tuple[httpx.AsyncClient, dict[str, str]]:
     now = here.clock.now()
     if credential == "internal":
         return await here.client(credential=(await internal(here)).client(DoorRole.GATE, now)), {}
@@ -65,7 +72,7 @@ async def _client(here: World, credential: str) -> tuple[httpx.AsyncClient, dict
     return http, {"authorization": headers[credential]} if credential in headers else {}
 
 
-async def test_every_route_admits_the_credentials_of_its_column_and_no_others(here: World) -> None:
+async def test_every_route_admits_the_credentials_of_its_column_and_no_others(here: BrokeredCluster) -> None:
     clients = {name: await _client(here, name) for name in CREDENTIALS if name != "stranger"}
     for route in here.door.routes:
         for name, (http, headers) in clients.items():
@@ -74,7 +81,7 @@ async def test_every_route_admits_the_credentials_of_its_column_and_no_others(he
             assert admitted == (name in ADMITTED[route.auth.shows]), (route, name, answer.status_code, answer.text)
 
 
-async def test_a_certificate_of_a_stranger_does_not_even_get_a_connection(here: World) -> None:
+async def test_a_certificate_of_a_stranger_does_not_even_get_a_connection(here: BrokeredCluster) -> None:
     now = here.clock.now()
     made = CertificateAuthority.create("fastness internal", now, ENTROPY, timedelta(days=1))
     stranger = made.issue_client("fastness:gate", ["fastness:internal"], timedelta(hours=1), now, [GATE])
@@ -83,7 +90,7 @@ async def test_a_certificate_of_a_stranger_does_not_even_get_a_connection(here: 
         await http.post("/attestation/v1/introspect", json={"token": "x"})
 
 
-async def test_a_certificate_of_the_doors_authority_may_not_introspect(here: World) -> None:
+async def test_a_certificate_of_the_doors_authority_may_not_introspect(here: BrokeredCluster) -> None:
     now = here.clock.now()
     authority = (await doors_authority(here.cluster, ENTROPY, now)).lineage.issuing
     issued = authority.issue_client("fastness:gate", ["fastness:internal"], timedelta(hours=1), now, [GATE])
@@ -92,7 +99,7 @@ async def test_a_certificate_of_the_doors_authority_may_not_introspect(here: Wor
         await http.post("/attestation/v1/introspect", json={"token": "x"})
 
 
-async def test_a_certificate_of_ours_that_names_no_part_may_not_introspect(here: World) -> None:
+async def test_a_certificate_of_ours_that_names_no_part_may_not_introspect(here: BrokeredCluster) -> None:
     issuing, now = (await internal(here)).lineage.issuing, here.clock.now()
     for uris, groups in (
         ([DoorRole.PAGE.uri], ["fastness:internal"]),
@@ -108,7 +115,7 @@ async def test_a_certificate_of_ours_that_names_no_part_may_not_introspect(here:
         assert (answer.status_code, answer.json()["code"]) == (403, "other-role")
 
 
-async def test_introspection_knows_revocation(here: World) -> None:
+async def test_introspection_knows_revocation(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await guest.attest()
     http = await here.client(credential=(await internal(here)).client(DoorRole.GATE, here.clock.now()))
@@ -126,7 +133,7 @@ async def test_introspection_knows_revocation(here: World) -> None:
 
 
 async def test_introspection_says_nothing_of_tokens_while_the_broker_cannot_know(
-    here: World, monkeypatch: pytest.MonkeyPatch
+    here: BrokeredCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guest = await here.guest()
     await guest.attest()
@@ -144,13 +151,13 @@ ELSEWHERE = [
 ]  # fmt: skip
 
 
-async def test_what_is_not_in_the_table_does_not_exist(here: World) -> None:
+async def test_what_is_not_in_the_table_does_not_exist(here: BrokeredCluster) -> None:
     for method, path, status in ELSEWHERE:
         answer = await _raw(here, f"{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         assert int(answer.split(b" ", 2)[1]) == status, (method, path)
 
 
-async def _raw(here: World, text: str | bytes) -> bytes:
+async def _raw(here: BrokeredCluster, text: str | bytes) -> bytes:
     """Bytes over TLS, as no decent client would send them."""
     context = ssl.create_default_context(cadata=here.door.doors.bundle)
     reader, writer = await asyncio.open_connection(
@@ -175,7 +182,7 @@ BODIES: list[tuple[dict[str, str], bytes, int]] = [
 ]
 
 
-async def test_bodies_are_judged_by_size_type_and_form(here: World) -> None:
+async def test_bodies_are_judged_by_size_type_and_form(here: BrokeredCluster) -> None:
     http = await here.client()
     for headers, body, status in BODIES:
         answer = await http.post("/kbs/v0/auth", content=body, headers=headers)
@@ -184,7 +191,7 @@ async def test_bodies_are_judged_by_size_type_and_form(here: World) -> None:
             assert set(answer.json()) >= {"type", "code", "detail"}
 
 
-async def test_evidence_beyond_the_limit_is_refused_before_it_is_read(here: World) -> None:
+async def test_evidence_beyond_the_limit_is_refused_before_it_is_read(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await guest.challenge()
     answer = await guest.http.post("/kbs/v0/attest", content=b"x" * (kbs.MAX_ATTEST_BYTES + 1))
@@ -192,18 +199,18 @@ async def test_evidence_beyond_the_limit_is_refused_before_it_is_read(here: Worl
     assert here.judge.attempts == []
 
 
-async def test_long_headers_are_431(here: World) -> None:
+async def test_long_headers_are_431(here: BrokeredCluster) -> None:
     answer = await _raw(here, b"GET /healthz HTTP/1.1\r\nhost: x\r\ncookie: " + b"x" * 70_000 + b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 431")
 
 
-async def test_two_session_cookies_are_refused(here: World) -> None:
+async def test_two_session_cookies_are_refused(here: BrokeredCluster) -> None:
     http = await here.client()
     answer = await http.get(STATUS, headers={"cookie": "kbs-session-id=a; kbs-session-id=b"})
     assert (answer.status_code, answer.json()["code"]) == (400, "two-cookies")
 
 
-async def test_a_token_counts_only_with_a_proof_of_its_key(here: World) -> None:
+async def test_a_token_counts_only_with_a_proof_of_its_key(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await guest.attest()
     guest.http.cookies.clear()
@@ -238,7 +245,7 @@ HEADERS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-async def test_keys_and_algorithms_of_a_tokens_header_are_not_followed(here: World) -> None:
+async def test_keys_and_algorithms_of_a_tokens_header_are_not_followed(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await guest.attest()
     guest.http.cookies.clear()
@@ -250,7 +257,7 @@ async def test_keys_and_algorithms_of_a_tokens_header_are_not_followed(here: Wor
 
 async def test_overload_is_503_with_retry_after_and_passes(tmp_path: Path) -> None:
     limits = Limits(appraisals=1, address_in_flight=3)
-    async with world(tmp_path / "state", limits=limits) as here:
+    async with brokered_cluster(tmp_path / "state", limits=limits) as here:
         here.judge.gate = asyncio.Event()
         slow, quick = await here.guest(subject("a")), await here.guest(subject("b"))
         first, second = await slow.challenge(), await quick.challenge()
@@ -265,13 +272,13 @@ async def test_overload_is_503_with_retry_after_and_passes(tmp_path: Path) -> No
 
 
 async def test_a_caller_has_a_rate(tmp_path: Path) -> None:
-    async with world(tmp_path / "state", limits=Limits(address=Rate(5, 0.001))) as here:
+    async with brokered_cluster(tmp_path / "state", limits=Limits(address=Rate(5, 0.001))) as here:
         http = await here.client()
         codes = [(await http.get("/healthz")).status_code for _ in range(8)]
         assert codes == [200] * 5 + [503] * 3
 
 
-async def test_half_a_request_harms_nobody(here: World) -> None:
+async def test_half_a_request_harms_nobody(here: BrokeredCluster) -> None:
     raw = socket.create_connection(("127.0.0.1", here.door.port))
     raw.sendall(b"POST /kbs/v0/auth HTTP/1.1\r\n")
     raw.close()

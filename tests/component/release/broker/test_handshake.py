@@ -16,12 +16,12 @@ from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kube.errors import Unavailable
 from fastness.protocol import kbs
 from fastness.release.handshake import COOKIE
-from tests.component.release.broker.world import Guest, World, subject, until, verdict
+from tests.component.release.broker.brokered_cluster import BrokeredCluster, Guest, subject, until, verdict
 
 STATUS = "default/attestation-status/status"
 
 
-async def test_a_machine_attests_and_reads_its_own_secret_sealed_to_its_key(here: World) -> None:
+async def test_a_machine_attests_and_reads_its_own_secret_sealed_to_its_key(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await here.put(f"machine/{guest.who.machine}/disk-key", b"correct horse")
     assert (await guest.attest()).status_code == 200
@@ -32,13 +32,13 @@ async def test_a_machine_attests_and_reads_its_own_secret_sealed_to_its_key(here
     ]
 
 
-async def test_whoever_attested_reads_success_without_a_newline(here: World) -> None:
+async def test_whoever_attested_reads_success_without_a_newline(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await guest.attest()
     assert await guest.read(STATUS) == b"success"
 
 
-async def test_the_verifier_gets_what_the_evidence_must_be_bound_to(here: World) -> None:
+async def test_the_verifier_gets_what_the_evidence_must_be_bound_to(here: BrokeredCluster) -> None:
     guest = await here.guest()
     before = datetime.now(UTC).replace(microsecond=0)
     nonce = await guest.challenge("tdx")
@@ -51,7 +51,7 @@ async def test_the_verifier_gets_what_the_evidence_must_be_bound_to(here: World)
     assert before <= attempt.challenge_expires - timedelta(seconds=60) <= datetime.now(UTC)
 
 
-async def test_the_token_is_an_ear_with_audience_nonce_and_key(here: World) -> None:
+async def test_the_token_is_an_ear_with_audience_nonce_and_key(here: BrokeredCluster) -> None:
     guest = await here.guest()
     nonce = await guest.challenge()
     answer = await guest.send(guest.evidence(nonce))
@@ -67,7 +67,7 @@ async def test_the_token_is_an_ear_with_audience_nonce_and_key(here: World) -> N
     assert all("d" not in key for key in keys)
 
 
-async def test_the_cookie_changes_with_the_handshake_and_stays_on_its_path(here: World) -> None:
+async def test_the_cookie_changes_with_the_handshake_and_stays_on_its_path(here: BrokeredCluster) -> None:
     guest = await here.guest()
     nonce = await guest.challenge()
     first = guest.http.cookies[COOKIE]
@@ -78,7 +78,7 @@ async def test_the_cookie_changes_with_the_handshake_and_stays_on_its_path(here:
         assert attribute in header
 
 
-async def test_a_challenge_is_answered_once(here: World) -> None:
+async def test_a_challenge_is_answered_once(here: BrokeredCluster) -> None:
     guest = await here.guest()
     nonce = await guest.challenge()
     cookie = guest.http.cookies[COOKIE]
@@ -89,14 +89,14 @@ async def test_a_challenge_is_answered_once(here: World) -> None:
     assert (answer.status_code, answer.json()["code"]) == (401, "challenge-replayed")
 
 
-async def test_evidence_without_a_challenge_is_not_looked_at(here: World) -> None:
+async def test_evidence_without_a_challenge_is_not_looked_at(here: BrokeredCluster) -> None:
     guest = await here.guest()
     answer = await guest.send(guest.evidence("made up"))
     assert (answer.status_code, answer.json()["code"]) == (401, "no-challenge")
     assert here.judge.attempts == []
 
 
-async def test_a_session_cannot_ask_for_another_token(here: World) -> None:
+async def test_a_session_cannot_ask_for_another_token(here: BrokeredCluster) -> None:
     guest = await here.guest()
     nonce = await guest.challenge()
     await guest.send(guest.evidence(nonce))
@@ -104,7 +104,7 @@ async def test_a_session_cannot_ask_for_another_token(here: World) -> None:
     assert (answer.status_code, answer.json()["code"]) == (401, "no-challenge")
 
 
-async def test_a_stolen_session_yields_bytes_that_only_the_machine_opens(here: World) -> None:
+async def test_a_stolen_session_yields_bytes_that_only_the_machine_opens(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await guest.attest()
     thief = await here.guest(subject("b"))
@@ -125,7 +125,7 @@ REFUSALS: list[tuple[Judgement | Exception, int, str]] = [
 ]
 
 
-async def test_a_refusal_says_whether_it_is_final(here: World) -> None:
+async def test_a_refusal_says_whether_it_is_final(here: BrokeredCluster) -> None:
     for judgement, status, code in REFUSALS:
         here.judge.answer = judgement
         guest = await here.guest()
@@ -138,7 +138,7 @@ async def test_a_refusal_says_whether_it_is_final(here: World) -> None:
         assert (await guest.get(STATUS)).status_code == 401
 
 
-async def test_a_token_never_outlives_its_verdict(here: World) -> None:
+async def test_a_token_never_outlives_its_verdict(here: BrokeredCluster) -> None:
     end = datetime.now(UTC) + timedelta(seconds=90)
     here.judge.answer = Judgement(True, "", "", subject(), verdict(), {"executables": 3}, {}, end)
     guest = await here.guest()
@@ -147,7 +147,7 @@ async def test_a_token_never_outlives_its_verdict(here: World) -> None:
     assert claims["exp"] - claims["iat"] <= 90
 
 
-async def test_lifetimes_and_evidence_follow_the_cluster_without_a_restart(here: World) -> None:
+async def test_lifetimes_and_evidence_follow_the_cluster_without_a_restart(here: BrokeredCluster) -> None:
     spec = {
         "mode": "Enforce",
         "simulated": True,
@@ -168,14 +168,14 @@ async def test_lifetimes_and_evidence_follow_the_cluster_without_a_restart(here:
     assert claims["exp"] - claims["iat"] == 120
 
 
-async def test_a_simulated_machine_gets_nothing_in_a_real_cluster(here: World) -> None:
+async def test_a_simulated_machine_gets_nothing_in_a_real_cluster(here: BrokeredCluster) -> None:
     guest = await here.guest(subject("a", simulated=True))
     await guest.attest()
     answer = await guest.get(STATUS)
     assert (answer.status_code, answer.json()["code"]) == (403, "simulated")
 
 
-async def test_tees_that_nobody_verifies_are_refused_at_once(here: World) -> None:
+async def test_tees_that_nobody_verifies_are_refused_at_once(here: BrokeredCluster) -> None:
     guest = await here.guest()
     for tee in ("sample", "sampledevice", "sgx", "se", "nvidia"):
         answer = await guest.http.post("/kbs/v0/auth", content=kbs.request_message(tee))
@@ -183,7 +183,7 @@ async def test_tees_that_nobody_verifies_are_refused_at_once(here: World) -> Non
         assert "set-cookie" not in answer.headers
 
 
-async def test_another_replica_takes_every_next_step(here: World) -> None:
+async def test_another_replica_takes_every_next_step(here: BrokeredCluster) -> None:
     other = await here.replica()
     guest = await here.guest()
     await here.put(f"machine/{guest.who.machine}/k", b"secret")

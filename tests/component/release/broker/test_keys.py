@@ -31,7 +31,7 @@ from fastness.release.ear import Proved
 from fastness.release.live.admins import ADMIN_KEYS, Admins, mint
 from fastness.release.live.tokens import TOKEN_JWKS, TOKEN_KEYS, TokenIssuer, TokenVerifier
 from fastness.runtime.clock import SystemClock, SystemEntropy
-from tests.component.release.broker.world import subject, until
+from tests.component.release.broker.brokered_cluster import subject, until
 
 ENTROPY = SystemEntropy()
 MAC_KEYS = mackeys.MAC_KEYS["broker"]

@@ -16,7 +16,7 @@ from fastness.kinds.kind import Resource
 from fastness.kube.errors import AlreadyExists
 from fastness.release.handshake import COOKIE
 from fastness.release.live.tokens import TOKEN_KEYS
-from tests.component.release.broker.world import Guest, World, brokered, until
+from tests.component.release.broker.brokered_cluster import BrokeredCluster, Guest, brokered, until
 from tests.contract.worlds import https, served
 from tests.realkube import RealKube
 
@@ -39,7 +39,7 @@ def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-async def here(kube: RealKube) -> AsyncIterator[World]:
+async def here(kube: RealKube) -> AsyncIterator[BrokeredCluster]:
     async with https(kube.kubeconfig) as cluster:
         with suppress(AlreadyExists):
             await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
@@ -47,7 +47,7 @@ async def here(kube: RealKube) -> AsyncIterator[World]:
             yield made
 
 
-async def test_two_replicas_share_keys_handshakes_and_resources(here: World) -> None:
+async def test_two_replicas_share_keys_handshakes_and_resources(here: BrokeredCluster) -> None:
     other = await here.replica()
     guest = await here.guest()
     own = f"machine/{guest.who.machine}/key"
@@ -65,7 +65,7 @@ async def test_two_replicas_share_keys_handshakes_and_resources(here: World) -> 
         assert len(kind.read(await here.cluster.get(SECRETS, kind.name, NAMESPACE))) == 1
 
 
-async def test_bindings_and_administration_work_at_any_replica(here: World) -> None:
+async def test_bindings_and_administration_work_at_any_replica(here: BrokeredCluster) -> None:
     other = await here.replica()
     http, headers = await here.client(other), {"authorization": await here.admin()}
     path = "/kbs/v0/resource/default/db/password"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.component.release.broker.world import subject, until, world
+from tests.component.release.broker.brokered_cluster import brokered_cluster, subject, until
 from tests.component.rights import somebody
 
 BINDINGS = "/apis/fastness.dev/v1alpha1/resourcebindings"
@@ -15,7 +15,7 @@ LONG = "a" * 128
 
 
 async def test_a_pattern_with_many_stars_delays_nobody(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with brokered_cluster(tmp_path) as here:
         guest, other = await here.guest(subject(name="a")), await here.guest(subject(name="b"))
         for machine in (guest, other):
             assert (await machine.attest()).status_code == 200

@@ -10,23 +10,24 @@ import pytest
 
 from fastness.agent.boot.fetch import check_delivered
 from fastness.crypto.eddsa import Ed25519Signer
-from fastness.crypto.secret import SecretBytes
+from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.http.refusals import Refusal
-from fastness.kinds.trusted_execution.subject import Basis, Grant, Subject
-from fastness.machineconfig.overlay.overlay import Recipient
+from fastness.kinds.trusted_execution.subject import Subject
 from fastness.observe import metrics
 from fastness.protocol.config_proof import BadConfigProof, Copied, Served, signed
 from fastness.protocol.delivered import parse_envelope
-from fastness.protocol.kbs_path import parse_path
+from fastness.protocol.kbs_path import parse_path, pool_config
 from fastness.release.configs import Config, ConfigRequest
-from fastness.release.live.assignments import Assignments, not_assigned
-from fastness.release.live.copies import PoolConfigs, is_config
+from fastness.release.live.copies import PoolConfigs
 from fastness.release.live.overlays import Overlays
+from fastness.release.live.releases import Assignments, not_assigned
+from tests.granting import SUBJECT, grant_of
 from tests.virtual import VirtualClock, settle
 
 QUERY = {"nonce": "n" * 24, "accept": "application/json"}
-WHO = Recipient("uid", {"tee": "tpm"})
-THUMBPRINT = "sha256:" + "a" * 64
+PATH = pool_config("worker")
+CLAIMS = {"fastness": {"machine": "uid", "properties": {"tee": "tpm"}}}
+THUMBPRINT = SUBJECT.thumbprint
 KEY = Ed25519Signer(SecretBytes(bytes(32)))
 
 
@@ -95,6 +96,7 @@ class Bench:
         self.overlays = Cache(None)
         parts: list[Any] = [
             self.source,
+            SessionTokens(),
             self.cluster,
             self.pools,
             Overlays(cast("Any", self.overlays)),
@@ -102,9 +104,7 @@ class Bench:
             self.clock,
         ]
         self.configs = PoolConfigs(*parts)
-        subject = Subject("uid", "machine-a", THUMBPRINT, "worker", tee="tpm", endorsement="ek-certificate")
-        until = self.clock.now() + timedelta(days=1)
-        self.grant = Grant("g", subject, "pool/worker/config", {}, "v", Basis.VERDICT, until)
+        self.grant = grant_of(PATH, claims=CLAIMS)
 
     @staticmethod
     def pool(rendered: str) -> dict[str, Any]:
@@ -115,16 +115,20 @@ class Bench:
         }  # fmt: skip
 
     async def get(self) -> bytes:
-        opened, _ = await self.configs.deliver(self.grant, WHO, "worker", QUERY, _token)
-        delivered = parse_envelope(opened.reveal())
+        content = await self.configs.read(self.grant, PATH, QUERY)
+        delivered = parse_envelope(content.value.reveal())
         served = Served(delivered.config, "worker", "uid", QUERY["nonce"], key=THUMBPRINT)
         check_delivered(delivered, served, {KEY.verifier.id: KEY.verifier}, self.clock.now())
         self.delivered = delivered
         return delivered.config
 
 
-def _token() -> str:
-    return "of-the-session"
+class SessionTokens:
+    """Signs a token for what the session of the machine proved."""
+
+    def sign(self, claims: dict[str, Any]) -> SecretText:
+        assert claims == CLAIMS
+        return SecretText("of-the-session")
 
 
 async def test_on_demand_asks_every_time_and_fails_with_its_source() -> None:
@@ -241,7 +245,7 @@ async def test_where_the_gate_delivers_the_broker_does_not() -> None:
 async def test_copies_are_bounded() -> None:
     bench = Bench("Scheduled")
     for number in range(200):
-        await bench.configs.deliver(bench.grant, WHO, "worker", {**QUERY, "accept": f"v{number}"}, _token)
+        await bench.configs.read(bench.grant, PATH, {**QUERY, "accept": f"v{number}"})
     assert len(bench.configs._copies) == 64
 
 
@@ -301,7 +305,7 @@ async def test_a_rendered_config_that_the_machine_was_not_told_to_have_is_not_ev
     bench.configs._assignments = cast("Any", Unassigned())
     query = {**QUERY, "rendered": f"rendered-worker-{'a' * 32}"}
     with pytest.raises(Refusal) as refused:
-        await bench.configs.deliver(bench.grant, WHO, "worker", query, _token)
+        await bench.configs.read(bench.grant, PATH, query)
     assert (refused.value.status, refused.value.code, bench.source.asked) == (403, "not-assigned", 0)
 
 
@@ -336,4 +340,4 @@ async def test_a_copy_that_does_not_say_how_long_it_counts_is_not_kept(monkeypat
 def test_which_paths_are_configurations(path: str, config: bool) -> None:
     parsed = parse_path(path)
     assert parsed is not None
-    assert is_config(parsed) is config
+    assert Bench("OnDemand").configs.serves(parsed) is config

@@ -6,13 +6,14 @@ import asyncio
 import base64
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from fastness.attestation.live.attempt import Judgement
 from fastness.attestation.policy.cases import proven_by_nothing
-from fastness.attestation.policy.resource_policy import Access, denied_by
+from fastness.attestation.policy.query import ActivePolicy, Answer, Decision, Query, drive
+from fastness.attestation.policy.resource_policy import Request, ResourcePolicies
 from fastness.keys.authorities import SECRETS
 from fastness.kinds.confidentialcontainers.broker import KBS_CONFIG
 from fastness.kinds.fastness_dev import NAMESPACE
@@ -23,7 +24,9 @@ from fastness.kube.port import PatchType, WriteOptions
 from fastness.protocol.kbs_path import ResourcePath
 from fastness.record.entry import RecordEntry
 from fastness.release.live.resources import SEALED_NAMESPACE, resource_name
-from tests.component.release.broker.world import World, subject, until, verdict, world
+from tests.component.release.broker.brokered_cluster import BrokeredCluster, brokered_cluster, subject, until, verdict
+
+Made = TypeVar("Made")
 
 STATUS = "default/attestation-status/status"
 TRICKS = [
@@ -33,13 +36,13 @@ TRICKS = [
 ]  # fmt: skip
 
 
-async def _attested(here: World, **who: Any) -> Any:
+async def _attested(here: BrokeredCluster, **who: Any) -> Any:
     guest = await here.guest(subject(**who))
     assert (await guest.attest()).status_code == 200
     return guest
 
 
-async def test_machine_a_reads_its_own_and_never_that_of_machine_b(here: World) -> None:
+async def test_machine_a_reads_its_own_and_never_that_of_machine_b(here: BrokeredCluster) -> None:
     a, b = await _attested(here, name="a"), await _attested(here, name="b")
     for who in (a, b):
         await here.put(f"machine/{who.who.machine}/key", who.who.name.encode())
@@ -48,7 +51,7 @@ async def test_machine_a_reads_its_own_and_never_that_of_machine_b(here: World) 
     assert (answer.status_code, answer.json()["code"]) == (403, "other-machine")
 
 
-async def test_pools_tenants_and_bindings_open_what_they_name(here: World) -> None:
+async def test_pools_tenants_and_bindings_open_what_they_name(here: BrokeredCluster) -> None:
     red = await _attested(here, name="a", pool="worker", tenant="red")
     blue = await _attested(here, name="b", pool="infra", tenant="blue")
     for path in ("pool/worker/key", "tenant/red/key", "default/db/password"):
@@ -68,7 +71,7 @@ async def test_pools_tenants_and_bindings_open_what_they_name(here: World) -> No
 
 
 async def test_a_binding_that_goes_while_the_record_is_written_opens_nothing_any_more(
-    here: World, monkeypatch: pytest.MonkeyPatch
+    here: BrokeredCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     red, other = await _attested(here, name="a"), await _attested(here, name="b")
     await here.put("default/db/password", b"secret")
@@ -97,20 +100,20 @@ async def test_a_binding_that_goes_while_the_record_is_written_opens_nothing_any
     ]  # fmt: skip
 
 
-async def test_what_is_not_there_is_told_only_to_whom_it_would_belong(here: World) -> None:
+async def test_what_is_not_there_is_told_only_to_whom_it_would_belong(here: BrokeredCluster) -> None:
     guest = await _attested(here)
     assert (await guest.get(f"machine/{guest.who.machine}/nothing")).status_code == 404
     assert (await guest.get("machine/ffffffff-0000-4000-8000-000000000000/nothing")).status_code == 403
     assert (await guest.get("default/nothing/there")).status_code == 403
 
 
-async def test_a_broker_without_a_config_server_has_no_configurations(here: World) -> None:
+async def test_a_broker_without_a_config_server_has_no_configurations(here: BrokeredCluster) -> None:
     guest = await _attested(here)
     answer = await guest.get(f"pool/{guest.who.pool}/config", params={"nonce": "n" * 24})
     assert (answer.status_code, answer.json()["code"]) == (404, "no-such-resource")
 
 
-async def test_paths_that_play_tricks_open_nothing(here: World) -> None:
+async def test_paths_that_play_tricks_open_nothing(here: BrokeredCluster) -> None:
     guest = await _attested(here)
     for path in TRICKS:
         answer = await guest.get(path)
@@ -118,7 +121,7 @@ async def test_paths_that_play_tricks_open_nothing(here: World) -> None:
     assert [entry for entry in here.ledger.entries if entry.what == "release"] == []
 
 
-async def test_without_a_session_nobody_learns_anything(here: World) -> None:
+async def test_without_a_session_nobody_learns_anything(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await here.put(f"machine/{guest.who.machine}/key", b"secret")
     for path in (STATUS, f"machine/{guest.who.machine}/key", "default/nothing/there"):
@@ -126,7 +129,7 @@ async def test_without_a_session_nobody_learns_anything(here: World) -> None:
         assert (answer.status_code, answer.json()["code"]) == (401, "no-session")
 
 
-async def test_nothing_leaves_when_the_record_cannot_be_written(here: World) -> None:
+async def test_nothing_leaves_when_the_record_cannot_be_written(here: BrokeredCluster) -> None:
     guest = await _attested(here)
     here.ledger.broken = True
     answer = await guest.get(STATUS)
@@ -136,7 +139,7 @@ async def test_nothing_leaves_when_the_record_cannot_be_written(here: World) -> 
     assert await guest.read(STATUS) == b"success"
 
 
-async def test_a_revoked_machine_gets_nothing_although_its_session_lives(here: World) -> None:
+async def test_a_revoked_machine_gets_nothing_although_its_session_lives(here: BrokeredCluster) -> None:
     guest = await _attested(here)
     here.revoked.machines.add(guest.who.machine)
     answer = await guest.get(STATUS)
@@ -144,34 +147,38 @@ async def test_a_revoked_machine_gets_nothing_although_its_session_lives(here: W
 
 
 async def test_a_policy_can_take_away_and_sees_what_it_judges(tmp_path: Path) -> None:
-    seen: list[tuple[Mapping[str, Any], tuple[str, ...], Mapping[str, str] | None]] = []
+    never = ActivePolicy("never", "*/*/*", "package policy\nallow if input.submods.cpu0 == data.plugin", "1")
+    queries: list[Query] = []
 
     class Never:
-        async def access(
-            self, claims: Mapping[str, Any], path: tuple[str, ...], query: Mapping[str, str] | None = None
-        ) -> Access:
-            seen.append((claims, path, query))
-            return denied_by("never@1")
+        current = ResourcePolicies([never])
 
-    async with world(tmp_path / "state", policy=Never()) as here:
+        async def decide(self, decision: Decision[Made]) -> Made:
+            return drive(decision, refuse)
+
+    def refuse(query: Query) -> Answer:
+        queries.append(query)
+        return Answer(value=False)
+
+    async with brokered_cluster(tmp_path / "state", policies=Never()) as here:
         guest = await _attested(here)
         answer = await guest.get(f"{STATUS}?plain=1")
         assert (answer.status_code, answer.json()["code"]) == (403, "policy-denied")
         denied = await guest.get("default/not/bound")
         assert denied.json()["code"] == "not-bound", "code comes before policy"
-    ((claims, path, query),) = seen
-    assert (path, query) == (tuple(STATUS.split("/")), {"plain": "1"})
-    assert claims["submods"]["cpu0"]["ear.status"] == "affirming"
+    (query,) = queries
+    assert query.data == Request(tuple(STATUS.split("/")), query={"plain": "1"}).as_json()
+    assert query.input["submods"]["cpu0"]["ear.status"] == "affirming"
 
 
-async def test_the_built_in_policy_asks_for_an_affirmed_machine(here: World) -> None:
+async def test_the_built_in_policy_asks_for_an_affirmed_machine(here: BrokeredCluster) -> None:
     here.judge.answer = Judgement(True, "", "", subject(), verdict(), {"executables": 33, "hardware": 2})
     guest = await _attested(here)
     answer = await guest.get(STATUS)
     assert (answer.status_code, answer.json()["code"]) == (403, "policy-denied")
 
 
-async def test_an_active_policy_of_an_operator_judges_without_a_restart(here: World) -> None:
+async def test_an_active_policy_of_an_operator_judges_without_a_restart(here: BrokeredCluster) -> None:
     guest = await _attested(here)
     assert (await guest.get(STATUS)).status_code == 200
     rego = 'package policy\nimport rego.v1\ndefault allow := false\nallow if data["resource-path"][0] == "machine"\n'
@@ -195,7 +202,7 @@ async def test_an_active_policy_of_an_operator_judges_without_a_restart(here: Wo
     assert await guest.read(f"machine/{guest.who.machine}/key") == b"mine"
 
 
-async def test_a_policy_that_runs_for_seconds_is_ended_told_and_delays_no_other_caller(here: World) -> None:
+async def test_a_policy_that_runs_for_seconds_is_ended_told_and_delays_no_other_caller(here: BrokeredCluster) -> None:
     """As somebody who may write AppraisalPolicies would make it: quick in its cases, endless for one path."""
     slow, other = await _attested(here, name="a"), await _attested(here, name="b")
     rego = (
@@ -235,7 +242,7 @@ async def test_a_policy_that_runs_for_seconds_is_ended_told_and_delays_no_other_
     await until(told)
 
 
-async def test_a_resource_is_sealed_in_the_cluster_and_opens_only_under_its_path(here: World) -> None:
+async def test_a_resource_is_sealed_in_the_cluster_and_opens_only_under_its_path(here: BrokeredCluster) -> None:
     guest = await _attested(here)
     own = f"machine/{guest.who.machine}"
     await here.put(f"{own}/a", b"canary-in-the-cluster")
@@ -249,7 +256,7 @@ async def test_a_resource_is_sealed_in_the_cluster_and_opens_only_under_its_path
     assert await guest.read(f"{own}/a") == b"canary-in-the-cluster"
 
 
-async def _kbs_config(here: World, namespace: str, secrets: list[str], *, ready: bool = True) -> None:
+async def _kbs_config(here: BrokeredCluster, namespace: str, secrets: list[str], *, ready: bool = True) -> None:
     meta = {"name": "kbs", "namespace": namespace}
     made = {"apiVersion": "confidentialcontainers.org/v1alpha1", "kind": "KbsConfig", "metadata": meta}
     await here.cluster.create(KBS_CONFIG.resource, {**made, "spec": {"kbsSecretResources": secrets}})
@@ -259,14 +266,14 @@ async def _kbs_config(here: World, namespace: str, secrets: list[str], *, ready:
     )  # fmt: skip
 
 
-async def _secret(here: World, namespace: str, name: str, labels: Mapping[str, str] | None = None) -> None:
+async def _secret(here: BrokeredCluster, namespace: str, name: str, labels: Mapping[str, str] | None = None) -> None:
     meta = {"name": name, "namespace": namespace, "labels": dict(labels or {})}
     data = {"key.pem": base64.b64encode(b"from a Secret").decode()}
     made = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data}
     await here.cluster.create(SECRETS, made)
 
 
-async def test_secrets_of_a_kbs_config_appear_under_default(here: World) -> None:
+async def test_secrets_of_a_kbs_config_appear_under_default(here: BrokeredCluster) -> None:
     guest = await _attested(here)
     await here.bind("all", "default/*/*", pools=["worker"])
     await _secret(here, NAMESPACE, "offered", {"fastness.dev/resource": "true"})

@@ -7,7 +7,7 @@ import logging
 import random
 
 from fastness.observe import logs, metrics
-from tests.component.release.broker.world import ENTROPY, Guest, World, subject
+from tests.component.release.broker.brokered_cluster import ENTROPY, BrokeredCluster, Guest, subject
 
 CANARY = b"canary-7f3a9e"
 STATUS = "default/attestation-status/status"
@@ -29,7 +29,9 @@ class _Listening:
         root.setLevel(level)
 
 
-async def test_secrets_tokens_cookies_and_names_of_resources_stay_out_of_logs_refusals_and_metrics(here: World) -> None:
+async def test_secrets_tokens_cookies_and_names_of_resources_stay_out_of_logs_refusals_and_metrics(
+    here: BrokeredCluster,
+) -> None:
     with _Listening() as lines:
         told: list[str] = []
         guest = await here.guest()
@@ -63,7 +65,7 @@ async def test_secrets_tokens_cookies_and_names_of_resources_stay_out_of_logs_re
     assert "internal" in failed.text
 
 
-async def test_the_record_names_who_what_and_why_and_no_secret(here: World) -> None:
+async def test_the_record_names_who_what_and_why_and_no_secret(here: BrokeredCluster) -> None:
     guest = await here.guest()
     own = f"machine/{guest.who.machine}/key"
     await here.put(own, CANARY)
@@ -76,7 +78,7 @@ async def test_the_record_names_who_what_and_why_and_no_secret(here: World) -> N
     assert CANARY.decode() not in repr(here.ledger.entries)
 
 
-async def test_mangled_requests_get_an_answer_of_the_table_and_never_a_defect(here: World) -> None:
+async def test_mangled_requests_get_an_answer_of_the_table_and_never_a_defect(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await guest.attest()
     admin = await here.admin()

@@ -34,7 +34,7 @@ from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.protocol.machine_names import machine_of_node
 from fastness.release.door.config_server.server import ConfigDoor, config_server
 from fastness.runtime.clock import SystemClock, SystemEntropy
-from tests.component.release.broker.world import until as until_so
+from tests.component.release.broker.brokered_cluster import until as until_so
 from tests.component.release.config_server.doors import CONFIDENTIAL, CONFIG, TICKET, furnish, rendered
 from tests.delivering import until
 from tests.embedded.fixtures import Embedded

@@ -25,14 +25,17 @@ from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kinds.trusted_execution.subject import Grant
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import PatchType
 from fastness.protocol import dpop
 from fastness.protocol.config_proof import HEADER, BadConfigProof, Copied, Served, check
+from fastness.protocol.kbs_path import ResourcePath, is_pool_config
 from fastness.release.configs import Config
 from fastness.release.door.gate.server import GateDoor, gate
-from fastness.release.ear import Proved, standing
+from fastness.release.ear import Proved, proven_caller
 from fastness.release.live.signed_configs import ServedConfigs
+from fastness.release.source import Query
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
@@ -50,14 +53,19 @@ class Shelf:
     rendered: list[str] = field(default_factory=list)
     refusal: Refusal | None = None
 
-    async def fetch(self, pool: str, accept: str, rendered: str = "") -> Config:
+    def serves(self, path: ResourcePath) -> bool:
+        """Configurations of pools."""
+        return is_pool_config(path)
+
+    async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Config:
         """The configuration of any pool."""
-        self.asked.append((pool, accept))
+        self.asked.append((path.type, query["accept"]))
         if self.refusal is not None:
             raise self.refusal
+        rendered = query["rendered"]
         if rendered:
             self.rendered.append(rendered)
-        return Config(BODY, b'"etag"', rendered or f"rendered-{pool}-1")
+        return Config(BODY, b'"etag"', rendered or f"rendered-{path.type}-1")
 
 
 @dataclass
@@ -395,9 +403,9 @@ async def test_a_token_that_does_not_say_who_its_bearer_is_opens_nothing(here: W
 
 async def test_a_token_for_the_broker_alone_opens_nothing_here(here: World, machine: Machine) -> None:
     tokens = here.attesting.doors.broker.tokens
-    found = standing(tokens.verify(machine.token, "gate"))
-    assert found is not None
-    same = Proved(found.subject, found.verdict, machine.recipient, "nonce", vector={"executables": 3})
+    caller = proven_caller(tokens.verify(machine.token, "gate"))
+    assert caller is not None
+    same = Proved(caller.subject, caller.verdict, machine.recipient, "nonce", vector={"executables": 3})
     answers = []
     for audiences in (["broker"], ["broker", "gate"]):
         machine.token = tokens.issue(same, timedelta(minutes=5), audiences)[0].reveal()

@@ -6,7 +6,7 @@ import pytest
 
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
-from fastness.machineconfig.rollout.assigned import WRONG_POOL, withheld
+from fastness.machineconfig.rollout.assigned import names_config, pool_of_node
 from fastness.machineconfig.rollout.nodes import selector_keys
 from fastness.pools.membership import PoolSelectors, SeveralPools, machine_membership
 
@@ -56,9 +56,11 @@ def test_a_label_opens_no_config_of_a_pool_without_attestation() -> None:
     """The machine of an enforcing pool, labelled into one whose configs leave for the certificate of a node."""
     cluster = {"spec": {"mode": "Enforce", "pools": [{"name": "plain", "trustModel": "None"}]}}
     moved = node("worker", "plain", **{names.DESIRED_CONFIG: PLAIN})
-    assert withheld(moved, SELECTORS, cluster, "plain", PLAIN, "worker") == WRONG_POOL
-    assert withheld(moved, SELECTORS, cluster, "plain", PLAIN, "plain") is None
-    assert withheld(moved, SELECTORS, cluster, "plain", PLAIN) is None, "a node that never had a Machine"
+    assert pool_of_node(moved, SELECTORS, cluster, "worker") == "worker"
+    assert pool_of_node(moved, SELECTORS, cluster, "plain") == "plain"
+    assert pool_of_node(moved, SELECTORS, cluster) == "plain", "a node that never had a Machine"
+    assert names_config(moved, "plain", PLAIN)
+    assert not names_config(moved, "worker", PLAIN), "a name of another pool's config opens nothing"
 
 
 def test_every_label_of_a_selector_counts() -> None:

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from fastness.http.refusals import Refusal
-from fastness.kinds.trusted_execution.subject import Basis, Subject
+from fastness.kinds.trusted_execution.subject import Basis, ProvenCaller, Subject
 from fastness.record.entry import RecordEntry
-from fastness.release.authorise import ProvenCaller
 from fastness.release.live.refusal_log import QUIET_SECONDS, REMEMBERED, RefusalLog
 from tests.virtual import VirtualClock
 

@@ -10,8 +10,8 @@ import pytest
 
 from fastness.http.refusals import Refusal
 from fastness.release.configs import ConfigRequest
-from fastness.release.live import sources as configs
-from fastness.release.live.sources import MOST_KEPT, RemoteConfigs
+from fastness.release.live import configs
+from fastness.release.live.configs import MOST_KEPT, RemoteConfigs
 
 CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 

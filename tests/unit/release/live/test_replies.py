@@ -11,9 +11,10 @@ from fastness.formats import json
 from fastness.http.refusals import Refusal
 from fastness.kinds.kind import JsonObject
 from fastness.machineconfig.serving import document
+from fastness.protocol.kbs_path import pool_config
 from fastness.release.live import replies
-from fastness.release.live.replies import NoConfig, Replies
-from fastness.release.live.signed_configs import RenderedConfigs
+from fastness.release.live.replies import NoConfig, RenderedConfigs, Replies
+from tests.granting import grant_of
 
 
 class Shelf:
@@ -103,10 +104,10 @@ def test_a_config_that_somebody_writes_to_is_encoded_anew(world: World) -> None:
 def test_unknown_pools_and_pools_without_a_config_are_told_apart(world: World) -> None:
     world.pool("empty")
     world.pool("ahead", "not-there-yet")
-    for name, known in (("missing", False), ("empty", True), ("ahead", True)):
+    for name, exists in (("missing", False), ("empty", True), ("ahead", True)):
         with pytest.raises(NoConfig) as caught:
             world.replies.of(name, "3.4.0")
-        assert caught.value.known is known
+        assert caught.value.pool_exists is exists
 
 
 def test_a_rendered_config_is_given_by_its_name_and_one_that_is_not_there_is_none(world: World) -> None:
@@ -135,7 +136,8 @@ async def test_what_is_not_rendered_yet_passes_and_a_pool_that_is_none_does_not(
     world.pool("empty")
     world.pool("ahead", "not-there-yet")
     with pytest.raises(Refusal) as refused:
-        await RenderedConfigs(world.replies).fetch(pool, "", rendered)
+        path = pool_config(pool)
+        await RenderedConfigs(world.replies).read(grant_of(path), path, {"rendered": rendered})
     assert (refused.value.status, refused.value.code) == refusal
 
 

@@ -9,6 +9,8 @@ from fastness.crypto.secret import SecretBytes
 from fastness.kinds.kind import JsonObject
 from fastness.protocol.kbs_path import parse_path
 from fastness.release.live.resources import SecretResources
+from fastness.release.source import read_resource
+from tests.granting import grant_of
 
 CONFIG = {
     "metadata": {"name": "kbs", "namespace": "trustee-operator-system", "creationTimestamp": "2026-01-01T00:00:00Z"},
@@ -30,7 +32,8 @@ async def read(path: str) -> SecretBytes | None:
     parsed = parse_path(path)
     assert parsed is not None
     place = cast("Any", Place())
-    return await SecretResources(place, place).read(parsed)
+    content = await read_resource([SecretResources(place, place)], grant_of(parsed), parsed, {})
+    return content.value if content is not None else None
 
 
 async def test_a_secret_is_read_where_it_is_offered() -> None:

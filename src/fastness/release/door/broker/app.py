@@ -10,7 +10,6 @@ Every way in is a row of the table below (`http.route`), with what a caller must
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.crypto.errors import CryptoError
@@ -21,22 +20,23 @@ from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.http import Answer, Request
 from fastness.http.edge import Door, ErrorTable, Outage, application, healthy, of_format
+from fastness.http.freshness import Touch
 from fastness.http.limits import OVERLOAD, RateLimiter
 from fastness.http.refusals import Refusal
 from fastness.http.route import OPEN, READING, Auth, Body, Limit, NoRoute, Route, Routes
 from fastness.keys.errors import BadToken, RecordError
+from fastness.kinds.trusted_execution.subject import ProvenCaller
 from fastness.kube.errors import ApiError
 from fastness.observe import logs, metrics
 from fastness.protocol.door_role import DoorRole
 from fastness.protocol.kbs import MAX_ATTEST_BYTES, MAX_AUTH_BYTES
-from fastness.release.authorise import ProvenCaller
 from fastness.release.door.broker import introspect
 from fastness.release.door.broker.admin import Administration
-from fastness.release.door.broker.kbs import Behind, Steps
+from fastness.release.door.broker.kbs import Steps
 from fastness.release.live.admins import Admin, Admins
 from fastness.release.live.callers import Callers, NeedsNonce
 from fastness.release.live.releases import demand
-from fastness.release.live.tokens import BROKER
+from fastness.release.live.tokens import TokenIssuer
 from fastness.runtime.clock import Clock, Entropy
 
 BODY_SECONDS: Final = 20.0
@@ -46,14 +46,6 @@ GET: Final = ("GET",)
 POST: Final = ("POST",)
 JSON_TYPES: Final = ("", "application/json")
 _log = logs.logger("broker")
-
-
-@dataclass(frozen=True, slots=True)
-class Ours:
-    """What the broker needs to know its callers."""
-
-    admins: Admins
-    internal: Callable[[], Sequence[Certificate]]
 
 
 def _note(route: str, refusal: Refusal) -> None:
@@ -99,21 +91,28 @@ class Broker:
     def __init__(
         self,
         steps: Steps,
-        behind: Behind,
         administration: Administration,
-        ours: Ours,
-        turnstile: RateLimiter,
+        limiter: RateLimiter,
         clock: Clock,
         entropy: Entropy,
-        telling: EventSink | None = None,
+        *,
+        tokens: TokenIssuer,
+        callers: Callers,
+        admins: Admins,
+        parts: Callable[[], Sequence[Certificate]],
+        touch: Touch,
+        events: EventSink | None = None,
     ) -> None:
+        """`parts` are the authorities by which our own parts are known."""
         self._steps = steps
-        self._telling = telling or NullSink()
-        self._behind = behind
-        self._ours = ours
-        self._turnstile = turnstile
-        self._callers = Callers(BROKER, behind.tokens, behind.macs, behind.revocations, turnstile, clock, entropy)
+        self._limiter = limiter
         self._clock = clock
+        self._tokens = tokens
+        self._callers = callers
+        self._admins = admins
+        self._internal = parts
+        self._touch = touch
+        self._events = events or NullSink()
         routes = (*self._machines(), *self._administrators(administration), self._parts())
         self.app = application(DOOR, routes, ERRORS, entropy)
 
@@ -121,7 +120,7 @@ class Broker:
         """The ways of machines and of whoever asks who we are."""
         challenge: Auth[str] = Auth("the cookie of a challenge, and evidence that answers it", self._challenged)
         session = Auth("the cookie of a session, or a token with a proof of possession", self._recognised)
-        known: Limit[ProvenCaller] = Limit(lambda _request, caller: self._turnstile.known(caller.subject.thumbprint))
+        known: Limit[ProvenCaller] = Limit(lambda _request, caller: self._limiter.known(caller.subject.thumbprint))
         stranger, short, long = self._stranger(), self._stranger(MAX_AUTH_BYTES), self._stranger(MAX_ATTEST_BYTES)
         return (
             Route("health", READING, "/healthz", OPEN, stranger, healthy),
@@ -134,7 +133,7 @@ class Broker:
     def _administrators(self, administration: Administration) -> Routes:
         """The ways of administrators, each with a credential whose scopes allow this very call."""
         auth, do = Auth("a credential of an administrator", self._admin), administration
-        ours: Limit[Admin] = Limit(lambda _request, _admin: self._turnstile.ours())
+        ours: Limit[Admin] = Limit(lambda _request, _admin: self._limiter.ours())
         rows = (
             ("write-resource", POST, RESOURCE, do.write_resource),
             ("delete-resource", ("DELETE",), RESOURCE, do.delete_resource),
@@ -150,14 +149,14 @@ class Broker:
 
     def _parts(self) -> Route[DoorRole]:
         """The way of our own parts, which show a client certificate of the internal authority."""
-        ours: Limit[DoorRole] = Limit(lambda _request, _role: self._turnstile.ours())
+        ours: Limit[DoorRole] = Limit(lambda _request, _role: self._limiter.ours())
         auth = Auth("a client certificate of the internal authority", self._part)
         return Route("introspect", POST, "/attestation/v1/introspect", auth, ours, self._introspect)
 
     def _stranger(self, most: int = 0) -> Limit[Any]:
         """The lane of somebody who proved nothing, for a body of at most so many bytes."""
-        body = Body(most, JSON_TYPES, lambda request: self._turnstile.reading(request.address)) if most else None
-        return Limit(lambda request, _caller: self._turnstile.stranger(request.address), body)
+        body = Body(most, JSON_TYPES, lambda request: self._limiter.reading(request.address)) if most else None
+        return Limit(lambda request, _caller: self._limiter.stranger(request.address), body)
 
     async def _auth(self, request: Request, _caller: None) -> Answer:
         return await self._steps.auth(request.content)
@@ -172,15 +171,15 @@ class Broker:
         return await self._steps.resource(caller, request.values, request.query)
 
     async def _part(self, request: Request) -> DoorRole:
-        return introspect.internal_caller(request, self._ours.internal, self._clock.now())
+        return introspect.internal_caller(request, self._internal, self._clock.now())
 
     async def _introspect(self, request: Request, _part: DoorRole) -> Answer:
         body = await request.body(introspect.MAX_BODY)
-        demand(self._behind.touch)
-        return introspect.introspect(request, body, self._behind.tokens, self._behind.revocations)
+        demand(self._touch)
+        return introspect.introspect(request, body, self._tokens, self._callers.revocations)
 
     async def _jwks(self, _request: Request, _caller: None) -> Answer:
-        return Answer(200, json.encode(self._behind.tokens.jwks()), headers=((b"x-content-type-options", b"nosniff"),))
+        return Answer(200, json.encode(self._tokens.jwks()), headers=((b"x-content-type-options", b"nosniff"),))
 
     async def _recognised(self, request: Request) -> ProvenCaller:
         """Who asks for a resource; raises Refusal, which is told unless it only asks for a nonce."""
@@ -189,26 +188,26 @@ class Broker:
         except NeedsNonce:
             raise
         except Refusal as refusal:
-            self._telling.stranger_refused(refusal)
+            self._events.stranger_refused(refusal)
             raise
 
     def _caller(self, request: Request) -> ProvenCaller:
         """Who asks for a resource: by cookie, or by token and proof; raises Refusal."""
         try:
-            found = self._steps.session(request)
+            caller = self._steps.session(request)
         except Refusal as refusal:
             raise self._callers.unknown(request, refusal) from refusal
-        if found is None:
+        if caller is None:
             return self._bearer(request)
         request.recognised()
-        return found
+        return caller
 
     def _bearer(self, request: Request) -> ProvenCaller:
         scheme, _, token = request.header(b"authorization").partition(" ")
         token = token.strip()
         if scheme.lower() not in ("bearer", "dpop") or not token:
             raise self._callers.unknown(request, Refusal(401, "no-session", "attest first"))
-        return self._callers.proved(request, token).standing
+        return self._callers.proved(request, token).caller
 
     async def _admin(self, request: Request) -> Admin:
         """The administrator who may make this call; raises Refusal."""
@@ -216,7 +215,7 @@ class Broker:
         if not token:
             raise Refusal(401, "credential-required", "show a credential of an administrator")
         try:
-            admin = self._ours.admins.recognise(token)
+            admin = self._admins.recognise(token)
         except BadToken as error:
             raise Refusal(401, error.code, error.message) from error
         if not admin.may(request.method, request.segments[len(KBS) :]):

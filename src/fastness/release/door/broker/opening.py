@@ -20,8 +20,8 @@ from fastness.enrolment.live.guest_tickets import Admissions
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.record.live.record import ClusterRecord
-from fastness.release.configs import ConfigSource
-from fastness.release.door.broker.server import BrokerDoor, BrokerOptions, Judges, broker
+from fastness.release.configs import ConfigService
+from fastness.release.door.broker.server import BrokerDoor, BrokerOptions, broker
 from fastness.release.live.resources import Cipher
 from fastness.release.live.revocations import MachineRevocations
 from fastness.runtime.clock import Clock, Entropy
@@ -38,7 +38,7 @@ async def broker_door(
     *,
     cipher: Cipher,
     collateral: CollateralSource | None = None,
-    configs: ConfigSource | None = None,
+    configs: ConfigService | None = None,
 ) -> AsyncIterator[tuple[BrokerDoor, ClusterVerifier]]:
     """A broker that listens for the time of the block, and its verifier; raises ApiError, OSError, TrustError.
 
@@ -53,10 +53,21 @@ async def broker_door(
     await verifier.synced()
     revocations = MachineRevocations(cluster, informers, clock)
     await revocations.synced()
-    judges = Judges(verifier, record, revocations, cipher, configs=configs, workers=workers)
     news = CollateralNews(cluster, clock, f"broker-{entropy.token(6).hex()}", vendor.state)
     async with (
-        broker(cluster, informers, clock, entropy, judges, options) as door,
+        broker(
+            cluster,
+            informers,
+            clock,
+            entropy,
+            options,
+            verifier=verifier,
+            record=record,
+            revocations=revocations,
+            cipher=cipher,
+            configs=configs,
+            workers=workers,
+        ) as door,
         background("broker", collateral=news.run, uses=admissions.uses.run),
     ):
         try:

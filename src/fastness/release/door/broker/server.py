@@ -1,6 +1,6 @@
 """The broker as one thing that can be opened and closed: caches, keys, certificates, listener, rotation.
 
-    async with broker(cluster, informers, clock, entropy, behind, options) as door:
+    async with broker(cluster, informers, clock, entropy, options, verifier=…, record=…, revocations=…, cipher=…) as door:
         door.port
 
 Any number of replicas may run: all that they share is in the cluster. One port serves machines, administrators and our own parts;
@@ -44,37 +44,30 @@ from fastness.kube.port import Cluster
 from fastness.observe import metrics
 from fastness.protocol.door_role import DoorRole
 from fastness.record.entry import Record
-from fastness.release.configs import ConfigSource
+from fastness.release.configs import ConfigService
 from fastness.release.door.broker.admin import Administration
-from fastness.release.door.broker.app import Broker, Ours
-from fastness.release.door.broker.joins import BootstrapTokenSource
-from fastness.release.door.broker.kbs import Behind, ResourcePolicy, Steps
+from fastness.release.door.broker.app import Broker
+from fastness.release.door.broker.kbs import Steps
 from fastness.release.door.broker.values import RegisteredValues
 from fastness.release.live.admins import Admins
-from fastness.release.live.assignments import Assignments
+from fastness.release.live.callers import Callers
 from fastness.release.live.copies import PoolConfigs
 from fastness.release.live.overlays import Overlays
-from fastness.release.live.policies import ActivePolicies
-from fastness.release.live.resources import Backend, Cipher, Resources, SealedResources, SecretResources, StatusResource
-from fastness.release.live.settings import Settings
-from fastness.release.live.tokens import Revocations, TokenIssuer
+from fastness.release.live.refusal_log import RefusalLog
+from fastness.release.live.releases import Assignments, Releases
+from fastness.release.live.resources import (
+    BootstrapTokenSource,
+    Cipher,
+    SealedResources,
+    SecretResources,
+    StatusResource,
+)
+from fastness.release.live.settings import ActivePolicies, PolicyDecider, Settings
+from fastness.release.live.tokens import BROKER, Revocations, TokenIssuer
+from fastness.release.source import BrokerSource
 from fastness.runtime.clock import Clock, Entropy
 
 FACE: Final = "broker"
-
-
-@dataclass(frozen=True, slots=True)
-class Judges:
-    """Who decides and remembers behind the broker, and what opens what it keeps. It ends the `workers` of its verifier."""
-
-    verifier: Verifier
-    record: Record
-    revocations: Revocations
-    cipher: Cipher
-    policy: ResourcePolicy | None = None
-    backends: Sequence[Backend] = ()
-    configs: ConfigSource | None = None
-    workers: PolicyWorkers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,51 +92,69 @@ async def broker(
     informers: Informers,
     clock: Clock,
     entropy: Entropy,
-    judges: Judges,
     options: BrokerOptions = BrokerOptions(),  # noqa: B008  # frozen
+    *,
+    verifier: Verifier,
+    record: Record,
+    revocations: Revocations,
+    cipher: Cipher,
+    policies: PolicyDecider | None = None,
+    configs: ConfigService | None = None,
+    workers: PolicyWorkers | None = None,
 ) -> AsyncIterator[BrokerDoor]:
-    """A broker that listens for the time of the block; raises BadDoorNames, DamagedKeys, ApiError, OSError."""
+    """A broker that listens for the time of the block; raises BadDoorNames, DamagedKeys, ApiError, OSError.
+
+    `cipher` opens what it keeps; without `configs` it delivers no configurations. It ends the `workers` of its verifier.
+    """
     confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
-    bindings, configs = informers.of(RESOURCE_BINDING.resource), informers.of(KBS_CONFIG.resource)
-    policies = informers.of(APPRAISAL_POLICY.resource)
+    bindings, kbs_configs = informers.of(RESOURCE_BINDING.resource), informers.of(KBS_CONFIG.resource)
+    appraisal_policies = informers.of(APPRAISAL_POLICY.resource)
     sets, images = informers.of(REFERENCE_VALUE_SET.resource), informers.of(APPROVED_IMAGE.resource)
-    for informer in (confidential, bindings, configs, policies, sets, images):
+    for informer in (confidential, bindings, kbs_configs, appraisal_policies, sets, images):
         await informer.synced()
-    rules = (confidential, bindings, policies, informers.of(DISTRUST.resource))
+    rules = (confidential, bindings, appraisal_policies, informers.of(DISTRUST.resource))
     touch = Touch(FACE, rules, (informers.of(MACHINE.resource), sets, images), home_of(informers))
     await touch.synced()
     certificates = await DoorCertificates.open(DoorRole.BROKER, cluster, informers, clock, options.hosts)
     macs = await MacKeys.open("broker", cluster, informers, clock, entropy)
     tokens = await TokenIssuer.open(cluster, informers, clock, entropy)
     admins = await Admins.open(cluster, informers, clock, entropy)
-    sealed = SealedResources(cluster, judges.cipher)
-    places = Resources([*judges.backends, sealed, SecretResources(cluster, configs), StatusResource()])
-    delivering = await _configs(judges.configs, cluster, informers, clock)
+    sealed = SealedResources(cluster, cipher)
+    delivery = await _delivery(configs, tokens, cluster, informers, clock)
+    sources: list[BrokerSource] = [
+        *([delivery] if delivery is not None else []), BootstrapTokenSource(BootstrapTokens(cluster, clock, entropy)),
+        sealed, SecretResources(cluster, kbs_configs), StatusResource(),
+    ]  # fmt: skip
     events = DoorEvents(cluster, FACE, clock, confidential)
-    workers = judges.workers or PolicyWorkers(clock)
+    workers = workers or PolicyWorkers(clock)
     workers.tell = events.policy_exceeded
-    behind = Behind(
-        judges.verifier, judges.record, places, judges.policy or ActivePolicies(policies, workers), judges.revocations,
-        touch, tokens, macs, bindings, delivering, BootstrapTokenSource(BootstrapTokens(cluster, clock, entropy)),
+    settings, limiter = Settings(confidential), RateLimiter(options.limits, clock)
+    releases = Releases(
+        record, revocations, touch, clock, settings=settings, bindings=bindings,
+        policies=policies or ActivePolicies(appraisal_policies, workers),
     )  # fmt: skip
-    turnstile = RateLimiter(options.limits, clock)
 
     def parts() -> Sequence[Certificate]:
         """The authorities of our own parts, which may show themselves; `asking_role` decides whether one counts."""
         return certificates.current.internal.trusted
 
+    steps = Steps(
+        sources, releases, limiter, clock, entropy, verifier=verifier, tokens=tokens, macs=macs, settings=settings,
+        refusals=RefusalLog(record, clock, events), events=events,
+    )  # fmt: skip
+    values = RegisteredValues(cluster, sets, images, clock)
     app = Broker(
-        Steps(behind, Settings(confidential), turnstile, clock, entropy, events), behind,
-        Administration(cluster, sealed, policies, RegisteredValues(cluster, sets, images, clock), judges.record),
-        Ours(admins, parts), turnstile, clock, entropy, events,
+        steps, Administration(cluster, sealed, appraisal_policies, values, record), limiter, clock, entropy,
+        tokens=tokens, callers=Callers(BROKER, tokens, macs, revocations, limiter, clock, entropy), admins=admins,
+        parts=parts, touch=touch, events=events,
     ).app  # fmt: skip
     keys = partial(
         keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy),
         partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
     )  # fmt: skip
     tasks: Tasks = {"events": events.run, "keys": keys}
-    if delivering is not None:
-        tasks = {**tasks, "copies": delivering.run}
+    if delivery is not None:
+        tasks = {**tasks, "copies": delivery.run}
     served = ServedCertificate(FACE, certificates)
     try:
         async with workers, open_door(app, options, served, clock, tasks, peers=parts) as port:
@@ -153,14 +164,14 @@ async def broker(
         await events.close()
 
 
-async def _configs(
-    source: ConfigSource | None, cluster: Cluster, informers: Informers, clock: Clock
+async def _delivery(
+    service: ConfigService | None, tokens: TokenIssuer, cluster: Cluster, informers: Informers, clock: Clock
 ) -> PoolConfigs | None:
     """Delivery of configurations, where there is a config server to get them from."""
-    if source is None:
+    if service is None:
         return None
     pools, confidential = informers.of(MACHINE_CONFIG_POOL.resource), informers.of(CONFIDENTIAL_CLUSTER.resource)
     overlays = informers.of(NODE_OVERLAY.resource)
     await pools.synced()
     await overlays.synced()
-    return PoolConfigs(source, confidential, pools, Overlays(overlays), Assignments(cluster), clock)
+    return PoolConfigs(service, tokens, confidential, pools, Overlays(overlays), Assignments(cluster), clock)

@@ -20,18 +20,17 @@ from fastness.http.freshness import Touch
 from fastness.http.refusals import Refusal
 from fastness.http.route import OPEN, READING, UNLIMITED, Auth, Route
 from fastness.keys.errors import RecordError
+from fastness.kinds.trusted_execution.subject import Grant
 from fastness.kube.errors import ApiError
-from fastness.machineconfig.serving import CannotServe, UnsupportedAccept, negotiate
 from fastness.observe import logs, metrics
-from fastness.release.configs import RENDERED
-from fastness.release.door.config_server.day_two import SIGNATURE, NodeReleases, NodeRequest
-from fastness.release.live.assignments import rendered_in
-from fastness.release.live.releases import demand
-from fastness.release.live.replies import NoConfig, Replies, Reply
+from fastness.protocol.kbs_path import pool_config
+from fastness.release.configs import Config, PlainConfigs
+from fastness.release.door.config_server.day_two import NodeReleases, NodeRequest
+from fastness.release.live.releases import demand, rendered_in
 from fastness.runtime.clock import Entropy
 
-Admit = Callable[[Request, str], Awaitable[None] | None]
-"""Lets the caller in for a pool, or raises Refusal."""
+Admit = Callable[[Request, str], Grant | Awaitable[Grant]]
+"""Leave for the caller to have the configuration of a pool, at once where the caches know; raises Refusal."""
 _log = logs.logger("configserver")
 
 
@@ -61,29 +60,27 @@ class ConfigServer:
     """The ticket port: `app` is its application."""
 
     def __init__(
-        self, replies: Replies, admit: Admit, touch: Touch, entropy: Entropy, nodes: NodeReleases | None = None
+        self, configs: PlainConfigs, admit: Admit, touch: Touch, entropy: Entropy, nodes: NodeReleases | None = None
     ) -> None:
-        """Serve what is in `replies` to those whom `admit` lets in; without `nodes` no certificate counts."""
-        self._replies = replies
+        """Serve what is in `configs` to those whom `admit` lets in; without `nodes` no certificate counts."""
+        self._configs = configs
         self._admit = admit
         self._touch = touch
         self._nodes = nodes
-        known = Auth("ticket; on day two the certificate of a node", self._recognised)
+        caller = Auth("ticket; on day two the certificate of a node", self._recognise)
         routes = (
             Route("health", READING, "/healthz", OPEN, UNLIMITED, healthy),
-            Route("config", READING, "/config/<pool>", known, UNLIMITED, self._answer),
+            Route("config", READING, "/config/<pool>", caller, UNLIMITED, self._answer),
         )
         self.app = application(DOOR, routes, ERRORS, entropy)
 
-    async def _recognised(self, request: Request) -> NodeRequest | None:
-        """The node that asks for a rendered config, None for a machine that boots with a ticket; raises Refusal."""
+    async def _recognise(self, request: Request) -> NodeRequest | Grant:
+        """The node that asks for a rendered config, or leave for a machine that boots with a ticket; raises Refusal."""
         rendered = rendered_in(request)
         if rendered:
             return self._node(request, rendered)
-        waiting = self._admit(request, request.values[0])
-        if waiting is not None:
-            await waiting
-        return None
+        grant = self._admit(request, request.values[0])
+        return grant if isinstance(grant, Grant) else await grant
 
     def _node(self, request: Request, rendered: str) -> NodeRequest:
         if request.peer is None and request.header(b"authorization"):
@@ -94,32 +91,19 @@ class ConfigServer:
             raise Refusal(401, "certificate-required", "show the certificate of the node")
         return self._nodes.recognise(request, rendered)
 
-    async def _answer(self, request: Request, node: NodeRequest | None) -> Answer:
+    async def _answer(self, request: Request, caller: NodeRequest | Grant) -> Answer:
         pool = request.values[0]
-        if node is None:
-            demand(self._touch)
-            return self._config(request, pool)
-        config = await node.release(pool)
-        headers = ((b"etag", config.etag), (RENDERED, config.name.encode()), (SIGNATURE, config.signature.encode()))
-        return Answer(200, config.body, headers=headers)
-
-    def _config(self, request: Request, pool: str) -> Answer:
-        try:
-            version = negotiate(request.header(b"accept"))
-            reply = self._replies.of(pool, version)
-        except UnsupportedAccept as error:
-            raise Refusal(400, error.code, error.message) from error
-        except NoConfig as error:
-            if error.known:
-                raise Refusal(503, "not-rendered", "the pool has no rendered config yet") from error
-            raise Refusal(404, "unknown-pool", "there is no such pool") from error
-        except CannotServe as error:
-            raise Refusal(400, error.code, error.message) from error
-        return _answer(request, reply)
+        if isinstance(caller, NodeRequest):
+            config = await caller.release(pool)
+            return Answer(200, config.body, headers=config.headers())
+        demand(self._touch)
+        query = {"accept": request.header(b"accept")}
+        return config_answer(request, await self._configs.read(caller, pool_config(pool), query))
 
 
-def _answer(request: Request, reply: Reply) -> Answer:
-    headers = ((b"etag", reply.etag), (b"vary", b"Accept"), (RENDERED, reply.config.encode()))
-    if request.header(b"if-none-match").encode() == reply.etag:
+def config_answer(request: Request, config: Config) -> Answer:
+    """A configuration, or that it is the one that the caller has; what fits depends on what it accepts."""
+    headers = (*config.headers(), (b"vary", b"Accept"))
+    if request.header(b"if-none-match").encode() == config.etag:
         return Answer(304, b"", headers=headers)
-    return Answer(200, reply.body, headers=headers)
+    return Answer(200, config.body, headers=headers)

@@ -12,42 +12,51 @@ learns without a credential.
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from datetime import timedelta
+from typing import Final
 
 from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, bearer
 from fastness.http import Request
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import TicketUnclear
-from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
-from fastness.kube.informers import Informer
+from fastness.kinds.trusted_execution.subject import Basis, Grant, ProvenCaller, Subject
+from fastness.protocol.kbs_path import pool_config
 from fastness.release.door.config_server.app import Admit
+from fastness.release.live.releases import grant_here
+from fastness.release.live.settings import Settings
+from fastness.runtime.clock import Clock
+
+# A ticket was looked at for this request alone.
+_LIFETIME: Final = timedelta(minutes=1)
 
 
-def by_ticket(book: TicketCache, confidential: Informer) -> Admit:
+def by_ticket(tickets: TicketCache, settings: Settings, clock: Clock) -> Admit:
     """Admission of machines that boot."""
 
-    def admit(request: Request, pool: str) -> Awaitable[None] | None:
-        shown = bearer(request.header(b"authorization"))
-        found = book.known(shown, pool)
-        if found.problem is TicketProblem.UNKNOWN:
-            return ask(shown, pool)
-        judge(found, pool)
-        return None
+    def admit(request: Request, pool: str) -> Grant | Awaitable[Grant]:
+        text = bearer(request.header(b"authorization"))
+        ticket = tickets.known(text, pool)
+        return look_up(text, pool) if ticket.problem is TicketProblem.UNKNOWN else grant(ticket, pool)
 
-    async def ask(shown: str, pool: str) -> None:
+    async def look_up(text: str, pool: str) -> Grant:
         try:
-            judge(await book.asked(shown, pool), pool)
+            return grant(await tickets.asked(text, pool), pool)
         except TicketUnclear as unclear:
             raise Refusal(503, unclear.code, unclear.message) from unclear
 
-    def judge(found: TicketCheck, pool: str) -> None:
-        if found.problem in (TicketProblem.UNKNOWN, TicketProblem.EXPIRED, TicketProblem.USED_UP):
+    def grant(ticket: TicketCheck, pool: str) -> Grant:
+        if ticket.problem in (TicketProblem.UNKNOWN, TicketProblem.EXPIRED, TicketProblem.USED_UP):
             raise Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
-        if found.problem is TicketProblem.WRONG_POOL:
+        if ticket.problem is TicketProblem.WRONG_POOL:
             raise Refusal(403, "wrong-pool", "this ticket is for another pool")
-        if trust_model(confidential.get("", "cluster"), pool) is TrustModel.CONFIDENTIAL_CLUSTER:
-            raise Refusal(403, "attestation-required", "machines of this pool come through the gate, attested")
-        if found.limited:
+        now = clock.now()
+        subject = Subject("", f"ticket:{ticket.name}", f"ticket:{ticket.name}", ticket.pool)
+        caller = ProvenCaller(subject, "", {}, now + _LIFETIME, Basis.TICKET)
+        leave = grant_here(caller, pool_config(pool), settings.current.rules, now)
+        if ticket.limited:
+            # The config server sees no key of a machine, so it cannot tell a second use from a retry (decision 11).
             raise Refusal(403, "limited-ticket", "uses are counted by enrolment alone: show a ticket without a limit")
+        return leave
 
     return admit

@@ -1,6 +1,6 @@
 """The one way out for rendered configs of nodes that never attested.
 
-    node certificate → may it? (`live.day_two_nodes`) → in touch → config → record → may it still? in touch? → signature → bytes
+    node certificate → Grant (`live.day_two_nodes`) → in touch → config → record → Grant again, in touch? → signature → bytes
 
 * Nobody proved what such a node runs, so its release rests on the certificate alone, and the record says so: an entry `release`
   with the node, the digest of the certificate and the config is durable before the first byte leaves.
@@ -20,19 +20,19 @@ from fastness.formats import json
 from fastness.http import Request
 from fastness.http.freshness import Touch
 from fastness.http.refusals import Refusal
+from fastness.kinds.trusted_execution.subject import Basis, Grant
 from fastness.observe import metrics
-from fastness.protocol.config_proof import HEADER, ServedToNode
+from fastness.protocol.config_proof import ServedToNode
+from fastness.protocol.kbs_path import pool_config
 from fastness.record.entry import Record, RecordEntry
 from fastness.release.configs import NONCE, Config, PlainConfigs
 from fastness.release.live.day_two_nodes import NodeCaller, NodeCallers
 from fastness.release.live.refusal_log import RefusalLog
 from fastness.release.live.releases import demand, withheld_entry, written
-from fastness.release.live.signer import ConfigSigner
+from fastness.release.live.signed_configs import ConfigSigner
 from fastness.runtime.clock import Clock
 
-BASIS: Final = "node-certificate"
 MAX_NONCE: Final = 128
-SIGNATURE: Final = HEADER.lower().encode()
 
 
 class NodeReleases:
@@ -51,7 +51,7 @@ class NodeReleases:
         self._configs = configs
         self._signer = signer
         self._record = record
-        self._noted = RefusalLog(record, clock)
+        self._refusals = RefusalLog(record, clock)
         self._touch = touch
         self._clock = clock
 
@@ -66,28 +66,30 @@ class NodeReleases:
 
     async def release(self, caller: NodeCaller, pool: str, rendered: str, nonce: str) -> Config:
         """The rendered config for a node, signed for its request; raises Refusal, RecordError."""
-        resource = f"pool/{pool}/config"[:256]
+        path = pool_config(pool)
+        resource = str(path)[:256]
         try:
-            await self._allow(caller, pool, rendered)
+            grant = await self._grant(caller, pool, rendered)
         except Refusal as refusal:
-            await self._noted.final(caller.user, resource, refusal, detail={"certificate": caller.certificate})
+            await self._refusals.final(caller.user, resource, refusal, detail={"certificate": caller.certificate})
             raise
-        config = await self._configs.fetch(pool, "", rendered)
+        config = await self._configs.read(grant, path, {"rendered": rendered})
         entry = _entry(caller, resource, config)
         await written(self._record, entry)
         try:
-            await self._allow(caller, pool, rendered)
+            await self._grant(caller, pool, rendered)
         except Refusal as refusal:
             await written(self._record, withheld_entry(entry, refusal))
             raise
-        metrics.RELEASES.inc(BASIS)
+        metrics.RELEASES.inc(str(grant.basis))
         served = ServedToNode(config.body, pool, caller.node, caller.certificate, nonce, rendered)
         return config._replace(signature=self._signer.sign(served, self._clock.now()))
 
-    async def _allow(self, caller: NodeCaller, pool: str, rendered: str) -> None:
-        """Return if the node may have the config now, as the API says, and this door can know; raises Refusal."""
-        await self._callers.check(caller, pool, rendered)
+    async def _grant(self, caller: NodeCaller, pool: str, rendered: str) -> Grant:
+        """Leave for the node to have the config now, as the API says, where this door can know; raises Refusal."""
+        grant = await self._callers.grant(caller, pool, rendered)
         demand(self._touch)
+        return grant
 
 
 class NodeRequest(NamedTuple):
@@ -114,5 +116,5 @@ def nonce_of(request: Request) -> str:
 def _entry(caller: NodeCaller, resource: str, config: Config) -> RecordEntry:
     """What the record says of a release: the same release of the same certificate has the same id."""
     key = json.canonical([caller.node, caller.certificate, resource, config.name])
-    facts = {"basis": BASIS, "certificate": caller.certificate, **config.described()}
+    facts = {"basis": str(Basis.NODE_CERTIFICATE), "certificate": caller.certificate, **config.described()}
     return RecordEntry("release", caller.user, resource, grant=sha256(key).hex[:32], detail=facts)

@@ -20,13 +20,11 @@ from fastness.http.freshness import Touch
 from fastness.http.refusals import Refusal
 from fastness.http.route import READING, UNLIMITED, Auth, Route
 from fastness.keys.internal import asking_role
-from fastness.kinds.objects import rfc3339
 from fastness.protocol.door_role import DoorRole
-from fastness.release.configs import OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest, ConfigSource
-from fastness.release.door.config_server.app import DOOR, ERRORS
-from fastness.release.door.config_server.day_two import SIGNATURE, nonce_of
-from fastness.release.live.assignments import rendered_in
-from fastness.release.live.releases import demand
+from fastness.release.configs import ConfigRequest, ConfigService
+from fastness.release.door.config_server.app import DOOR, ERRORS, config_answer
+from fastness.release.door.config_server.day_two import nonce_of
+from fastness.release.live.releases import demand, rendered_in
 from fastness.runtime.clock import Clock, Entropy
 
 
@@ -35,7 +33,7 @@ class InternalConfigServer:
 
     def __init__(
         self,
-        served: ConfigSource,
+        served: ConfigService,
         trusted: Callable[[], Sequence[Certificate]],
         touch: Touch,
         clock: Clock,
@@ -46,7 +44,7 @@ class InternalConfigServer:
         self._touch = touch
         self._clock = clock
         routes = (
-            Route("health", READING, "/healthz", Auth("any internal certificate", _shown), UNLIMITED, healthy),
+            Route("health", READING, "/healthz", Auth("any internal certificate", _peer), UNLIMITED, healthy),
             Route("config", READING, "/config/<pool>", Auth("gate or broker", self._role), UNLIMITED, self._config),
         )
         self.app = application(DOOR, routes, ERRORS, entropy)
@@ -59,12 +57,12 @@ class InternalConfigServer:
             # A gate passes on what a machine showed; who asks without it wants to keep the configuration.
             if role is not DoorRole.BROKER:
                 raise Refusal(403, "wrong-role", "copies are for the broker alone")
-            return _answer(request, await self._served.copy(pool, accept, rendered))
-        wanted = ConfigRequest(pool, accept, credential, nonce_of(request), rendered)
-        return _answer(request, await self._served.fetch(wanted))
+            return config_answer(request, await self._served.copy(pool, accept, rendered))
+        forwarded = ConfigRequest(pool, accept, credential, nonce_of(request), rendered)
+        return config_answer(request, await self._served.fetch(forwarded))
 
     async def _role(self, request: Request) -> DoorRole:
-        peer = await _shown(request)
+        peer = await _peer(request)
         try:
             role = asking_role(Certificate.from_der(peer), self._trusted(), self._clock.now())
         except CryptoError as error:
@@ -74,20 +72,8 @@ class InternalConfigServer:
         return role
 
 
-async def _shown(request: Request) -> bytes:
+async def _peer(request: Request) -> bytes:
     """The certificate (DER) that TLS has accepted; raises Refusal."""
     if request.peer is None:
         raise Refusal(401, "certificate-required", "show the certificate of the gate or the broker")
     return request.peer
-
-
-def _answer(request: Request, config: Config) -> Answer:
-    headers = (
-        (b"etag", config.etag), (b"vary", b"Accept"), (RENDERED, config.name.encode()),
-        (SIGNATURE, config.signature.encode()),
-        *(((OVERLAYS, " ".join(config.overlays).encode()),) if config.overlays else ()),
-        *(((UNTIL, rfc3339(config.until).encode()),) if config.until else ()),
-    )  # fmt: skip
-    if request.header(b"if-none-match").encode() == config.etag:
-        return Answer(304, b"", headers=headers)
-    return Answer(200, config.body, headers=headers)

@@ -37,8 +37,9 @@ from fastness.release.door.config_server.callers import by_ticket
 from fastness.release.door.config_server.day_two import NodeReleases
 from fastness.release.door.config_server.internal import InternalConfigServer
 from fastness.release.live.day_two_nodes import NodeCallers
-from fastness.release.live.replies import Replies
-from fastness.release.live.signed_configs import RenderedConfigs, ServedConfigs
+from fastness.release.live.replies import RenderedConfigs, Replies
+from fastness.release.live.settings import Settings
+from fastness.release.live.signed_configs import ServedConfigs
 from fastness.runtime.clock import Clock, Entropy
 
 MCO = "machineconfiguration.openshift.io"
@@ -76,20 +77,18 @@ async def config_server(
     for informer in (pools, configs, tickets, confidential):
         await informer.synced()
     certificates = await DoorCertificates.open(DoorRole.CONFIG_SERVER, cluster, informers, clock, options.hosts)
-    replies = Replies(pools, configs)
-    served = await ServedConfigs.open(cluster, informers, clock, entropy, RenderedConfigs(replies))
+    rendered = RenderedConfigs(Replies(pools, configs))
+    served = await ServedConfigs.open(cluster, informers, clock, entropy, rendered)
     rules = (confidential, informers.of(DISTRUST.resource))
     touch = Touch(TICKET_FACE, rules, (informers.of(MACHINE.resource),), home_of(informers))
     ours = InternalConfigServer(served, lambda: certificates.current.internal.trusted, touch, clock, entropy).app
-    book = TicketCache(cluster, tickets, clock)
     nodes = None
     if clients is not None:
-        callers, record = (
-            NodeCallers(cluster, pools, confidential, clients, clock),
-            ClusterRecord(cluster, clock, entropy, ROLE),
-        )
-        nodes = NodeReleases(callers, served.plain, served.signer, record, touch, clock)
-    app = ConfigServer(replies, by_ticket(book, confidential), touch, entropy, nodes).app
+        callers = NodeCallers(cluster, pools, confidential, clients, clock)
+        record = ClusterRecord(cluster, clock, entropy, ROLE)
+        nodes = NodeReleases(callers, rendered, served.signer, record, touch, clock)
+    admit = by_ticket(TicketCache(cluster, tickets, clock), Settings(confidential), clock)
+    app = ConfigServer(rendered, admit, touch, entropy, nodes).app
     inner = replace(options, port=options.internal_port, bounds=None)
     to_machines = ServedCertificate(TICKET_FACE, certificates)
     to_parts = ServedCertificate(INTERNAL_FACE, certificates, _to_our_parts)

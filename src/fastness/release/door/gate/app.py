@@ -1,11 +1,11 @@
 """`/config/<pool>` for machines that proved themselves, and `/config/<pool>?rendered=<name>` for those that run already.
 
-    token → proof of possession → in touch → revocation → pool is the machine's own → Grant
-      → the config server, which verifies the token itself, lays overlays over and signs
+    token → proof of possession → in touch → Grant (`release.authorise`)
+      → the config server, which authorises the token itself, lays overlays over and signs
       → record → in touch, machine and Grant again → bytes
 
 A running machine names the rendered config that it was told to go to. It gets that MachineConfig if the controllers wrote its
-name on the Machine (`release.live.assignments`), and no other; its agent lays its overlays over it by itself.
+name on the Machine (`release.live.releases`), and no other; its agent lays its overlays over it by itself.
 
 Codes follow the doors' common table: 401 without a good token and proof (a new one may be got), 403 for what is final, 503
 with Retry-After for what will pass. In mode Audit a valid join ticket makes a grant of basis `audit`, recorded and counted;
@@ -15,10 +15,8 @@ an enforcing cluster never takes that. Nothing about a pool is told before the c
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Final
 
-from fastness.attestation.policy.resource_policy import BUILT_IN_POLICY, denied_by
 from fastness.enrolment.live.door_events import EventSink, NullSink
 from fastness.enrolment.live.ticket_cache import TicketCache
 from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, bearer
@@ -30,25 +28,22 @@ from fastness.http.refusals import Refusal
 from fastness.http.route import OPEN, READING, UNLIMITED, Auth, Limit, Route, Routes
 from fastness.keys.errors import RecordError, TicketUnclear
 from fastness.keys.mac_keys import MacKeys
-from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
-from fastness.kinds.kind import JsonObject
-from fastness.kinds.trusted_execution.subject import Basis, Grant, Subject
+from fastness.kinds.fastness_dev.trust_model import Mode
+from fastness.kinds.trusted_execution.subject import Basis, Grant, ProvenCaller, Subject
 from fastness.kube.errors import ApiError
-from fastness.kube.informers import Informer
 from fastness.observe import logs, metrics
-from fastness.protocol.config_proof import HEADER
+from fastness.protocol.kbs_path import ResourcePath, pool_config
 from fastness.record.entry import Record, RecordEntry
-from fastness.release.authorise import Denied, ProvenCaller, granted
-from fastness.release.configs import Config, ConfigRequest, ConfigSource, Delivery, delivery_of
-from fastness.release.live.assignments import Assignments, rendered_in
+from fastness.release.configs import SIGNATURE, Config
 from fastness.release.live.callers import Callers, NeedsNonce, Proven
-from fastness.release.live.policies import ActivePolicies, demand_access
 from fastness.release.live.refusal_log import RefusalLog
-from fastness.release.live.releases import Releases
-from fastness.release.live.settings import Settings
+from fastness.release.live.releases import Releases, rendered_in
+from fastness.release.live.settings import PolicyDecider, Settings
 from fastness.release.live.tokens import GATE, Revocations, TokenVerifier
+from fastness.release.source import ResourceSource
 from fastness.runtime.clock import Clock, Entropy
 
+OTHER_POOL: Final = {"other-pool": ("wrong-pool", "this machine belongs to another pool")}
 _log = logs.logger("gate")
 
 
@@ -80,164 +75,124 @@ ERRORS: Final[ErrorTable] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Behind:
-    """Who stands behind the gate."""
-
-    tokens: TokenVerifier
-    macs: MacKeys
-    revocations: Revocations
-    touch: Touch
-    record: Record
-    configs: ConfigSource
-    settings: Settings
-    confidential: Informer
-    tickets: TicketCache
-    policies: ActivePolicies
-    assignments: Assignments
-
-
 class Gate:
     """The gate: `app` is its application."""
 
     def __init__(
         self,
-        behind: Behind,
-        turnstile: RateLimiter,
+        configs: ResourceSource[Config],
+        record: Record,
+        limiter: RateLimiter,
         clock: Clock,
         entropy: Entropy,
-        telling: EventSink | None = None,
+        *,
+        tokens: TokenVerifier,
+        macs: MacKeys,
+        revocations: Revocations,
+        tickets: TicketCache,
+        policies: PolicyDecider,
+        settings: Settings,
+        touch: Touch,
+        events: EventSink | None = None,
     ) -> None:
-        self._behind = behind
-        self._telling = telling or NullSink()
-        self._noted = RefusalLog(behind.record, clock, self._telling)
-        self._releases = Releases(behind.record, behind.revocations, behind.touch, clock)
-        self._turnstile = turnstile
-        self._callers = Callers(GATE, behind.tokens, behind.macs, behind.revocations, turnstile, clock, entropy)
+        self._configs = configs
+        self._tickets = tickets
+        self._settings = settings
+        self._limiter = limiter
         self._clock = clock
-        self._read: tuple[JsonObject | None, Delivery] | None = None
-        known = Auth("token with a proof of possession; in mode Audit a ticket", self._caller)
+        self._events = events or NullSink()
+        self._refusals = RefusalLog(record, clock, self._events)
+        # An override of two approvers lets a machine boot; it opens no keys (`broker`).
+        self._releases = Releases(
+            record, revocations, touch, clock, settings=settings, policies=policies, break_glass=True, words=OTHER_POOL
+        )
+        self._callers = Callers(GATE, tokens, macs, revocations, limiter, clock, entropy)
+        caller = Auth("token with a proof of possession; in mode Audit a ticket", self._recognise)
         routes: Routes = (
             Route("health", READING, "/healthz", OPEN, UNLIMITED, healthy),
-            Route("config", READING, "/config/<pool>", known, Limit(self._lane), self._deliver),
+            Route("config", READING, "/config/<pool>", caller, Limit(self._lane), self._deliver),
         )
         self.app = application(DOOR, routes, ERRORS, entropy)
 
-    def _lane(self, request: Request, caller: Proven) -> AbstractContextManager[None]:
+    def _lane(self, request: Request, proven: Proven) -> AbstractContextManager[None]:
         """The lane of a machine that proved itself; whoever only has a ticket is a stranger."""
-        if caller.standing.basis is Basis.AUDIT:
-            return self._turnstile.stranger(request.address)
-        return self._turnstile.known(caller.standing.subject.thumbprint)
+        if proven.caller.basis is Basis.AUDIT:
+            return self._limiter.stranger(request.address)
+        return self._limiter.known(proven.caller.subject.thumbprint)
 
-    async def _deliver(self, request: Request, caller: Proven) -> Answer:
+    async def _deliver(self, request: Request, proven: Proven) -> Answer:
         """The configuration for somebody who is known; raises Refusal, which is noted."""
-        pool = request.values[0]
+        path = pool_config(request.values[0])
         try:
-            return await self._delivered(request, caller, pool)
+            return await self._release(request, proven, path)
         except Refusal as refusal:
-            await self._noted.refusal(caller.standing, f"pool/{pool}/config"[:256], refusal)
+            await self._refusals.refusal(proven.caller, str(path)[:256], refusal)
             raise
 
-    async def _delivered(self, request: Request, caller: Proven, pool: str) -> Answer:
+    async def _release(self, request: Request, proven: Proven, path: ResourcePath) -> Answer:
+        """The one way out: on the record first, then only if it may still happen. The config server signed what leaves."""
         self._releases.demand()
-        seen = self._releases.changes
-        if self._delivery().via == "Broker":
+        changes = self._releases.changes
+        if self._settings.current.delivery.via == "Broker":
             raise Refusal(
                 503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
             )
         rendered = rendered_in(request)
-        grant = await self._granted(caller, pool)
-        if rendered:
-            await self._assigned(caller, rendered)
-        accept = "" if rendered else request.header(b"accept")
-        scheme = "DPoP" if caller.standing.basis is Basis.VERDICT else "Bearer"
-        wanted = ConfigRequest(pool, accept, f"{scheme} {caller.token}", caller.nonce, rendered)
-        return await self._release(caller, grant, wanted, await self._behind.configs.fetch(wanted), seen)
+        grant = await self._releases.grant(proven.caller, path)
+        query = {"accept": request.header(b"accept"), "rendered": rendered, "nonce": proven.nonce}
+        config = await self._configs.read(grant, path, query)
+        await self._releases.settle(grant, path, _entry(grant, config), changes, rendered=rendered)
+        metrics.RELEASES.inc(str(grant.basis))
+        if not rendered:  # on day two the rollout tells of every node where it goes, and the record has the rest
+            self._events.released(grant.subject, grant.resource)
+        headers = ((b"etag", config.etag), (SIGNATURE, config.signature.encode()))
+        return Answer(200, config.body, headers=headers)
 
-    async def _assigned(self, caller: Proven, rendered: str) -> None:
-        """A running machine may have the rendered config that it was told to go to; raises Refusal, ApiError."""
-        found = caller.standing
-        if found.basis is not Basis.VERDICT:
-            raise Refusal(403, "attestation-required", "a ticket is for machines that boot: attest", found.verdict)
-        await self._behind.assignments.check(found.subject, rendered, found.verdict)
-
-    def _delivery(self) -> Delivery:
-        """How configurations reach machines now; read again only when the cluster's object is another."""
-        found = self._behind.confidential.get("", "cluster")
-        if self._read is None or self._read[0] is not found:
-            self._read = (found, delivery_of(found))
-        return self._read[1]
-
-    async def _caller(self, request: Request) -> Proven:
+    async def _recognise(self, request: Request) -> Proven:
         """Who asks; raises Refusal, which is told unless it only asks for a nonce."""
         try:
-            return await self._recognised(request, request.values[0])
+            return await self._proven(request, request.values[0])
         except NeedsNonce:
             raise
         except Refusal as refusal:
-            self._telling.stranger_refused(refusal)
+            self._events.stranger_refused(refusal)
             raise
 
-    async def _recognised(self, request: Request, pool: str) -> Proven:
-        scheme, _, shown = request.header(b"authorization").partition(" ")
-        if scheme.lower() == "dpop" and shown.strip():
-            return self._callers.proved(request, shown.strip())
+    async def _proven(self, request: Request, pool: str) -> Proven:
+        scheme, _, token = request.header(b"authorization").partition(" ")
+        if scheme.lower() == "dpop" and token.strip():
+            return self._callers.proved(request, token.strip())
         ticket = bearer(request.header(b"authorization"))
-        if ticket and mode_of(self._behind.confidential.get("", "cluster")) is Mode.AUDIT:
+        if ticket and self._settings.current.mode is Mode.AUDIT:
             return await self._audited(request, ticket, pool)
         missing = Refusal(401, "token-required", "attest first: show a token with a proof of possession")
         raise self._callers.unknown(request, missing)
 
-    async def _audited(self, request: Request, ticket: str, pool: str) -> Proven:
+    async def _audited(self, request: Request, text: str, pool: str) -> Proven:
         """A caller with a ticket, where attestation is only watched; raises Refusal."""
         now = self._clock.now()
-        found = self._behind.tickets.known(ticket, pool)
-        if found.problem is TicketProblem.UNKNOWN:
-            self._turnstile.doubt(request.address)
-            found = await self._asked(ticket, pool)
-        if found.problem is TicketProblem.WRONG_POOL:
+        ticket = self._tickets.known(text, pool)
+        if ticket.problem is TicketProblem.UNKNOWN:
+            self._limiter.doubt(request.address)
+            ticket = await self._look_up(text, pool)
+        if ticket.problem is TicketProblem.WRONG_POOL:
             raise Refusal(403, "wrong-pool", "this ticket is for another pool")
-        if not found.good:
+        if not ticket.good:
             wrong = Refusal(401, "ticket-required", "show a join ticket that is good for this pool")
             raise self._callers.unknown(request, wrong)
-        subject = Subject("", f"ticket:{found.name}", f"ticket:{found.name}", pool)
-        until = now + self._behind.settings.current.token_lifetime
-        return Proven(
-            ProvenCaller(subject, "", {}, until, Basis.AUDIT), ticket, request.header(b"fastness-nonce")[:128]
-        )
+        subject = Subject("", f"ticket:{ticket.name}", f"ticket:{ticket.name}", pool)
+        until = now + self._settings.current.token_lifetime
+        caller = ProvenCaller(subject, "", {}, until, Basis.AUDIT, credential=f"Bearer {text}")
+        return Proven(caller, request.header(b"fastness-nonce")[:128])
 
-    async def _asked(self, ticket: str, pool: str) -> TicketCheck:
+    async def _look_up(self, text: str, pool: str) -> TicketCheck:
         try:
-            return await self._behind.tickets.asked(ticket, pool)
+            return await self._tickets.asked(text, pool)
         except TicketUnclear as unclear:
             raise Refusal(503, unclear.code, unclear.message) from unclear
 
-    async def _granted(self, caller: Proven, pool: str) -> Grant:
-        found, behind = caller.standing, self._behind
-        if found.basis is Basis.VERDICT and behind.revocations.revoked(found.claims):
-            raise Refusal(403, "revoked", "this machine is no longer trusted", found.verdict)
-        if found.subject.pool != pool:
-            raise Refusal(403, "wrong-pool", "this machine belongs to another pool", found.verdict)
-        if found.basis is Basis.VERDICT:
-            access = await behind.policies.access(found.claims, ("pool", pool, "config"))
-            # Where no policy of a user refuses, the verdict itself decides: an override of two approvers counts at the gate.
-            if access != denied_by(BUILT_IN_POLICY):
-                demand_access(access, found.verdict)
-        try:
-            return granted(found, f"pool/{pool}/config", behind.settings.current.house, self._clock.now())
-        except Denied as error:
-            status = 401 if error.code == "verdict-expired" else 403
-            raise Refusal(status, error.code, error.detail, found.verdict) from error
 
-    async def _release(self, caller: Proven, grant: Grant, wanted: ConfigRequest, found: Config, seen: int) -> Answer:
-        """The one way out: on the record first, then only if it may still happen. The config server signed what leaves."""
-        detail = {**grant.described(), **found.described()}
-        entry = RecordEntry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=detail)
-        await self._releases.settle(
-            caller.standing, grant, entry, seen, lambda: self._granted(caller, wanted.pool), wanted.rendered
-        )
-        metrics.RELEASES.inc(str(grant.basis))
-        if not wanted.rendered:  # on day two the rollout tells of every node where it goes, and the record has the rest
-            self._telling.released(grant.subject, grant.resource)
-        headers = ((b"etag", found.etag), (HEADER.lower().encode(), found.signature.encode()))
-        return Answer(200, found.body, headers=headers)
+def _entry(grant: Grant, config: Config) -> RecordEntry:
+    """What the record says of a release before it happens."""
+    facts = {**grant.described(), **config.described()}
+    return RecordEntry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=facts)

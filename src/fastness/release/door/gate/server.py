@@ -30,12 +30,12 @@ from fastness.kube.port import Cluster
 from fastness.observe import metrics
 from fastness.protocol.door_role import DoorRole
 from fastness.record.entry import Record
-from fastness.release.configs import ConfigSource
-from fastness.release.door.gate.app import Behind, Gate
-from fastness.release.live.assignments import Assignments
-from fastness.release.live.policies import ActivePolicies
+from fastness.release.configs import ConfigService
+from fastness.release.door.gate.app import Gate
+from fastness.release.live.configs import GateConfigs
+from fastness.release.live.releases import Assignments
 from fastness.release.live.revocations import MachineRevocations
-from fastness.release.live.settings import Settings
+from fastness.release.live.settings import ActivePolicies, Settings
 from fastness.release.live.tokens import TokenVerifier
 from fastness.runtime.clock import Clock, Entropy
 
@@ -54,7 +54,7 @@ class GateDoor(OpenDoor):
 async def gate(
     cluster: Cluster,
     informers: Informers,
-    configs: ConfigSource,
+    configs: ConfigService,
     record: Record,
     clock: Clock,
     entropy: Entropy,
@@ -74,13 +74,12 @@ async def gate(
     macs = await MacKeys.open("gate", cluster, informers, clock, entropy)
     events = DoorEvents(cluster, FACE, clock, confidential)
     workers = PolicyWorkers(clock, events.policy_exceeded)
-    behind = Behind(
-        await TokenVerifier.following(informers, clock), macs, revocations, touch, record, configs,
-        Settings(confidential), confidential,
-        TicketCache(cluster, tickets, clock),
-        ActivePolicies(policies, workers), Assignments(cluster),
-    )  # fmt: skip
-    app = Gate(behind, RateLimiter(limits, clock), clock, entropy, events).app
+    app = Gate(
+        GateConfigs(configs, Assignments(cluster)), record, RateLimiter(limits, clock), clock, entropy,
+        tokens=await TokenVerifier.following(informers, clock), macs=macs, revocations=revocations,
+        tickets=TicketCache(cluster, tickets, clock), policies=ActivePolicies(policies, workers),
+        settings=Settings(confidential), touch=touch, events=events,
+    ).app  # fmt: skip
     keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
     tasks: Tasks = {"events": events.run, "keys": keys}
     served = ServedCertificate(FACE, certificates)

@@ -32,9 +32,9 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.protocol import kbs
 from fastness.record.entry import RecordEntry
-from fastness.release.door.broker.kbs import ResourcePolicy
-from fastness.release.door.broker.server import BrokerDoor, BrokerOptions, Judges, broker
+from fastness.release.door.broker.server import BrokerDoor, BrokerOptions, broker
 from fastness.release.live.admins import ROLES, mint
+from fastness.release.live.settings import PolicyDecider
 from fastness.release.live.tokens import unseen
 from fastness.runtime.clock import Clock, SystemClock, SystemEntropy
 from tests.patience import PATIENCE
@@ -169,7 +169,7 @@ class Guest:
 
 
 @dataclass
-class World:
+class BrokeredCluster:
     """A cluster, a broker, and those behind it."""
 
     cluster: Cluster
@@ -179,7 +179,7 @@ class World:
     revoked: Revoked
     stack: AsyncExitStack
     clock: Clock
-    judges: Judges
+    behind: dict[str, Any]
     server: ApiServer | None = None
 
     def kubeconfig(self) -> bytes:
@@ -191,7 +191,7 @@ class World:
         """Another broker of the same cluster, with caches of its own."""
         cluster = cluster or self.cluster
         informers = await self.stack.enter_async_context(Informers(cluster, clock=self.clock, entropy=ENTROPY))
-        return await self.stack.enter_async_context(broker(cluster, informers, self.clock, ENTROPY, self.judges))
+        return await self.stack.enter_async_context(broker(cluster, informers, self.clock, ENTROPY, **self.behind))
 
     async def client(self, door: BrokerDoor | None = None, credential: Credential | None = None) -> httpx.AsyncClient:
         """A client of the broker, with a cookie jar of its own."""
@@ -237,20 +237,20 @@ class World:
 
 
 @asynccontextmanager
-async def world(
+async def brokered_cluster(
     directory: Path,
     *,
     limits: Limits | None = None,
-    policy: ResourcePolicy | None = None,
+    policies: PolicyDecider | None = None,
     clock: Clock | None = None,
-) -> AsyncIterator[World]:
-    """A world for the time of the block."""
+) -> AsyncIterator[BrokeredCluster]:
+    """An embedded cluster with a broker, for the time of the block."""
     async with (
         open_apiserver(ServerOptions(directory), PRODUCT) as server,
-        brokered(server.cluster, limits=limits, policy=policy, clock=clock) as made,
+        brokered(server.cluster, limits=limits, policies=policies, clock=clock) as site,
     ):
-        made.server = server
-        yield made
+        site.server = server
+        yield site
 
 
 @asynccontextmanager
@@ -258,21 +258,24 @@ async def brokered(
     cluster: Cluster,
     *,
     limits: Limits | None = None,
-    policy: ResourcePolicy | None = None,
+    policies: PolicyDecider | None = None,
     clock: Clock | None = None,
-) -> AsyncIterator[World]:
+) -> AsyncIterator[BrokeredCluster]:
     """A broker in front of a cluster for the time of the block."""
     clock = clock or SystemClock()
     judge, ledger, revoked = Judge(clock), Ledger(), Revoked()
-    judges = Judges(judge, ledger, revoked, KeyRing([SealKey.generate(ENTROPY)], ENTROPY), policy)
+    cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
+    behind: dict[str, Any] = {
+        "verifier": judge, "record": ledger, "revocations": revoked, "cipher": cipher, "policies": policies,
+    }  # fmt: skip
     async with AsyncExitStack() as stack:
         informers = await stack.enter_async_context(Informers(cluster, clock=clock, entropy=ENTROPY))
         await stack.enter_async_context(issuing(cluster, informers, clock, ENTROPY))
         options = BrokerOptions(limits=limits or Limits())
-        door = await stack.enter_async_context(broker(cluster, informers, clock, ENTROPY, judges, options))
-        made = World(cluster, door, judge, ledger, revoked, AsyncExitStack(), clock, judges)
-        await stack.enter_async_context(made.stack)
-        yield made
+        door = await stack.enter_async_context(broker(cluster, informers, clock, ENTROPY, options, **behind))
+        site = BrokeredCluster(cluster, door, judge, ledger, revoked, AsyncExitStack(), clock, behind)
+        await stack.enter_async_context(site.stack)
+        yield site
 
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:

@@ -1,9 +1,12 @@
-"""The config server behind its internal port, as gate and broker reach it.
+"""Configurations as the gate hands them out, and the config server behind its internal port, as gate and broker reach it.
 
-They show a certificate of their own and forward what the machine showed, which the config server verifies itself. What else a
-machine sent is never passed on: only the pool, the Ignition version it understands, the name of a rendered config, and its nonce.
-The last answers are kept: the config server is asked about every request and signs for it, but sends the bytes only when they
-changed. Configurations with overlays are some machine's own and are not kept.
+    GateConfigs      a ResourceSource: what the config server signs for the machine that a Grant is for
+    RemoteConfigs    a ConfigService: the internal port of the config server
+
+Gate and broker show a certificate of their own and forward what the machine showed, which the config server verifies itself. What
+else a machine sent is never passed on: only the pool, the Ignition version it understands, the name of a rendered config, and its
+nonce. The last answers are kept: the config server is asked about every request and signs for it, but sends the bytes only when
+they changed. Configurations with overlays are some machine's own and are not kept.
 """
 
 from __future__ import annotations
@@ -18,10 +21,14 @@ import httpx
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.http.refusals import Refusal
+from fastness.kinds.trusted_execution.subject import Basis, Grant
 from fastness.kube.client.https import HttpsLines
 from fastness.protocol.config_proof import HEADER, MAX_SIGNATURE
 from fastness.protocol.door_role import DoorRole
-from fastness.release.configs import NONCE, OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest
+from fastness.protocol.kbs_path import ResourcePath, is_pool_config
+from fastness.release.configs import NONCE, OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest, ConfigService
+from fastness.release.live.releases import Assignments
+from fastness.release.source import Query, require_for
 from fastness.runtime.cache import BoundedCache
 
 MAX_CONFIG: Final = 64 * 1024 * 1024
@@ -31,31 +38,58 @@ SECONDS: Final = 15.0
 MOST_KEPT: Final = 64
 
 
+class GateConfigs:
+    """The configurations that the gate hands out."""
+
+    def __init__(self, service: ConfigService, assignments: Assignments) -> None:
+        self._service = service
+        self._assignments = assignments
+
+    def serves(self, path: ResourcePath) -> bool:
+        """Whether a path is the configuration of a pool."""
+        return is_pool_config(path)
+
+    async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Config:
+        """The configuration, signed for the machine and the nonce of the query; raises Refusal, ApiError.
+
+        A machine that boots says what its Ignition `accept`s. One that runs names the `rendered` config that it was sent to.
+        """
+        require_for(grant, path)
+        rendered = query.get("rendered", "")
+        if rendered:
+            if grant.basis is not Basis.VERDICT:
+                raise Refusal(403, "attestation-required", "a ticket is for machines that boot: attest", grant.verdict)
+            await self._assignments.check(grant.subject, rendered, grant.verdict)
+        accept = "" if rendered else query.get("accept", "")
+        request = ConfigRequest(path.type, accept, grant.caller.credential, query.get("nonce", ""), rendered)
+        return await self._service.fetch(request)
+
+
 class RemoteConfigs:
     """The config server's internal port."""
 
     def __init__(self, url: str, context: Callable[[], ssl.SSLContext]) -> None:
         self._url = url
         self._context = context
-        self._shown: ssl.SSLContext | None = None
+        self._client_context: ssl.SSLContext | None = None
         self._http: httpx.AsyncClient | None = None
-        self._kept = BoundedCache[tuple[str, str, str], Config](MOST_KEPT)
+        self._answers = BoundedCache[tuple[str, str, str], Config](MOST_KEPT)
 
-    async def fetch(self, wanted: ConfigRequest) -> Config:
+    async def fetch(self, request: ConfigRequest) -> Config:
         """The configuration, signed for the machine that asks; raises Refusal."""
-        shown = {"authorization": wanted.credential, NONCE.decode(): wanted.nonce}
-        return await self._ask(wanted.pool, wanted.accept, wanted.rendered, shown)
+        forwarded = {"authorization": request.credential, NONCE.decode(): request.nonce}
+        return await self._ask(request.pool, request.accept, request.rendered, forwarded)
 
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         """A configuration to keep; raises Refusal."""
         return await self._ask(pool, accept, rendered, {})
 
-    async def _ask(self, pool: str, accept: str, rendered: str, shown: dict[str, str]) -> Config:
+    async def _ask(self, pool: str, accept: str, rendered: str, forwarded: dict[str, str]) -> Config:
         key = (pool, accept, rendered)
-        http, kept = await self._client(), self._kept.get(key)
-        headers = {"accept": accept, **shown}
-        if kept is not None:
-            headers["if-none-match"] = kept.etag.decode()
+        http, last = await self._client(), self._answers.get(key)
+        headers = {"accept": accept, **forwarded}
+        if last is not None:
+            headers["if-none-match"] = last.etag.decode()
         try:
             answer = await http.get(
                 f"/config/{pool}", params={"rendered": rendered} if rendered else None, headers=headers
@@ -66,16 +100,16 @@ class RemoteConfigs:
             name = answer.headers.get(RENDERED.decode(), "")[:MAX_NAME]
             config = _signed(answer, Config(answer.content, answer.headers.get("etag", "").encode(), name))
             return config if config.overlays else self._keep(key, config)
-        if answer.status_code == 304 and kept is not None:
-            return self._keep(key, _signed(answer, kept))
+        if answer.status_code == 304 and last is not None:
+            return self._keep(key, _signed(answer, last))
         raise _refused(answer)
 
-    def _keep(self, key: tuple[str, str, str], found: Config) -> Config:
+    def _keep(self, key: tuple[str, str, str], config: Config) -> Config:
         """Remember an answer, and forget the one that was not asked for the longest."""
-        self._kept.pop(key)
-        if found.etag:
-            self._kept.put(key, found)
-        return found
+        self._answers.pop(key)
+        if config.etag:
+            self._answers.put(key, config)
+        return config
 
     async def close(self) -> None:
         """Close connections."""
@@ -86,7 +120,7 @@ class RemoteConfigs:
     async def _client(self) -> httpx.AsyncClient:
         """A client with the certificate of now: a new one when that was renewed."""
         context = self._context()
-        if self._http is None or context is not self._shown:
+        if self._http is None or context is not self._client_context:
             await self.close()
             self._http = httpx.AsyncClient(
                 base_url=self._url,
@@ -94,7 +128,7 @@ class RemoteConfigs:
                 timeout=SECONDS,
                 trust_env=False,
             )
-            self._shown = context
+            self._client_context = context
         return self._http
 
 

@@ -1,4 +1,4 @@
-"""Who may read what: machine A never reads what is machine B's, whatever the path looks like."""
+"""Whose a path is: machine A never reads what is machine B's, whatever the path looks like."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.kinds.trusted_execution.subject import Subject
-from fastness.protocol.kbs_path import ResourcePath, parse_path, split_path
-from fastness.release.resources import STATUS, may_read
+from fastness.protocol.kbs_path import STATUS, ResourcePath, parse_path, split_path
+from tests.granting import path_denial
 
 A = Subject("aaaaaaaa-0000-4000-8000-000000000000", "machine-a", "sha256:" + "a" * 64, "worker", "red")
 B = Subject("bbbbbbbb-0000-4000-8000-000000000000", "machine-b", "sha256:" + "b" * 64, "infra", "blue")
@@ -65,16 +65,13 @@ def test_what_belongs_to_somebody_is_read_by_nobody_else(
     who: Subject, space: str, owner: str, tag: str, bound: list[dict[str, Any]]
 ) -> None:
     own = {"machine": who.machine, "pool": who.pool, "tenant": who.tenant}[space]
-    denial = may_read(ResourcePath(space, owner, tag), who, bound)
-    assert (denial is None) == (owner == own)
-    if denial is not None:
-        assert denial.code == f"other-{space}"
+    assert path_denial(ResourcePath(space, owner, tag), who, bound) == ("" if owner == own else f"other-{space}")
 
 
 @given(segments.filter(lambda tag: tag.strip(".")), bindings)
 def test_machine_a_never_reads_what_is_machine_b_s(tag: str, bound: list[dict[str, Any]]) -> None:
-    assert may_read(ResourcePath("machine", B.machine, tag), A, bound) is not None
-    assert may_read(ResourcePath("machine", A.machine, tag), B, bound) is not None
+    assert path_denial(ResourcePath("machine", B.machine, tag), A, bound) == "other-machine"
+    assert path_denial(ResourcePath("machine", A.machine, tag), B, bound) == "other-machine"
 
 
 @given(subjects, segments, segments, segments, bindings)
@@ -90,7 +87,7 @@ def test_anything_else_is_read_only_by_whom_a_binding_names(
         or (who.tenant and who.tenant in entry["spec"]["subjects"].get("tenants", []))
     ]
     allowed = any(entry["spec"]["resource"] == "*/*/*" for entry in named)
-    assert (may_read(path, who, bound) is None) == allowed
+    assert path_denial(path, who, bound) == ("" if allowed else "not-bound")
 
 
 @pytest.mark.parametrize(
@@ -109,21 +106,19 @@ def test_a_binding_opens_to_whom_proved_what_it_requires(requires: Any, readers:
     path, spec = ResourcePath("default", "db", "x"), {"resource": "default/db/*", "subjects": {"pools": [A.pool]}}
     binding = {"spec": {**spec, **({"requires": requires} if requires is not None else {})}}
     for tee in ("tpm", "snp", "tdx", "", "unknown"):
-        denial = may_read(path, replace(A, tee=tee), [binding])
         allowed = tee in readers or (tee == "unknown" and "" in readers)
-        assert (denial is None) == allowed, tee
-        assert denial is None or denial.code == "evidence-too-weak"
+        assert path_denial(path, replace(A, tee=tee), [binding]) == ("" if allowed else "evidence-too-weak"), tee
     # Another binding may ask for less; a demand of one does not close what another opens.
-    assert may_read(path, replace(A, tee="tpm"), [binding, {"spec": spec}]) is None
-    assert may_read(path, replace(B, tee="snp"), [binding]) is not None
+    assert not path_denial(path, replace(A, tee="tpm"), [binding, {"spec": spec}])
+    assert path_denial(path, replace(B, tee="snp"), [binding]) == "not-bound"
 
 
 def test_whoever_attested_reads_the_status() -> None:
-    assert may_read(STATUS, A) is None
-    assert may_read(replace(STATUS, tag="other"), A) is not None
+    assert not path_denial(STATUS, A)
+    assert path_denial(replace(STATUS, tag="other"), A) == "not-bound"
 
 
 def test_a_machine_without_a_tenant_belongs_to_no_tenant() -> None:
     nobody = replace(A, tenant="")
     bound = {"spec": {"resource": "default/db/*", "subjects": {"tenants": [""]}}}
-    assert may_read(ResourcePath("default", "db", "x"), nobody, [bound]) is not None
+    assert path_denial(ResourcePath("default", "db", "x"), nobody, [bound]) == "not-bound"
