@@ -2,8 +2,8 @@
 
 Read from the caches on every request and decoded again only when an object changed: a new lifetime or a new kind of evidence
 counts from the next handshake on, a new policy from the next request on. Which text of a policy is active belongs to its
-controller; asking all that concern a path, and the built-in one beside them, belongs to `ResourcePolicies`; running texts of users
-belongs to processes of their own (`attestation.live.policy_workers`).
+controller; asking all that concern a path, and the built-in one beside them, belongs to `ResourcePolicies`; running texts of
+users belongs to processes of their own (`attestation.live.policy_workers`).
 """
 
 from __future__ import annotations
