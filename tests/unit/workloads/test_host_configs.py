@@ -39,13 +39,13 @@ def test_configs_are_those_of_the_manual() -> None:
 @pytest.mark.parametrize("config", [tdx_config("kata-oc"), iommu_config("master")])
 def test_configs_can_be_rendered(config: Object) -> None:
     examined = examine(config)
-    assert [one for one in examined.problems if one.severity == "error"] == []
+    assert [problem for problem in examined.problems if problem.severity == "error"] == []
     assert examined.document is not None
 
 
 def test_our_own_configs_are_recognised_for_the_roles_of_a_pool() -> None:
-    found = recognise_tdx([tdx_config("kata-oc"), tdx_config("other")], ("kata-oc", "worker"))
-    assert (found.complete, found.configs) == (True, ("99-enable-intel-tdx",))
+    recognised = recognise_tdx([tdx_config("kata-oc"), tdx_config("other")], ("kata-oc", "worker"))
+    assert (recognised.complete, recognised.configs) == (True, ("99-enable-intel-tdx",))
     assert recognise_iommu([iommu_config("worker")], ("kata-oc", "worker")).complete
     assert not recognise_tdx([tdx_config("master")], ("kata-oc", "worker")).complete
 
@@ -59,17 +59,17 @@ def other(name: str, arguments: Any, files: Any = ()) -> Object:
 def test_the_same_in_other_words_is_recognised() -> None:
     file = {"path": "/etc/modules-load.d/mine.conf", "contents": {"source": encode(b"# mine\nvsock_loopback\n")}}
     configs = [other("50-a", ["quiet nohibernate"]), other("51-b", ["kvm_intel.tdx=1"], [file])]
-    found = recognise_tdx(configs, ("worker",))
-    assert found.complete
-    assert set(found.configs) == {"50-a", "51-b"}
+    recognised = recognise_tdx(configs, ("worker",))
+    assert recognised.complete
+    assert set(recognised.configs) == {"50-a", "51-b"}
 
 
 def test_what_is_missing_is_named_with_its_reason() -> None:
-    found = recognise_tdx([other("50-a", ["kvm_intel.tdx=1"])], ("worker",))
-    assert [told.split(":")[0] for told in found.missing] == ["nohibernate", "module vsock-loopback"]
-    assert found.configs == ("50-a",)
+    recognised = recognise_tdx([other("50-a", ["kvm_intel.tdx=1"])], ("worker",))
+    assert [missing.split(":")[0] for missing in recognised.missing] == ["nohibernate", "module vsock-loopback"]
+    assert recognised.configs == ("50-a",)
     iommu = recognise_iommu([other("50-a", ["amd_iommu=on"])], ("worker",))
-    assert [told.split(":")[0] for told in iommu.missing] == ["intel_iommu=on"]
+    assert [missing.split(":")[0] for missing in iommu.missing] == ["intel_iommu=on"]
     assert recognise_iommu([other("50-a", ["amd_iommu=on"])], ("worker",), "snp").complete
     rendered = [other("rendered-worker-1", [*TDX_ARGUMENTS, *IOMMU_ARGUMENTS])]
     assert recognise_iommu(rendered, ("worker",)).missing

@@ -20,10 +20,10 @@ def hosts(*pools: str) -> dict[str, Any]:
 
 def test_a_second_one_is_refused_whatever_its_name() -> None:
     assert review(write("CREATE", KATA, CONFIG), World()) == Allowed()
-    said = review(write("CREATE", KATA, CONFIG), World(all_kata=[{"metadata": {"name": "other"}}]))
-    assert isinstance(said, Denied)
-    assert said.message.endswith("A KataConfig instance already exists, refusing to create a duplicate")
-    assert said.code == 403
+    answer = review(write("CREATE", KATA, CONFIG), World(all_kata=[{"metadata": {"name": "other"}}]))
+    assert isinstance(answer, Denied)
+    assert answer.message.endswith("A KataConfig instance already exists, refusing to create a duplicate")
+    assert answer.code == 403
 
 
 def test_changing_the_one_is_not_creating_a_second() -> None:
@@ -47,8 +47,8 @@ def test_changing_the_one_is_not_creating_a_second() -> None:
 def test_a_cluster_of_confidential_machines_gets_none_and_reads_why(
     cluster: dict[str, Any] | None, allowed: bool
 ) -> None:
-    said = review(write("CREATE", KATA, CONFIG), World(cluster=cluster))
-    assert isinstance(said, Allowed) is allowed
-    if isinstance(said, Denied):
-        assert "pool kata-oc has the trust model ConfidentialCluster" in said.message
-        assert "trustModel ContainersHost" in said.message
+    answer = review(write("CREATE", KATA, CONFIG), World(cluster=cluster))
+    assert isinstance(answer, Allowed) is allowed
+    if isinstance(answer, Denied):
+        assert "pool kata-oc has the trust model ConfidentialCluster" in answer.message
+        assert "trustModel ContainersHost" in answer.message

@@ -13,7 +13,7 @@ KATA: Object = {"metadata": {"name": "example-kataconfig"}}
 GOING: Object = {"metadata": {"name": "example-kataconfig", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
-def told(resource: str, name: str, namespace: str, *configs: Object) -> tuple[str, ...]:
+def warnings(resource: str, name: str, namespace: str, *configs: Object) -> tuple[str, ...]:
     answer = review(write("DELETE", resource, name=name, namespace=namespace), World(all_kata=list(configs)))
     assert isinstance(answer, Allowed)
     return answer.warnings
@@ -28,9 +28,9 @@ def told(resource: str, name: str, namespace: str, *configs: Object) -> tuple[st
     ],
 )
 def test_removing_the_operator_before_the_kataconfig_warns(resource: str, name: str, namespace: str) -> None:
-    (warning,) = told(resource, name, namespace, KATA)
+    (warning,) = warnings(resource, name, namespace, KATA)
     assert warning.startswith("KataConfig example-kataconfig still exists: delete it first")
-    assert told(resource, name, namespace) == told(resource, name, namespace, GOING) == ()
+    assert warnings(resource, name, namespace) == warnings(resource, name, namespace, GOING) == ()
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_removing_the_operator_before_the_kataconfig_warns(resource: str, name: 
     ],
 )
 def test_other_deletions_are_none_of_its_business(resource: str, name: str, namespace: str) -> None:
-    assert told(resource, name, namespace, KATA) == ()
+    assert warnings(resource, name, namespace, KATA) == ()

@@ -28,7 +28,7 @@ def created(spec: Object, **classes: Object) -> Answer:
 def test_pod_gets_overhead_selector_and_tolerations_of_its_class() -> None:
     answer = created({"runtimeClassName": "kata-cc", "nodeSelector": {"a": "b"}, "tolerations": [{"key": "x"}]})
     assert isinstance(answer, Patched)
-    assert {one["path"]: one["value"] for one in answer.patch} == {
+    assert {operation["path"]: operation["value"] for operation in answer.patch} == {
         "/spec/overhead": KATA_CC["overhead"]["podFixed"],
         "/spec/nodeSelector": {"a": "b", "node-role.kubernetes.io/kata-oc": ""},
         "/spec/tolerations": [{"key": "x"}, {"key": "tee", "operator": "Exists"}],
@@ -43,7 +43,7 @@ def test_pod_that_has_it_all_already_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"runtimeClassName": "nope"}, 'pod rejected: RuntimeClass "nope" not found (there are: kata-cc, plain)'),
         ({"overhead": {"cpu": "1"}}, "pod rejected: Pod Overhead set without corresponding RuntimeClass"),
@@ -66,12 +66,12 @@ def test_pod_that_has_it_all_already_is_left_alone() -> None:
         ),
     ],
 )
-def test_pod_that_contradicts_its_class_is_refused_in_the_words_of_kubernetes(spec: Object, told: str) -> None:
+def test_pod_that_contradicts_its_class_is_refused_in_the_words_of_kubernetes(spec: Object, message: str) -> None:
     answer = created(spec)
     assert isinstance(answer, Denied)
     assert answer.code == 403
     assert answer.message.startswith('pods "p" is forbidden: ')
-    assert told in answer.message
+    assert message in answer.message
 
 
 def test_first_class_must_come_from_somewhere() -> None:

@@ -64,7 +64,7 @@ def test_pod_with_everything_that_is_asked_for_passes_without_a_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("obj", "field", "told"),
+    ("obj", "field", "reason"),
     [
         (pod(RESTRICTIVE, runtime=""), "spec.runtimeClassName", "it has no runtime class and is not confidential"),
         (
@@ -83,12 +83,12 @@ def test_pod_with_everything_that_is_asked_for_passes_without_a_word() -> None:
         (pod(encode_init_data(b'version = "0.1.0"\nalgorithm = "md5"\n[data]\n')), ANNOTATION, "algorithm is 'md5'"),
     ],
 )
-def test_pod_that_lacks_something_is_refused_with_field_reason_and_advice(obj: Object, field: str, told: str) -> None:
+def test_pod_that_lacks_something_is_refused_with_field_reason_and_advice(obj: Object, field: str, reason: str) -> None:
     answer = created(obj, world())
     assert isinstance(answer, Denied)
     assert (answer.code, answer.reason) == (403, "Forbidden")
     assert answer.message.startswith('pods "p" is forbidden: namespace d does not allow it: ')
-    assert told in answer.message
+    assert reason in answer.message
     assert any(field in cause.field for cause in answer.causes)
 
 
@@ -100,9 +100,9 @@ def test_warnings_take_the_place_of_refusals_where_the_namespace_only_warns() ->
 
 def test_a_switch_that_nobody_understands_counts_as_deny() -> None:
     assert isinstance(created(pod(), world(namespaces={"d": namespace("audit")})), Denied)
-    asked = requirements_of(namespace(require="nonsense"))
-    assert asked is not None
-    assert asked.requirements == ("initdata", "agent-policy", "runtime-class")
+    requirements = requirements_of(namespace(require="nonsense"))
+    assert requirements is not None
+    assert requirements.requirements == ("initdata", "agent-policy", "runtime-class")
 
 
 def test_only_what_is_required_is_asked_for() -> None:
@@ -122,9 +122,9 @@ def test_a_namespace_can_name_its_classes() -> None:
 
 
 def test_what_the_engine_finds_counts_as_well() -> None:
-    found = created(pod(RESTRICTIVE), world(), trial=PolicyTrial(("ExecProcessRequest",)))
-    assert isinstance(found, Denied)
-    assert "a rule that anything satisfies" in found.message
+    answer = created(pod(RESTRICTIVE), world(), trial=PolicyTrial(("ExecProcessRequest",)))
+    assert isinstance(answer, Denied)
+    assert "a rule that anything satisfies" in answer.message
     assert isinstance(created(pod(RESTRICTIVE), world(), trial=PolicyTrial((), "line 3: unexpected token")), Denied)
 
 
@@ -169,7 +169,7 @@ def test_namespace_that_asks_for_nothing_gets_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "annotations", "told"),
+    ("labels", "annotations", "message"),
     [
         ({ENFORCEMENT: "on"}, {}, "use warn or deny"),
         ({"workloads.fastness.dev/enforcment": "deny"}, {}, f"did you mean {ENFORCEMENT}?"),
@@ -179,21 +179,21 @@ def test_namespace_that_asks_for_nothing_gets_nothing() -> None:
     ],
 )
 def test_namespace_with_a_switch_that_protects_nothing_is_refused(
-    labels: Object, annotations: Object, told: str
+    labels: Object, annotations: Object, message: str
 ) -> None:
     obj = {"metadata": {"name": "d", "labels": labels, "annotations": annotations}}
     answer = review(write("CREATE", "namespaces", obj, kind="Namespace"), world())
     assert isinstance(answer, Denied)
     assert answer.code == 422
-    assert told in answer.message
+    assert message in answer.message
 
 
 def test_template_with_an_unknown_class_is_accepted_with_what_exists() -> None:
     deployment = {"metadata": {"name": "p"}, "spec": {"template": pod(runtime="kata-xx")}}
     where = world(namespaces={"d": {"metadata": {"name": "d"}}})
     answer = review(write("CREATE", "deployments.apps", deployment, namespace="d", kind="Deployment"), where)
-    told = 'its pods will be refused: RuntimeClass "kata-xx" not found; there are: gvisor, kata, kata-cc'
-    assert answer == Allowed((told,))
+    warning = 'its pods will be refused: RuntimeClass "kata-xx" not found; there are: gvisor, kata, kata-cc'
+    assert answer == Allowed((warning,))
 
 
 @pytest.mark.parametrize(

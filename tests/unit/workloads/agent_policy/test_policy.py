@@ -43,8 +43,11 @@ def test_statements_are_found_with_their_lines_and_not_in_comments_or_texts() ->
         "CopyFileRequest := true\nSetPolicyRequest if true\nx := `\ndefault C := true\n`\n"
     )  # fmt: skip
     assert policy.package == "agent_policy"
-    found = [(one.name, one.line, one.is_default, one.unconditional) for one in policy.statements]
-    assert found == [
+    statements = [
+        (statement.name, statement.line, statement.is_default, statement.unconditional)
+        for statement in policy.statements
+    ]
+    assert statements == [
         ("ExecProcessRequest", 3, True, True), ("ExecProcessRequest", 5, False, False), ("CopyFileRequest", 8, False, True),
         ("SetPolicyRequest", 9, False, True), ("x", 10, False, False),
     ]  # fmt: skip
@@ -53,10 +56,10 @@ def test_statements_are_found_with_their_lines_and_not_in_comments_or_texts() ->
 @pytest.mark.parametrize("name", sorted(PERMISSIVE))
 @pytest.mark.parametrize("form", ["default {0} := true", "{0} := true", "{0} = true", "{0} {{ true }}", "{0}"])
 def test_each_permissive_request_is_found_in_each_form(name: str, form: str) -> None:
-    found = [one for one in lint_policy(HEAD + form.format(name) + "\n") if one.code == "P1"]
-    assert [one.severity for one in found] == [PERMISSIVE[name][0]]
-    assert found[0].message.startswith(name)
-    assert found[0].hint
+    findings = [finding for finding in lint_policy(HEAD + form.format(name) + "\n") if finding.code == "P1"]
+    assert [finding.severity for finding in findings] == [PERMISSIVE[name][0]]
+    assert findings[0].message.startswith(name)
+    assert findings[0].hint
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,7 @@ def test_each_permissive_request_is_found_in_each_form(name: str, form: str) -> 
     ],
 )
 def test_a_condition_or_a_no_is_not_permissive(text: str) -> None:
-    assert not [one for one in lint_policy(HEAD + text + "\n") if one.code == "P1"]
+    assert not [finding for finding in lint_policy(HEAD + text + "\n") if finding.code == "P1"]
 
 
 @pytest.mark.parametrize(
@@ -91,31 +94,33 @@ def test_a_rule_that_anything_satisfies_is_found_by_the_engine(condition: str) -
 
 def test_two_defaults_are_told_and_worse_when_they_differ() -> None:
     same = lint_policy(HEAD + "default ExecProcessRequest := false\n" * 2)
-    assert [(one.code, str(one.severity)) for one in same if one.code in ("E12", "P4")] == [("E12", "warning")]
+    assert [(finding.code, str(finding.severity)) for finding in same if finding.code in ("E12", "P4")] == [
+        ("E12", "warning")
+    ]
     other = lint_policy(HEAD + "default ExecProcessRequest := true\ndefault ExecProcessRequest := false\n")
-    assert ("P4", "high") in [(one.code, str(one.severity)) for one in other]
+    assert ("P4", "high") in [(finding.code, str(finding.severity)) for finding in other]
 
 
 def test_package_names_legacy_and_silence_are_told() -> None:
-    assert "E11" in [one.code for one in lint_policy("package policy\n")]
-    assert "E11" in [one.code for one in lint_policy("")]
+    assert "E11" in [finding.code for finding in lint_policy("package policy\n")]
+    assert "E11" in [finding.code for finding in lint_policy("")]
     codes = {
-        one.code: one
-        for one in lint_policy(HEAD + "default PullImageRequest := true\ndefault ExecProcesRequest := false\n")
+        finding.code: finding
+        for finding in lint_policy(HEAD + "default PullImageRequest := true\ndefault ExecProcesRequest := false\n")
     }
     assert "ExecProcessRequest" in codes["P6"].hint
     assert {"P5", "P7"} <= set(codes)
-    assert "E12" in [one.code for one in lint_policy(HEAD, unreadable="line 1: odd")]
-    assert [one.code for one in lint_policy("#" + "x" * 70_000)] == ["E13"]
+    assert "E12" in [finding.code for finding in lint_policy(HEAD, unreadable="line 1: odd")]
+    assert [finding.code for finding in lint_policy("#" + "x" * 70_000)] == ["E13"]
 
 
 def test_allow_all_is_one_more_finding() -> None:
     text = HEAD + "".join(f"default {name} := true\n" for name in REQUESTS)
-    assert [str(one.severity) for one in lint_policy(text) if one.code == "P2"] == ["critical"]
+    assert [str(finding.severity) for finding in lint_policy(text) if finding.code == "P2"] == ["critical"]
 
 
 @pytest.mark.parametrize(
-    ("text", "allowed", "line", "told"),
+    ("text", "allowed", "line", "reason"),
     [
         ("default ExecProcessRequest := true\n", True, 2, "default in line 2"),
         ("default ExecProcessRequest := false\n", False, 2, "default in line 2"),
@@ -128,10 +133,10 @@ def test_allow_all_is_one_more_finding() -> None:
         ("default AllowRequestsFailingPolicy := true\n", True, 2, "AllowRequestsFailingPolicy"),
     ],
 )  # fmt: skip
-def test_a_decision_names_the_statement_behind_it(text: str, allowed: bool, line: int, told: str) -> None:
-    found = decide(HEAD + text, "ExecProcessRequest", {"process": {"Args": ["sh"]}})
-    assert (found.allowed, found.line) == (allowed, line)
-    assert told in found.reason
+def test_a_decision_names_the_statement_behind_it(text: str, allowed: bool, line: int, reason: str) -> None:
+    decision = decide(HEAD + text, "ExecProcessRequest", {"process": {"Args": ["sh"]}})
+    assert (decision.allowed, decision.line) == (allowed, line)
+    assert reason in decision.reason
 
 
 def test_refused_logs_are_empty_and_the_reason_says_so() -> None:
@@ -204,7 +209,7 @@ def test_a_made_policy_has_no_findings_but_logs_that_were_asked_for() -> None:
     text = policy_of(POD)
     assert lint_policy(text, open_requests(text)) == []
     text = policy_of(POD, logs=True)
-    assert [one.message.split()[0] for one in lint_policy(text, open_requests(text))] == ["ReadStreamRequest"]
+    assert [finding.message.split()[0] for finding in lint_policy(text, open_requests(text))] == ["ReadStreamRequest"]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +225,7 @@ def test_a_pod_without_sound_containers_gets_no_policy(spec: dict[str, Any]) -> 
 def test_reading_and_linting_are_total_and_blanking_keeps_lines(text: str) -> None:
     policy = read_policy(text)
     assert policy.without(*policy.statements).count("\n") == text.count("\n")
-    assert all(one.hint for one in lint_policy(text))
+    assert all(finding.hint for finding in lint_policy(text))
 
 
 def test_names_in_a_manifest_cannot_smuggle_rego() -> None:

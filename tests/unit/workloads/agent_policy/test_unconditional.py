@@ -14,7 +14,7 @@ EXEC = ["ExecProcessRequest"]
 
 
 @pytest.mark.parametrize(
-    ("rules", "found"),
+    ("rules", "opened"),
     [
         ("ExecProcessRequest if {\n\tcount([]) == 0\n}\n", EXEC),
         ("ExecProcessRequest := true if {\n\thelper\n}\n\nhelper if {\n\t1 < 2\n}\n", EXEC),
@@ -27,8 +27,8 @@ EXEC = ["ExecProcessRequest"]
         ("", []),
     ],
 )  # fmt: skip
-def test_rule_that_never_leads_to_its_input_allows_everything(rules: str, found: list[str]) -> None:
-    assert unconditionally_open(HEAD + rules) == found
+def test_rule_that_never_leads_to_its_input_allows_everything(rules: str, opened: list[str]) -> None:
+    assert unconditionally_open(HEAD + rules) == opened
 
 
 def test_generated_policies_look_at_what_they_allow() -> None:

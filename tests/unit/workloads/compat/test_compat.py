@@ -26,9 +26,9 @@ TABLE_2 = [
 @pytest.mark.parametrize(("platform", "tee", "gpu", "cells"), TABLE_2)
 def test_every_cell_of_the_second_table(platform: Platform, tee: str, gpu: bool, cells: str) -> None:
     architecture = "s390x" if tee == "se" else "x86_64"
-    found = [judge(Combination(version, architecture, platform, tee, gpu)) for version in RELEASE_NAMES]
-    assert [one.level.name if one.level else "-" for one in found] == cells.split()
-    assert all(one.ok or (one.reason and one.hint) for one in found)
+    row = [judge(Combination(version, architecture, platform, tee, gpu)) for version in RELEASE_NAMES]
+    assert [support.level.name if support.level else "-" for support in row] == cells.split()
+    assert all(support.ok or (support.reason and support.hint) for support in row)
 
 
 def test_tables_have_the_rows_of_the_manual() -> None:
@@ -42,9 +42,9 @@ def test_tables_have_the_rows_of_the_manual() -> None:
     "version", ["4.18.0", "4.19.0", "4.19.27", "4.20.0", "4.20.17", "4.21.0", "4.21.8", "4.20.10", "4.21.9-rc1"]
 )
 def test_releases_that_are_too_old(version: str) -> None:
-    found = judge(Combination(version, tee="tdx"))
-    assert not found.ok
-    assert found.hint.startswith("Upgrade to ")
+    support = judge(Combination(version, tee="tdx"))
+    assert not support.ok
+    assert support.hint.startswith("Upgrade to ")
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_releases_that_are_new_enough(version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "reason"),
+    ("combination", "reason"),
     [
         (Combination("4.21.9", "aarch64", tee="tdx"), "the architecture aarch64 is not supported"),
         (Combination("4.21.9", "s390x", Platform.IBM_Z, "se", True), "GPUs are not supported on s390x"),
@@ -69,10 +69,10 @@ def test_releases_that_are_new_enough(version: str) -> None:
         (Combination("4.20.3", tee="snp"), "OpenShift 4.20.3 is older than 4.20.18"),
     ],
 )
-def test_a_no_names_the_entry_that_says_it(one: Combination, reason: str) -> None:
-    found = judge(one)
-    assert (found.level, found.reason) == (None, reason)
-    assert found.hint
+def test_a_no_names_the_entry_that_says_it(combination: Combination, reason: str) -> None:
+    support = judge(combination)
+    assert (support.level, support.reason) == (None, reason)
+    assert support.hint
 
 
 def test_previews_are_not_for_production() -> None:
@@ -100,8 +100,8 @@ def test_a_cluster_is_grouped_into_its_combinations() -> None:
         node("z", "s390x", **{"ibm.feature.node.kubernetes.io/se": "true"}),
         {"metadata": {"name": "m", "labels": {}}},
     ]
-    found = combinations(nodes, {"status": {"platformStatus": {"type": "BareMetal"}}}, "4.21.9")
-    assert {one.named: names for one, names in found.items()} == {
+    groups = combinations(nodes, {"status": {"platformStatus": {"type": "BareMetal"}}}, "4.21.9")
+    assert {combination.named: names for combination, names in groups.items()} == {
         "bare metal, x86_64, Intel TDX, OpenShift 4.21.9": ["a", "b"],
         "bare metal, x86_64, AMD SEV-SNP, NVIDIA H100, OpenShift 4.21.9": ["c"],
         "IBM Z bare metal, s390x, IBM SE, OpenShift 4.21.9": ["z"],

@@ -36,8 +36,8 @@ def node(name: str, **labels: str) -> Object:
 
 
 def tdx_host(name: str, **labels: str) -> Object:
-    found = node(name, **{names.BASE_LABEL: "true", names.TDX_LABEL: "true", **labels})
-    return {**found, "status": {"capacity": {"tdx.intel.com/keys": "31", "sgx.intel.com/enclave": "110"}}}
+    host = node(name, **{names.BASE_LABEL: "true", names.TDX_LABEL: "true", **labels})
+    return {**host, "status": {"capacity": {"tdx.intel.com/keys": "31", "sgx.intel.com/enclave": "110"}}}
 
 
 MASTER: Object = {
@@ -55,27 +55,27 @@ def snapshot(nodes: list[Object] | None = None, state: Object | None = None, **o
         "configs": [],
         "nodes": [tdx_host("w0"), tdx_host("w1"), MASTER] if nodes is None else nodes,
     }
-    all_kinds: dict[str, Any] = {one.plural: [] for one in LOOKED_AT}
+    all_kinds: dict[str, Any] = {kind.plural: [] for kind in LOOKED_AT}
     return Snapshot(State(**{**given, **(state or {})}), {**all_kinds, **objects})
 
 
-def with_everything(found: Snapshot, done: list[Step]) -> Snapshot:
+def with_everything(cluster: Snapshot, done: list[Step]) -> Snapshot:
     """The snapshot after the steps were taken."""
-    objects = {plural: list(items or ()) for plural, items in found.objects.items()}
-    configs = list(found.state.configs)
+    objects = {plural: list(items or ()) for plural, items in cluster.objects.items()}
+    configs = list(cluster.state.configs)
     for change in open_changes(done):
         target = configs if change.resource.kind == "MachineConfig" else objects[change.resource.plural]
         target.append(deepcopy(change.target))
-    return Snapshot(replace(found.state, configs=configs), objects)
+    return Snapshot(replace(cluster.state, configs=configs), objects)
 
 
 def named(checks: list[Check], result: Result) -> list[str]:
-    return [one.name for one in checks if one.result is result]
+    return [check.name for check in checks if check.result is result]
 
 
 def test_good_cluster_has_nothing_against_it() -> None:
     checks = preflight(snapshot(), TDX, has_key=True)
-    assert {one.result for one in checks} == {Result.OK}
+    assert {check.result for check in checks} == {Result.OK}
 
 
 def made(done: list[Step]) -> list[str]:
@@ -83,15 +83,15 @@ def made(done: list[Step]) -> list[str]:
 
 
 def test_everything_of_the_manual_is_made_in_order() -> None:
-    found = made(steps(snapshot(), TDX, DCAP))
-    assert found[:3] == [
+    objects = made(steps(snapshot(), TDX, DCAP))
+    assert objects[:3] == [
         "Namespace openshift-sandboxed-containers-operator",
         "OperatorGroup openshift-sandboxed-containers-operator/sandboxed-containers-operator-group",
         "Subscription openshift-sandboxed-containers-operator/sandboxed-containers-operator",
     ]
-    assert "MachineConfig 99-enable-intel-tdx" in found
-    assert "MachineConfig 100-iommu-kernel-args" not in found
-    assert found[-2:] == [
+    assert "MachineConfig 99-enable-intel-tdx" in objects
+    assert "MachineConfig 100-iommu-kernel-args" not in objects
+    assert objects[-2:] == [
         "ConfigMap openshift-sandboxed-containers-operator/osc-feature-gates",
         "KataConfig example-kataconfig",
     ]
@@ -101,7 +101,7 @@ def test_everything_of_the_manual_is_made_in_order() -> None:
         "ClusterPolicy gpu-cluster-policy",
         "NodeFeatureRule nvidia-kernel-modules",
     } <= set(with_gpu)
-    assert not any("intel-dcap" in one or "tdx" in one for one in with_gpu)
+    assert not any("intel-dcap" in name or "tdx" in name for name in with_gpu)
 
 
 @pytest.mark.parametrize("enabling", [TDX, SNP, replace(TDX, gpu=True), replace(SNP, gpu=True, trustee=False)])
@@ -122,16 +122,16 @@ def test_what_others_did_under_other_names_is_kept() -> None:
     config = hostconfigs.tdx_config("worker")
     config["metadata"]["name"] = "50-mine"
     kata = {"metadata": {"name": "other"}, "spec": {}}
-    found = snapshot(
+    cluster = snapshot(
         state={"configs": [config]}, subscriptions=[subscription], operatorgroups=[group], kataconfigs=[kata],
         nodefeaturediscoveries=[{"metadata": {"name": "x", "namespace": "y"}}],
     )  # fmt: skip
-    done = made(steps(found, TDX, DCAP))
+    done = made(steps(cluster, TDX, DCAP))
     assert "Subscription openshift-nfd/nfd" not in done
     assert "Namespace openshift-nfd" in done, "rules of the manual still go there"
     assert not any(
-        one.startswith(("OperatorGroup openshift-sandboxed", "MachineConfig", "KataConfig", "NodeFeatureDiscovery"))
-        for one in done
+        step.startswith(("OperatorGroup openshift-sandboxed", "MachineConfig", "KataConfig", "NodeFeatureDiscovery"))
+        for step in done
     )
 
 
@@ -156,8 +156,8 @@ def test_gates_are_opened_and_their_mode_left_alone() -> None:
     assert (changes[0].action, changes[0].fields, changes[0].patch) == (
         Action.CHANGE, ("data.confidential",), {"data": {"confidential": "true"}},
     )  # fmt: skip
-    asked = steps(snapshot(configmaps=[gates]), replace(SNP, mode="MachineConfig"))[-1].changes[0]
-    assert asked.fields == ("data.confidential", "data.deploymentMode")
+    with_mode = steps(snapshot(configmaps=[gates]), replace(SNP, mode="MachineConfig"))[-1].changes[0]
+    assert with_mode.fields == ("data.confidential", "data.deploymentMode")
 
 
 def test_policy_for_gpus_is_mended_field_by_field() -> None:
@@ -181,22 +181,22 @@ def test_policy_for_gpus_is_mended_field_by_field() -> None:
 def test_tokens_in_use_are_never_changed_and_a_lost_half_of_tls_makes_both_anew() -> None:
     before = snapshot()
     after = with_everything(before, steps(before, TDX, DCAP))
-    secret = next(one for one in after.all("secrets") if one["metadata"]["name"] == "pccs-secrets")
+    secret = next(secret for secret in after.all("secrets") if secret["metadata"]["name"] == "pccs-secrets")
     secret["data"] = {"PCCS_API_KEY": "b3RoZXI="}
     assert made(steps(after, TDX, replace(DCAP, serving=Serving(b"X", SecretBytes(b"Y"), b"Z")))) == []
-    kept = [one for one in after.all("configmaps") if one["metadata"]["name"] != "pccs-ca"]
-    lost = Snapshot(after.state, {**after.objects, "configmaps": kept})
+    others = [config_map for config_map in after.all("configmaps") if config_map["metadata"]["name"] != "pccs-ca"]
+    lost = Snapshot(after.state, {**after.objects, "configmaps": others})
     assert made(steps(lost, TDX, replace(DCAP, serving=Serving(b"X", SecretBytes(b"Y"), b"Z")))) == [
         "Secret intel-dcap/pccs-tls", "ConfigMap intel-dcap/pccs-ca",
     ]  # fmt: skip
 
 
 def test_plan_shows_the_pool_that_the_kataconfig_will_bring() -> None:
-    found = snapshot()
-    plan = reboots(found, TDX, steps(found, TDX, DCAP))
+    cluster = snapshot()
+    plan = reboots(cluster, TDX, steps(cluster, TDX, DCAP))
     (pool,) = plan.pools
     assert pool.pool == "kata-oc"
-    assert [one.name for one in pool.nodes or ()] == ["w0", "w1"]
+    assert [node.name for node in pool.nodes or ()] == ["w0", "w1"]
     assert plan.reboots
     sources = {step.source for step in pool.steps}
     assert {"50-enable-sandboxed-containers-extension", "99-enable-intel-tdx"} <= sources
@@ -206,23 +206,25 @@ def test_masters_get_it_where_they_are_the_workers() -> None:
     both = {
         "metadata": {"name": "m0", "labels": {**MASTER["metadata"]["labels"], WORKER: "", names.BASE_LABEL: "true"}}
     }
-    found = snapshot([both], state={"pools": [assumed_pool("master"), assumed_pool("worker")]})
-    assert (found.pool, found.roles) == ("master", ("master",))
-    config = next(one for one in open_changes(steps(found, replace(TDX, gpu=True), DCAP)) if "iommu" in one.named)
+    cluster = snapshot([both], state={"pools": [assumed_pool("master"), assumed_pool("worker")]})
+    assert (cluster.pool, cluster.roles) == ("master", ("master",))
+    config = next(
+        change for change in open_changes(steps(cluster, replace(TDX, gpu=True), DCAP)) if "iommu" in change.named
+    )
     assert config.target["metadata"]["labels"] == {"machineconfiguration.openshift.io/role": "master"}
-    plan = reboots(found, TDX, steps(found, TDX, DCAP))
-    assert [one.pool for one in plan.pools] == ["master"]
+    plan = reboots(cluster, TDX, steps(cluster, TDX, DCAP))
+    assert [pool.pool for pool in plan.pools] == ["master"]
 
 
 def test_cluster_without_machine_configs_gets_the_daemon_set_and_no_reboots() -> None:
-    found = snapshot(state={"pools": []})
-    done = steps(found, TDX, DCAP)
+    cluster = snapshot(state={"pools": []})
+    done = steps(cluster, TDX, DCAP)
     gates = next(change for change in open_changes(done) if "osc-feature-gates" in change.named)
     assert gates.target["data"]["deploymentMode"] == "DaemonSet"
-    assert not any("MachineConfig " in one for one in made(done))
-    (kernel,) = [one for one in preflight(found, TDX, has_key=True) if one.name == "kernel"]
+    assert not any("MachineConfig " in name for name in made(done))
+    (kernel,) = [check for check in preflight(cluster, TDX, has_key=True) if check.name == "kernel"]
     assert "their images must boot with kvm_intel.tdx=1 nohibernate" in kernel.message
-    assert not reboots(found, TDX, done)
+    assert not reboots(cluster, TDX, done)
 
 
 ENFORCING = {"spec": {"mode": "Enforce"}}
@@ -230,7 +232,7 @@ CONFIDENTIAL = {"spec": {"mode": "Enforce", "pools": [{"name": "worker", "trustM
 
 
 @pytest.mark.parametrize(
-    ("found", "enabling", "check_name", "told"),
+    ("cluster", "enabling", "check_name", "message"),
     [
         (snapshot(state={"cluster": ENFORCING}), TDX, "trust model", "pool worker and kata-oc: ConfidentialCluster"),
         (snapshot(state={"cluster": CONFIDENTIAL}), TDX, "trust model", "pool kata-oc: ConfidentialCluster"),
@@ -259,13 +261,13 @@ CONFIDENTIAL = {"spec": {"mode": "Enforce", "pools": [{"name": "worker", "trustM
     ],
 )  # fmt: skip
 def test_what_stands_against_it_is_refused_with_the_reason(
-    found: Snapshot, enabling: EnableRequest, check_name: str, told: str
+    cluster: Snapshot, enabling: EnableRequest, check_name: str, message: str
 ) -> None:
-    against = refusals(preflight(found, enabling, has_key=True))
-    assert check_name in [one.name for one in against]
-    one = next(one for one in against if one.name == check_name)
-    assert told in one.message
-    assert one.hint
+    against = refusals(preflight(cluster, enabling, has_key=True))
+    assert check_name in [check.name for check in against]
+    check = next(check for check in against if check.name == check_name)
+    assert message in check.message
+    assert check.hint
 
 
 def test_degraded_pool_refuses_and_a_paused_one_warns() -> None:
@@ -278,8 +280,8 @@ def test_degraded_pool_refuses_and_a_paused_one_warns() -> None:
     )
     paused = {**assumed_pool("worker"), "status": {"machineCount": 1}}
     paused["spec"] = {**paused["spec"], "paused": True}
-    found = snapshot(state={"pools": [assumed_pool("master"), paused]})
-    assert "pool" in named(preflight(found, SNP, has_key=False), Result.WARN)
+    cluster = snapshot(state={"pools": [assumed_pool("master"), paused]})
+    assert "pool" in named(preflight(cluster, SNP, has_key=False), Result.WARN)
 
 
 def test_intel_needs_a_key_and_a_place() -> None:
@@ -293,8 +295,8 @@ def test_intel_needs_a_key_and_a_place() -> None:
         "PCCS is to run on w7, and there is no such node",
         "Give the name of a node: w0.",
     )
-    known = snapshot(secrets=[{"metadata": {"name": "pccs-secrets", "namespace": "intel-dcap"}}])
-    assert refusals(preflight(known, TDX, has_key=False)) == []
+    with_key = snapshot(secrets=[{"metadata": {"name": "pccs-secrets", "namespace": "intel-dcap"}}])
+    assert refusals(preflight(with_key, TDX, has_key=False)) == []
 
 
 def test_what_is_not_known_yet_is_never_a_refusal() -> None:
@@ -303,7 +305,7 @@ def test_what_is_not_known_yet_is_never_a_refusal() -> None:
     dark = snapshot([node("w0", **{names.BASE_LABEL: "true"}), MASTER], nodefeatures=[{}], nodefeaturerules=[{}])
     checks = preflight(dark, TDX, has_key=True)
     assert refusals(checks) == [], "a TDX host shows itself only after the restart that this step causes"
-    assert any("kvm_intel.tdx=1" in one.message for one in checks)
+    assert any("kvm_intel.tdx=1" in check.message for check in checks)
 
 
 def test_warnings_tell_what_will_not_work_yet() -> None:
@@ -312,18 +314,18 @@ def test_warnings_tell_what_will_not_work_yet() -> None:
         "w1", **{names.SNP_LABEL: "true", "nvidia.com/gpu.present": "true", "nvidia.com/cc.mode.state": "failed"}
     )
     checks = preflight(snapshot([keyless, other, MASTER]), replace(TDX, gpu=True), has_key=True)
-    told = " ".join(one.message for one in checks if one.result is Result.WARN)
+    warnings = " ".join(check.message for check in checks if check.result is Result.WARN)
     for part in (
         "w0 offers no tdx.intel.com/keys",
         "also has snp",
         "no node offers sgx.intel.com/enclave",
         "w1: the manager could not",
     ):
-        assert part in told
+        assert part in warnings
 
 
 @pytest.mark.parametrize(
-    ("wanted", "present", "paths"),
+    ("target", "present", "paths"),
     [
         ({"a": 1}, {"a": 1, "b": 2}, []),
         ({"a": {"b": [{"c": 1}]}}, {"a": {"b": [{"c": 1, "d": 2}]}}, []),
@@ -333,8 +335,8 @@ def test_warnings_tell_what_will_not_work_yet() -> None:
         ({"a": {"b": 1}}, {"a": None}, ["a"]),
     ],
 )
-def test_present_objects_are_compared_by_what_is_wanted(wanted: Object, present: Object, paths: list[str]) -> None:
-    assert list(differences(wanted, present)) == paths
+def test_present_objects_are_compared_by_what_is_wanted(target: Object, present: Object, paths: list[str]) -> None:
+    assert list(differences(target, present)) == paths
 
 
 def test_rule_that_somebody_changed_is_put_right() -> None:

@@ -34,7 +34,7 @@ def _one_by_one(given_rules: list[Rule], features: Features, settings: Settings 
 
 
 def test_later_rules_see_what_earlier_ones_left_as_it_was_written() -> None:
-    found = RuleBook(
+    outcome = RuleBook(
         [
             Rule("a", {"one": "@kernel.version.major"}, vars={"v": "1"}),
             Rule("none", vars={"w": "1"}, terms=(Term("no.such"),)),
@@ -46,8 +46,8 @@ def test_later_rules_see_what_earlier_ones_left_as_it_was_written() -> None:
         ]
     ).run(NODE)  # fmt: skip
     prefix = "feature.node.kubernetes.io/"
-    assert found.labels == {f"{prefix}one": "6", f"{prefix}two": "true", f"{prefix}three": "1"}
-    assert found.matched == ["a", "b", "c"]
+    assert outcome.labels == {f"{prefix}one": "6", f"{prefix}two": "true", f"{prefix}three": "1"}
+    assert outcome.matched == ["a", "b", "c"]
 
 
 def test_the_first_rule_sees_no_earlier_ones() -> None:
@@ -57,9 +57,9 @@ def test_the_first_rule_sees_no_earlier_ones() -> None:
 
 def test_one_broken_rule_is_counted_and_the_others_still_run() -> None:
     broken = Rule("broken", {"x": "1"}, terms=(Term("kernel.version", (("full", Expression("Gt", ("1",))),)),))
-    found = RuleBook([broken, Rule("good", {"y": "1"}), Rule("template", labels_template="{{ env }}")]).run(NODE)
-    assert list(found.labels) == ["feature.node.kubernetes.io/y"]
-    assert set(found.errors) == {"broken", "template"}
+    outcome = RuleBook([broken, Rule("good", {"y": "1"}), Rule("template", labels_template="{{ env }}")]).run(NODE)
+    assert list(outcome.labels) == ["feature.node.kubernetes.io/y"]
+    assert set(outcome.errors) == {"broken", "template"}
 
 
 def test_objects_go_by_name_and_later_ones_win() -> None:
@@ -72,7 +72,7 @@ def test_objects_go_by_name_and_later_ones_win() -> None:
         {"metadata": {"name": "c"}, "spec": None},
     ]
     read = in_order(objects)
-    assert [isinstance(one, BadRule) for one in read] == [False, True, True, False, True]
+    assert [isinstance(rule, BadRule) for rule in read] == [False, True, True, False, True]
     book = RuleBook(read)
     assert book.run(NODE).labels == {"feature.node.kubernetes.io/x": "b"}
     assert len(book.unreadable) == 3
@@ -110,7 +110,12 @@ def test_what_is_wrong_on_every_node_is_found_without_one() -> None:
             ],
         }
     )  # fmt: skip
-    assert [one.code for one in rule.problems()] == ["bad-feature", "bad-values", "bad-pattern", "unknown-function"]
+    assert [problem.code for problem in rule.problems()] == [
+        "bad-feature",
+        "bad-values",
+        "bad-pattern",
+        "unknown-function",
+    ]
 
 
 def test_several_reports_of_one_node_are_merged_in_order() -> None:
@@ -120,11 +125,11 @@ def test_several_reports_of_one_node_are_merged_in_order() -> None:
          "instances": {"e.f": {"elements": [{"attributes": {"m": "1"}}]}}},
         {"instances": {"e.f": {"elements": [{"attributes": {"m": "2"}}]}}},
     ]  # fmt: skip
-    found = merged(read_features(one) for one in raw)
-    assert found.flags == {"a.b": {"x", "y"}}
-    assert found.attributes == {"c.d": {"k": "2", "l": "1"}}
-    assert found.instances == {"e.f": ({"m": "1"}, {"m": "2"})}
-    assert read_features(found.to_json()) == found
+    features = merged(read_features(report) for report in raw)
+    assert features.flags == {"a.b": {"x", "y"}}
+    assert features.attributes == {"c.d": {"k": "2", "l": "1"}}
+    assert features.instances == {"e.f": ({"m": "1"}, {"m": "2"})}
+    assert read_features(features.to_json()) == features
 
 
 _NAMES = st.sampled_from(["a", "b", "c"])
@@ -167,9 +172,13 @@ _NODES = st.builds(
 def test_the_book_agrees_with_the_rules_one_by_one(some: list[Rule], machines: list[Features]) -> None:
     book = RuleBook(some)
     for machine in [*machines, *machines]:
-        found, expected = book.run(machine), _one_by_one(some, machine)
-        assert (found.labels, found.matched, found.dropped) == (expected.labels, expected.matched, expected.dropped)
-        assert found.errors.keys() == expected.errors.keys()
+        outcome, expected = book.run(machine), _one_by_one(some, machine)
+        assert (outcome.labels, outcome.matched, outcome.dropped) == (
+            expected.labels,
+            expected.matched,
+            expected.dropped,
+        )
+        assert outcome.errors.keys() == expected.errors.keys()
 
 
 def test_the_book_of_the_benchmark_agrees_too() -> None:
@@ -192,6 +201,6 @@ _JSON = st.recursive(
 @given(_JSON)
 def test_reading_rules_is_total(raw: Any) -> None:
     if isinstance(raw, dict):
-        assert all(isinstance(one, Rule | BadRule) for one in read_object(raw))
-    for one in read_object({"spec": {"rules": [raw]}}):
-        assert isinstance(one, BadRule) or one.name
+        assert all(isinstance(rule, Rule | BadRule) for rule in read_object(raw))
+    for rule in read_object({"spec": {"rules": [raw]}}):
+        assert isinstance(rule, BadRule) or rule.name

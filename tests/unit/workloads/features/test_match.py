@@ -84,8 +84,8 @@ def test_a_matched_absence_leaves_an_item_with_a_name_and_no_value() -> None:
 def test_a_rule_needs_one_of_any_and_all_of_the_rest(terms: list[str], any_of: list[list[str]], expected: bool) -> None:
     rule = Rule(
         "r",
-        terms=tuple(Term(one) for one in terms),
-        any_of=tuple(tuple(Term(one) for one in branch) for branch in any_of),
+        terms=tuple(Term(feature) for feature in terms),
+        any_of=tuple(tuple(Term(feature) for feature in branch) for branch in any_of),
     )
     assert (match_rule(rule, NODE) is not None) is expected
 
@@ -115,14 +115,14 @@ def test_the_trace_tells_what_was_seen_also_behind_the_decision() -> None:
         ),
         any_of=((_term("pci.device", vendor=Expression("In", ("1002",))),),),
     )
-    told = trace(rule, NODE)
-    assert [(one.branch, one.feature, one.held) for one in told] == [
+    traces = trace(rule, NODE)
+    assert [(term.branch, term.feature, term.held) for term in traces] == [
         (0, "pci.device", False), (None, "cpu.cpuid", False), (None, "kernel.version", False), (None, "no.such", False),
     ]  # fmt: skip
-    assert told[1].checks[0].observed == "(absent)"
-    assert told[2].checks[0].observed == "6"
-    assert "not an integer" in told[2].checks[0].error
-    assert told[3].note
+    assert traces[1].checks[0].observed == "(absent)"
+    assert traces[2].checks[0].observed == "6"
+    assert "not an integer" in traces[2].checks[0].error
+    assert traces[3].note
 
 
 def test_ten_thousand_instances_are_searched_and_the_trace_shows_the_nearest() -> None:

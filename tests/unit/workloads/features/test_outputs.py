@@ -53,12 +53,12 @@ NODE = Features(
     ],
 )
 def test_a_label_is_kept_or_dropped_by_its_namespace(written: str, settings: Settings, name: str | None) -> None:
-    kept = allowed_labels({written: "true", "example.org/other": "1"}, NODE, settings)
+    judged = allowed_labels({written: "true", "example.org/other": "1"}, NODE, settings)
     expected = {} if name is None else {name: "true"}
     if not settings.label_white_list:
         expected["example.org/other"] = "1"
-    assert kept.entries == expected
-    assert all(one.reason for one in kept.dropped)
+    assert judged.entries == expected
+    assert all(dropped.reason for dropped in judged.dropped)
 
 
 def test_a_reference_takes_the_value_of_an_attribute_split_at_the_first_two_dots() -> None:
@@ -68,11 +68,11 @@ def test_a_reference_takes_the_value_of_an_attribute_split_at_the_first_two_dots
 
 
 def test_an_unresolvable_reference_drops_that_entry_and_no_other() -> None:
-    kept = allowed_resources(
+    judged = allowed_resources(
         {"a.com/x": "@cpu.security.none", "a.com/y": "@cpu.security.sev.encrypted_state_ids", "z": "2k"}, NODE
     )
-    assert kept.entries == {"a.com/y": "99", "feature.node.kubernetes.io/z": "2k"}
-    assert [one.name for one in kept.dropped] == ["a.com/x"]
+    assert judged.entries == {"a.com/y": "99", "feature.node.kubernetes.io/z": "2k"}
+    assert [dropped.name for dropped in judged.dropped] == ["a.com/x"]
 
 
 def test_values_are_checked_after_references_are_resolved() -> None:
@@ -81,19 +81,21 @@ def test_values_are_checked_after_references_are_resolved() -> None:
 
 
 def test_annotations_are_bounded_never_resolved_and_not_allowed_in_profiles() -> None:
-    kept = allowed_annotations({"a.com/x": "@cpu.security.none", "b": "y" * 1025, "profile.node.kubernetes.io/c": "1"})
-    assert kept.entries == {"a.com/x": "@cpu.security.none"}
-    assert len(kept.dropped) == 2
+    judged = allowed_annotations(
+        {"a.com/x": "@cpu.security.none", "b": "y" * 1025, "profile.node.kubernetes.io/c": "1"}
+    )
+    assert judged.entries == {"a.com/x": "@cpu.security.none"}
+    assert len(judged.dropped) == 2
 
 
 def test_taints_need_to_be_enabled_and_have_their_own_namespace() -> None:
-    wanted = [
+    taints = [
         Taint("a.com/x", "NoSchedule"),
         Taint("plain", "NoSchedule"),
         Taint("a.com/y", ""),
         Taint("kubernetes.io/z", "NoExecute"),
     ]
-    assert allowed_taints(wanted)[0] == []
-    kept, dropped = allowed_taints(wanted, Settings(enable_taints=True))
-    assert kept == [Taint("a.com/x", "NoSchedule")]
+    assert allowed_taints(taints)[0] == []
+    passed, dropped = allowed_taints(taints, Settings(enable_taints=True))
+    assert passed == [Taint("a.com/x", "NoSchedule")]
     assert len(dropped) == 3

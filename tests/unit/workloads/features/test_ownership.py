@@ -15,8 +15,8 @@ from fastness.workloads.features.rules import Taint
 PREFIX = "feature.node.kubernetes.io/"
 
 
-def _applied(node: dict[str, Any], wanted: NodeOutcome) -> dict[str, Any]:
-    difference = changes(node, wanted)
+def _applied(node: dict[str, Any], outcome: NodeOutcome) -> dict[str, Any]:
+    difference = changes(node, outcome)
     for patch in (difference.status, difference.node):
         node = apply_merge_patch(node, patch) if patch else node
     return node
@@ -28,7 +28,7 @@ _TAINTS = st.lists(
     st.builds(
         Taint, st.sampled_from(["x.com/t", "x.com/u"]), st.sampled_from(["NoSchedule", "NoExecute"]), st.sampled_from(["", "v"]),
     ),
-    max_size=2, unique_by=lambda one: (one.key, one.effect),
+    max_size=2, unique_by=lambda taint: (taint.key, taint.effect),
 )  # fmt: skip
 _WANTED = st.builds(NodeOutcome, labels=_TEXTS, annotations=_TEXTS, resources=_TEXTS, taints=_TAINTS)
 _FOREIGN = {"labels": {"mine": "1"}, "annotations": {"note": "x"}, "resourceVersion": "1"}
@@ -38,15 +38,15 @@ _FOREIGN = {"labels": {"mine": "1"}, "annotations": {"note": "x"}, "resourceVers
 def test_any_sequence_ends_with_the_last_and_leaves_what_is_not_ours(sequence: list[NodeOutcome]) -> None:
     foreign = {"key": "other", "effect": "NoSchedule"}
     node: dict[str, Any] = {"metadata": _FOREIGN, "spec": {"taints": [foreign]}, "status": {"capacity": {"cpu": "4"}}}
-    for wanted in sequence:
-        node = _applied(node, wanted)
-        assert changes(node, wanted).node is None
-        assert changes(node, wanted).status is None
+    for outcome in sequence:
+        node = _applied(node, outcome)
+        assert changes(node, outcome).node is None
+        assert changes(node, outcome).status is None
     last = sequence[-1]
     assert node["metadata"]["labels"] == {"mine": "1", **last.labels}
     assert node["status"]["capacity"] == {"cpu": "4", **last.resources}
-    taints = {(one["key"], one["effect"], one.get("value", "")) for one in node["spec"]["taints"]}
-    assert taints == {("other", "NoSchedule", ""), *((one.key, one.effect, one.value) for one in last.taints)}
+    taints = {(taint["key"], taint["effect"], taint.get("value", "")) for taint in node["spec"]["taints"]}
+    assert taints == {("other", "NoSchedule", ""), *((taint.key, taint.effect, taint.value) for taint in last.taints)}
     cleaned = _applied(node, NodeOutcome())
     assert cleaned["metadata"]["labels"] == {"mine": "1"}
     assert cleaned["metadata"]["annotations"] == {"note": "x"}

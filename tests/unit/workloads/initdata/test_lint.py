@@ -22,7 +22,7 @@ GOOD = {"aa.toml": AA, "cdh.toml": CDH, "policy.rego": POLICY}
 
 
 def _codes(text: str) -> set[tuple[str, str]]:
-    return {(one.code, str(one.severity)) for one in lint_text(text.encode())[0]}
+    return {(finding.code, str(finding.severity)) for finding in lint_text(text.encode())[0]}
 
 
 def _with(**entries: str) -> str:
@@ -79,7 +79,7 @@ def test_a_document_that_no_annotation_holds_is_an_error() -> None:
 
 def test_text_that_is_not_utf_8_has_no_entries() -> None:
     findings, entries = lint_text(b"\xff")
-    assert ([one.code for one in findings], entries) == (["E2"], {})
+    assert ([finding.code for finding in findings], entries) == (["E2"], {})
 
 
 def test_a_template_shows_all_its_gaps_at_once() -> None:
@@ -88,9 +88,16 @@ def test_a_template_shows_all_its_gaps_at_once() -> None:
         "[image]\nimage_security_policy_uri = 'kbs:///default/<name>/<key>\n'''\n"
     )
     findings, entries = lint_text(text.encode())
-    told = {(one.code, one.where) for one in findings}
-    assert {("E2", ""), ("E4", "algorithm"), ("E6", "cdh.toml"), ("W1", "data"), ("W3", ""), ("W3", "cdh.toml")} <= told
-    assert sum(one.code == "W3" for one in findings) == 4
+    places = {(finding.code, finding.where) for finding in findings}
+    assert {
+        ("E2", ""),
+        ("E4", "algorithm"),
+        ("E6", "cdh.toml"),
+        ("W1", "data"),
+        ("W3", ""),
+        ("W3", "cdh.toml"),
+    } <= places
+    assert sum(finding.code == "W3" for finding in findings) == 4
     assert list(entries) == ["cdh.toml"]
 
 
@@ -101,13 +108,13 @@ def test_a_template_shows_all_its_gaps_at_once() -> None:
 )  # fmt: skip
 def test_the_wrapping_is_judged_too(encoded: str, code: str) -> None:
     findings, text = lint_encoded(encoded)
-    assert ([one.code for one in findings], text) == ([code], None)
+    assert ([finding.code for finding in findings], text) == ([code], None)
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_linted_without_a_defect(text: str) -> None:
     findings, _ = lint_text(text.encode("utf-8", "surrogatepass"))
-    assert all(one.code and one.hint and one.message for one in findings)
+    assert all(finding.code and finding.hint and finding.message for finding in findings)
 
 
 def test_warnings_stop_only_the_strict() -> None:
@@ -131,11 +138,11 @@ def test_every_kind_of_workload_gets_both_where_it_reads_them(kind: str) -> None
     assert carried(made) == ("DATA", [])
     assert "runtimeClassName" not in spec, "the original stays as it was"
     assert pod["metadata"] == {"annotations": old}
-    found = made
+    template = made
     for name in {"Pod": (), "CronJob": ("spec", "jobTemplate", "spec", "template")}.get(kind, ("spec", "template")):
-        found = found[name]
-    assert found["metadata"]["annotations"] == {"keep": "1", ANNOTATION: "DATA"}
-    assert found["spec"]["runtimeClassName"] == "kata-cc-tdx"
+        template = template[name]
+    assert template["metadata"]["annotations"] == {"keep": "1", ANNOTATION: "DATA"}
+    assert template["spec"]["runtimeClassName"] == "kata-cc-tdx"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +156,7 @@ def test_what_has_no_pods_is_refused(obj: dict[str, object]) -> None:
 def test_old_annotations_ignoring_classes_and_misplaced_classes_are_told() -> None:
     annotations = {"io.katacontainers.config.runtime.cc_init_data": "x", ANNOTATION: "DATA"}
     pod = {"kind": "Pod", "metadata": {"annotations": annotations}, "spec": {"runtimeClassName": "kata"}}
-    assert [one.code for one in carried(pod)[1]] == ["E14", "W6"]
+    assert [finding.code for finding in carried(pod)[1]] == ["E14", "W6"]
     template = {"metadata": {"annotations": {ANNOTATION: "DATA"}}, "spec": {}}
     deployment = {"kind": "Deployment", "spec": {"runtimeClassName": "kata-cc", "template": template}}
-    assert [one.code for one in carried(deployment)[1]] == ["W6", "E15"]
+    assert [finding.code for finding in carried(deployment)[1]] == ["W6", "E15"]

@@ -17,24 +17,24 @@ def _document(algorithm: str, text: bytes = TEXT) -> InitData:
 
 
 def test_sha256_fits_hostdata_and_is_filled_up_for_mrconfigid() -> None:
-    found = registers(_document("sha256"))
-    assert found.digest == found.hostdata == hashlib.sha256(TEXT).hexdigest()
-    assert found.mrconfigid == found.digest + "00" * 16
-    assert found.pcr8 == hashlib.sha256(bytes(32) + hashlib.sha256(TEXT).digest()).hexdigest()
+    evidence = registers(_document("sha256"))
+    assert evidence.digest == evidence.hostdata == hashlib.sha256(TEXT).hexdigest()
+    assert evidence.mrconfigid == evidence.digest + "00" * 16
+    assert evidence.pcr8 == hashlib.sha256(bytes(32) + hashlib.sha256(TEXT).digest()).hexdigest()
 
 
 def test_sha384_fits_mrconfigid_and_is_cut_for_hostdata() -> None:
-    found = registers(_document("sha384"))
-    assert found.mrconfigid == found.digest == hashlib.sha384(TEXT).hexdigest()
-    assert found.hostdata == found.digest[:64]
+    evidence = registers(_document("sha384"))
+    assert evidence.mrconfigid == evidence.digest == hashlib.sha384(TEXT).hexdigest()
+    assert evidence.hostdata == evidence.digest[:64]
 
 
 @pytest.mark.parametrize("algorithm", ["sha384", "sha512"])
 def test_there_is_no_pcr_8_for_digests_that_a_tpm_cannot_take(algorithm: str) -> None:
-    found = registers(_document(algorithm))
-    assert found.pcr8 is None
-    assert algorithm in found.pcr8_refusal
-    values = reference_value_set(found, "x")["spec"]["values"]
+    evidence = registers(_document(algorithm))
+    assert evidence.pcr8 is None
+    assert algorithm in evidence.pcr8_refusal
+    values = reference_value_set(evidence, "x")["spec"]["values"]
     assert [value["register"] for value in values] == ["hostdata", "mrconfigid"]
 
 

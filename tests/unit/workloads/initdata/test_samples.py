@@ -54,19 +54,19 @@ def _linted(text: str) -> list[Finding]:
 def test_the_permissive_document_has_the_digests_that_were_computed_elsewhere() -> None:
     text = permissive()
     assert len(text) == 1641
-    found = registers(parse_init_data(text))
-    assert found.digest == found.hostdata == "67bc954442244389c870f023e1756baa2b7f91b435d77db47d5a9f6d90d3efa4"
-    assert found.mrconfigid == found.digest + "00" * 16
-    assert found.pcr8 == "b35d5eb905076f908fe60be5b8307c82149a23e72cdbbf28ac06e7fac5cc961b"
+    values = registers(parse_init_data(text))
+    assert values.digest == values.hostdata == "67bc954442244389c870f023e1756baa2b7f91b435d77db47d5a9f6d90d3efa4"
+    assert values.mrconfigid == values.digest + "00" * 16
+    assert values.pcr8 == "b35d5eb905076f908fe60be5b8307c82149a23e72cdbbf28ac06e7fac5cc961b"
     assert decode_init_data(encode_init_data(text.encode())) == text.encode()
 
 
 def test_the_permissive_document_is_told_request_by_request() -> None:
     findings = _linted(permissive())
     assert fatal(findings)
-    codes = [one.code for one in findings]
+    codes = [finding.code for finding in findings]
     assert (codes.count("E8"), codes.count("W2"), codes.count("P2"), codes.count("P5")) == (2, 2, 1, 3)
-    opened = {one.message.split()[0] for one in findings if one.code == "P1"}
+    opened = {finding.message.split()[0] for finding in findings if finding.code == "P1"}
     assert {
         *DENIED,
         "CopyFileRequest",
@@ -79,13 +79,13 @@ def test_the_permissive_document_is_told_request_by_request() -> None:
 def test_everything_that_is_wrong_with_the_document_with_gaps_is_told_at_once() -> None:
     findings = _linted(with_gaps())
     assert fatal(findings)
-    told = {(one.code, str(one.severity), one.where) for one in findings}
+    places = {(finding.code, str(finding.severity), finding.where) for finding in findings}
     assert {
         ("E2", "error", ""), ("E4", "error", "algorithm"), ("E6", "error", "cdh.toml"), ("E12", "warning", "policy.rego"),
         ("W3", "warning", ""), ("W3", "warning", "aa.toml"), ("W3", "warning", "cdh.toml"),
-    } <= told  # fmt: skip
-    gaps = {one.message.split()[2] for one in findings if one.code == "W3"}
+    } <= places  # fmt: skip
+    gaps = {finding.message.split()[2] for finding in findings if finding.code == "W3"}
     assert gaps == {"<algorithm>", "<trustee_url>", "<kbs_certificate>", "<secret-policy-name>", "<key>"}
-    opened = {one.message.split()[0] for one in findings if one.code == "P1"}
+    opened = {finding.message.split()[0] for finding in findings if finding.code == "P1"}
     assert not opened & set(DENIED)
     assert {"CopyFileRequest", "CreateContainerRequest"} <= opened

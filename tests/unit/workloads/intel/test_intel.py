@@ -26,11 +26,11 @@ def given(**changes: Any) -> DcapInputs:
 
 
 def by_kind(**changes: Any) -> dict[tuple[str, str], Object]:
-    return {(one["kind"], one["metadata"]["name"]): one for one in dcap_objects(given(**changes))}
+    return {(obj["kind"], obj["metadata"]["name"]): obj for obj in dcap_objects(given(**changes))}
 
 
 @pytest.mark.parametrize(
-    ("token", "told"),
+    ("token", "reason"),
     [
         ("mytoken", "a sample that everybody knows"),
         ("MyToken123", "a sample that everybody knows"),
@@ -44,8 +44,8 @@ def by_kind(**changes: Any) -> dict[tuple[str, str], Object]:
         ("abababababababababab", "only 2 different characters"),
     ],
 )
-def test_token_that_could_be_guessed_is_refused_without_being_repeated(token: str, told: str) -> None:
-    with pytest.raises(WeakToken, match=told) as caught:
+def test_token_that_could_be_guessed_is_refused_without_being_repeated(token: str, reason: str) -> None:
+    with pytest.raises(WeakToken, match=reason) as caught:
         require_strong(SecretText(token), "user")
     assert not token or token not in str(caught.value)
     assert "random one is made" in caught.value.hint
@@ -71,7 +71,7 @@ def test_random_tokens_are_strong_and_the_hash_is_the_services() -> None:
 
 
 def test_namespace_accounts_and_rights_come_first() -> None:
-    kinds = [one["kind"] for one in dcap_objects(given())]
+    kinds = [obj["kind"] for obj in dcap_objects(given())]
     assert kinds == [
         "Namespace", "ServiceAccount", "ServiceAccount", "RoleBinding", "RoleBinding", "Secret", "Secret", "ConfigMap",
         "NetworkPolicy", "NetworkPolicy", "Service", "Deployment", "PersistentVolumeClaim", "CronJob", "DaemonSet",
@@ -82,8 +82,8 @@ def test_namespace_accounts_and_rights_come_first() -> None:
 
 
 def test_secrets_hold_hashes_and_never_the_admin_token() -> None:
-    found = by_kind()
-    data = {name: base64.b64decode(value).decode() for name, value in found["Secret", "pccs-secrets"]["data"].items()}
+    objects = by_kind()
+    data = {name: base64.b64decode(value).decode() for name, value in objects["Secret", "pccs-secrets"]["data"].items()}
     assert data == {
         "PCCS_API_KEY": "0123456789abcdef" * 2, "USER_TOKEN": GOOD.reveal(), "PCCS_USER_TOKEN_HASH": token_hash(GOOD),
         "PCCS_ADMIN_TOKEN_HASH": token_hash(OTHER),
@@ -91,8 +91,8 @@ def test_secrets_hold_hashes_and_never_the_admin_token() -> None:
     everything = orjson.dumps(dcap_objects(given())).decode()
     assert OTHER.reveal() not in everything
     assert base64.b64encode(OTHER.reveal().encode()).decode() not in everything
-    assert set(found["Secret", "pccs-tls"]["data"]) == {"private.pem", "file.crt"}
-    assert found["ConfigMap", "pccs-ca"]["data"] == {"ca.crt": "AUTHORITY"}
+    assert set(objects["Secret", "pccs-tls"]["data"]) == {"private.pem", "file.crt"}
+    assert objects["ConfigMap", "pccs-ca"]["data"] == {"ca.crt": "AUTHORITY"}
 
 
 def test_pccs_runs_once_where_its_database_is() -> None:
@@ -102,11 +102,11 @@ def test_pccs_runs_once_where_its_database_is() -> None:
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": "master-0"}
     assert pod["serviceAccountName"] == "pccs-sa"
     (container,) = pod["containers"]
-    assert {one["name"]: one["value"] for one in container["env"]} == {
+    assert {variable["name"]: variable["value"] for variable in container["env"]} == {
         "PCCS_LOG_LEVEL": "info", "CLUSTER_HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": ".local", "PCCS_FILL_MODE": "LAZY",
     }  # fmt: skip
     assert container["readinessProbe"]
-    assert {one["key"] for one in pod["tolerations"]} >= {"node-role.kubernetes.io/master"}
+    assert {toleration["key"] for toleration in pod["tolerations"]} >= {"node-role.kubernetes.io/master"}
 
 
 def test_qgs_runs_on_tdx_hosts_and_checks_whom_it_talks_to() -> None:
@@ -121,7 +121,7 @@ def test_qgs_runs_on_tdx_hosts_and_checks_whom_it_talks_to() -> None:
     assert pod["initContainers"][0]["restartPolicy"] == "Always"
     assert pod["containers"][0]["args"] == ["-p=4050", "-n=4"]
     assert set(pod["containers"][0]["resources"]["limits"]) == {
-        f"sgx.intel.com/{one}" for one in ("epc", "enclave", "provision")
+        f"sgx.intel.com/{resource}" for resource in ("epc", "enclave", "provision")
     }
     conf = orjson.loads(template["metadata"]["annotations"]["qcnl-conf"])
     assert conf == {
@@ -157,6 +157,6 @@ def test_backup_reads_the_database_every_night() -> None:
 
 def test_weaknesses_are_told() -> None:
     assert weaknesses(given()) == []
-    found = weaknesses(given(verify=False, images=Images(pccs="pccs:latest")))
-    assert "not pinned by digest" in found[0]
-    assert "does not check the certificate" in found[1]
+    sentences = weaknesses(given(verify=False, images=Images(pccs="pccs:latest")))
+    assert "not pinned by digest" in sentences[0]
+    assert "does not check the certificate" in sentences[1]

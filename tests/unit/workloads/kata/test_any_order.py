@@ -10,7 +10,7 @@ from fastness.kinds.kata import names
 from fastness.kinds.objects import labels_of
 from fastness.workloads.kata.mode import DeploymentMode, FeatureGates
 from fastness.workloads.kata.plan import plan
-from tests.unit.workloads.kata.pretend import Pretend
+from tests.unit.workloads.kata.pretend_cluster import PretendCluster
 
 MODES = {
     "MachineConfig": (DeploymentMode.MACHINE_CONFIG, True), "DaemonSet": (DeploymentMode.DAEMON_SET, True),
@@ -24,12 +24,12 @@ EXAMPLES = settings().max_examples // 5
 happenings = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 4)), max_size=40)
 
 
-def pretend(mode: str, count: int = 3) -> Pretend:
-    asked, served = MODES[mode]
-    return Pretend(FeatureGates(deployment_mode=asked), count, served=served)
+def pretend(mode: str, count: int = 3) -> PretendCluster:
+    gate, served = MODES[mode]
+    return PretendCluster(FeatureGates(deployment_mode=gate), count, served=served)
 
 
-def happens(world: Pretend, event: str, number: int) -> None:
+def happens(world: PretendCluster, event: str, number: int) -> None:
     name = f"worker-{number}"
     spec = world.config["spec"] if world.config is not None else {}
     match event:
@@ -77,7 +77,7 @@ def test_when_everything_is_well_again_everything_is_where_it_should_be(
     world.settle()
     if world.config is not None:
         assert world.in_progress == ("False", "")
-        chosen = sorted(name for name, one in world.nodes.items() if names.ROLE_LABEL in labels_of(one))
+        chosen = sorted(name for name, node in world.nodes.items() if names.ROLE_LABEL in labels_of(node))
         assert world.config["status"]["kataNodes"]["installed"] == chosen
         assert plan(world.world()).actions == ()
         world.delete()
@@ -85,7 +85,7 @@ def test_when_everything_is_well_again_everything_is_where_it_should_be(
     assert world.config is None
     assert world.objects == {}
     assert not any(
-        names.ROLE_LABEL in labels_of(one) or names.STATE_LABEL in labels_of(one) for one in world.nodes.values()
+        names.ROLE_LABEL in labels_of(node) or names.STATE_LABEL in labels_of(node) for node in world.nodes.values()
     )
     assert world.packages == set()
 

@@ -6,7 +6,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.workloads.kata.inputs import Ref
 from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.kata.objects import DASHBOARD_COPY, DASHBOARD_SOURCE
-from tests.unit.workloads.kata.pretend import Pretend
+from tests.unit.workloads.kata.pretend_cluster import PretendCluster
 
 PANELS = {"sandboxes.json": '{"title": "Sandboxes"}'}
 
@@ -16,8 +16,8 @@ def config_map(ref: Ref, labels: dict[str, str] | None = None, **data: str) -> J
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
 
 
-def with_source() -> Pretend:
-    world = Pretend(FeatureGates(), 1)
+def with_source() -> PretendCluster:
+    world = PretendCluster(FeatureGates(), 1)
     world.objects[DASHBOARD_SOURCE] = config_map(DASHBOARD_SOURCE, None, **PANELS)
     return world
 
@@ -67,7 +67,7 @@ def test_the_copy_goes_with_the_installation_and_the_source_stays() -> None:
 
 
 def test_without_a_source_or_without_a_console_nothing_is_made() -> None:
-    world = Pretend(FeatureGates(), 1)
+    world = PretendCluster(FeatureGates(), 1)
     world.settle()
     assert DASHBOARD_COPY not in world.objects
     world = with_source()

@@ -13,7 +13,18 @@ from fastness.workloads.kata.classes import NO_TEE, SEVERAL_TEES, plan_classes
 from fastness.workloads.kata.eligibility import Against, choose, is_converged, require_labels, requirements_of
 from fastness.workloads.kata.errors import Refused
 from fastness.workloads.kata.mode import FeatureGates, release_can, require_release
-from tests.unit.workloads.kata.made import BASE, CONFIDENTIAL, GPU_OFF, GPU_ON, SNP, TDX, asked, handlers, node, pool
+from tests.unit.workloads.kata.builders import (
+    BASE,
+    CONFIDENTIAL,
+    GPU_OFF,
+    GPU_ON,
+    SNP,
+    TDX,
+    handlers,
+    node,
+    pool,
+    requirements,
+)
 
 PLAIN = {"kata": "kata", "kata-nvidia-gpu": "kata-nvidia-gpu"}
 TDX_ALL = {**PLAIN, "kata-cc": "kata-tdx", "kata-cc-nvidia-gpu": "kata-tdx-nvidia-gpu"}
@@ -43,46 +54,46 @@ MATRIX = {
 @pytest.mark.parametrize("row", MATRIX)
 def test_classes_follow_the_matrix_with_the_check(row: str) -> None:
     nodes, classes, problem, _, _ = MATRIX[row]
-    wanted = asked(check=True)
+    needs = requirements(check=True)
     if classes == BLOCKED:
         with pytest.raises(Refused) as caught:
-            require_labels(wanted, nodes, peer_pods=False)
+            require_labels(needs, nodes, peer_pods=False)
         assert caught.value.message == "no nodes with required labels found, is NFD running?"
         assert caught.value.again == 20.0
-        require_labels(wanted, nodes, peer_pods=True)
+        require_labels(needs, nodes, peer_pods=True)
         return
-    require_labels(wanted, nodes, peer_pods=False)
-    assert handlers(nodes, wanted) == classes
-    assert plan_classes(CONFIDENTIAL, wanted, nodes).problem == problem
+    require_labels(needs, nodes, peer_pods=False)
+    assert handlers(nodes, needs) == classes
+    assert plan_classes(CONFIDENTIAL, needs, nodes).problem == problem
 
 
 @pytest.mark.parametrize("row", MATRIX)
 def test_classes_follow_the_matrix_without_the_check(row: str) -> None:
     nodes, _, _, classes, problem = MATRIX[row]
-    wanted = asked()
-    require_labels(wanted, nodes, peer_pods=False)
-    assert handlers(nodes, wanted) == classes
-    assert plan_classes(CONFIDENTIAL, wanted, nodes).problem == problem
+    needs = requirements()
+    require_labels(needs, nodes, peer_pods=False)
+    assert handlers(nodes, needs) == classes
+    assert plan_classes(CONFIDENTIAL, needs, nodes).problem == problem
 
 
 @pytest.mark.parametrize("check", [True, False])
 def test_only_nodes_that_the_selector_takes_say_which_tee_there_is(check: bool) -> None:
     nodes = [node("n1", BASE, {"mine": "yes"}), node("n2", BASE, TDX)]
-    found = plan_classes(CONFIDENTIAL, asked(check=check, mine="yes"), nodes)
-    assert found.problem == NO_TEE
-    assert [one.name for one in found.classes] == (["kata"] if check else ["kata", "kata-nvidia-gpu"])
+    plan = plan_classes(CONFIDENTIAL, requirements(check=check, mine="yes"), nodes)
+    assert plan.problem == NO_TEE
+    assert [spec.name for spec in plan.classes] == (["kata"] if check else ["kata", "kata-nvidia-gpu"])
 
 
 def test_without_the_gate_there_are_no_confidential_classes_and_no_complaint() -> None:
-    found = plan_classes(FeatureGates(), asked(), [node("n1", BASE, TDX)])
-    assert ([one.name for one in found.classes], found.problem) == (["kata", "kata-nvidia-gpu"], "")
+    plan = plan_classes(FeatureGates(), requirements(), [node("n1", BASE, TDX)])
+    assert ([spec.name for spec in plan.classes], plan.problem) == (["kata", "kata-nvidia-gpu"], "")
 
 
 def test_peer_pods_need_no_tee_and_bring_their_own_class() -> None:
-    found = plan_classes(CONFIDENTIAL, asked(), [node("n1")], peer_pods=True)
-    assert found.problem == ""
-    assert found.classes[-1].overhead == {"cpu": "250m", "memory": "120Mi"}
-    assert found.classes[-1].selector(asked()) == {names.ROLE_LABEL: ""}
+    plan = plan_classes(CONFIDENTIAL, requirements(), [node("n1")], peer_pods=True)
+    assert plan.problem == ""
+    assert plan.classes[-1].overhead == {"cpu": "250m", "memory": "120Mi"}
+    assert plan.classes[-1].selector(requirements()) == {names.ROLE_LABEL: ""}
 
 
 @pytest.mark.parametrize(
@@ -101,22 +112,22 @@ def test_a_class_says_what_it_costs_and_where_it_runs(
     name: str, labels: tuple[dict[str, str], ...], overhead: dict[str, str], more: dict[str, str]
 ) -> None:
     for converged, role in ((False, names.ROLE_LABEL), (True, MASTER_LABEL)):
-        wanted = asked(check=True, converged=converged)
+        needs = requirements(check=True, converged=converged)
         member = node("n1", *labels, role=MASTER_LABEL if converged else "node-role.kubernetes.io/worker")
-        found = {one.name: one for one in plan_classes(CONFIDENTIAL, wanted, [member]).classes}[name]
-        assert found.overhead == overhead
-        assert found.selector(wanted) == {role: "", **more}
+        spec = {each.name: each for each in plan_classes(CONFIDENTIAL, needs, [member]).classes}[name]
+        assert spec.overhead == overhead
+        assert spec.selector(needs) == {role: "", **more}
 
 
 def test_a_confidential_class_never_selects_a_node_without_the_tee_even_without_the_check() -> None:
-    found = {one.name: one for one in plan_classes(CONFIDENTIAL, asked(), [node("n1", TDX)]).classes}
-    assert found["kata-cc"].selector(asked()) == {names.ROLE_LABEL: "", **TDX}
-    assert found["kata"].selector(asked()) == {names.ROLE_LABEL: ""}
+    specs = {spec.name: spec for spec in plan_classes(CONFIDENTIAL, requirements(), [node("n1", TDX)]).classes}
+    assert specs["kata-cc"].selector(requirements()) == {names.ROLE_LABEL: "", **TDX}
+    assert specs["kata"].selector(requirements()) == {names.ROLE_LABEL: ""}
 
 
 def test_a_class_that_is_left_out_says_what_the_closest_node_lacks() -> None:
     nodes = [node("n1", BASE, TDX), node("n2", BASE, TDX, {"nvidia.com/gpu.present": "true"})]
-    left = plan_classes(CONFIDENTIAL, asked(check=True), nodes).left_out
+    left = plan_classes(CONFIDENTIAL, requirements(check=True), nodes).left_out
     assert left["kata-nvidia-gpu"].startswith(
         "no node has all of its labels; the closest lacks nvidia.com/cc.mode.state=off"
     )
@@ -134,7 +145,7 @@ MIXED = {"spec": {"mode": "Enforce", "pools": [{"name": "kata-oc", "trustModel":
 
 
 @pytest.mark.parametrize(
-    ("one", "cluster", "against", "word"),
+    ("worker", "cluster", "against", "word"),
     [
         (node("n", BASE, **RHCOS), None, None, ""),
         (node("n", BASE), None, None, ""),
@@ -151,25 +162,25 @@ MIXED = {"spec": {"mode": "Enforce", "pools": [{"name": "kata-oc", "trustModel":
     ],
 )  # fmt: skip
 def test_every_node_is_decided_with_a_reason(
-    one: JsonObject, cluster: JsonObject | None, against: Against | None, word: str
+    worker: JsonObject, cluster: JsonObject | None, against: Against | None, word: str
 ) -> None:
     pools = [pool("worker"), pool("master"), pool("infra"), pool("kata-oc")]
-    (found,) = choose(asked(check=True), [one], pools, cluster)
-    assert found.against == against
-    assert word in found.message
-    assert found.chosen is (against is None)
+    (choice,) = choose(requirements(check=True), [worker], pools, cluster)
+    assert choice.against == against
+    assert word in choice.message
+    assert choice.chosen is (against is None)
 
 
 def test_masters_and_strangers_are_not_meant_and_the_selector_narrows() -> None:
     nodes = [node("b", {"zone": "a"}), node("a"), node("m", role=MASTER_LABEL), node("x", role="other")]
-    found = choose(asked(zone="a"), nodes, [pool("worker"), pool("master")], None)
-    assert [(one.node, one.against) for one in found] == [("a", Against.NOT_SELECTED), ("b", None)]
+    choices = choose(requirements(zone="a"), nodes, [pool("worker"), pool("master")], None)
+    assert [(choice.node, choice.against) for choice in choices] == [("a", Against.NOT_SELECTED), ("b", None)]
 
 
 def test_a_node_that_two_custom_pools_claim_is_left_alone() -> None:
     both = node("n", {"node-role.kubernetes.io/infra": "", names.ROLE_LABEL: ""})
-    (found,) = choose(asked(), [both], [pool("worker"), pool("infra"), pool("kata-oc")], None)
-    assert found.against is Against.OTHER_POOL
+    (choice,) = choose(requirements(), [both], [pool("worker"), pool("infra"), pool("kata-oc")], None)
+    assert choice.against is Against.OTHER_POOL
 
 
 @pytest.mark.parametrize(
@@ -190,8 +201,10 @@ def test_converged_clusters_are_told_by_their_pools(
 
 
 def test_on_a_converged_cluster_neither_selector_nor_base_label_narrow() -> None:
-    found = choose(asked(check=True, converged=True, zone="a"), [node("m", role=MASTER_LABEL)], [pool("master")], None)
-    assert [one.chosen for one in found] == [True]
+    choices = choose(
+        requirements(check=True, converged=True, zone="a"), [node("m", role=MASTER_LABEL)], [pool("master")], None
+    )
+    assert [choice.chosen for choice in choices] == [True]
 
 
 @pytest.mark.parametrize(
@@ -211,8 +224,8 @@ def test_a_selector_that_cannot_be_read_is_refused_for_good(selector: JsonObject
 @pytest.mark.parametrize(
     ("version", "supported"),
     [
-        (one, False)
-        for one in [
+        (release, False)
+        for release in [
             "4.18.0",
             "4.19.0",
             "4.19.27",
@@ -227,8 +240,8 @@ def test_a_selector_that_cannot_be_read_is_refused_for_good(selector: JsonObject
         ]
     ]
     + [
-        (one, True)
-        for one in [
+        (release, True)
+        for release in [
             "4.19.28",
             "4.19.100",
             "4.20.18",
@@ -264,14 +277,14 @@ def test_a_label_makes_no_runtime_host_of_a_node_whose_machine_is_in_a_confident
         {"name": "infra", "trustModel": "ContainersHost"}, {"name": "kata-oc", "trustModel": "ContainersHost"}]}}  # fmt: skip
     labelled = node("n", {"node-role.kubernetes.io/infra": ""})
     pools = [pool("worker"), pool("infra"), pool("kata-oc")]
-    (found,) = choose(asked(), [labelled], pools, cluster)
-    assert found.against is Against.OTHER_POOL
+    (choice,) = choose(requirements(), [labelled], pools, cluster)
+    assert choice.against is Against.OTHER_POOL
     machine = {"status": {"nodeName": "n", "pool": "worker"}}
-    (found,) = choose(asked(), [labelled], pools, cluster, [machine])
-    assert found.against is Against.TRUST_MODEL
+    (choice,) = choose(requirements(), [labelled], pools, cluster, [machine])
+    assert choice.against is Against.TRUST_MODEL
     kata = node("n", {names.ROLE_LABEL: ""})
     hosts = {"spec": {"mode": "Enforce", "pools": [{"name": "worker", "trustModel": "ContainersHost"},
                                                    {"name": "kata-oc", "trustModel": "ContainersHost"}]}}  # fmt: skip
-    assert choose(asked(), [kata], pools, hosts)[0].chosen
+    assert choose(requirements(), [kata], pools, hosts)[0].chosen
     confidential = {"status": {"nodeName": "n", "pool": "infra"}}
-    assert choose(asked(), [kata], pools, hosts, [confidential])[0].against is Against.TRUST_MODEL
+    assert choose(requirements(), [kata], pools, hosts, [confidential])[0].against is Against.TRUST_MODEL

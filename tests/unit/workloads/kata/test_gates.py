@@ -66,8 +66,8 @@ def test_all_keys_are_read() -> None:
         "confidential": "true", "deploymentMode": "DaemonSetFallback", "layeredImageDeployment": "1",
         "memoryOverheadMB": "512", "caaUpdateStrategy": "OnDelete",
     }  # fmt: skip
-    wanted = FeatureGates(True, DeploymentMode.FALLBACK, True, 512, UpdateStrategy.ON_DELETE)
-    assert read_gates({"data": data}) == wanted
+    gates = FeatureGates(True, DeploymentMode.FALLBACK, True, 512, UpdateStrategy.ON_DELETE)
+    assert read_gates({"data": data}) == gates
 
 
 @given(st.dictionaries(st.text(max_size=12), st.one_of(st.none(), st.text(max_size=30), st.integers(), st.booleans())))
@@ -77,20 +77,20 @@ def test_no_content_stops_the_reading(data: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "served", "result"),
+    ("gate", "served", "result"),
     [
         ("MachineConfig", True, "MachineConfig"), ("MachineConfig", False, None),
         ("DaemonSet", True, "DaemonSet"), ("DaemonSet", False, "DaemonSet"),
         ("DaemonSetFallback", True, "MachineConfig"), ("DaemonSetFallback", False, "DaemonSet"),
     ],
 )  # fmt: skip
-def test_the_mode_follows_from_what_is_asked_and_what_is_served(asked: str, served: bool, result: str | None) -> None:
+def test_the_mode_follows_from_what_is_asked_and_what_is_served(gate: str, served: bool, result: str | None) -> None:
     if result is None:
         with pytest.raises(Refused) as caught:
-            resolve(DeploymentMode(asked), served)
+            resolve(DeploymentMode(gate), served)
         assert caught.value.message == "deployment mode is MachineConfig but it is not available"
     else:
-        assert resolve(DeploymentMode(asked), served) == result
+        assert resolve(DeploymentMode(gate), served) == result
 
 
 def test_another_mode_is_refused_while_the_first_one_is_in_use() -> None:

@@ -10,7 +10,7 @@ import pytest
 from fastness.kinds.kata import names
 from fastness.workloads.kata.inputs import Operator, Remember, read_operator
 from fastness.workloads.kata.mode import DeploymentMode, FeatureGates
-from tests.unit.workloads.kata.pretend import Pretend
+from tests.unit.workloads.kata.pretend_cluster import PretendCluster
 
 NEW, OLD = f"{names.OPERATOR}.v1.12.0", f"{names.OPERATOR}.v1.11.1"
 GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
@@ -25,12 +25,12 @@ def subscription(package: str = names.OPERATOR, **meta: str) -> dict[str, Any]:
     return {**version("mine", **meta), "spec": {"name": package}}
 
 
-def home(seen: str) -> dict[str, Any]:
-    return {"metadata": {"name": "fastness-system", "annotations": {names.OPERATOR_SEEN: seen}}}
+def home(recorded: str) -> dict[str, Any]:
+    return {"metadata": {"name": "fastness-system", "annotations": {names.OPERATOR_SEEN: recorded}}}
 
 
 @pytest.mark.parametrize(
-    ("versions", "subscriptions", "seen", "found", "said"),
+    ("versions", "subscriptions", "recorded", "expected", "against"),
     [
         ([], [], {}, Operator(), None),
         ([version(NEW)], [subscription()], {}, Operator(NEW, "mine"), None),
@@ -45,11 +45,11 @@ def home(seen: str) -> dict[str, Any]:
     ],
 )
 def test_what_the_objects_of_an_installation_say(
-    versions: list[Any], subscriptions: list[Any], seen: Any, found: Operator, said: tuple[bool, str] | None
+    versions: list[Any], subscriptions: list[Any], recorded: Any, expected: Operator, against: tuple[bool, str] | None
 ) -> None:
-    operator = read_operator(versions, subscriptions, seen)
-    assert operator == found
-    assert (operator.against and operator.against[:2]) == said
+    operator = read_operator(versions, subscriptions, recorded)
+    assert operator == expected
+    assert (operator.against and operator.against[:2]) == against
 
 
 def test_the_newest_version_counts_and_each_is_written_down_once() -> None:
@@ -67,7 +67,7 @@ def test_the_newest_version_counts_and_each_is_written_down_once() -> None:
 def test_nothing_begins_without_the_operator_and_it_goes_on_when_it_is_back(
     mode: DeploymentMode, operator: Operator
 ) -> None:
-    here = Pretend(FeatureGates(deployment_mode=mode), 2)
+    here = PretendCluster(FeatureGates(deployment_mode=mode), 2)
     here.operator = operator
     before = copy.deepcopy(here.nodes)
     assert here.look().actions == ()
@@ -83,10 +83,10 @@ def test_nothing_begins_without_the_operator_and_it_goes_on_when_it_is_back(
 
 @pytest.mark.parametrize("mode", [DeploymentMode.MACHINE_CONFIG, DeploymentMode.DAEMON_SET])
 def test_what_is_installed_stays_as_it_is_while_the_operator_is_away(mode: DeploymentMode) -> None:
-    here = Pretend(FeatureGates(deployment_mode=mode), 2)
+    here = PretendCluster(FeatureGates(deployment_mode=mode), 2)
     here.operator = THERE
     here.settle()
-    told = copy.deepcopy(here.config or {})["status"]
+    stored = copy.deepcopy(here.config or {})["status"]
     here.operator = REMOVED
     here.add("worker-2")
     before = copy.deepcopy((here.nodes, here.objects))
@@ -96,8 +96,8 @@ def test_what_is_installed_stays_as_it_is_while_the_operator_is_away(mode: Deplo
     assert (here.nodes, here.objects) == before
     assert here.in_progress == ("False", "OperatorMissing")
     assert here.config is not None
-    kept = {key: here.config["status"][key] for key in ("kataNodes", "runtimeClasses")}
-    assert kept == {key: told[key] for key in kept}
+    unchanged = {key: here.config["status"][key] for key in ("kataNodes", "runtimeClasses")}
+    assert unchanged == {key: stored[key] for key in unchanged}
     here.operator = THERE
     here.settle()
     assert here.classes == []
@@ -105,7 +105,7 @@ def test_what_is_installed_stays_as_it_is_while_the_operator_is_away(mode: Deplo
 
 
 def test_a_version_is_written_down_even_without_a_kataconfig() -> None:
-    here = Pretend(FeatureGates(), 1)
+    here = PretendCluster(FeatureGates(), 1)
     here.config, here.operator = None, Operator(installed=NEW)
     assert here.look().actions == (Remember(NEW),)
     assert here.operator == THERE

@@ -14,8 +14,8 @@ from fastness.kinds.objects import condition
 from fastness.workloads.kata.inputs import Ref
 from fastness.workloads.kata.mode import DeploymentMode, FeatureGates, UpdateStrategy
 from fastness.workloads.kata.peer_pods import CLASS, CONFIG_NAMES, CREDENTIALS, SETTINGS, adaptor
-from tests.unit.workloads.kata.made import asked
-from tests.unit.workloads.kata.pretend import Pretend
+from tests.unit.workloads.kata.builders import requirements
+from tests.unit.workloads.kata.pretend_cluster import PretendCluster
 
 PLAIN = FeatureGates()
 CONFIDENTIAL = FeatureGates(confidential=True)
@@ -36,8 +36,8 @@ def config_map(ref: Ref, **data: str) -> JsonObject:
     return {"kind": ref.kind, "metadata": {"name": ref.name, "namespace": ref.namespace}, "data": data}
 
 
-def peer_pods(gates: FeatureGates = PLAIN, *, complete: bool = True, **spec: Any) -> Pretend:
-    world = Pretend(gates, 2, enablePeerPods=True, **spec)
+def peer_pods(gates: FeatureGates = PLAIN, *, complete: bool = True, **spec: Any) -> PretendCluster:
+    world = PretendCluster(gates, 2, enablePeerPods=True, **spec)
     if complete:
         world.objects[SETTINGS] = config_map(SETTINGS, CLOUD_PROVIDER="azure", INITDATA="mine")
         world.objects[CREDENTIALS] = config_map(CREDENTIALS, AZURE_CLIENT_ID="eA==")
@@ -45,13 +45,13 @@ def peer_pods(gates: FeatureGates = PLAIN, *, complete: bool = True, **spec: Any
     return world
 
 
-def ready(world: Pretend) -> str:
+def ready(world: PretendCluster) -> str:
     return str((condition(world.config or {}, "PeerPodsReady") or {}).get("reason", ""))
 
 
-def variables(world: Pretend, name: str = names.ADAPTOR) -> dict[str, Any]:
+def variables(world: PretendCluster, name: str = names.ADAPTOR) -> dict[str, Any]:
     pod = world.objects[Ref("DaemonSet", name, names.NAMESPACE)]["spec"]["template"]["spec"]
-    return {one["name"]: one.get("value") for one in pod["containers"][0]["env"]}
+    return {variable["name"]: variable.get("value") for variable in pod["containers"][0]["env"]}
 
 
 def test_the_machine_configs_bring_one_file_each() -> None:
@@ -75,7 +75,7 @@ def test_the_machine_configs_bring_one_file_each() -> None:
 
 
 def test_the_class_waits_until_the_pool_has_the_files_and_nodes_have_the_pool() -> None:
-    world = Pretend(PLAIN, 2)
+    world = PretendCluster(PLAIN, 2)
     world.settle()
     assert world.config is not None
     world.config["spec"]["enablePeerPods"] = True
@@ -104,7 +104,7 @@ def test_without_machine_configs_the_installer_is_told() -> None:
     world.settle()
     assert variables(world, names.INSTALLER)[names.PEER_PODS_VARIABLE] == "true"
     assert not [ref for ref in world.objects if ref.kind == "MachineConfig"]
-    world = Pretend(DAEMON_SET, 1)
+    world = PretendCluster(DAEMON_SET, 1)
     world.settle()
     assert names.PEER_PODS_VARIABLE not in variables(world, names.INSTALLER)
 
@@ -125,7 +125,7 @@ def test_the_gate_decides_about_confidential_machines_and_leaves_other_keys(
 
 
 def test_the_gate_changes_nothing_where_peer_pods_are_not_asked_for() -> None:
-    world = Pretend(CONFIDENTIAL, 1)
+    world = PretendCluster(CONFIDENTIAL, 1)
     world.objects[SETTINGS] = config_map(SETTINGS, CLOUD_PROVIDER="azure")
     world.settle()
     assert world.objects[SETTINGS]["data"] == {"CLOUD_PROVIDER": "azure"}
@@ -178,13 +178,13 @@ def test_everything_stays_while_a_pod_uses_the_class_and_goes_after_it() -> None
 
 def test_the_adaptor_is_replaced_as_its_gate_says() -> None:
     world = peer_pods()
-    *_, rolling = adaptor(world.world(), asked())
+    *_, rolling = adaptor(world.world(), requirements())
     assert rolling.obj["spec"]["updateStrategy"]["type"] == "RollingUpdate"
     world.gates = FeatureGates(adaptor_update=UpdateStrategy.ON_DELETE)
-    *_, kept = adaptor(world.world(), asked())
-    assert kept.obj["spec"]["updateStrategy"] == {"type": "OnDelete"}
-    assert kept.differs(rolling.obj)
-    pod = kept.obj["spec"]["template"]["spec"]
+    *_, daemon_set = adaptor(world.world(), requirements())
+    assert daemon_set.obj["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    assert daemon_set.differs(rolling.obj)
+    pod = daemon_set.obj["spec"]["template"]["spec"]
     assert pod["containers"][0]["envFrom"] == [
         {"configMapRef": {"name": "peer-pods-cm"}}, {"secretRef": {"name": "peer-pods-secret"}},
     ]  # fmt: skip

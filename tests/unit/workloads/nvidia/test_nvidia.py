@@ -30,28 +30,28 @@ def test_each_wrong_field_is_named_with_what_to_set_and_why(field: str) -> None:
     section, _, name = field.partition(".")
     right = policy["spec"][section][name]
     policy["spec"][section][name] = (not right) if isinstance(right, bool) else "other"
-    (found,) = check(policy)
-    assert found.field == field
-    shown = str(right).lower() if isinstance(right, bool) else f'"{right}"'
-    assert f"spec.{field} is " in found.sentence
-    assert f"set it to {shown}, because {found.reason}" in found.sentence
+    (wrong,) = check(policy)
+    assert wrong.field == field
+    written = str(right).lower() if isinstance(right, bool) else f'"{right}"'
+    assert f"spec.{field} is " in wrong.sentence
+    assert f"set it to {written}, because {wrong.reason}" in wrong.sentence
     del policy["spec"][section][name]
-    assert [one.present for one in check(policy)] == ["not set"]
+    assert [other.present for other in check(policy)] == ["not set"]
 
 
 @pytest.mark.parametrize(("field", "name"), [(field, name) for field, name, _, _ in REQUIRED_ENV])
 def test_environment_is_judged_by_its_name(field: str, name: str) -> None:
     policy = cluster_policy()
     section, _, key = field.partition(".")
-    policy["spec"][section][key] = [one for one in policy["spec"][section][key] if one["name"] != name]
-    assert [one.field for one in check(policy)] == [f"{field}[{name}]"]
+    policy["spec"][section][key] = [entry for entry in policy["spec"][section][key] if entry["name"] != name]
+    assert [wrong.field for wrong in check(policy)] == [f"{field}[{name}]"]
 
 
 def test_truth_in_quotes_is_not_truth() -> None:
     policy = cluster_policy()
     policy["spec"]["ccManager"]["enabled"] = "true"
     policy["spec"]["dcgm"]["enabled"] = 0
-    assert {one.field for one in check(policy)} == {"ccManager.enabled", "dcgm.enabled"}
+    assert {wrong.field for wrong in check(policy)} == {"ccManager.enabled", "dcgm.enabled"}
 
 
 def test_fields_that_are_nobodys_business_may_be_anything() -> None:
@@ -79,14 +79,14 @@ def node(**labels: str) -> Object:
 
 
 def mode(
-    state: str | None, wanted: str | None = None, ready: str | None = None, users: tuple[str, ...] = ()
+    state: str | None, requested: str | None = None, ready: str | None = None, users: tuple[str, ...] = ()
 ) -> CcState:
-    labels = {STATE: state, REQUESTED: wanted, READY: ready}
+    labels = {STATE: state, REQUESTED: requested, READY: ready}
     return mode_of(node(**{name: value for name, value in labels.items() if value is not None}), users).state
 
 
 @pytest.mark.parametrize(
-    ("state", "wanted", "ready", "users", "expected"),
+    ("state", "requested", "ready", "users", "expected"),
     [
         (None, None, None, (), CcState.UNMANAGED),
         (None, "on", None, (), CcState.UNMANAGED),
@@ -109,17 +109,17 @@ def mode(
     ],
 )
 def test_labels_say_where_the_gpus_are(
-    state: str | None, wanted: str | None, ready: str | None, users: tuple[str, ...], expected: CcState
+    state: str | None, requested: str | None, ready: str | None, users: tuple[str, ...], expected: CcState
 ) -> None:
-    assert mode(state, wanted, ready, users) is expected
+    assert mode(state, requested, ready, users) is expected
 
 
 def test_only_settled_modes_serve_anybody_and_bad_states_say_what_to_do() -> None:
     for state in CcState:
         labels = {"On": ("on", "true"), "Off": ("off", "false")}.get(state.value)
         if labels:
-            found = mode_of(node(**{STATE: labels[0], READY: labels[1]}))
-            assert (found.confidential, found.ordinary) == (state is CcState.ON, state is CcState.OFF)
+            gpu_mode = mode_of(node(**{STATE: labels[0], READY: labels[1]}))
+            assert (gpu_mode.confidential, gpu_mode.ordinary) == (state is CcState.ON, state is CcState.OFF)
     for bad in (mode_of(node(**{STATE: "failed"})), mode_of(node()), mode_of(node(**{STATE: "half"}))):
         assert not bad.confidential
         assert not bad.ordinary
@@ -135,25 +135,25 @@ def test_modes_do_not_jump() -> None:
     assert not follows(CcState.FAILED, CcState.ON)
     assert follows(CcState.OFF, CcState.CHANGING)
     assert follows(CcState.CHANGING, CcState.ON)
-    assert all(follows(one, one) for one in CcState)
+    assert all(follows(state, state) for state in CcState)
 
 
 def complete() -> Object:
-    labels = {one.label: one.value for one in NEEDED[CONFIDENTIAL_CLASS]}
+    labels = {needed.label: needed.value for needed in NEEDED[CONFIDENTIAL_CLASS]}
     return {"metadata": {"name": "n", "labels": {**labels, Tee.SNP.label: "true"}}}
 
 
 def test_a_node_with_all_labels_is_able_and_each_missing_one_is_told() -> None:
     assert able([complete()], CONFIDENTIAL_CLASS) == [complete()]
-    for one in NEEDED[CONFIDENTIAL_CLASS]:
+    for needed in NEEDED[CONFIDENTIAL_CLASS]:
         lacking = complete()
-        del lacking["metadata"]["labels"][one.label]
-        (told,) = missing(lacking, CONFIDENTIAL_CLASS)
-        assert told.startswith(f"{one.label}={one.value} (it is not set): {one.reason}; set by ")
+        del lacking["metadata"]["labels"][needed.label]
+        (sentence,) = missing(lacking, CONFIDENTIAL_CLASS)
+        assert sentence.startswith(f"{needed.label}={needed.value} (it is not set): {needed.reason}; set by ")
     bare = complete()
     del bare["metadata"]["labels"][Tee.SNP.label]
     assert "the guest itself must be confidential" in missing(bare, CONFIDENTIAL_CLASS)[0]
-    assert [told.split("=")[0] for told in missing(complete(), ORDINARY_CLASS)] == [STATE, READY]
+    assert [sentence.split("=")[0] for sentence in missing(complete(), ORDINARY_CLASS)] == [STATE, READY]
 
 
 def test_classes_select_by_the_same_labels() -> None:
@@ -165,21 +165,21 @@ def test_classes_select_by_the_same_labels() -> None:
             }
         }
     ]
-    asked = NodeRequirements(EVERYTHING, check=False, converged=False)
-    found = {one.name: one for one in plan_classes(FeatureGates(confidential=True), asked, nodes).classes}
+    requirements = NodeRequirements(EVERYTHING, check=False, converged=False)
+    specs = {spec.name: spec for spec in plan_classes(FeatureGates(confidential=True), requirements, nodes).classes}
     for name, needed in NEEDED.items():
-        assert dict(found[name].labels) == {one.label: one.value for one in needed}, name
+        assert dict(specs[name].labels) == {label.label: label.value for label in needed}, name
 
 
 @pytest.mark.parametrize(
-    ("wanted", "made"), [("on", True), (None, True), ("off", False), ("devtools", False), ("nonsense", False)]
+    ("requested", "made"), [("on", True), (None, True), ("off", False), ("devtools", False), ("nonsense", False)]
 )
-def test_no_class_counts_a_node_whose_gpus_are_on_their_way_to_another_mode(wanted: str | None, made: bool) -> None:
+def test_no_class_counts_a_node_whose_gpus_are_on_their_way_to_another_mode(requested: str | None, made: bool) -> None:
     labels = {**complete()["metadata"]["labels"], "node-role.kubernetes.io/worker": ""}
-    nodes = [{"metadata": {"name": "n", "labels": {**labels, **({REQUESTED: wanted} if wanted else {})}}}]
+    nodes = [{"metadata": {"name": "n", "labels": {**labels, **({REQUESTED: requested} if requested else {})}}}]
     plan = plan_classes(
         FeatureGates(confidential=True), NodeRequirements(EVERYTHING, check=True, converged=False), nodes
     )
-    assert (CONFIDENTIAL_CLASS in [one.name for one in plan.classes]) is made
-    if wanted == "off":
+    assert (CONFIDENTIAL_CLASS in [spec.name for spec in plan.classes]) is made
+    if requested == "off":
         assert "the mode goes from on to off" in plan.left_out[CONFIDENTIAL_CLASS]

@@ -27,7 +27,7 @@ from fastness.workloads.olm.resolve import (
 NS = "openshift-sandboxed-containers-operator"
 PACKAGE = "sandboxed-containers-operator"
 NEW, OLD = f"{PACKAGE}.v1.12.0", f"{PACKAGE}.v1.11.1"
-SOURCES = [catalog.catalog_source(one) for one in catalog.SOURCES]
+SOURCES = [catalog.catalog_source(source) for source in catalog.SOURCES]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = [
     "name", "channel", "source", "sourceNamespace", "startingCSV", "phase", "conditions", "installedCSV", "approved", "replaces",
@@ -37,14 +37,14 @@ CRD = "kataconfigs.kataconfiguration.openshift.io"
 
 
 def subscription(called: str = "sub", status: JsonObject | None = None, **spec: Any) -> JsonObject:
-    wanted = {
+    fields = {
         "channel": "stable",
         "name": PACKAGE,
         "source": "redhat-operators",
         "sourceNamespace": "openshift-marketplace",
     }
     meta = {"name": called, "namespace": NS, "uid": f"uid-{called}", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    return {"kind": "Subscription", "metadata": meta, "spec": {**wanted, **spec}, "status": status or {}}
+    return {"kind": "Subscription", "metadata": meta, "spec": {**fields, **spec}, "status": status or {}}
 
 
 def version(name: str, phase: str = "", **spec: Any) -> JsonObject:
@@ -162,18 +162,18 @@ def test_a_plan_for_a_version_that_nobody_offers_fails() -> None:
     assert plans.next_step(plan, [group()], []).phase == plans.FAILED
 
 
-def walked(one: JsonObject, groups: list[JsonObject], served: list[str], others: list[JsonObject]) -> list[str]:
+def walked(version: JsonObject, groups: list[JsonObject], served: list[str], others: list[JsonObject]) -> list[str]:
     """The phases that a version goes through until it rests."""
-    seen: list[str] = []
-    package = catalog.package_of(one["metadata"]["name"])
+    phases_seen: list[str] = []
+    package = catalog.package_of(version["metadata"]["name"])
     for _ in range(10):
-        phase = phases.next_phase(one, package, groups, served, others)
-        status = phases.with_phase(one, phase, NOW)
+        phase = phases.next_phase(version, package, groups, served, others)
+        status = phases.with_phase(version, phase, NOW)
         if status is None:
-            return seen
-        one["status"] = status
-        seen.append(phase.phase)
-    raise AssertionError(seen)
+            return phases_seen
+        version["status"] = status
+        phases_seen.append(phase.phase)
+    raise AssertionError(phases_seen)
 
 
 def test_a_version_goes_through_its_phases_one_at_a_time() -> None:
@@ -181,11 +181,11 @@ def test_a_version_goes_through_its_phases_one_at_a_time() -> None:
 
 
 def test_a_version_without_its_definition_waits_and_falls_back_when_it_goes() -> None:
-    one = version(NEW)
-    assert walked(one, [group(NS)], [], []) == ["Pending"]
-    assert one["status"]["requirementStatus"][0]["status"] == "NotPresent"
-    assert walked(one, [group(NS)], [CRD], [])[-1] == "Succeeded"
-    assert walked(one, [group(NS)], [], []) == ["Pending"]
+    csv = version(NEW)
+    assert walked(csv, [group(NS)], [], []) == ["Pending"]
+    assert csv["status"]["requirementStatus"][0]["status"] == "NotPresent"
+    assert walked(csv, [group(NS)], [CRD], [])[-1] == "Succeeded"
+    assert walked(csv, [group(NS)], [], []) == ["Pending"]
 
 
 @pytest.mark.parametrize(
@@ -199,10 +199,10 @@ def test_a_version_without_its_definition_waits_and_falls_back_when_it_goes() ->
 def test_a_group_that_is_missing_one_of_several_or_does_not_fit_fails_and_recovers(
     groups: list[JsonObject], reason: str
 ) -> None:
-    one = version(NEW)
-    assert walked(one, groups, [CRD], []) == ["Failed"]
-    assert one["status"]["reason"] == reason
-    assert walked(one, [group(NS)], [CRD], []) == ["Pending", "InstallReady", "Installing", "Succeeded"]
+    csv = version(NEW)
+    assert walked(csv, groups, [CRD], []) == ["Failed"]
+    assert csv["status"]["reason"] == reason
+    assert walked(csv, [group(NS)], [CRD], []) == ["Pending", "InstallReady", "Installing", "Succeeded"]
 
 
 def test_a_replaced_version_waits_for_its_successor_and_then_goes() -> None:
@@ -213,9 +213,9 @@ def test_a_replaced_version_waits_for_its_successor_and_then_goes() -> None:
 
 
 def test_a_version_of_somebody_else_is_not_claimed_to_be_installed() -> None:
-    one = version("etcdoperator.v0.9.4")
-    assert walked(one, [group(NS)], [CRD], []) == ["Pending"]
-    assert "nothing in this control plane" in one["status"]["message"]
+    csv = version("etcdoperator.v0.9.4")
+    assert walked(csv, [group(NS)], [CRD], []) == ["Pending"]
+    assert "nothing in this control plane" in csv["status"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -250,6 +250,6 @@ def test_every_release_names_the_one_before_it_and_labels_are_legal() -> None:
         for package in source.packages:
             assert not qualified_name(component_label(package.name, package.namespace))
             for releases in package.channels.values():
-                assert [one.replaces for one in releases] == ["", *(one.csv for one in releases[:-1])]
+                assert [release.replaces for release in releases] == ["", *(release.csv for release in releases[:-1])]
                 made = version_object(package, releases[-1], package.namespace, group())
                 assert made["spec"]["version"] in made["metadata"]["name"]

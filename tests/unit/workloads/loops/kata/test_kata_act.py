@@ -17,24 +17,24 @@ from fastness.workloads.loops.kata.look import NO_SUCH_CONFIG, Look
 
 
 def test_what_others_set_on_an_object_stays() -> None:
-    wanted = kata_pool()
-    found: JsonObject = {
+    ensure = kata_pool()
+    present: JsonObject = {
         "metadata": {"name": "kata-oc", "labels": {"theirs": "1"}},
         "spec": {"maxUnavailable": 3, "nodeSelector": {"matchLabels": {"wrong": ""}}, "configuration": {"name": "r"}},
     }
-    assert wanted.differs(found)
-    mended = apply_json_patch(found, changes(found, wanted))
-    assert not wanted.differs(mended)
+    assert ensure.differs(present)
+    mended = apply_json_patch(present, changes(present, ensure))
+    assert not ensure.differs(mended)
     assert mended["spec"]["maxUnavailable"] == 3
     assert mended["spec"]["configuration"] == {"name": "r"}
     assert mended["metadata"]["labels"]["theirs"] == "1"
 
 
 def test_a_field_whose_parents_are_missing_is_made_with_them() -> None:
-    wanted = runtime_config("debug", "kata-oc")
-    found: JsonObject = {"metadata": {"name": "kata-crio-config"}, "spec": {}}
-    mended = apply_json_patch(found, changes(found, wanted))
-    assert mended["spec"] == wanted.obj["spec"]
+    ensure = runtime_config("debug", "kata-oc")
+    present: JsonObject = {"metadata": {"name": "kata-crio-config"}, "spec": {}}
+    mended = apply_json_patch(present, changes(present, ensure))
+    assert mended["spec"] == ensure.obj["spec"]
 
 
 class Answering:

@@ -45,17 +45,17 @@ def pool(name: str, rendered: str = "", sources: tuple[str, ...] = (), machines:
     if rendered:
         spec["configuration"] = {
             "name": rendered,
-            "source": [{"kind": "MachineConfig", "name": one} for one in sources],
+            "source": [{"kind": "MachineConfig", "name": source} for source in sources],
         }
     return {"kind": "MachineConfigPool", "metadata": {"name": name}, "spec": spec, "status": {"machineCount": machines}}
 
 
-def asked(check: bool = False, converged: bool = False, **selector: str) -> NodeRequirements:
+def requirements(check: bool = False, converged: bool = False, **selector: str) -> NodeRequirements:
     spec: JsonObject = {"checkNodeEligibility": check}
     if selector:
         spec["kataConfigPoolSelector"] = {"matchLabels": selector}
     return requirements_of({"spec": spec}, converged=converged)
 
 
-def handlers(nodes: list[JsonObject], wanted: NodeRequirements, gates: FeatureGates = CONFIDENTIAL) -> dict[str, str]:
-    return {one.name: one.handler for one in plan_classes(gates, wanted, nodes).classes}
+def handlers(nodes: list[JsonObject], needs: NodeRequirements, gates: FeatureGates = CONFIDENTIAL) -> dict[str, str]:
+    return {spec.name: spec.handler for spec in plan_classes(gates, needs, nodes).classes}

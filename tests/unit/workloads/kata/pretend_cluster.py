@@ -38,14 +38,14 @@ from fastness.workloads.kata.mode import FeatureGates
 from fastness.workloads.kata.peer_pods import CONFIG_NAMES
 from fastness.workloads.kata.plan import needs_pods, plan
 from fastness.workloads.kata.status import status_patch
-from tests.unit.workloads.kata.made import config, node, pool
+from tests.unit.workloads.kata.builders import config, node, pool
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BUSY = (InstallState.INSTALLING, InstallState.UNINSTALLING, InstallState.WAITING_FOR_REBOOT)
 WORKER_CONFIG = "rendered-worker-1"
 
 
-class Pretend:
+class PretendCluster:
     """One KataConfig and its cluster."""
 
     def __init__(self, gates: FeatureGates, count: int, *, served: bool = True, **spec: Any) -> None:
@@ -56,7 +56,7 @@ class Pretend:
         self.objects: dict[Ref, JsonObject] = {}
         self.broken: set[str] = set()
         self.packages: set[str] = set()
-        self.said: list[str] = []
+        self.reasons: list[str] = []
         self.console = True
         self.operator = Operator()
         for number in range(count):
@@ -96,21 +96,21 @@ class Pretend:
         return replace(world, pods=pod_use(self.pods, classes)) if needs_pods(world) else world
 
     def look(self) -> Plan:
-        wanted = plan(self.world())
-        for action in wanted.actions:
+        step = plan(self.world())
+        for action in step.actions:
             self._do(action)
-        if self.config is not None and wanted.status is not None:
-            patch = status_patch(self.config, wanted.status, NOW)
+        if self.config is not None and step.status is not None:
+            patch = status_patch(self.config, step.status, NOW)
             if patch is not None:
                 self.config["status"] = apply_merge_patch(self.config.get("status") or {}, patch)
                 reason = self.config["status"]["conditions"][0]["reason"]
-                self.said += [] if self.said[-1:] == [reason] else [reason]
+                self.reasons += [] if self.reasons[-1:] == [reason] else [reason]
         self.check()
-        return wanted
+        return step
 
     def check(self) -> None:
         """Never more than one node unavailable through us."""
-        working = [name for name, one in self.nodes.items() if labels_of(one).get(names.STATE_LABEL) in BUSY]
+        working = [name for name, member in self.nodes.items() if labels_of(member).get(names.STATE_LABEL) in BUSY]
         assert len(working) <= 1, working
 
     def _do(self, action: Action) -> None:
@@ -122,9 +122,9 @@ class Pretend:
             case Ensure():
                 self._ensure(action)
             case Remove(ref):
-                found = self.objects.get(ref)
-                if found is not None and found["metadata"].get("finalizers"):
-                    found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+                present = self.objects.get(ref)
+                if present is not None and present["metadata"].get("finalizers"):
+                    present["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
                 else:
                     self.objects.pop(ref, None)
             case Mark(name, labels, notes):
@@ -139,18 +139,18 @@ class Pretend:
                 self.operator = self.operator._replace(recorded=version)
 
     def _ensure(self, action: Ensure) -> None:
-        found = self.objects.setdefault(action.ref, copy.deepcopy(action.obj))
+        present = self.objects.setdefault(action.ref, copy.deepcopy(action.obj))
         for path in action.owned:
-            parent = at(found, path[:-1])
+            parent = at(present, path[:-1])
             parent[path[-1]] = copy.deepcopy(at(action.obj, path))
-        found["metadata"].setdefault("labels", {}).update(labels_of(action.obj))
+        present["metadata"].setdefault("labels", {}).update(labels_of(action.obj))
 
     # ------------------------------------------------------------ everybody else
 
     def _pools(self) -> list[JsonObject]:
         if not self.served:
             return []
-        found = [pool("master"), pool("worker", WORKER_CONFIG, machines=len(self.nodes))]
+        pools = [pool("master"), pool("worker", WORKER_CONFIG, machines=len(self.nodes))]
         if Ref("MachineConfigPool", names.POOL) in self.objects:
             level = at(self.objects.get(Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG)), ("spec",))
             carried = Ref("MachineConfig", names.EXTENSION_CONFIG) in self.objects
@@ -158,30 +158,35 @@ class Pretend:
             rendered = (
                 f"rendered-kata-oc-{int(carried)}-{len(remote)}-{level and level['containerRuntimeConfig']['logLevel']}"
             )
-            found.append(pool(names.POOL, rendered, (names.EXTENSION_CONFIG if carried else "00-worker", *remote)))
-        return found
+            pools.append(pool(names.POOL, rendered, (names.EXTENSION_CONFIG if carried else "00-worker", *remote)))
+        return pools
 
     def others(self) -> None:
         """One step of the rollout, or of the DaemonSets' pods."""
         self._roll_out(names.POOL)
         self._roll_out("worker")
         if Ref("DaemonSet", names.INSTALLER, names.NAMESPACE) in self.objects:
-            for name, one in self.nodes.items():
-                self._installer(name, one)
+            for name, member in self.nodes.items():
+                self._installer(name, member)
         self.check()
 
     def _roll_out(self, name: str) -> None:
         target = next(
-            (one["spec"]["configuration"]["name"] for one in self._pools()[1:] if one["metadata"]["name"] == name), ""
+            (
+                candidate["spec"]["configuration"]["name"]
+                for candidate in self._pools()[1:]
+                if candidate["metadata"]["name"] == name
+            ),
+            "",
         )
         members = [
-            one
-            for one in self.nodes.values()
-            if target and (names.ROLE_LABEL in labels_of(one)) == (name == names.POOL)
+            member
+            for member in self.nodes.values()
+            if target and (names.ROLE_LABEL in labels_of(member)) == (name == names.POOL)
         ]
-        for one in members:
-            notes, broken = one["metadata"]["annotations"], one["metadata"]["name"] in self.broken
-            if notes[mco.STATE] == "Working" and self._is_ready(one):
+        for member in members:
+            notes, broken = member["metadata"]["annotations"], member["metadata"]["name"] in self.broken
+            if notes[mco.STATE] == "Working" and self._is_ready(member):
                 notes |= (
                     {mco.STATE: "Degraded", mco.REASON: "no"}
                     if broken
@@ -190,16 +195,19 @@ class Pretend:
             elif notes[mco.STATE] == "Degraded" and (not broken or notes[mco.CURRENT_CONFIG] == target):
                 notes[mco.STATE] = "Done"
         taken = sum(
-            one["metadata"]["annotations"][mco.STATE] == "Working" or not self._is_ready(one) for one in members
+            member["metadata"]["annotations"][mco.STATE] == "Working" or not self._is_ready(member)
+            for member in members
         )
-        behind = [one for one in members if one["metadata"]["annotations"][mco.STATE] == "Done"]
-        for one in [one for one in behind if annotations_of(one)[mco.CURRENT_CONFIG] != target][: max(0, 1 - taken)]:
-            one["metadata"]["annotations"][mco.STATE] = "Working"
+        behind = [member for member in members if member["metadata"]["annotations"][mco.STATE] == "Done"]
+        for member in [member for member in behind if annotations_of(member)[mco.CURRENT_CONFIG] != target][
+            : max(0, 1 - taken)
+        ]:
+            member["metadata"]["annotations"][mco.STATE] = "Working"
 
-    def _installer(self, name: str, one: JsonObject) -> None:
-        labels, notes = one["metadata"]["labels"], one["metadata"]["annotations"]
+    def _installer(self, name: str, member: JsonObject) -> None:
+        labels, notes = member["metadata"]["labels"], member["metadata"]["annotations"]
         state, broken = labels.get(names.STATE_LABEL), name in self.broken
-        if not self._is_ready(one):
+        if not self._is_ready(member):
             return
         if names.ROLE_LABEL in labels and state is None:
             labels[names.STATE_LABEL] = (
@@ -223,8 +231,8 @@ class Pretend:
             notes.pop(names.FAILURE, None)
 
     @staticmethod
-    def _is_ready(one: JsonObject) -> bool:
-        return bool(one["status"]["conditions"][0]["status"] == "True")
+    def _is_ready(member: JsonObject) -> bool:
+        return bool(member["status"]["conditions"][0]["status"] == "True")
 
     def settle(self, rounds: int = 200) -> None:
         """Let everybody work until a whole round changes nothing."""
@@ -238,8 +246,8 @@ class Pretend:
 
     @property
     def in_progress(self) -> tuple[str, str]:
-        found = ((self.config or {}).get("status") or {})["conditions"][0]
-        return found["status"], found["reason"]
+        condition = ((self.config or {}).get("status") or {})["conditions"][0]
+        return condition["status"], condition["reason"]
 
     @property
     def classes(self) -> list[str]:
