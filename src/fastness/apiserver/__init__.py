@@ -45,8 +45,8 @@ when they are first used, because a verb that looks after a state directory need
 1. `server.py` has put the parts together, in the order in which they depend on each other: vault key, store
    (`store/store.py`), first objects (`seed.py`), catalog (`definitions.py` reads the CustomResourceDefinitions out of the
    store), access, engine, door.
-2. `door/app.py` is the ASGI application. `door/routes.py` is its table: resources, and what is served besides them, each with
-   what a caller must show; `verbs/paths.py` takes the path of a resource apart.
+2. `http/edge.py` serves the table of routes of `door/app.py`: resources, and what is served beside them (`door/about.py`), each
+   with what a caller must show. `verbs/paths.py` takes the path of a resource apart; `door/errors.py` makes a Status of errors.
 3. `door/guard.py` asks who and whether: `auth/authenticator.py` makes a `User` of a certificate (`auth/certificates.py`) or a
    token (`auth/tokens.py`, `auth/bootstrap.py`, `auth/joining.py`), `auth/authorizer.py` asks the node authorizer and RBAC of
    `kube/access`. `lookups.py` is what both know of the store.

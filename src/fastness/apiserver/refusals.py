@@ -120,9 +120,11 @@ def forbidden(served: Served, name: str, why: str, causes: Sequence[Cause] = ())
     )  # fmt: skip
 
 
-def method_not_allowed(verb: str) -> MethodNotAllowed:
-    """The resource does not have this verb."""
-    return MethodNotAllowed(f"the server does not allow this method on the requested resource ({verb})")
+def method_not_allowed(verb: str, allow: tuple[str, ...] = ()) -> MethodNotAllowed:
+    """The resource does not have this verb; `allow` are the methods that it has."""
+    error = MethodNotAllowed(f"the server does not allow this method on the requested resource ({verb})")
+    error.allow = allow
+    return error
 
 
 def too_new(version: int, current: int) -> Timeout:

@@ -21,7 +21,7 @@ from fastness.apiserver import definitions
 from fastness.apiserver.admission.admit import Admission, Question, Recorder
 from fastness.apiserver.auth import Authenticator, Authorizer, ClientCertificates, ServiceAccountTokens
 from fastness.apiserver.catalog import Catalog
-from fastness.apiserver.door.app import ApiApp
+from fastness.apiserver.door.app import ApiDoor
 from fastness.apiserver.door.audit import Audit
 from fastness.apiserver.door.guard import Guard
 from fastness.apiserver.engine import EmbeddedApi
@@ -34,6 +34,7 @@ from fastness.apiserver.storable import unreadable
 from fastness.apiserver.store import Store, StoreSettings
 from fastness.formats import json
 from fastness.http.bounds import Bounds
+from fastness.http.edge import Edge
 from fastness.http.health import Health
 from fastness.http.listener import Listener, server_context
 from fastness.keys.kubeconfig import kubeconfig
@@ -85,6 +86,7 @@ class ApiServer:
     """
 
     api: EmbeddedApi
+    app: Edge
     cluster: LocalCluster
     pki: ApiPki
     health: Health
@@ -170,13 +172,13 @@ async def _assemble(
         pki.serving_file, pki.serving_file, pki.directory / "ca.crt", oldest=ssl.TLSVersion.TLSv1_2
     )
     stack.callback(api.close)
-    app = ApiApp(api, guard, health, audit, options.bounds.body_seconds)
+    app = ApiDoor(api, guard, health, audit, options.bounds.body_seconds).app
     listener = Listener(app, host=options.host, port=options.port, tls=context, bounds=options.bounds)
     await listener.start()
     stack.push_async_callback(listener.stop)
     _log.info("store.opened", revision=store.revision, objects=store.stats.objects)
     return ApiServer(
-        api, LocalCluster(api), pki, health, guard, vault, audit, authenticator, listener, context, options.host
+        api, app, LocalCluster(api), pki, health, guard, vault, audit, authenticator, listener, context, options.host
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
+NOWHERE: AbstractContextManager[None] = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +26,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An answer whose chunks come over time."""
+    """An answer whose chunks come over time; `place` is what it takes up while it is sent."""
 
     code: int
     chunks: AsyncIterator[bytes]
     content_type: bytes = JSON
     headers: Headers = ()
+    place: AbstractContextManager[None] = NOWHERE
 
 
 async def send_answer(answer: Answer, send: Send, headers: Headers = (), *, head: bool = False) -> None:

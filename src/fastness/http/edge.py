@@ -9,19 +9,21 @@
   its own, because the same error is final at one and passes at another: a 400 of the cluster is no fault of a booting machine.
 * What no row expects is a defect: 500 with the id, counted, and the story is in the log, without the request's content.
 * A client that went away gets nothing, and is no error.
+* A door may demand a credential before it says what is not there (`unrouted`); then a 404 or a 405 tells strangers nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fastness.formats.errors import FormatError
-from fastness.http.answers import Answer, send_answer
+from fastness.http.answers import Answer, Headers, Stream, send_answer
 from fastness.http.refusals import Refusal
 from fastness.http.request import BODY_SECONDS, ClientGone, Request, SlowBody
-from fastness.http.route import Body, NoRoute, Route, Routes, RouteTable, WrongMethod
+from fastness.http.route import Auth, Body, NoRoute, Route, Routes, RouteTable, WrongMethod
+from fastness.http.streaming import send_stream
 from fastness.kube.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
 from fastness.observe import context, logs, metrics
 from fastness.runtime.clock import Entropy
@@ -44,14 +46,32 @@ def _unnoted(_route: str, _refusal: Refusal) -> None:
     """Note nothing."""
 
 
+def _defect(correlation: str) -> Refusal:
+    return Refusal(500, "internal", f"an internal error, see the log under {correlation}")
+
+
+class Stopwatch(NamedTuple):
+    """How a door's answers are timed: method, code and seconds are told when an answer is out, or a stream has ended."""
+
+    monotonic: Callable[[], float]
+    observe: Callable[[str, int, float], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How a door is seen: its name where defects are counted, how its answers are counted, how its refusals are noted."""
+    """How a door is seen: its name where defects are counted, how its answers are counted, how its refusals are noted.
+
+    `unrouted` is what a caller must show to hear that nothing is at a path; nobody hears the methods of a path then who does not
+    show what they demand. `defect` is what an unexpected error becomes, given the correlation id.
+    """
 
     name: str
     answered: Callable[[str, int], None] = _uncounted
     refused: Callable[[str, Refusal], None] = _unnoted
     body_seconds: float = BODY_SECONDS
+    unrouted: Auth[Any] | None = None
+    defect: Callable[[str], Refusal] = _defect
+    stopwatch: Stopwatch | None = None
 
 
 class Edge:
@@ -70,9 +90,15 @@ class Edge:
             return
         request = Request(scope, receive, self._door.body_seconds)
         correlation = context.begin(self._entropy.uid())
+        stopwatch = self._door.stopwatch
+        started = stopwatch.monotonic() if stopwatch is not None else 0.0
         name = NO_ROUTE
         try:
-            route = self._table.find(request)
+            try:
+                route = self._table.find(request)
+            except (NoRoute, WrongMethod) as error:
+                await self._demand(request, error)
+                raise
             name = route.name
             answer = await _handled(route, request)
         except Refusal as refusal:
@@ -82,7 +108,25 @@ class Edge:
         except Exception as error:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
             answer = self._failed(name, request, error)
         self._door.answered(name, answer.code)
-        await send_answer(answer, send, ((b"audit-id", correlation.encode()),), head=request.method == "HEAD")
+        await self._send(request, answer, send, ((b"audit-id", correlation.encode()),))
+        if stopwatch is not None:
+            stopwatch.observe(request.method, answer.code, stopwatch.monotonic() - started)
+
+    async def _demand(self, request: Request, error: NoRoute | WrongMethod) -> None:
+        """Have the caller show what the door demands before it says what is not there; raises what the check raises."""
+        if self._door.unrouted is not None:
+            await (error.auth if isinstance(error, WrongMethod) else self._door.unrouted).check(request)
+
+    async def _send(self, request: Request, answer: Answer | Stream, send: Any, headers: Headers) -> None:
+        try:
+            if isinstance(answer, Stream):
+                with answer.place:
+                    await send_stream(request, answer, send, headers)
+            else:
+                await send_answer(answer, send, headers, head=request.method == "HEAD")
+        except Exception:  # noqa: BLE001  # after the answer began: all that is left is to end the connection
+            _log.exception("request.failed", door=self._door.name, method=request.method)
+            metrics.DEFECTS.inc("delivery")
 
     def _refused(self, name: str, refusal: Refusal) -> Answer:
         if not isinstance(refusal, Outage):
@@ -97,7 +141,7 @@ class Edge:
                 return self._refused(name, row(error, name))
         _log.exception("request.failed", door=self._door.name, method=request.method, route=name)
         metrics.DEFECTS.inc(self._door.name)
-        return Refusal(500, "internal", f"an internal error, see the log under {context.current()}").answer()
+        return self._door.defect(context.current()).answer()
 
 
 def application(door: Door, routes: Routes, errors: ErrorTable, entropy: Entropy) -> Edge:
@@ -105,7 +149,7 @@ def application(door: Door, routes: Routes, errors: ErrorTable, entropy: Entropy
     return Edge(door, routes, errors, entropy)
 
 
-async def _handled(route: Route[Any], request: Request) -> Answer:
+async def _handled(route: Route[Any], request: Request) -> Answer | Stream:
     caller = await route.auth.check(request)
     limit = route.limit
     if limit.body is not None:
@@ -141,7 +185,7 @@ def _no_route(error: NoRoute, _route: str) -> Refusal:
 
 
 def _wrong_method(error: WrongMethod, _route: str) -> Refusal:
-    return Refusal(405, "method-not-allowed", str(error))
+    return Refusal(405, "method-not-allowed", str(error), headers=(error.allow,))
 
 
 def nothing_but(hint: str) -> ErrorTable:

@@ -10,6 +10,7 @@ from typing import Any
 
 from fastness.http import Answer, Request, send_answer
 from fastness.http.health import TEXT, Health
+from fastness.http.route import READING, allow_header
 from fastness.observe import metrics
 
 _PROBES = ("healthz", "livez", "readyz")
@@ -28,8 +29,8 @@ class OpsApp:
             await send_answer(self._answer(request), send, head=request.method == "HEAD")
 
     def _answer(self, request: Request) -> Answer:
-        if request.method not in ("GET", "HEAD"):
-            return Answer(405, b"only GET\n", TEXT)
+        if request.method not in READING:
+            return Answer(405, b"only GET\n", TEXT, (allow_header(READING),))
         parts = request.path.strip("/").split("/")
         if parts == ["metrics"]:
             return Answer(200, metrics.exposition(), b"text/plain; version=0.0.4; charset=utf-8")

@@ -17,6 +17,7 @@ from typing import Final
 
 from fastness.formats import json
 from fastness.http import Answer
+from fastness.http.answers import Headers
 from fastness.http.freshness import Touch
 from fastness.keys.home import GONE
 
@@ -30,9 +31,12 @@ ERRORS: Final = "https://fastness.dev/errors/"
 class Refusal(Exception):
     """An answer that is not what was asked for."""
 
-    def __init__(self, status: int, code: str, detail: str, verdict: str = "", retry: int = RETRY_SECONDS) -> None:
+    def __init__(
+        self, status: int, code: str, detail: str, verdict: str = "", retry: int = RETRY_SECONDS, headers: Headers = ()
+    ) -> None:
         super().__init__(detail)
         self.status, self.code, self.detail, self.verdict, self.retry = status, code, detail, verdict, retry
+        self.headers = headers
 
     def answer(self) -> Answer:
         """The refusal as it goes out; the detail gives way where the body would grow too long."""
@@ -40,8 +44,8 @@ class Refusal(Exception):
         while len(body) > MAX_BODY and self.detail:
             self.detail = self.detail[: min(len(self.detail), MAX_DETAIL) // 2]
             body = self._body(self.detail)
-        headers = ((b"retry-after", b"%d" % self.retry),) if self.status == 503 else ()
-        return Answer(self.status, body, headers=headers)
+        wait = ((b"retry-after", b"%d" % self.retry),) if self.status == 503 else ()
+        return Answer(self.status, body, headers=(*self.headers, *wait))
 
     def _body(self, detail: str) -> bytes:
         content = {"type": f"{ERRORS}{self.code}", "code": self.code, "detail": detail}

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from fastness.formats import url_path as urlpath
-from fastness.http.answers import Answer
+from fastness.http.answers import Answer, Stream
 from fastness.http.request import Request
 
 READING: Final = ("GET", "HEAD")
@@ -75,12 +75,12 @@ class Route(Generic[C]):
     path: str
     auth: Auth[C]
     limit: Limit[C]
-    handler: Callable[[Request, C], Awaitable[Answer]]
+    handler: Callable[[Request, C], Awaitable[Answer | Stream]]
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The segments of the path."""
-        return tuple(self.path.removeprefix("/").split("/"))
+        """The segments of the path; `/` has none."""
+        return tuple(filter(None, self.path.split("/")))
 
 
 Routes = tuple[Route[Any], ...]
@@ -96,11 +96,23 @@ class NoRoute(Exception):
 
 
 class WrongMethod(Exception):
-    """A path that has other methods than the one that was asked for."""
+    """A path that has other methods than `method`; `auth` is what these demand."""
 
-    def __init__(self, methods: Iterable[str]) -> None:
+    def __init__(self, method: str, methods: Iterable[str], auth: Auth[Any]) -> None:
+        self.method = method
         self.methods = tuple(methods)
+        self.auth = auth
         super().__init__(f"only {' and '.join(self.methods)}")
+
+    @property
+    def allow(self) -> tuple[bytes, bytes]:
+        """The header that a 405 must have (RFC 9110, 15.5.6)."""
+        return allow_header(self.methods)
+
+
+def allow_header(methods: Iterable[str]) -> tuple[bytes, bytes]:
+    """`Allow` with these methods, or with none (RFC 9110, 10.2.1)."""
+    return b"allow", ", ".join(methods).encode()
 
 
 class _Place(NamedTuple):
@@ -127,8 +139,8 @@ class RouteTable:
                 if method in place.routes:
                     raise ValueError(f"{method} {route.path} has two routes")
                 place.routes[method] = route
-        self._fixed = _by_length(place for place in places.values() if place.segments[-1] != REST)
-        self._rest = [place for place in places.values() if place.segments[-1] == REST]
+        self._fixed = _by_length(place for place in places.values() if REST not in place.segments)
+        self._rest = [place for place in places.values() if REST in place.segments]
 
     def find(self, request: Request) -> Route[Any]:
         """The route of a request, which has its segments and values from then on; raises NoRoute, WrongMethod."""
@@ -156,10 +168,10 @@ def _by_length(places: Iterable[_Place]) -> Mapping[int, Sequence[_Place]]:
 
 
 def _chosen(place: _Place, request: Request, segments: list[str]) -> Route[Any]:
+    request.segments = tuple(segments)
     route = place.routes.get(request.method)
     if route is None:
-        raise WrongMethod(place.routes)
-    request.segments = tuple(segments)
+        raise WrongMethod(request.method, place.routes, next(iter(place.routes.values())).auth)
     return route
 
 

@@ -12,9 +12,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from fastness.http.answers import Headers, Stream
 from fastness.http.request import Request
 
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+async def send_stream(request: Request, stream: Stream, send: Send, headers: Headers = ()) -> None:
+    """Write a stream until it ends or the client has gone; the head goes out at once, before the first chunk."""
+    await send({
+        "type": "http.response.start", "status": stream.code,
+        "headers": [
+            (b"content-type", stream.content_type), (b"cache-control", b"no-cache, private"), *stream.headers, *headers,
+        ],
+    })  # fmt: skip
+    await send({"type": "http.response.body", "body": b"", "more_body": True})
+    await until_gone(request, stream.chunks, send)
 
 
 async def until_gone(request: Request, chunks: AsyncIterator[bytes], send: Send) -> None:

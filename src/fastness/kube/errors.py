@@ -119,6 +119,8 @@ class MethodNotAllowed(ApiError):
 
     code, reason, hint = 405, "MethodNotAllowed", "`kubectl api-resources -o wide` shows the verbs of each kind."
     always_details = True
+    allow: tuple[str, ...] = ()
+    """The methods that there are, for the header `Allow`."""
 
 
 class AlreadyExists(ApiError):

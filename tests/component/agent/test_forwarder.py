@@ -137,6 +137,16 @@ async def test_strangers_on_the_loopback_start_and_get_nothing() -> None:
         assert (await say(forwarder.port, head()))[0] == 200
 
 
+async def test_a_refused_method_comes_with_the_one_that_there_is() -> None:
+    async with forwarding(Work()) as (forwarder, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", forwarder.port)
+        writer.write(head(method="POST"))
+        answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 405 ")
+    assert b"\r\nallow: GET\r\n" in answer
+
+
 async def test_a_reader_who_leaves_in_the_middle_may_come_again() -> None:
     large = BootedConfig(b"x" * 16 * 1024 * 1024, CONFIG.machine)
     work = Work()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from fastness.formats import json
-from fastness.http import Answer, Request
-from fastness.http.edge import UNREADABLE, Door, Edge, ErrorTable, Outage, application, healthy
+from fastness.http import Answer, Request, Stream
+from fastness.http.edge import UNREADABLE, Door, Edge, ErrorTable, Outage, Stopwatch, application, healthy
 from fastness.http.refusals import Refusal
 from fastness.http.route import JSON_ONLY, OPEN, READING, UNLIMITED, Auth, Body, Limit, Route, Routes
 from fastness.kube.errors import ApiError, Unavailable
@@ -24,8 +25,12 @@ async def ask(app: Edge, method: str, path: str, body: bytes = b"", **headers: s
     """What an application answers; a body comes only when it is asked for."""
     sent: list[Any] = []
 
+    whole = iter([{"type": "http.request", "body": body, "more_body": False}])
+
     async def receive() -> Any:
-        return {"type": "http.request", "body": body, "more_body": False}
+        for message in whole:
+            return message
+        return await asyncio.Event().wait()  # the client stays
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -124,6 +129,47 @@ async def test_what_is_not_in_the_table_does_not_exist(method: str, path: str, c
     probe = Probe()
     assert (await ask(probe.app, method, path, authorization="me"))[0] == code
     assert not [entry for entry in probe.story if entry == "auth" or (isinstance(entry, tuple) and len(entry) == 3)]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"), [("POST", "/healthz", b"GET, HEAD"), ("DELETE", "/things/lamp", b"GET, POST")]
+)
+async def test_a_refused_method_comes_with_those_that_there_are(method: str, path: str, allow: bytes) -> None:
+    status, headers, _ = await ask(Probe().app, method, path)
+    assert (status, headers[b"allow"]) == (405, allow)
+
+
+async def test_a_door_may_tell_strangers_neither_what_is_there_nor_by_which_method() -> None:
+    probe = Probe()
+    door = Door("probe", unrouted=Auth("a name", probe._known))
+    app = application(door, probe.routes, {}, SeededEntropy(1))
+    cases = [("GET", "/nothing", 404), ("GET", "/things/..", 404), ("DELETE", "/things/lamp", 405)]
+    assert [(await ask(app, method, path))[0] for method, path, _ in cases] == [401, 401, 401]
+    assert [(await ask(app, method, path, authorization="me"))[0] for method, path, _ in cases] == [404, 404, 405]
+    assert (await ask(app, "POST", "/healthz"))[0] == 405, "an open path is open about its methods"
+
+
+async def test_a_stream_takes_its_place_while_it_is_sent_and_is_timed_to_its_end() -> None:
+    times, story = iter([1.0, 5.0]), list[object]()
+
+    @contextmanager
+    def place() -> Iterator[None]:
+        story.append("enters")
+        yield
+        story.append("leaves")
+
+    async def chunks() -> AsyncIterator[bytes]:
+        story.append("sends")
+        yield b"a"
+
+    async def handler(_request: Request, _caller: object) -> Stream:
+        return Stream(200, chunks(), place=place())
+
+    watch = Stopwatch(lambda: next(times), lambda *observed: story.append(observed))
+    route = Route("watch", ("GET",), "/", OPEN, UNLIMITED, handler)
+    app = application(Door("probe", stopwatch=watch), (route,), {}, SeededEntropy(1))
+    assert (await ask(app, "GET", "/"))[0] == 200
+    assert story == ["enters", "sends", "leaves", ("GET", 200, 4.0)]
 
 
 @pytest.mark.parametrize(

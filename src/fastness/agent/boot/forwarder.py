@@ -164,9 +164,10 @@ def parse_head(head: bytes) -> IgnitionRequest | None:
 async def _write(writer: asyncio.StreamWriter, reply: Reply) -> None:
     """Write an answer and see it leave; raises ConnectionError."""
     later = f"retry-after: {reply.retry_after}\r\n" if reply.retry_after else ""
+    allow = "allow: GET\r\n" if reply.status == HTTPStatus.METHOD_NOT_ALLOWED else ""  # RFC 9110, 15.5.6
     head = (
         f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}\r\ncontent-type: application/json\r\n"
-        f"content-length: {len(reply.body)}\r\ncache-control: no-store\r\nconnection: close\r\n{later}\r\n"
+        f"content-length: {len(reply.body)}\r\ncache-control: no-store\r\nconnection: close\r\n{allow}{later}\r\n"
     )
     # Nothing may be left in our own buffer: what the kernel has taken, it delivers or resets.
     writer.transport.set_write_buffer_limits(high=0)

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from fastness.apiserver import subresources
 from fastness.apiserver.call import Call, FieldValidation
 from fastness.apiserver.catalog import Served
+from fastness.apiserver.documents.discovery import subresources_of
 from fastness.apiserver.door import bodies, forms, streams
 from fastness.apiserver.door.guard import Guard
 from fastness.apiserver.engine import EmbeddedApi
-from fastness.apiserver.refusals import no_such_resource, options_invalid
+from fastness.apiserver.refusals import method_not_allowed, no_such_resource, options_invalid
 from fastness.apiserver.tables import TableRequest
-from fastness.apiserver.verbs import selection
+from fastness.apiserver.verbs import paths, selection
 from fastness.apiserver.verbs.deletes import deleted_status, options_of
 from fastness.apiserver.verbs.paths import Target
 from fastness.apiserver.verbs.reads import ListQuery
@@ -28,7 +29,7 @@ from fastness.formats import json
 from fastness.http import Answer, Request, Stream
 from fastness.kinds.kind import JsonObject
 from fastness.kube.access import User
-from fastness.kube.errors import BadRequest, NotFound
+from fastness.kube.errors import BadRequest, MethodNotAllowed, NotFound
 from fastness.kube.port import DeleteOptions, PatchType
 
 MAX_TIMEOUT = 24 * 3600.0
@@ -51,6 +52,40 @@ class Context:
     def place(self) -> tuple[str, str]:
         """Namespace and name in the path."""
         return self.target.namespace, self.target.name
+
+
+def check_shape(served: Served, target: Target, verb: str) -> None:
+    """Whether the kind has such a path and this verb on it; raises NotFound, MethodNotAllowed."""
+    namespaced = served.kind.namespaced
+    if target.namespace and not namespaced and target.plural != "namespaces":
+        raise no_such_resource()
+    if namespaced and not target.namespace:
+        if target.name:
+            raise no_such_resource()
+        if verb in ("create", "deletecollection"):
+            raise method_not_allowed(verb)
+    if target.subresource:
+        verbs = {part.name: part.verbs for part in subresources_of(served.kind)}.get(target.subresource)
+        if verbs is None:
+            raise no_such_resource()
+        if verb not in verbs:
+            raise method_not_allowed(verb)
+    elif verb == "deletecollection" and verb not in served.kind.verbs:
+        raise method_not_allowed(verb)
+
+
+def methods_of(served: Served, target: Target) -> tuple[str, ...]:
+    """The methods that a kind has on a path."""
+    return tuple(method for method in paths.methods_of(target) if _has(served, target, method))
+
+
+def _has(served: Served, target: Target, method: str) -> bool:
+    verb = paths.verb_of(method, target, watching=False)
+    try:
+        check_shape(served, target, verb)
+    except MethodNotAllowed:
+        return False
+    return bool(target.subresource) or verb in served.kind.verbs
 
 
 def call_of(request: Request, user: User, correlation: str) -> Call:
@@ -280,8 +315,7 @@ async def _connect(ctx: Context, sent: object) -> Answer:
     return Answer(201, json.encode(done))
 
 
-Handler = Callable[[Context], Awaitable[Answer | Stream]]
-VERBS: dict[str, Handler] = {
-    "get": get, "list": list_objects, "watch": watch, "create": create, "update": update, "patch": patch,
+VERBS: dict[str, Callable[[Context], Awaitable[Answer]]] = {
+    "get": get, "list": list_objects, "create": create, "update": update, "patch": patch,
     "delete": delete, "deletecollection": delete_collection,
 }  # fmt: skip

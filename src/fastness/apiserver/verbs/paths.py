@@ -11,13 +11,11 @@ The verb follows from method and shape (`verb_of`), and authorization, audit and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastness.formats.url_path import split
-
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-
-__all__ = ["Target", "split", "target_of", "verb_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class Target:
     subresource: str = ""
 
 
-def target_of(segments: list[str]) -> Target | None:
+def target_of(segments: Sequence[str]) -> Target | None:
     """The resource that the segments name, or None when they have another shape."""
     if len(segments) >= 3 and segments[0] == "api":
         group, version, rest = "", segments[1], segments[2:]
@@ -62,3 +60,8 @@ def verb_of(method: str, target: Target, *, watching: bool) -> str:
         return "" if verb == "create" and not target.subresource else verb
     verb = _COLLECTION_VERBS.get(method, "")
     return "watch" if verb == "list" and watching else verb
+
+
+def methods_of(target: Target) -> tuple[str, ...]:
+    """The methods that fit the shape of a path."""
+    return tuple(method for method in METHODS if verb_of(method, target, watching=False))

@@ -20,6 +20,7 @@ from fastness.http import Answer, Request, send_answer
 from fastness.http.arrivals import network
 from fastness.http.limits import Buckets, Rate
 from fastness.http.request import ClientGone
+from fastness.http.route import allow_header
 from fastness.keys.errors import TrustError
 from fastness.kube.errors import ApiError
 from fastness.observe import logs, metrics
@@ -82,7 +83,7 @@ class WitnessDoor:
         if request.path != "/add-checkpoint":
             return _text(404, "there is POST /add-checkpoint")
         if request.method != "POST":
-            return _text(405, "only POST")
+            return Answer(405, b"only POST\n", TEXT, (allow_header(("POST",)),))
         client = request.scope.get("client")
         wait = self._addresses.take(network(str(client[0])) if client else "", self._clock.monotonic())
         if wait:

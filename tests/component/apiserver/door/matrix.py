@@ -41,6 +41,8 @@ def row(route: str, method: str, path: str, codes: str, body: Any = None) -> Row
     content_type = MERGE if method == "PATCH" else JSON
     if route == "resources" and method in ("POST", "PUT", "PATCH", "DELETE"):
         path += "?dryRun=All"
+    if route == "resources" and path.startswith("/api/"):
+        route = "core-resources"
     return Row(route, method, path, tuple(codes.split()), body, content_type)
 
 
@@ -70,14 +72,19 @@ THING = {"apiVersion": "example.dev/v1", "kind": "Thing", "metadata": {"name": "
 #                                                                            n1  n2  viewer nobody admin vera sneaky
 ROWS = [
     row("health", "GET", "/healthz",                                         "200 200 200 200 200 200 200"),
-    row("health", "GET", "/healthz/ping",                                    "200 200 200 200 200 200 200"),
+    row("health-check", "GET", "/healthz/ping",                              "200 200 200 200 200 200 200"),
     row("live", "GET", "/livez",                                             "200 200 200 200 200 200 200"),
     row("ready", "GET", "/readyz",                                           "200 200 200 200 200 200 200"),
+    row("live-check", "GET", "/livez/ping",                                  "200 200 200 200 200 200 200"),
+    row("ready-check", "GET", "/readyz/store",                               "200 200 200 200 200 200 200"),
     row("version", "GET", "/version",                                        "200 200 200 200 200 200 200"),
     row("metrics", "GET", "/metrics",                                        "403 403 403 403 200 403 403"),
     row("index", "GET", "/",                                                 "403 403 403 403 200 403 403"),
-    row("discovery", "GET", "/api",                                          "200 200 200 200 200 200 403"),
-    row("discovery", "GET", "/apis/apps/v1",                                 "200 200 200 200 200 200 403"),
+    row("discovery-core", "GET", "/api",                                     "200 200 200 200 200 200 403"),
+    row("discovery-core-version", "GET", "/api/v1",                          "200 200 200 200 200 200 403"),
+    row("discovery", "GET", "/apis",                                         "200 200 200 200 200 200 403"),
+    row("discovery-group", "GET", "/apis/apps",                              "200 200 200 200 200 200 403"),
+    row("discovery-version", "GET", "/apis/apps/v1",                         "200 200 200 200 200 200 403"),
     row("discovery", "POST", "/apis",                                        "403 403 403 403 405 403 403"),
     row("openapi", "GET", "/openapi/v3",                                     "200 200 200 200 200 200 403"),
     row("unknown", "GET", "/no/such/path",                                   "403 403 403 403 404 403 403"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.component.apiserver.door.raw import CONFIGMAPS, HOST, Reply, connect, exchange, get, post, read_reply
 from tests.embedded.fixtures import Embedded
 
@@ -171,6 +173,43 @@ async def test_methods_without_a_verb_are_refused(calm: Embedded) -> None:
     for method, code in wanted.items():
         data = method.encode() + b" " + CONFIGMAPS.encode() + b" HTTP/1.1\r\n" + HOST + b"\r\n"
         assert (method, (await exchange(calm, data)).code) == (method, code)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("POST", "/readyz", "GET, HEAD"),
+        ("PUT", "/apis/apps", "GET, HEAD"),
+        ("OPTIONS", CONFIGMAPS, "GET, HEAD, POST, PUT, PATCH, DELETE"),
+        ("PUT", CONFIGMAPS, "GET, HEAD, POST, DELETE"),
+        ("POST", "/api/v1/configmaps", "GET, HEAD"),
+        ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "POST"),
+        ("DELETE", "/api/v1/namespaces/default/status", "GET, HEAD, PUT, PATCH"),
+        ("POST", "/apis/project.openshift.io/v1/projects", "GET, HEAD"),
+    ],
+)
+async def test_a_refused_method_comes_with_those_that_there_are(
+    calm: Embedded, method: str, path: str, allow: str
+) -> None:
+    async with calm.client() as admin:
+        answer = await admin.request(method, path, json={})
+    assert (answer.status_code, answer.headers.get("allow")) == (405, allow)
+    assert answer.json()["reason"] == "MethodNotAllowed"
+
+
+async def test_strangers_learn_neither_what_is_there_nor_by_which_method(calm: Embedded) -> None:
+    async with calm.client(certificate=False) as stranger:
+        answers = [
+            await stranger.request(method, path)
+            for method, path in (
+                ("GET", "/nothing"),
+                ("POST", "/metrics"),
+                ("OPTIONS", CONFIGMAPS),
+                ("GET", "/a/%2e%2e"),
+            )
+        ]
+    assert [answer.status_code for answer in answers] == [401] * 4
+    assert [answer.headers.get("allow") for answer in answers] == [None] * 4
 
 
 async def test_an_upgrade_is_not_made(calm: Embedded) -> None:

@@ -119,7 +119,8 @@ async def test_a_request_that_is_too_large_is_refused_before_it_is_read(talk: Ta
 
 async def test_there_is_one_thing_to_ask_for(talk: Talk) -> None:
     base = f"http://127.0.0.1:{talk.server.port}"
-    assert (await talk.client.get(f"{base}/add-checkpoint")).status_code == 405
+    refused = await talk.client.get(f"{base}/add-checkpoint")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
     assert (await talk.client.post(f"{base}/")).status_code == 404
     assert (await talk.client.get(f"{base}/healthz")).status_code == 200
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.apiserver.verbs.paths import Target, split, target_of, verb_of
+from fastness.apiserver.verbs.paths import Target, methods_of, target_of, verb_of
+from fastness.formats.url_path import split
 
 
 @pytest.mark.parametrize(
@@ -76,3 +77,9 @@ def test_no_path_raises_and_no_segment_can_leave_its_place(text: str) -> None:
         assert segment
         assert "/" not in segment
         assert segment not in (".", "..")
+
+
+def test_the_methods_of_a_path_are_those_that_make_a_verb_of_it() -> None:
+    assert methods_of(Target("", "v1", "pods", "a")) == ("GET", "HEAD", "POST", "DELETE")
+    assert methods_of(Target("", "v1", "pods", "a", "b")) == ("GET", "HEAD", "PUT", "PATCH", "DELETE")
+    assert "POST" in methods_of(Target("", "v1", "pods", "a", "b", "eviction"))
