@@ -46,11 +46,11 @@ class Documents:
 async def opened(documents: Documents, clock: Clock) -> AsyncIterator[Collateral]:
     """The documents, for the time of the block."""
     if not documents.services:
-        yield Collateral(clock, imported=documents.imported, kept=documents.kept)
+        yield Collateral(clock, imported=documents.imported, cache=documents.kept)
         return
     async with httpx.AsyncClient(timeout=SECONDS) as client:
         services = VendorServices(client, clock, Services())
-        yield Collateral(clock, imported=documents.imported, kept=documents.kept, services=services)
+        yield Collateral(clock, imported=documents.imported, cache=documents.kept, services=services)
 
 
 def ends_of(directories: Iterable[Path]) -> dict[str, datetime | None]:

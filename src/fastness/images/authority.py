@@ -66,8 +66,8 @@ def _refuse_revoked(signed: SignedImage, forbidden: Sequence[Signature]) -> None
     hashes = {entry.data[:32] for entry in forbidden if entry.kind == SIG_X509_SHA256}
     for certificate in signed.certificates:
         if certificate in exact or (hashes and tbs_digest(certificate) in hashes):
-            shown = subject_of(certificate) or fingerprint(certificate).hex()
-            raise NotBootable("forbidden", f"certificate {shown} of the image is in the firmware's dbx")
+            name = subject_of(certificate) or fingerprint(certificate).hex()
+            raise NotBootable("forbidden", f"certificate {name} of the image is in the firmware's dbx")
 
 
 def _vouches(signed: SignedImage, anchor: bytes, image: PeImage) -> bool:

@@ -43,8 +43,8 @@ class Measurement:
     @classmethod
     def of(cls, registers: Sequence[int], events: Sequence[MeasuredEvent], notes: Sequence[str] = ()) -> Measurement:
         """The measurement that these events make in these registers; a register without events stays zero."""
-        kept = tuple(event for event in events if event.pcr in set(registers))
-        return cls({pcr: replayed(kept, pcr) for pcr in sorted(registers)}, kept, tuple(notes))
+        chosen = tuple(event for event in events if event.pcr in set(registers))
+        return cls({pcr: replayed(chosen, pcr) for pcr in sorted(registers)}, chosen, tuple(notes))
 
     def of_register(self, pcr: int) -> tuple[MeasuredEvent, ...]:
         """The events of one register."""
@@ -61,7 +61,7 @@ class Measurement:
         """The manifest of an approval."""
         return {
             "pcrs": [
-                {"id": pcr, "value": value.hex(), "events": [_shown(event) for event in self.of_register(pcr)]}
+                {"id": pcr, "value": value.hex(), "events": [_event_json(event) for event in self.of_register(pcr)]}
                 for pcr, value in sorted(self.registers.items())
             ]
         }
@@ -99,13 +99,13 @@ def parse_manifest(value: object) -> Measurement:
 def _events(rows: object, pcr: int) -> list[MeasuredEvent]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise BadManifest("not-a-manifest", f"the events of PCR {pcr} are not a list of objects")
-    found = []
+    events = []
     for row in rows:
         texts = [row.get(key, "") for key in ("name", "description", "id")]
         if row.get("pcr", pcr) != pcr or not all(isinstance(text, str) and len(text) <= 512 for text in texts):
             raise BadManifest("bad-event", f"an event of PCR {pcr} names another register, or has a damaged text")
-        found.append(MeasuredEvent(pcr, texts[0], _digest(row.get("hash"), "a hash"), texts[1] or texts[2], texts[2]))
-    return found
+        events.append(MeasuredEvent(pcr, texts[0], _digest(row.get("hash"), "a hash"), texts[1] or texts[2], texts[2]))
+    return events
 
 
 def _digest(value: object, what: str) -> bytes:
@@ -114,7 +114,7 @@ def _digest(value: object, what: str) -> bytes:
     return bytes.fromhex(value)
 
 
-def _shown(event: MeasuredEvent) -> dict[str, Any]:
+def _event_json(event: MeasuredEvent) -> dict[str, Any]:
     return {
         "name": event.name,
         "pcr": event.pcr,

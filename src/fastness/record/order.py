@@ -99,7 +99,7 @@ def sequence(
         entries += [_leaf(door, number, entry) for entry in spec["entries"]]
         after[door] = Head(number, batch_hash(spec), size + len(entries), str(spec["entries"][-1]["time"]))
         names.append(str(batch["metadata"]["name"]))
-    return Sequenced(tuple(entries), _kept(after), tuple(names), tuple(alarms))
+    return Sequenced(tuple(entries), _kept_heads(after), tuple(names), tuple(alarms))
 
 
 def restarted(time: str, epoch: int, reason: str) -> bytes:
@@ -121,7 +121,7 @@ def _merged(batches: list[Object]) -> list[Object]:
     """Batches of all doors by time, those of one door by number: a clock that jumped back does not turn a door's order around."""
     latest: dict[str, str] = {}
     keyed = []
-    for batch in sorted(batches, key=lambda one: (one["spec"]["door"], one["spec"]["sequence"])):
+    for batch in sorted(batches, key=lambda entry: (entry["spec"]["door"], entry["spec"]["sequence"])):
         door = batch["spec"]["door"]
         latest[door] = max(latest.get(door, ""), str(batch["spec"]["entries"][0]["time"]))
         keyed.append(((latest[door], door, batch["spec"]["sequence"]), batch))
@@ -137,7 +137,7 @@ def _alarm(what: str, time: str, door: str, batch: str, reason: str = "") -> byt
     return _leaf(SEQUENCER, 0, {"time": time, "what": what, "who": door, "detail": detail})
 
 
-def _kept(heads: dict[str, Head]) -> dict[str, Head]:
+def _kept_heads(heads: dict[str, Head]) -> dict[str, Head]:
     if len(heads) <= MOST_DOORS:
         return heads
     newest = sorted(heads.items(), key=lambda item: item[1].size, reverse=True)[:MOST_DOORS]

@@ -72,7 +72,7 @@ class Program:
             bundle = interpreter.build(self._query)
         except (RegoError, ValueError) as error:
             raise BadPolicy(
-                "policy-unreadable", self._told(str(error)), "Correct the text and try it again."
+                "policy-unreadable", self._explain(str(error)), "Correct the text and try it again."
             ) from error
         if not bundle.ok():
             raise BadPolicy("policy-unreadable", "the policy cannot be compiled", "Correct the text and try it again.")
@@ -124,21 +124,21 @@ class Program:
             self._pools.pop(old, None)
         return pool
 
-    def _told(self, said: str) -> str:
+    def _explain(self, message: str) -> str:
         """The first complaint of the compiler, with the line in the user's text."""
-        reason = _reason(said)
-        place = _PLACE.search(said)
+        reason = _reason(message)
+        place = _PLACE.search(message)
         if place is None or place["file"] not in self._modules:
             return reason
         text = self._modules[place["file"]].encode()
         return f"line {text[: int(place['offset'])].count(10) + 1}: {reason}"
 
 
-def _reason(said: str) -> str:
-    messages = list(dict.fromkeys(match[1] for match in _MESSAGE.finditer(said)))
+def _reason(message: str) -> str:
+    messages = list(dict.fromkeys(match[1] for match in _MESSAGE.finditer(message)))
     if messages:
         return "; ".join(messages[:3])
-    return "a built-in function failed or does not exist" if "<error>" in said else "the engine gave no reason"
+    return "a built-in function failed or does not exist" if "<error>" in message else "the engine gave no reason"
 
 
 def is_built_in(name: str) -> bool:

@@ -109,7 +109,7 @@ def connected(site: Site, clock: VirtualClock, tmp_path: Path) -> Callable[[], C
     def make() -> Collateral:
         client = httpx.AsyncClient(transport=httpx.MockTransport(site.answer))
         services = VendorServices(client, clock, SERVICES)
-        return Collateral(clock, kept=tmp_path / "kept", services=services, published=ROOTS)
+        return Collateral(clock, cache=tmp_path / "kept", services=services, published=ROOTS)
 
     return make
 
@@ -187,7 +187,7 @@ async def test_documents_under_another_root_leave_no_number_behind(clock: Virtua
     forger = SimVendor.of(b"somebody else".ljust(32, b"!"))
     imported, kept = tmp_path / "in", tmp_path / "kept"
     put(imported, tdx_file(FMSPC, "platform"), forger.collateral(START, number=10**6).raw.encode())
-    collateral = Collateral(clock, imported=imported, kept=kept)
+    collateral = Collateral(clock, imported=imported, cache=kept)
     assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
     put(imported, tdx_file(FMSPC, "platform"), VENDOR.collateral(START, number=1).raw.encode())
     await clock.advance(61)

@@ -72,7 +72,7 @@ async def test_several_lowerings_between_two_looks_are_told_with_the_person(look
     await looks.lower({"join": {"trustOnFirstUse": True}})
     guard = await looks.look()
     assert looks.told() == [(OLGA, "mode goes from Enforce to Audit; machines are trusted on first use", "yes")]
-    assert guard.said().status is True
+    assert guard.condition().status is True
     await looks.look()
     assert len(looks.told()) == 1, "once"
 
@@ -97,11 +97,11 @@ async def test_what_the_edge_never_saw_is_unguarded_until_it_is_undone(looks: Lo
     await write_guard(looks.cluster, type(state)(state.uid, state.generation - 1, stricter))
     guard = await looks.look()
     assert looks.told() == [("unknown", "machines are approved automatically", "no")]
-    assert (guard.said().status, guard.said().reason) == (False, "UnguardedLowering")
+    assert (guard.condition().status, guard.condition().reason) == (False, "UnguardedLowering")
     await looks.lower({"mode": "Audit"})
-    assert (await looks.look()).said().reason == "UnguardedLowering", (
+    assert (await looks.look()).condition().reason == "UnguardedLowering", (
         "lowering something else in order does not clear it"
     )
     up = {"spec": {"mode": "Enforce", "join": {"approval": "Manual"}}}
     await looks.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", up, PatchType.MERGE)
-    assert (await looks.look()).said().status is True
+    assert (await looks.look()).condition().status is True

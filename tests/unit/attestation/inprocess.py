@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from fastness.attestation.policy.policy import compile_policy
 from fastness.attestation.policy.query import Answer, Decision, Query, drive
-from fastness.attestation.policy.reading import Shown
+from fastness.attestation.policy.reading import PolicyView
 from fastness.attestation.policy.resource_policy import compile_resource_policy
 from fastness.rego.engine import BadPolicy
 
@@ -22,7 +22,7 @@ def _answer(query: Query) -> Answer:
     try:
         if query.kind == "resource":
             return Answer(compile_resource_policy(query.policy.rego).answer(query.input, query.data))
-        vector = compile_policy(query.policy.rego).answer(Shown(query.input, query.data, query.digest))
+        vector = compile_policy(query.policy.rego).answer(PolicyView(query.input, query.data, query.digest))
     except BadPolicy as error:
         return Answer(error=f"the policy cannot be compiled any more: {error.message}")
-    return Answer({**vector.claims, **vector.strangers}, vector.error)
+    return Answer({**vector.claims, **vector.unknown}, vector.error)

@@ -74,11 +74,11 @@ def acts_of(request: AdmissionRequest, places: Places) -> tuple[Act, ...]:
     where = f"{request.resource}/{request.namespace}/{request.name}" if request.namespace else _cluster_wide(request)
     lowering = _LOWERINGS.get((request.group, request.resource))
     detail = dict(lowering(request)) if lowering is not None else {}
-    found = [Act(LOWER, request.user.name, where, {**detail, **_reason(request)})] if detail else []
+    acts = [Act(LOWER, request.user.name, where, {**detail, **_reason(request)})] if detail else []
     whats = _EVERYDAY.get((request.group, request.resource))
-    if whats is not None and not found and not is_control_plane(request.user):
-        found += [Act(f"act-{what}", request.user.name, where, _reason(request, what)) for what in whats(request)]
-    return tuple(found)
+    if whats is not None and not acts and not is_control_plane(request.user):
+        acts += [Act(f"act-{what}", request.user.name, where, _reason(request, what)) for what in whats(request)]
+    return tuple(acts)
 
 
 def _cluster_wide(request: AdmissionRequest) -> str:
@@ -106,8 +106,8 @@ def _cluster_lowering(request: AdmissionRequest) -> dict[str, str]:
     if not deleted and not lowered:
         return {}
     meta = metadata(old)
-    words = "the cluster loses its protection" if deleted else "; ".join(one.words for one in lowered)
-    fields = DELETION if deleted else ",".join(dict.fromkeys(one.field for one in lowered))
+    words = "the cluster loses its protection" if deleted else "; ".join(lowering.words for lowering in lowered)
+    fields = DELETION if deleted else ",".join(dict.fromkeys(lowering.field for lowering in lowered))
     change = {"uid": str(meta.get("uid") or ""), "generation": str(meta.get("generation") or 0)}
     return {**pieces("lowered", words), **pieces("fields", fields), **change, "confirmation": confirmation_of(request)}
 

@@ -76,11 +76,11 @@ def override_is_agreed(request: AdmissionRequest, lookups: AdmissionLookups) -> 
     if given is None or given == annotations_of(request.old or {}).get(breakglass.ANNOTATION):
         return None
     try:
-        found = breakglass.agreed_override(request.new, _present_approvers(request, lookups))
+        override = breakglass.agreed_override(request.new, _present_approvers(request, lookups))
     except breakglass.BadOverride as error:
         cause = DeniedCause(f"metadata.annotations[{breakglass.ANNOTATION}]", "FieldValueInvalid", str(error))
         return forbidden(request, f"{error} ({error.code})", cause)
-    return Allowed((f"attestation is overridden: {found.line}",)) if found is not None else None
+    return Allowed((f"attestation is overridden: {override.line}",)) if override is not None else None
 
 
 def _present_approvers(request: AdmissionRequest, lookups: AdmissionLookups) -> Mapping[str, str]:
@@ -93,11 +93,11 @@ def _present_approvers(request: AdmissionRequest, lookups: AdmissionLookups) -> 
 
 def approvers_agree_to_their_change(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | Allowed | None:
     """Refuse other approvers unless two of the present ones signed that, there were none, or it is said that keys are lost."""
-    wanted, present = breakglass.listed_approvers(request.new), _present_approvers(request, lookups)
-    if wanted in (breakglass.listed_approvers(request.old), present):
+    proposed, present = breakglass.listed_approvers(request.new), _present_approvers(request, lookups)
+    if proposed in (breakglass.listed_approvers(request.old), present):
         return None
     if not present:
-        return Allowed((f"approvers begin to count after breakGlass.delay: {', '.join(sorted(wanted))}",))
+        return Allowed((f"approvers begin to count after breakGlass.delay: {', '.join(sorted(proposed))}",))
     if approvers.is_signed(request.new, present):
         return None
     if annotations_of(request.new).get(approvers.LOST):

@@ -52,7 +52,7 @@ def _unlisted(old: Object, new: Object) -> Iterator[Weakening]:
     before, after = (dict(strength.leaves(side.get("spec"), _is_listed)) for side in (old, new))
     for place in sorted(before.keys() | after.keys()):
         if before.get(place) != after.get(place):
-            yield Weakening(place.field, f"{place.shown} changes, and nothing says in which direction it is weaker")
+            yield Weakening(place.field, f"{place.label} changes, and nothing says in which direction it is weaker")
 
 
 def _is_listed(field: str) -> bool:
@@ -76,8 +76,8 @@ def _trust_model(old: Object, new: Object) -> Iterator[str]:
 def _evict(old: Object, new: Object) -> Iterator[str]:
     for pool in sorted(listed_pools(old)):
         # In a mode that does not enforce nobody is put out, whatever the field says: the mode's own row speaks of that.
-        asked = any(entry.get("evict") is True for entry in entries(new, "pools") if entry.get("name") == pool)
-        if evicts(old, pool) and not asked:
+        already = any(entry.get("evict") is True for entry in entries(new, "pools") if entry.get("name") == pool)
+        if evicts(old, pool) and not already:
             yield f"pods stay on nodes of pool {pool} that prove nothing"
 
 

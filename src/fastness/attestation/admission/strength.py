@@ -40,14 +40,14 @@ def longer(old: Object, new: Object, path: tuple[str, ...], default: str) -> Ite
     """A time that got longer; none at all is endless."""
     before, after = (_or_default(at(side, *path), default) for side in (old, new))
     if before != after and not _as_short(after, before, path[-1]):
-        yield f"{_shown(path)} goes from {before or 'never'} to {after or 'never'}"
+        yield f"{_dotted(path)} goes from {before or 'never'} to {after or 'never'}"
 
 
 def shorter(old: Object, new: Object, path: tuple[str, ...], default: str) -> Iterator[str]:
     """A time that got shorter."""
     before, after = (_or_default(at(side, *path), default) for side in (old, new))
     if before != after and not _as_short(before, after, path[-1]):
-        yield f"{_shown(path)} goes from {before} to {after}"
+        yield f"{_dotted(path)} goes from {before} to {after}"
 
 
 def lower_bounds(old: Any, new: Any, path: str) -> Iterator[str]:
@@ -74,7 +74,7 @@ class FieldPath(NamedTuple):
     """Where a value is: the field as the schema knows it, and with the names of the entries that lead there."""
 
     field: str
-    shown: str
+    label: str
 
 
 _ROOT: Final = FieldPath("", "")
@@ -87,10 +87,10 @@ def leaves(value: Any, skip: Callable[[str], bool], at: FieldPath = _ROOT) -> It
     if isinstance(value, dict) and value:
         for key, inner in value.items():
             dot = "." if at.field else ""
-            yield from leaves(inner, skip, FieldPath(f"{at.field}{dot}{key}", f"{at.shown}{dot}{key}"))
+            yield from leaves(inner, skip, FieldPath(f"{at.field}{dot}{key}", f"{at.label}{dot}{key}"))
     elif isinstance(value, list) and value and all(isinstance(entry, dict) and "name" in entry for entry in value):
         for entry in value:
-            yield from leaves(entry, skip, FieldPath(f"{at.field}[]", f"{at.shown}[{entry['name']}]"))
+            yield from leaves(entry, skip, FieldPath(f"{at.field}[]", f"{at.label}[{entry['name']}]"))
     elif value not in (None, {}, []):  # what says nothing is as good as absent
         yield at, json.canonical(value)
 
@@ -99,7 +99,7 @@ def _or_default(value: Any, default: str) -> Any:
     return default if value is None else value
 
 
-def _shown(path: tuple[str, ...]) -> str:
+def _dotted(path: tuple[str, ...]) -> str:
     return ".".join(path[1:] or path)
 
 

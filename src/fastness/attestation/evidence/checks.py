@@ -205,13 +205,15 @@ class Findings:
             self.checks.append(Check(name, _FAIL, code, seen, expected, source, hint, proof))
         return good
 
-    def answer(self, asked: Question, good: bool, seen: str, expected: str) -> None:
+    def answer(self, question: Question, good: bool, seen: str, expected: str) -> None:
         """A check that every evidence of a kind goes through: a call with few arguments is half of what it costs."""
         if good:
-            self.checks.append(Check(asked.name, _PASS, "ok", seen, expected, asked.source, "", asked.proof))
+            self.checks.append(Check(question.name, _PASS, "ok", seen, expected, question.source, "", question.proof))
         else:
             self.checks.append(
-                Check(asked.name, _FAIL, asked.code, seen, expected, asked.source, asked.hint, asked.proof)
+                Check(
+                    question.name, _FAIL, question.code, seen, expected, question.source, question.hint, question.proof
+                )
             )
 
     def production(
@@ -237,14 +239,14 @@ class Findings:
         """A check that could not be made."""
         self.checks.append(Check(name, _NOT_ASSESSED, code, seen, "", "", hint, proof, mandatory))
 
-    def nonce(self, seen: bytes, wanted: bytes | None, size: int | None) -> None:
+    def nonce(self, seen: bytes, challenge: bytes | None, size: int | None) -> None:
         """Freshness: the caller's bytes, filled up with zeros where the field has a fixed size."""
-        if wanted is None:
+        if challenge is None:
             self.skip("nonce", "nonce-not-given", seen.hex(), hint="Give the nonce of the challenge.", mandatory=False)
             return
-        field = wanted if size is None else wanted.ljust(size, b"\0")
-        shown, good = seen.hex(), field == seen
-        self.answer(_NONCE, good, shown, shown if good else field.hex())
+        field = challenge if size is None else challenge.ljust(size, b"\0")
+        digits, good = seen.hex(), field == seen
+        self.answer(_NONCE, good, digits, digits if good else field.hex())
 
     def appraisal(self, tee: str, claims: Mapping[str, Any], identity: Identity | None) -> Appraisal:
         """The result."""

@@ -115,7 +115,7 @@ def _dates(findings: Findings, name: str, document: TcbInfo | QeIdentity, at: da
 
 
 def _scope(findings: Findings, info: TcbInfo, pck: Pck) -> None:
-    seen = f"{info.id} version {info.version} for FMSPC {info.fmspc.lower()} PCE {info.pce_id.lower()}"
+    about = f"{info.id} version {info.version} for FMSPC {info.fmspc.lower()} PCE {info.pce_id.lower()}"
     findings.expect(
         "tcb-info-scope",
         info.id == "TDX"
@@ -123,7 +123,7 @@ def _scope(findings: Findings, info: TcbInfo, pck: Pck) -> None:
         and bytes.fromhex(info.fmspc) == pck.fmspc
         and bytes.fromhex(info.pce_id) == pck.pce_id,
         "collateral-of-another-platform",
-        seen=seen,
+        seen=about,
         expected=f"TDX version 3 for FMSPC {pck.fmspc.hex()} PCE {pck.pce_id.hex()}",
         source="the platform's certificate",
         hint="Fetch the TCB information of this platform's FMSPC.",

@@ -51,7 +51,7 @@ def proofs_of(appraisal: Appraisal) -> Proofs:
     """What an appraisal shows to be proved. A check that is not there was not made, so it proved nothing."""
     results = {check.name: check.result for check in appraisal.checks}
     signed = [results[name] for name in _SIGNED if name in results]
-    signature = results.get("signature") is Result.PASS and all(one is Result.PASS for one in signed)
+    signature = results.get("signature") is Result.PASS and all(outcome is Result.PASS for outcome in signed)
     endorsed = results.get(_ENDORSED.get(appraisal.tee, "")) is Result.PASS
     return Proofs(
         signature, signature and endorsed and appraisal.authentic, signature and results.get("nonce") is Result.PASS

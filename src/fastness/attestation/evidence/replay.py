@@ -51,19 +51,19 @@ def _replay_bank(log: EventLog, place: int, bank: Hash) -> dict[int, bytes]:
     return values
 
 
-class _Told:
+class _Replayed:
     """What a log says of one bank: where each register ends, and its events as claims show them."""
 
-    __slots__ = ("_events", "_shown", "ends", "runtime")
+    __slots__ = ("_confirmed", "_events", "ends", "runtime")
 
     def __init__(self, ends: dict[int, bytes], events: list[dict[str, Any]], runtime: tuple[str, ...]) -> None:
         self.ends = ends
         self.runtime = runtime
         self._events = events
-        self._shown: frozenset[int] | None = None
+        self._confirmed: frozenset[int] | None = None
 
     @classmethod
-    def of(cls, data: bytes, bank: str, register: Register) -> _Told | None:
+    def of(cls, data: bytes, bank: str, register: Register) -> _Replayed | None:
         """Read and replay a log; None when it has no such bank; raises EvidenceError."""
         log = parse_log(data)
         ends = replay(log).get(bank)
@@ -71,20 +71,20 @@ class _Told:
 
     def claims(self, agreeing: frozenset[int]) -> list[dict[str, Any]]:
         """The events, with those verified that extend registers whose end was signed."""
-        if self._shown is None:
+        if self._confirmed is None:
             made = self._events  # nobody else has them yet
-        elif self._shown == agreeing:
+        elif self._confirmed == agreeing:
             return list(self._events)
         else:
-            made = [dict(one) for one in self._events]
-        for one in made:
-            one["verified"] = one["register"] in agreeing and one["type"] != _NO_ACTION
-        self._events, self._shown = made, agreeing
+            made = [dict(claim) for claim in self._events]
+        for claim in made:
+            claim["verified"] = claim["register"] in agreeing and claim["type"] != _NO_ACTION
+        self._events, self._confirmed = made, agreeing
         return list(made)
 
 
 # A machine that attests again brings the same log, and so does a fleet of one image.
-remembered = lru_cache(maxsize=128)(_Told.of)
+remembered = lru_cache(maxsize=128)(_Replayed.of)
 
 
 def judge_log(
@@ -92,26 +92,26 @@ def judge_log(
 ) -> list[dict[str, Any]] | None:
     """Check a log against signed registers; returns its events for the claims, or None when it cannot be read."""
     try:
-        told = remembered(data, bank, register) if len(data) <= _REMEMBERED else _Told.of(data, bank, register)
+        replayed = remembered(data, bank, register) if len(data) <= _REMEMBERED else _Replayed.of(data, bank, register)
     except EvidenceError as error:
         findings.fail("event-log", "event-log-unreadable", str(error), hint=error.hint)
         return None
-    if told is None:
+    if replayed is None:
         findings.fail(
             "event-log", "event-log-lacks-bank", f"the log has no bank {bank}", hint="Quote a bank that the log has."
         )
         return None
-    ends = told.ends
+    ends = replayed.ends
     agreeing = {index for index, value in ends.items() if signed.get(index) == value}
     for index in sorted(set(ends) & set(signed)):
-        agrees, seen = index in agreeing, ends[index].hex()
-        if index == register.runtime and any(told.runtime):
-            _user_data(findings, told.runtime, register, agrees=agrees)
+        agrees, end = index in agreeing, ends[index].hex()
+        if index == register.runtime and any(replayed.runtime):
+            _user_data(findings, replayed.runtime, register, agrees=agrees)
             if not agrees and register.shared:
                 continue
-        findings.answer(_question(register, index), agrees, seen, seen if agrees else signed[index].hex())
+        findings.answer(_question(register, index), agrees, end, end if agrees else signed[index].hex())
     _unexplained(findings, ends, signed, register)
-    return told.claims(frozenset(agreeing))
+    return replayed.claims(frozenset(agreeing))
 
 
 @lru_cache(maxsize=64)
@@ -127,18 +127,18 @@ def _question(register: Register, index: int) -> Question:
 
 def _user_data(findings: Findings, events: tuple[str, ...], register: Register, *, agrees: bool) -> None:
     """What the machine took from its host, as far as the register confirms it: shown, never a reason to refuse."""
-    seen, name = "; ".join(filter(None, events)), register.name(register.runtime)
+    texts, name = "; ".join(filter(None, events)), register.name(register.runtime)
     if not agrees:
         findings.warn(
-            "user-data", "user-data-unconfirmed", seen, source=name,
+            "user-data", "user-data-unconfirmed", texts, source=name,
             hint=f"{name} holds something else or more: the log is not of this boot, or others extended it later.",
         )  # fmt: skip
     elif not all(events):
         findings.warn(
-            "user-data", "user-data-not-alone", seen, source=name, hint=f"Other events of the log are in {name}, too."
+            "user-data", "user-data-not-alone", texts, source=name, hint=f"Other events of the log are in {name}, too."
         )
     else:
-        findings.checks.append(Check("user-data", Result.PASS, "ok", seen, "", name, mandatory=False))
+        findings.checks.append(Check("user-data", Result.PASS, "ok", texts, "", name, mandatory=False))
 
 
 def _runtime(log: EventLog, bank: str, register: Register) -> tuple[str, ...]:
@@ -147,7 +147,9 @@ def _runtime(log: EventLog, bank: str, register: Register) -> tuple[str, ...]:
     events = [event for event in log.events if event.register == register.runtime and event.kind != EV_NO_ACTION]
     hashed = hash_of(bank)
     # The words count only where the digest that was extended is that of the words.
-    return tuple(described(one.data) if hashed(one.data).digest() == one.values[place] else "" for one in events)
+    return tuple(
+        described(event.data) if hashed(event.data).digest() == event.values[place] else "" for event in events
+    )
 
 
 def _unexplained(findings: Findings, ends: Registers, signed: Registers, register: Register) -> None:
@@ -158,12 +160,12 @@ def _unexplained(findings: Findings, ends: Registers, signed: Registers, registe
     ]
     if silent:
         findings.warn("event-log coverage", "event-log-incomplete", f"no event explains {', '.join(silent)}")
-    strangers = sorted(set(ends) - set(signed))
-    if strangers:
+    unsigned = sorted(set(ends) - set(signed))
+    if unsigned:
         findings.warn(
             "event-log scope",
             "event-log-unverified",
-            f"events of registers that were not signed: {', '.join(map(str, strangers))}",
+            f"events of registers that were not signed: {', '.join(map(str, unsigned))}",
             hint="They are listed as unverified and count for nothing.",
         )
 
@@ -175,7 +177,7 @@ def _initial(index: int, size: int, register: Register) -> bytes:
 def _claims(log: EventLog, bank: str, register: Register) -> list[dict[str, Any]]:
     """The events; whether a register confirms them is not known here."""
     names = {index: register.name(index) for index in {event.register for event in log.events}}
-    hashed, place = hash_of(bank), next(at for at, one in enumerate(log.banks) if one.name == bank)
+    hashed, place = hash_of(bank), next(at for at, listed in enumerate(log.banks) if listed.name == bank)
     claims = []
     for number, event in enumerate(log.events):
         index, kind, digest = event.register, event.kind, event.values[place]

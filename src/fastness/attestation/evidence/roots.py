@@ -52,7 +52,7 @@ class SimulatedMaker:
     @classmethod
     def of(cls, pins: frozenset[str], *der: bytes) -> SimulatedMaker:
         """The works with these certificates; raises BadCertificate."""
-        return cls(pins, tuple(entry for one in der for entry in load_certificates(one)))
+        return cls(pins, tuple(entry for encoded in der for entry in load_certificates(encoded)))
 
 
 NOT_SIMULATED: Final = SimulatedMaker()
@@ -66,27 +66,27 @@ def not_simulated() -> SimulatedMaker:
 def anchors_of(cluster: Mapping[str, Any] | None, tee: str, simulated: Anchors | None) -> list[Anchors]:
     """The sets that may vouch for a kind of evidence in this cluster, in the order in which they are tried."""
     spec = view(cluster or {}, ConfidentialCluster).spec
-    found = [PINNED]
+    anchors = [PINNED]
     for root in spec.attestation.extra_roots:
         if root.used_for == tee:
             source = f"extraRoots of the ConfidentialCluster: {root.reason}"
-            found.append(Anchors(dict.fromkeys(AMD_ROOTS, root.sha256), root.sha256, source=source))
+            anchors.append(Anchors(dict.fromkeys(AMD_ROOTS, root.sha256), root.sha256, source=source))
     if spec.simulated and simulated is not None:
         # First, because most evidence of a simulated cluster is simulated.
-        found.insert(0, simulated)
-    return found
+        anchors.insert(0, simulated)
+    return anchors
 
 
 def accepted_evidence(cluster: Mapping[str, Any] | None, pool: str = "") -> tuple[str, ...]:
     """The kinds of evidence that count in this cluster, for the machines of a pool if one is named, and that can be judged."""
-    wanted = wanted_evidence(cluster, pool)
-    return tuple(tee for tee in VERIFIED if tee in wanted)
+    named = wanted_evidence(cluster, pool)
+    return tuple(tee for tee in VERIFIED if tee in named)
 
 
 def wanted_evidence(cluster: Mapping[str, Any] | None, pool: str = "") -> frozenset[str]:
     """The kinds of evidence that a cluster says count, for the machines of a pool if one is named."""
     spec = view(cluster or {}, ConfidentialCluster).spec
-    own = next((one.evidence for one in spec.pools if one.name == pool), ())
+    own = next((entry.evidence for entry in spec.pools if entry.name == pool), ())
     return frozenset(own or spec.attestation.evidence or DEFAULT_EVIDENCE)
 
 

@@ -51,18 +51,18 @@ def appraise_snp(
 ) -> Appraisal:
     """Judge a report with the certificates at hand."""
     findings = Findings()
-    found = _endorsement(findings, report, certificates)
-    if found is not None:
-        _signature(findings, report, found.certificate)
-        chain = _chain(findings, found, certificates, expected, at)
+    endorsement = _endorsement(findings, report, certificates)
+    if endorsement is not None:
+        _signature(findings, report, endorsement.certificate)
+        chain = _chain(findings, endorsement, certificates, expected, at)
         if chain:
-            judge_revocation(findings, chain, found.vek.generation, expected, at)
-        _binding(findings, report, found.vek)
+            judge_revocation(findings, chain, endorsement.vek.generation, expected, at)
+        _binding(findings, report, endorsement.vek)
     findings.nonce(report.report_data, expected.nonce, 64)
     _policy(findings, report, expected)
-    if found is not None:
-        judge_versions(findings, report, found.vek.generation, expected)
-    return findings.appraisal("snp", Claims(partial(_claims, report, found)), _identity(report, found))
+    if endorsement is not None:
+        judge_versions(findings, report, endorsement.vek.generation, expected)
+    return findings.appraisal("snp", Claims(partial(_claims, report, endorsement)), _identity(report, endorsement))
 
 
 def endorsement_of(
@@ -140,11 +140,11 @@ def _signature(findings: Findings, report: Report, certificate: Certificate) -> 
 
 
 def _chain(
-    findings: Findings, found: _Endorsement, pool: Sequence[Certificate], expected: SnpExpectations, at: datetime
+    findings: Findings, endorsement: _Endorsement, pool: Sequence[Certificate], expected: SnpExpectations, at: datetime
 ) -> tuple[Certificate, ...]:
-    generation = found.vek.generation
+    generation = endorsement.vek.generation
     try:
-        chain = chain_to_pin(found.certificate, pool, [expected.roots[generation]])
+        chain = chain_to_pin(endorsement.certificate, pool, [expected.roots[generation]])
     except MissingIssuer as error:
         findings.skip("certificate-chain", error.code, error.message, hint=error.hint, proof=True)
         return ()
@@ -180,13 +180,13 @@ def _links(chain: tuple[Certificate, ...]) -> str:
 
 def _binding(findings: Findings, report: Report, vek: Vek) -> None:
     reported = read_tcb(report.reported_tcb, vek.generation)
-    shown, equal = str(reported), reported == vek.tcb
+    versions, equal = str(reported), reported == vek.tcb
     findings.expect(
         "endorsement-versions",
         equal,
         "endorsement-versions-differ",
-        seen=shown,
-        expected=shown if equal else str(vek.tcb),
+        seen=versions,
+        expected=versions if equal else str(vek.tcb),
         source="the endorsement key's certificate",
         hint="Fetch the certificate for the reported versions.",
         proof=True,
@@ -264,8 +264,8 @@ def _policy(findings: Findings, report: Report, expected: SnpExpectations) -> No
         )
 
 
-def _claims(report: Report, found: _Endorsement | None) -> dict[str, Any]:
-    generation = found.vek.generation if found else report.generation
+def _claims(report: Report, endorsement: _Endorsement | None) -> dict[str, Any]:
+    generation = endorsement.vek.generation if endorsement else report.generation
     snp: dict[str, Any] = {
         "version": report.version,
         "measurement": report.measurement.hex(),
@@ -289,9 +289,9 @@ def _claims(report: Report, found: _Endorsement | None) -> dict[str, Any]:
     return {"snp": snp, "report_data": report.report_data.hex(), "init_data": report.host_data.hex()}
 
 
-def _identity(report: Report, found: _Endorsement | None) -> Identity | None:
-    if found is None:
+def _identity(report: Report, endorsement: _Endorsement | None) -> Identity | None:
+    if endorsement is None:
         return None
-    if found.vek.shared:
-        return Identity("cloud-provider", found.vek.provider)
-    return Identity("chip", report.chip_id[: found.vek.generation.chip_id_size].hex())
+    if endorsement.vek.shared:
+        return Identity("cloud-provider", endorsement.vek.provider)
+    return Identity("chip", report.chip_id[: endorsement.vek.generation.chip_id_size].hex())

@@ -114,10 +114,10 @@ def judge_versions(findings: Findings, report: Report, generation: Generation, e
 
 def _minimum(findings: Findings, name: str, tcb: Tcb, floor: Tcb, *, refuses: bool) -> None:
     behind = tcb.behind(floor)
-    told, expected = f"Behind: {', '.join(behind)}. Update the host's firmware.", f"at least {floor}"
+    advice, expected = f"Behind: {', '.join(behind)}. Update the host's firmware.", f"at least {floor}"
     if behind and not refuses:
-        findings.warn(f"tcb-{name}", "tcb-behind", str(tcb), expected=expected, source=_FLOORS, hint=told)
+        findings.warn(f"tcb-{name}", "tcb-behind", str(tcb), expected=expected, source=_FLOORS, hint=advice)
         return
     findings.expect(
-        f"tcb-{name}", not behind, "tcb-behind", seen=str(tcb), expected=expected, source=_FLOORS, hint=told
+        f"tcb-{name}", not behind, "tcb-behind", seen=str(tcb), expected=expected, source=_FLOORS, hint=advice
     )

@@ -166,22 +166,22 @@ def _signatures(findings: Findings, quote: TdxQuote, platform: _Platform | None)
 
 def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) -> None:
     report = quote.report
-    attributes, seen = report.td_attributes, f"attributes {report.td_attributes.raw:#x}"
+    attributes, bits = report.td_attributes, f"attributes {report.td_attributes.raw:#x}"
     findings.production(
         not attributes.debug and not attributes.reserved_tud,
         DEBUG if attributes.debug else "attributes-reserved",
-        seen=seen,
+        seen=bits,
         expected="bits 0 to 7 clear",
         source=_INTEL,
         hint="The host can look inside this trust domain. Start it without debugging.",
         simulated=expected.simulated and not attributes.reserved_tud,
     )
-    _sept_ve(findings, attributes.sept_ve_disable, seen, expected.allow_sept_ve)
+    _sept_ve(findings, attributes.sept_ve_disable, bits, expected.allow_sept_ve)
     findings.expect(
         "migration",
         not attributes.migratable,
         "migration-allowed",
-        seen=seen,
+        seen=bits,
         expected="bit 29 clear",
         source=_INTEL,
         hint="A migration domain could take the memory of the guest elsewhere. Start it without one.",
@@ -205,12 +205,12 @@ def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) 
     )
 
 
-def _sept_ve(findings: Findings, disabled: bool, seen: str, allowed: bool) -> None:
+def _sept_ve(findings: Findings, disabled: bool, bits: str, allowed: bool) -> None:
     name, hint = "sept-ve-disable", "The host can make the guest fault on its own pages. Start it with SEPT_VE_DISABLE."
     if allowed and not disabled:
-        findings.warn(name, SEPT_VE, seen, expected="bit 28 set", source="attestation.tdx.allowSeptVe", hint=hint)
+        findings.warn(name, SEPT_VE, bits, expected="bit 28 set", source="attestation.tdx.allowSeptVe", hint=hint)
     else:
-        findings.expect(name, disabled, SEPT_VE, seen=seen, expected="bit 28 set", source=_INTEL, hint=hint)
+        findings.expect(name, disabled, SEPT_VE, seen=bits, expected="bit 28 set", source=_INTEL, hint=hint)
 
 
 def _dates(findings: Findings, platform: _Platform, at: datetime) -> None:
@@ -253,12 +253,12 @@ def _minimum(findings: Findings, collateral: Collateral, standing: tcb.TcbStatus
     """Floors that the cluster sets beside Intel's own statuses."""
     hint = "Update the host's firmware and TDX module, and fetch newer documents."
     if least.evaluation:
-        found = min(collateral.tcb_info.evaluation, collateral.qe_identity.evaluation)
+        reached = min(collateral.tcb_info.evaluation, collateral.qe_identity.evaluation)
         findings.expect(
             "tcb-evaluation",
-            found >= least.evaluation,
+            reached >= least.evaluation,
             "tcb-behind",
-            seen=str(found),
+            seen=str(reached),
             expected=f"at least {least.evaluation}",
             source="the minimum of this cluster",
             hint=hint,
@@ -305,12 +305,12 @@ def _standing(
         parts += [tcb.platform_standing(info, pck, svn), *([of_module] if of_module else [])]
         lacks |= dict.fromkeys(tcb.behind(info, pck, svn))
     standing = tcb.worst(parts)
-    told = [standing.status or "no level matches", *lacks, *standing.advisories]
+    facts = [standing.status or "no level matches", *lacks, *standing.advisories]
     findings.expect(
         "tcb-status",
         standing.status in accepted,
         "tcb-no-level" if not standing.status else "tcb-behind",
-        seen="; ".join(told),
+        seen="; ".join(facts),
         expected=", ".join(sorted(accepted)),
         source=f"TCB information, evaluation {info.evaluation}",
         hint="Update the host's firmware, microcode and TDX module; then provision the platform again.",
@@ -327,31 +327,31 @@ def _agreement(
     at: datetime,
 ) -> None:
     opinion = second_opinion(quote.raw, collateral.raw, platform.chain[-1], at)
-    said = opinion.refusal or "; ".join([opinion.status, *opinion.advisories])
+    answer = opinion.refusal or "; ".join([opinion.status, *opinion.advisories])
     source = "dcap-qvl"
     if any(check.code == DEBUG for check in findings.checks):
         # The other implementation never looks further at a domain that can be debugged. Ours warns where all is simulated.
-        findings.warn("second-opinion", DEBUG, said, expected=standing.status, source=source)
+        findings.warn("second-opinion", DEBUG, answer, expected=standing.status, source=source)
         return
     if opinion.refusal == SEPT_VE_REFUSED and any(
         check.code == SEPT_VE and not check.refuses for check in findings.checks
     ):
         # It refuses every such domain, and says nothing more about one that this cluster allows.
-        findings.warn("second-opinion", SEPT_VE, said, expected=standing.status, source=source)
+        findings.warn("second-opinion", SEPT_VE, answer, expected=standing.status, source=source)
         return
     if findings.refused:
         # Refused either way; ours asks more, so their consent is worth a look and changes nothing.
         agree = bool(opinion.refusal) or opinion.status == standing.status
         if agree:
-            findings.expect("second-opinion", True, "", seen=said, source=source)
+            findings.expect("second-opinion", True, "", seen=answer, source=source)
         else:
-            findings.warn("second-opinion", "verifiers-differ", said, expected=standing.status, source=source)
+            findings.warn("second-opinion", "verifiers-differ", answer, expected=standing.status, source=source)
         return
     findings.expect(
         "second-opinion",
         not opinion.refusal and opinion.status == standing.status,
         "verifiers-disagree",
-        seen=said,
+        seen=answer,
         expected=standing.status,
         source=source,
         hint="Two implementations judge the same bytes differently: report this with the evidence.",

@@ -117,18 +117,18 @@ def qe_standing(identity: QeIdentity, report: EnclaveReport) -> TcbStatus:
 
 def qe_differences(identity: QeIdentity, report: EnclaveReport) -> list[str]:
     """In what the quoting enclave differs from its published identity."""
-    told = []
+    differences = []
     if identity.id != "TD_QE" or identity.version != 2:
-        told.append(f"the identity is of {identity.id} version {identity.version}")
+        differences.append(f"the identity is of {identity.id} version {identity.version}")
     if report.mr_signer != bytes.fromhex(identity.mrsigner):
-        told.append("MRSIGNER")
+        differences.append("MRSIGNER")
     if report.isv_prod_id != identity.isvprodid:
-        told.append("ISVPRODID")
+        differences.append("ISVPRODID")
     if not _masked(report.miscselect, identity.miscselect_mask, identity.miscselect):
-        told.append("MISCSELECT")
+        differences.append("MISCSELECT")
     if not _masked(report.attributes, identity.attributes_mask, identity.attributes):
-        told.append("ATTRIBUTES")
-    return told
+        differences.append("ATTRIBUTES")
+    return differences
 
 
 def _enclave(levels: Sequence[EnclaveLevel], svn: int) -> TcbStatus:
@@ -139,19 +139,19 @@ def _enclave(levels: Sequence[EnclaveLevel], svn: int) -> TcbStatus:
 
 
 def _masked(value: bytes, mask: str, expected: str) -> bool:
-    bits, wanted = bytes.fromhex(mask), bytes.fromhex(expected)
-    if len(bits) != len(value) or len(wanted) != len(value):
+    bits, masked = bytes.fromhex(mask), bytes.fromhex(expected)
+    if len(bits) != len(value) or len(masked) != len(value):
         return False
-    return bytes(left & right for left, right in zip(value, bits, strict=True)) == wanted
+    return bytes(left & right for left, right in zip(value, bits, strict=True)) == masked
 
 
 def _lacks(family: str, needed: Sequence[Component], have: Sequence[int]) -> list[str]:
-    told = []
+    lacking = []
     for index, (component, svn) in enumerate(zip(needed, have, strict=True), start=1):
         if svn < component.svn:
             what = ", ".join(filter(None, (component.category, component.type)))
-            told.append(f"{family} component {index}{f' ({what})' if what else ''}: {svn}, needs {component.svn}")
-    return told
+            lacking.append(f"{family} component {index}{f' ({what})' if what else ''}: {svn}, needs {component.svn}")
+    return lacking
 
 
 def _newest_first(levels: Sequence[PlatformLevel]) -> list[PlatformLevel]:

@@ -109,17 +109,17 @@ def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
     return findings.appraisal("tpm", claims, identity)
 
 
-def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None) -> AttestationKey | None:
+def _key(findings: Findings, evidence: TpmEvidence, enrolled: AttestationKey | None) -> AttestationKey | None:
     carried: AttestationKey | None = None
-    if known is not None and evidence.ak_public == known.der:
-        carried = known
+    if enrolled is not None and evidence.ak_public == enrolled.der:
+        carried = enrolled
     elif evidence.ak_public:
         try:
             carried = AttestationKey(evidence.ak_public)
         except BadKey as error:
             findings.fail("attestation-key", error.code, error.message, hint=error.hint, proof=True)
             return None
-    if known is None:
+    if enrolled is None:
         if carried is None:
             findings.skip(
                 "attestation-key", "key-missing", "the evidence carries no key", hint="Give the key.", proof=True
@@ -133,9 +133,9 @@ def _key(findings: Findings, evidence: TpmEvidence, known: AttestationKey | None
                 mandatory=False,
             )
         return carried
-    matches = carried is None or carried is known or carried.der == known.der
-    findings.answer(_KEY, matches, carried.name if carried else "", known.name)
-    return known
+    matches = carried is None or carried is enrolled or carried.der == enrolled.der
+    findings.answer(_KEY, matches, carried.name if carried else "", enrolled.name)
+    return enrolled
 
 
 def _signature(findings: Findings, evidence: TpmEvidence, key: AttestationKey | None) -> None:
@@ -153,18 +153,18 @@ def _made_with(scheme: str, algorithm: str, key: str) -> str:
 
 def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[int] | None) -> None:
     selections, valued = evidence.quote.selections, evidence.pcrs.order
-    wanted = _listed(evidence.bank, valued)
+    complete = _listed(evidence.bank, valued)
     exact = (
         bool(valued)
         and len(selections) == 1
         and selections[0].bank.name == evidence.bank
         and selections[0].registers == valued
     )
-    seen = wanted if exact else "; ".join([_listed(entry.bank.name, entry.registers) for entry in selections])
-    findings.answer(_SELECTION, exact, seen, wanted)
+    selected = complete if exact else "; ".join([_listed(entry.bank.name, entry.registers) for entry in selections])
+    findings.answer(_SELECTION, exact, selected, complete)
     findings.answer(_BANK, evidence.bank in BANKS, evidence.bank, _BANKS)
     if required is not None:
-        _requirement(findings, seen, valued, required)
+        _requirement(findings, selected, valued, required)
 
 
 @lru_cache(maxsize=256)
@@ -173,10 +173,10 @@ def _listed(bank: str, registers: tuple[int, ...]) -> str:
     return f"{bank}:{','.join(map(str, registers))}"
 
 
-def _requirement(findings: Findings, seen: str, quoted: tuple[int, ...], required: frozenset[int]) -> None:
+def _requirement(findings: Findings, selected: str, quoted: tuple[int, ...], required: frozenset[int]) -> None:
     code, expected, hint = _lacking(quoted, required)
     findings.expect(
-        "register-requirement", not code, code, seen=seen, expected=expected, source="the expectations", hint=hint
+        "register-requirement", not code, code, seen=selected, expected=expected, source="the expectations", hint=hint
     )
 
 
@@ -193,18 +193,18 @@ def _lacking(quoted: tuple[int, ...], required: frozenset[int]) -> tuple[str, st
 def _digest(findings: Findings, evidence: TpmEvidence) -> None:
     algorithm = evidence.signature.hash.name
     computed = hashed(algorithm, evidence.pcrs.joined)
-    shown, agree = evidence.quote.digest.hex(), computed == evidence.quote.digest
-    findings.answer(_DIGEST, agree, shown, shown if agree else computed.hex())
+    quoted, agree = evidence.quote.digest.hex(), computed == evidence.quote.digest
+    findings.answer(_DIGEST, agree, quoted, quoted if agree else computed.hex())
 
 
 def _clock(findings: Findings, evidence: TpmEvidence) -> None:
     clock = evidence.quote.clock
-    seen = f"{clock.milliseconds} ms, {clock.resets} resets, {clock.restarts} restarts"
+    counters = f"{clock.milliseconds} ms, {clock.resets} resets, {clock.restarts} restarts"
     if clock.safe:
-        findings.answer(_CLOCK, True, seen, "")
+        findings.answer(_CLOCK, True, counters, "")
     else:
         findings.warn(
-            "clock", "clock-unsafe", seen, hint="The TPM lost power without notice: its clock may have run back."
+            "clock", "clock-unsafe", counters, hint="The TPM lost power without notice: its clock may have run back."
         )
 
 

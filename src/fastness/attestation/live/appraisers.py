@@ -162,12 +162,13 @@ async def judge(
     read = _Snp if attempt.tee == "snp" else _Tdx
     evidence = read(json.encode(attempt.evidence), nonce, collateral, demands, at)
     tried: list[Judged] = []
-    for one in anchors:
-        found = Judged(await evidence.under(one), one)
-        if found.appraisal.authentic:
-            return found
-        tried.append(found)
-    return next((one for one in tried if not one.anchors.simulated), tried[0])
+    for roots in anchors:
+        judged = Judged(await evidence.under(roots), roots)
+        if judged.appraisal.authentic:
+            return judged
+        tried.append(judged)
+    # Under no set: what the pinned roots say of it is what an operator can act on.
+    return next((judged for judged in tried if not judged.anchors.simulated), tried[0])
 
 
 class _Snp:
@@ -176,7 +177,7 @@ class _Snp:
     def __init__(self, data: bytes, nonce: bytes, collateral: CollateralSource, demands: Demands, at: datetime) -> None:
         evidence = parse_snp(data)
         self._report = evidence.report
-        self._carried = [one for raw in evidence.certificates for one in _certificates(raw)]
+        self._carried = [certificate for raw in evidence.certificates for certificate in _certificates(raw)]
         self._nonce, self._collateral, self._demands, self._at = nonce, collateral, demands, at
 
     async def under(self, anchors: Anchors) -> Appraisal:
@@ -219,7 +220,7 @@ class _Tdx:
     async def under(self, anchors: Anchors) -> Appraisal:
         """Judge it under these roots."""
         fmspc, ca = self._platform
-        wanted = TdxExpectations(
+        expected = TdxExpectations(
             nonce=self._nonce,
             collateral=await self._collateral.tdx(fmspc, ca, anchors) if fmspc else None,
             minimum=self._demands.minimums.tdx,
@@ -228,7 +229,7 @@ class _Tdx:
             allow_sept_ve=self._demands.allow_sept_ve,
             simulated=anchors.simulated,
         )
-        return appraise_tdx(self._quoted.quote, (), wanted, self._at)
+        return appraise_tdx(self._quoted.quote, (), expected, self._at)
 
 
 def _certificates(raw: bytes) -> list[Certificate]:

@@ -51,8 +51,7 @@ class Distrusts:
     def all(self) -> tuple[Distrusted, ...]:
         """All that are not being deleted, expired ones too."""
         if self._read is None:
-            found = (read_distrust(obj) for obj in self._objects.list())
-            self._read = tuple(one for one in found if one is not None)
+            self._read = tuple(distrust for obj in self._objects.list() if (distrust := read_distrust(obj)) is not None)
         return self._read
 
     def against(self, about: About, now: datetime) -> list[Distrusted]:
@@ -61,7 +60,7 @@ class Distrusts:
 
     def images(self, now: datetime) -> frozenset[str]:
         """The images that are distrusted now."""
-        return frozenset(str(one.target) for one in self.all if one.kind == "image" and one.live(now))
+        return frozenset(str(entry.target) for entry in self.all if entry.kind == "image" and entry.live(now))
 
 
 class _Stale:
@@ -124,7 +123,9 @@ class Books:
         if self._stale_values.changed or over or distrusted != self._distrusted:
             self._stale_values.changed, self._distrusted = False, distrusted
             self._values = {}
-            self._own = frozenset(name for one in self._values_of.list() for name in one["spec"].get("pools") or ())
+            self._own = frozenset(
+                name for values in self._values_of.list() for name in values["spec"].get("pools") or ()
+            )
         # Pools that no set names share one book; there are many pools and hardly any sets for single ones.
         key = pool if pool in self._own else None
         if key not in self._values:

@@ -88,7 +88,7 @@ class Collateral:
         clock: Clock,
         *,
         imported: Path | None = None,
-        kept: Path | None = None,
+        cache: Path | None = None,
         services: VendorServices | None = None,
         published: Anchors = PINNED,
         staleness: timedelta = STALENESS,
@@ -96,15 +96,15 @@ class Collateral:
         """`published` are the roots of the services: documents under other roots come from directories only."""
         self._clock = clock
         self._imported = Shelf(imported) if imported else None
-        self._kept = Shelf(kept) if kept else None
-        self._numbers = Numbers(self._kept)
+        self._cache = Shelf(cache) if cache else None
+        self._numbers = Numbers(self._cache)
         self._services = services
         self._published = published
         self._staleness = staleness
         self._held = BoundedCache[tuple[str, str], _Held](MAX_HELD)
         self._missing = BoundedCache[tuple[str, str], float](MAX_HELD)
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        self._asked = BoundedCache[tuple[str, str], datetime](MAX_HELD)
+        self._requested = BoundedCache[tuple[str, str], datetime](MAX_HELD)
         self.problems: dict[str, str] = {}
 
     def look_after(self, staleness: timedelta) -> None:
@@ -114,8 +114,8 @@ class Collateral:
     def state(self) -> CollateralState:
         """What was asked for lately: until when it counts, and what is missing for which reason."""
         now, documents, problems = self._clock.now(), dict[str, datetime | None](), dict[str, str]()
-        for (name, root), asked in self._asked.items():
-            if now - asked > LATELY:
+        for (name, root), request in self._requested.items():
+            if now - request > LATELY:
                 continue
             held = self._held.get((name, root))
             if held is not None:
@@ -136,15 +136,15 @@ class Collateral:
 
     async def snp(self, report: Report, anchors: Anchors = PINNED) -> Sequence[Certificate]:
         """Certificates that may complete the chain of a report: its endorsement key where AMD publishes it, and authorities."""
-        found: list[Certificate] = []
+        certificates: list[Certificate] = []
         for generation in _generations(report):
-            found += await self.snp_authorities(generation, anchors)
+            certificates += await self.snp_authorities(generation, anchors)
             if report.signing_key is SigningKey.VCEK and any(report.chip_id):
                 chip_id = report.chip_id[: generation.chip_id_size]
                 key = await self.snp_key(generation, chip_id, read_tcb(report.reported_tcb, generation), anchors)
                 if key is not None:
-                    return [key, *found]
-        return found
+                    return [key, *certificates]
+        return certificates
 
     async def snp_key(
         self, generation: Generation, chip_id: bytes, tcb: Tcb, anchors: Anchors = PINNED
@@ -164,8 +164,8 @@ class Collateral:
         root, services, fetch = anchors.amd[generation], self._services, None
         if services is not None and root == self._published.amd[generation]:
             fetch = lambda: services.authorities(generation)  # noqa: E731 - a closure over the generation
-        found = await self._document(authorities_file(generation), root, _authorities(root), fetch)
-        return found or []
+        certificates = await self._document(authorities_file(generation), root, _authorities(root), fetch)
+        return certificates or []
 
     async def snp_crl(self, generation: Generation, anchors: Anchors = PINNED) -> RevocationList | None:
         """AMD's current revocation list of a generation."""
@@ -199,7 +199,7 @@ class Collateral:
 
     def _note(self, key: tuple[str, str]) -> None:
         """Remember that somebody asked; of very many the oldest are forgotten, with their problems."""
-        for (name, _), _ in self._asked.put(key, self._clock.now()):
+        for (name, _), _ in self._requested.put(key, self._clock.now()):
             self.problems.pop(name, None)
 
     def _fresh(self, key: tuple[str, str]) -> _Held | None:
@@ -219,7 +219,7 @@ class Collateral:
         if best is None and missed is not None and self._clock.monotonic() - missed < AGAIN:
             return None
         self.problems.pop(name, None)
-        shelves = [shelf for shelf in (self._imported, self._kept) if shelf]
+        shelves = [shelf for shelf in (self._imported, self._cache) if shelf]
         for data in await asyncio.to_thread(lambda: [shelf.read(name) for shelf in shelves]):
             best = _newer(best, await self._accepted(name, data, accept, now) if data is not None else None)
         if fetch is not None and (best is None or _Held(best, -AGAIN).due(now, 0.0, self._staleness)):
@@ -240,10 +240,10 @@ class Collateral:
             self.problems[name] = error.message
             return None
         good = await self._accepted(name, data, accept, now)
-        if good is not None and self._kept is not None:
-            kept = self._kept
+        if good is not None and self._cache is not None:
+            cache = self._cache
             try:
-                await asyncio.to_thread(kept.write, name, data)
+                await asyncio.to_thread(cache.write, name, data)
             except OSError as error:
                 self.problems[name] = f"it cannot be kept: {error.strerror}"
         return good
@@ -271,10 +271,10 @@ class Collateral:
         return held
 
 
-def _newer(one: Good[Any] | None, other: Good[Any] | None) -> Good[Any] | None:
-    if one is None or other is None:
-        return one or other
-    return other if one.begins is not None and other.begins is not None and other.begins > one.begins else one
+def _newer(first: Good[Any] | None, other: Good[Any] | None) -> Good[Any] | None:
+    if first is None or other is None:
+        return first or other
+    return other if first.begins is not None and other.begins is not None and other.begins > first.begins else first
 
 
 def _generations(report: Report) -> tuple[Generation, ...]:
@@ -287,23 +287,27 @@ def _generations(report: Report) -> tuple[Generation, ...]:
 
 def _documents(fmspc: str, ca: str, root: str) -> Callable[[bytes, datetime], Good[TdxCollateral]]:
     def accept(data: bytes, at: datetime) -> Good[TdxCollateral]:
-        found, findings = parse_collateral(data), Findings()
-        judge_documents(findings, found, root, at)
+        documents, findings = parse_collateral(data), Findings()
+        judge_documents(findings, documents, root, at)
         refused = next((check for check in findings.checks if check.refuses), None)
         if refused is not None:
             raise CollateralUnavailable(f"{refused.name}: {refused.code} ({refused.seen})", _HINT)
-        if found.tcb_info.fmspc.lower() != fmspc:
-            raise CollateralUnavailable(f"it is about platforms {found.tcb_info.fmspc}", _HINT)
-        lists = {"pck": RevocationList(found.pck_crl), "root": RevocationList(found.root_crl)}
+        if documents.tcb_info.fmspc.lower() != fmspc:
+            raise CollateralUnavailable(f"it is about platforms {documents.tcb_info.fmspc}", _HINT)
+        lists = {"pck": RevocationList(documents.pck_crl), "root": RevocationList(documents.root_crl)}
         numbers = {
-            f"{root[:16]}/tdx/{fmspc}/tcb": found.tcb_info.evaluation,
-            f"{root[:16]}/tdx/qe": found.qe_identity.evaluation,
+            f"{root[:16]}/tdx/{fmspc}/tcb": documents.tcb_info.evaluation,
+            f"{root[:16]}/tdx/qe": documents.qe_identity.evaluation,
             f"{root[:16]}/tdx/{ca}-crl": lists["pck"].number or 0,
             f"{root[:16]}/tdx/root-crl": lists["root"].number or 0,
         }
-        ends = [found.tcb_info.next_update, found.qe_identity.next_update, *(one.ends for one in lists.values())]
-        begins = max(found.tcb_info.issued, found.qe_identity.issued)
-        return Good(found, begins, min(end for end in ends if end), tuple(numbers.items()))
+        ends = [
+            documents.tcb_info.next_update,
+            documents.qe_identity.next_update,
+            *(listed.ends for listed in lists.values()),
+        ]
+        begins = max(documents.tcb_info.issued, documents.qe_identity.issued)
+        return Good(documents, begins, min(end for end in ends if end), tuple(numbers.items()))
 
     return accept
 
@@ -320,12 +324,12 @@ def _authorities(root: str) -> Callable[[bytes, datetime], Good[list[Certificate
 
 def _revocations(generation: Generation, issuer: Certificate) -> Callable[[bytes, datetime], Good[RevocationList]]:
     def accept(data: bytes, at: datetime) -> Good[RevocationList]:
-        found = RevocationList(data)
-        if not found.signed_by(issuer) or not found.current(at):
-            raise CollateralUnavailable(f"it is not AMD's, or not current ({found.dates})", _HINT)
-        number = found.number if found.number is not None else int(found.issued.timestamp())
+        listed = RevocationList(data)
+        if not listed.signed_by(issuer) or not listed.current(at):
+            raise CollateralUnavailable(f"it is not AMD's, or not current ({listed.dates})", _HINT)
+        number = listed.number if listed.number is not None else int(listed.issued.timestamp())
         name = f"{issuer.fingerprint.hex[:16]}/snp/{generation}/crl"
-        return Good(found, found.issued, found.ends, ((name, number),))
+        return Good(listed, listed.issued, listed.ends, ((name, number),))
 
     return accept
 

@@ -85,14 +85,14 @@ class Shelf:
 
     def makers(self) -> list[Certificate]:
         """The certificates of makers of TPMs; a file that cannot be read is passed over."""
-        found: list[Certificate] = []
+        certificates: list[Certificate] = []
         directory = self._directory / "tpm"
         for path in sorted(directory.iterdir()) if directory.is_dir() else []:
             data = self.read(f"tpm/{path.name}") if path.suffix in (".pem", ".der", ".crt") else None
             if data:
                 with contextlib.suppress(CryptoError):
-                    found += load_certificates(data)
-        return found
+                    certificates += load_certificates(data)
+        return certificates
 
 
 class Numbers:
@@ -104,20 +104,20 @@ class Numbers:
         data = shelf.read(NUMBERS) if shelf else None
         if data:
             with contextlib.suppress(JsonError, AttributeError):
-                kept = json.decode(data).items()
-                self._highest = {str(name): number for name, number in kept if type(number) is int}
+                stored = json.decode(data).items()
+                self._highest = {str(name): number for name, number in stored if type(number) is int}
 
-    def behind(self, found: dict[str, int]) -> list[str]:
+    def behind(self, offered: dict[str, int]) -> list[str]:
         """Which of these are lower than one that was seen."""
         return [
             f"{name} {number} after {self._highest[name]}"
-            for name, number in sorted(found.items())
+            for name, number in sorted(offered.items())
             if number < self._highest.get(name, number)
         ]
 
-    def keep(self, found: dict[str, int]) -> None:
+    def keep(self, offered: dict[str, int]) -> None:
         """Remember numbers that only grew; raises OSError when they cannot be written."""
-        grown = {name: number for name, number in found.items() if number > self._highest.get(name, -1)}
+        grown = {name: number for name, number in offered.items() if number > self._highest.get(name, -1)}
         if not grown:
             return
         self._highest |= grown

@@ -34,7 +34,7 @@ class CollateralNews:
         self._clock = clock
         self._door = door
         self._state = state
-        self._told: CollateralState | None = None
+        self._reported: CollateralState | None = None
         self._at: datetime | None = None
 
     async def run(self) -> None:
@@ -49,18 +49,18 @@ class CollateralNews:
     async def tell(self) -> None:
         """Write this door's entry if there is something to say; raises ApiError."""
         state, now = self._state(), self._clock.now()
-        if state == self._told and self._at is not None and now - self._at < SAY_AGAIN:
+        if state == self._reported and self._at is not None and now - self._at < SAY_AGAIN:
             return
         entry = {self._door: state.to_text(now)}
         try:
-            kept: Any = (await self._cluster.get(CONFIG_MAP.resource, NAME, NAMESPACE)).get("data") or {}
-            gone = {door: None for door, text in kept.items() if _gone(text, now)}
+            published: Any = (await self._cluster.get(CONFIG_MAP.resource, NAME, NAMESPACE)).get("data") or {}
+            gone = {door: None for door, text in published.items() if _gone(text, now)}
             await self._cluster.patch(
                 CONFIG_MAP.resource, NAME, {"data": {**gone, **entry}}, PatchType.MERGE, NAMESPACE, _AS
             )
         except NotFound:
             await self._create(entry)
-        self._told, self._at = state, now
+        self._reported, self._at = state, now
 
     async def _create(self, entry: dict[str, str]) -> None:
         meta = {"name": NAME, "namespace": NAMESPACE}

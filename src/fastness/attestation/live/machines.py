@@ -62,25 +62,25 @@ class Written:
 async def find_machine(cluster: Cluster, kind: KeyKind, thumbprint: str) -> Machine | None:
     """The Machine that enrolled with a key, fresh from the API; raises ApiError."""
     try:
-        found = await cluster.get(MACHINE.resource, machine_name(kind, thumbprint), NAMESPACE)
+        stored = await cluster.get(MACHINE.resource, machine_name(kind, thumbprint), NAMESPACE)
     except (NotFound, BadDigest):
         return None
-    return _of(found, kind, thumbprint)
+    return _of(stored, kind, thumbprint)
 
 
 def known_machine(machines: Informer, kind: KeyKind, thumbprint: str) -> Machine | None:
     """The Machine that enrolled with a key, as the cache knows it."""
     try:
-        found = machines.get(NAMESPACE, machine_name(kind, thumbprint))
+        stored = machines.get(NAMESPACE, machine_name(kind, thumbprint))
     except BadDigest:
         return None
-    return _of(found, kind, thumbprint) if found else None
+    return _of(stored, kind, thumbprint) if stored else None
 
 
 def _of(machine: JsonObject, kind: KeyKind, thumbprint: str) -> Machine | None:
-    seen = view(machine, Machine)
-    same = seen.status.key_thumbprint == thumbprint and key_kind(seen.status.tee) is kind
-    return seen if same and not is_being_deleted(machine) else None
+    machine_view = view(machine, Machine)
+    same = machine_view.status.key_thumbprint == thumbprint and key_kind(machine_view.status.tee) is kind
+    return machine_view if same and not is_being_deleted(machine) else None
 
 
 class MachineWriter:
@@ -94,14 +94,14 @@ class MachineWriter:
     async def existing(self, newcomer: Newcomer) -> JsonObject | None:
         """The Machine that this key has, complete or not; raises IdentityConflict, Conflict, ApiError."""
         try:
-            found = await self._cluster.get(MACHINE.resource, newcomer.machine_name, NAMESPACE)
+            stored = await self._cluster.get(MACHINE.resource, newcomer.machine_name, NAMESPACE)
         except NotFound:
             return None
-        if is_being_deleted(found):
+        if is_being_deleted(stored):
             raise Conflict("the Machine of this key is being deleted")
-        if is_disbelieved(found):
+        if is_disbelieved(stored):
             raise Conflict("nobody of the control plane wrote the status of this key's Machine: a person has to look")
-        status = view(found, Machine).status
+        status = view(stored, Machine).status
         if status.key_thumbprint not in ("", newcomer.thumbprint):
             raise IdentityConflict("another key enrolled under this name")
         # A machine that was moved still boots with the ticket of the pool that it came from.
@@ -111,7 +111,7 @@ class MachineWriter:
             raise IdentityConflict(OTHER_TYPE.format(status.tee))
         if status.endorsed_by not in ("", newcomer.endorsed_by):
             raise IdentityConflict(f"this key enrolled with another endorsement ({status.endorsed_by}): make a new key")
-        return found
+        return stored
 
     async def placed(self, newcomer: Newcomer, distrusts: Iterable[Distrusted] = ()) -> Newcomer:
         """The newcomer with the live Machine that it replaces, or with what makes it wait for approval; raises ApiError."""
@@ -128,20 +128,22 @@ class MachineWriter:
     async def write(self, newcomer: Newcomer) -> Written:
         """Make what is missing of the newcomer's objects; raises IdentityConflict, Conflict, ApiError."""
         created = False
-        found = await self.existing(newcomer)
-        if found is None:
+        machine = await self.existing(newcomer)
+        if machine is None:
             try:
-                found = await self._cluster.create(MACHINE.resource, machine_object(newcomer, self._entropy.uid()), _AS)
+                machine = await self._cluster.create(
+                    MACHINE.resource, machine_object(newcomer, self._entropy.uid()), _AS
+                )
                 created = True
             except AlreadyExists:
-                found = await self.existing(newcomer)
-            if found is None:
+                machine = await self.existing(newcomer)
+            if machine is None:
                 raise Conflict("the Machine of this key was deleted at this moment")
-        if not view(found, Machine).status.key_thumbprint:
-            found = await self._complete(found, newcomer)
+        if not view(machine, Machine).status.key_thumbprint:
+            machine = await self._complete(machine, newcomer)
         if newcomer.kind is KeyKind.AK:
-            await self._key(newcomer, found)
-        return Written(found, created)
+            await self._key(newcomer, machine)
+        return Written(machine, created)
 
     async def take_ticket(self, machine: Machine, newcomer: Newcomer) -> None:
         """Let a Machine that never attested count on the ticket that it shows now; raises Conflict, ApiError."""
@@ -180,21 +182,21 @@ class MachineWriter:
             raise
 
     async def _key(self, newcomer: Newcomer, machine: JsonObject) -> None:
-        wanted = attestation_key_object(newcomer, machine)
-        name = wanted["metadata"]["name"]
+        key = attestation_key_object(newcomer, machine)
+        name = key["metadata"]["name"]
         try:
-            found = await self._cluster.create(ATTESTATION_KEY.resource, wanted, _AS)
+            stored = await self._cluster.create(ATTESTATION_KEY.resource, key, _AS)
         except AlreadyExists:
-            found = await self._cluster.get(ATTESTATION_KEY.resource, name, NAMESPACE)
-            if found["spec"]["publicKey"] != wanted["spec"]["publicKey"]:
+            stored = await self._cluster.get(ATTESTATION_KEY.resource, name, NAMESPACE)
+            if stored["spec"]["publicKey"] != key["spec"]["publicKey"]:
                 raise IdentityConflict("another AttestationKey has the name of this key") from None
-            if found["spec"] != wanted["spec"]:
-                found = await self._renewed(found, wanted)
-        if condition(found, "Approved") is None:
-            patch = {"status": {"conditions": key_conditions(found, self._clock.now())}}
+            if stored["spec"] != key["spec"]:
+                stored = await self._renewed(stored, key)
+        if condition(stored, "Approved") is None:
+            patch = {"status": {"conditions": key_conditions(stored, self._clock.now())}}
             await self._cluster.patch(ATTESTATION_KEY.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
 
-    async def _renewed(self, former: JsonObject, wanted: JsonObject) -> JsonObject:
+    async def _renewed(self, former: JsonObject, key: JsonObject) -> JsonObject:
         """The key in place of the one that a deleted Machine of the same key left; raises Conflict, ApiError.
 
         It goes after its owner by itself, which takes a garbage collector that has just learned of the kind half a minute.
@@ -204,6 +206,6 @@ class MachineWriter:
             options = DeleteOptions(uid=former["metadata"]["uid"])
             await self._cluster.delete(ATTESTATION_KEY.resource, name, NAMESPACE, options)
         try:
-            return await self._cluster.create(ATTESTATION_KEY.resource, wanted, _AS)
+            return await self._cluster.create(ATTESTATION_KEY.resource, key, _AS)
         except AlreadyExists as error:
             raise Conflict("the AttestationKey of a former Machine is still there") from error

@@ -107,8 +107,8 @@ class NamedRecord:
         except (ApiError, TrustError, FormatError, TlogError) as error:
             _log.warning("record.person-unknown", resource=resource, error=error)
             return None
-        known = (self._folded.get((resource, what)) for what in whats)
-        acts = [act for act in (*known, *(act for act in waiting if act.what in whats)) if act is not None]
+        folded = (self._folded.get((resource, what)) for what in whats)
+        acts = [act for act in (*folded, *(act for act in waiting if act.what in whats)) if act is not None]
         return max(acts, key=lambda act: (act.time, act.order), default=None)
 
     async def _waiting(self, resource: str) -> list[PersonAct]:

@@ -65,7 +65,7 @@ class PolicyWorkers:
         self._busy: Counter[str] = Counter()
         self._turn = asyncio.Condition()
         self._suspended: dict[str, float] = {}
-        self._known = BoundedCache[tuple[str, bytes], Answer](REMEMBERED)
+        self._answers = BoundedCache[tuple[str, bytes], Answer](REMEMBERED)
 
     async def __aenter__(self) -> Self:
         return self
@@ -90,17 +90,17 @@ class PolicyWorkers:
         """What a policy says; total, but for cancellation."""
         policy = query.policy
         remembered = (policy.rego, query.key) if query.key is not None else None
-        if remembered is not None and (answer := self._known.use(remembered)) is not None:
+        if remembered is not None and (answer := self._answers.use(remembered)) is not None:
             return answer
         if self._suspended.get(policy.rego, 0.0) > self._clock.monotonic():
             return Answer(exceeded="it went beyond its bounds a moment ago")
         try:
-            told = await self._asked(query)
+            reply = await self._ask(query)
         except WorkerEnded as ended:
             return self._exceeded(policy, ended)
-        answer = Answer(told.get("value"), str(told.get("error") or ""))
-        if remembered is not None and not told.get("clock", True):
-            self._known.put(remembered, answer)
+        answer = Answer(reply.get("value"), str(reply.get("error") or ""))
+        if remembered is not None and not reply.get("clock", True):
+            self._answers.put(remembered, answer)
         return answer
 
     def _exceeded(self, policy: ActivePolicy, ended: WorkerEnded) -> Answer:
@@ -113,7 +113,7 @@ class PolicyWorkers:
             self.tell(policy, ended.reason)
         return Answer(exceeded=ended.reason)
 
-    async def _asked(self, query: Query) -> JsonObject:
+    async def _ask(self, query: Query) -> JsonObject:
         """Ask a process when it is this policy's turn; raises WorkerEnded."""
         text = query.policy.rego
         await self._begin(text)

@@ -55,7 +55,7 @@ class Published:
 async def announce(cluster: Cluster, roots: Anchors, published: Published) -> None:
     """Tell all doors of this cluster about its simulated vendor."""
     named = {"amd": dict(roots.amd), "intel": roots.intel, "tpm": sorted(roots.tpm)}
-    lists = {str(one): base64.b64encode(der).decode() for one, der in published.revocations.items()}
+    lists = {str(generation): base64.b64encode(der).decode() for generation, der in published.revocations.items()}
     data = {
         "roots": json.canonical(named).decode(), "certificates": published.certificates, "tdx": published.tdx.decode(),
         "revocations": json.canonical(lists).decode(),
@@ -75,7 +75,7 @@ class SimulatedVendor:
     def __init__(self, informers: Informers, real: CollateralSource | None = None) -> None:
         self._maps: Informer = informers.of(CONFIG_MAP.resource, HERE)
         self._real = real or NoCollateral()
-        self._seen: JsonObject | None = None
+        self._announced: JsonObject | None = None
         self._anchors: Anchors | None = None
         self._maker = NOT_SIMULATED
         self._tdx: Collateral | None = None
@@ -127,17 +127,17 @@ class SimulatedVendor:
         """What is announced, and what real vendors' documents were asked for."""
         self._read()
         real = self._real.state()
-        own = {f"{NAME}/snp/{generation}": found.ends for generation, found in self._lists.items()}
+        own = {f"{NAME}/snp/{generation}": listed.ends for generation, listed in self._lists.items()}
         if self._tdx is not None:
             own[f"{NAME}/tdx"] = min(self._tdx.tcb_info.next_update, self._tdx.qe_identity.next_update)
         return CollateralState({**real.documents, **own}, real.problems)
 
     def _read(self) -> None:
-        found = self._maps.get(NAMESPACE, NAME)
-        if found is self._seen:
+        announced = self._maps.get(NAMESPACE, NAME)
+        if announced is self._announced:
             return
-        self._seen = found
-        data = (found or {}).get("data") or {}
+        self._announced = announced
+        data = (announced or {}).get("data") or {}
         self._anchors = _anchors(data)
         self._maker = _maker(data, self._anchors)
         self._tdx = _collateral(data)

@@ -109,7 +109,7 @@ class Statuses:
         self.keys = StatusKeys(cluster, clock)
         self._role = role if role in SIGNERS else None
         self._signer = DoorSigner(role, cluster, clock, entropy) if role is not None and self._role else None
-        self._known: dict[str, _Memory] = {}
+        self._memories: dict[str, _Memory] = {}
 
     async def judged(self, machine: JsonObject) -> JsonObject:
         """The Machine as it may be believed; raises ApiError."""
@@ -126,34 +126,34 @@ class Statuses:
 
     def doubted(self, name: str) -> Doubted | None:
         """What is wrong with the status of a Machine, as it was last read."""
-        memory = self._known.get(name)
+        memory = self._memories.get(name)
         if memory is None or memory.doubt is None:
             return None
         return Doubted(memory.latest, memory.doubt, memory.believed)
 
     def latest(self, name: str) -> JsonObject | None:
         """A Machine as it was last read, believed or not."""
-        memory = self._known.get(name)
+        memory = self._memories.get(name)
         return memory.latest if memory is not None else None
 
     def wrote(self, machine: JsonObject, status: JsonObject) -> None:
         """We signed this status, and the API took it as it is: looking at the signature would cost more than making it."""
-        memory = self._known.get(object_name(machine).name)
+        memory = self._memories.get(object_name(machine).name)
         newest = memory is None or _version(memory.latest) <= _version(machine)
         if newest and machine.get("status") == status:
-            self._known[object_name(machine).name] = _Memory(machine, machine)
+            self._memories[object_name(machine).name] = _Memory(machine, machine)
 
     def forget(self, name: str) -> None:
         """A Machine is gone."""
-        self._known.pop(name, None)
+        self._memories.pop(name, None)
 
     async def signed(self, machine: Object, status: JsonObject) -> JsonObject:
         """A status for a Machine with our signature, later than any that we have seen; raises DamagedKeys, ApiError."""
         if self._signer is None or self._role is None:
             raise Forbidden("this part of the control plane does not write statuses of Machines")
-        memory = self._known.get(object_name(machine).name)
-        seen = (machine, *((memory.latest, memory.believed or {}) if memory is not None else ()))
-        serial = 1 + max(_serial(one) for one in seen if not one or uid_of(one) == uid_of(machine))
+        memory = self._memories.get(object_name(machine).name)
+        versions = (machine, *((memory.latest, memory.believed or {}) if memory is not None else ()))
+        serial = 1 + max(_serial(version) for version in versions if not version or uid_of(version) == uid_of(machine))
         made = sign(uid_of(machine), status, self._role, serial, await self._signer.current())
         return {**status, FIELD: made.to_json()}
 
@@ -165,19 +165,19 @@ class Statuses:
 
     async def _looked(self, machine: JsonObject) -> _Memory:
         name = object_name(machine).name
-        memory = self._known.get(name)
+        memory = self._memories.get(name)
         if memory is not None and (memory.latest is machine or _same(memory.latest, machine)):
             return memory
         if memory is None or uid_of(memory.latest) != uid_of(machine):
             memory = _Memory(machine)
         doubt = await self._doubt(machine, memory.believed)
-        before = self._known.get(name)
+        before = self._memories.get(name)
         if before is None or uid_of(before.latest) != uid_of(machine):
             before = memory
         if _version(machine) < _version(before.latest):
             return _Memory(machine, before.believed, doubt)  # an answer that was on its way when a later one was read
         believed = machine if doubt is None and machine.get("status") else before.believed
-        self._known[name] = looked = _Memory(machine, believed, doubt)
+        self._memories[name] = looked = _Memory(machine, believed, doubt)
         return looked
 
     async def _doubt(self, machine: JsonObject, believed: JsonObject | None) -> Doubt | None:
@@ -204,8 +204,8 @@ class SignedStatuses:
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> JsonObject:
         """One object."""
-        found = await self._cluster.get(resource, name, namespace)
-        return await self.statuses.judged(found) if _is_ours(resource, namespace) else found
+        stored = await self._cluster.get(resource, name, namespace)
+        return await self.statuses.judged(stored) if _is_ours(resource, namespace) else stored
 
     async def list(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, limit: int = 0, token: str = "", version: str = ""
@@ -259,18 +259,18 @@ class SignedStatuses:
     async def _signed(
         self, resource: Resource, name: str, patch: JsonObject, namespace: str, options: WriteOptions
     ) -> JsonObject:
-        asked = (patch.get("metadata") or {}).get("resourceVersion")
+        expected = (patch.get("metadata") or {}).get("resourceVersion")
         machine = self.statuses.latest(name)
         for _ in range(TRIES):
-            if machine is None or asked not in (None, metadata(machine)["resourceVersion"]):
+            if machine is None or expected not in (None, metadata(machine)["resourceVersion"]):
                 machine = await self._cluster.get(resource, name, namespace)
             version = metadata(machine)["resourceVersion"]
-            if asked not in (None, version):
+            if expected not in (None, version):
                 raise Conflict(f"machine {name} changed since it was read", name=name, kind=resource.plural)
-            known = (await self.statuses.base(machine)).get("status") or {}
-            status = apply_merge_patch(known, patch.get("status") or {})
+            before = (await self.statuses.base(machine)).get("status") or {}
+            status = apply_merge_patch(before, patch.get("status") or {})
             body = {**patch, "metadata": {**(patch.get("metadata") or {}), "resourceVersion": version}}
-            if status != known:  # else nothing is written, and a new signature would make it something
+            if status != before:  # else nothing is written, and a new signature would make it something
                 status = {field: value for field, value in status.items() if field != FIELD}
                 status = await self.statuses.signed(machine, status)
                 body["status"] = {**patch["status"], FIELD: status[FIELD]}
@@ -279,7 +279,7 @@ class SignedStatuses:
                 self.statuses.wrote(written, status)
                 return written
             except Conflict:
-                if asked is not None:
+                if expected is not None:
                     raise
                 machine = None
         raise Conflict(f"machine {name} changes too fast", name=name, kind=resource.plural)
@@ -319,7 +319,7 @@ def _version(machine: Object) -> int:
 
 def _same(left: Object, right: Object) -> bool:
     """Whether two readings are of one version of one object."""
-    one, other = metadata(left), metadata(right)
-    return bool(one.get("resourceVersion")) and (one.get("uid"), one.get("resourceVersion")) == (
+    this, other = metadata(left), metadata(right)
+    return bool(this.get("resourceVersion")) and (this.get("uid"), this.get("resourceVersion")) == (
         other.get("uid"), other.get("resourceVersion"),
     )  # fmt: skip

@@ -44,13 +44,13 @@ def knows(image: JsonObject, successor: Certificate) -> bool:
     """Whether machines that boot an approved image believe an authority."""
     if is_being_deleted(image):
         return True
-    said = annotations_of(image).get(DOORS_CA, "")
-    if said:
-        return str(successor.fingerprint) in said.split()
+    named = annotations_of(image).get(DOORS_CA, "")
+    if named:
+        return str(successor.fingerprint) in named.split()
     approved = datetime.fromisoformat(image["metadata"]["creationTimestamp"])
     return approved >= successor.not_before + BACKDATE
 
 
 def carried(authorities: Iterable[Certificate]) -> str:
     """What the annotation of an image that carries these authorities says."""
-    return " ".join(sorted(str(one.fingerprint) for one in authorities))
+    return " ".join(sorted(str(authority.fingerprint) for authority in authorities))

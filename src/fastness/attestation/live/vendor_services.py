@@ -118,8 +118,8 @@ class VendorServices:
                     raise self._refused(host, answer)
                 return _Answer(await _bounded(answer, host), answer.headers)
         except httpx.HTTPError as error:
-            said = str(error) or type(error).__name__
-            raise CollateralUnavailable(f"{host} cannot be reached: {said}", _CONFIGURE) from error
+            reason = str(error) or type(error).__name__
+            raise CollateralUnavailable(f"{host} cannot be reached: {reason}", _CONFIGURE) from error
 
     def _refused(self, host: str, answer: httpx.Response) -> CollateralUnavailable:
         if answer.status_code in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE):
@@ -146,8 +146,8 @@ async def _bounded(answer: httpx.Response, host: str) -> bytes:
 
 
 def _chain(answer: _Answer, *headers: str) -> str:
-    found: Any = next((answer.headers[name] for name in headers if name in answer.headers), "")
-    return unquote(found)
+    header: Any = next((answer.headers[name] for name in headers if name in answer.headers), "")
+    return unquote(header)
 
 
 def _hexadecimal(content: bytes) -> str:

@@ -28,7 +28,7 @@ from fastness.attestation.live.attempt import Attempt, Judgement
 from fastness.attestation.live.caches import Books, Chips, Distrusts
 from fastness.attestation.live.machines import find_machine, known_machine
 from fastness.attestation.live.policy_workers import PolicyWorkers
-from fastness.attestation.live.writer import Found, Verdicts
+from fastness.attestation.live.writer import Outcome, Verdicts
 from fastness.attestation.machine.chip import chip_of
 from fastness.attestation.machine.machine import misbound, subject_of
 from fastness.attestation.status.cluster import interval_of
@@ -55,7 +55,7 @@ from fastness.observe import metrics
 from fastness.protocol.guest_key import BadIdentity, ClaimedIdentity, claimed_identity, proved_boot, proved_identity
 from fastness.protocol.node_keys import REUSED, BadNames, NamedKeys, named_keys, names_replaced
 from fastness.record.entry import Record, RecordEntry
-from fastness.record.live.unauthenticated import Strangers
+from fastness.record.live.unauthenticated import UnauthenticatedRefusals
 from fastness.runtime.clock import Clock
 
 
@@ -81,9 +81,9 @@ class _Rules:
         self.first_use = view(cluster or {}, ConfidentialCluster).spec.join.trust_on_first_use
         self.demands = Demands.of(cluster)
         self.counts_for = interval_of(cluster) * ROUNDS
-        self._known: dict[str, tuple[Anchors | None, list[Anchors]]] = {}
+        self._anchors: dict[str, tuple[Anchors | None, list[Anchors]]] = {}
         pools = view(cluster or {}, ConfidentialCluster).spec.pools
-        own = {one.name: frozenset(accepted_evidence(cluster, one.name)) for one in pools}
+        own = {pool.name: frozenset(accepted_evidence(cluster, pool.name)) for pool in pools}
         self._pools = own
         self._others = frozenset(accepted_evidence(cluster))
         self.evidence = self._others.union(*own.values())
@@ -94,10 +94,10 @@ class _Rules:
 
     def anchors(self, tee: str, simulated: Anchors | None) -> list[Anchors]:
         """The roots that may vouch for a kind of evidence."""
-        known = self._known.get(tee)
-        if known is None or known[0] is not simulated:
-            known = self._known[tee] = simulated, anchors_of(self.cluster, tee, simulated)
-        return known[1]
+        remembered = self._anchors.get(tee)
+        if remembered is None or remembered[0] is not simulated:
+            remembered = self._anchors[tee] = simulated, anchors_of(self.cluster, tee, simulated)
+        return remembered[1]
 
 
 class TicketCounter(Protocol):
@@ -131,7 +131,7 @@ class ClusterVerifier:
         self._verdicts = Verdicts(cluster, verdicts)
         self._followed = (self._machines, verdicts)
         self._record = record
-        self._strangers = Strangers(record, clock)
+        self._unauthenticated = UnauthenticatedRefusals(record, clock)
         self._clock = clock
         self._workers = workers
         self._vendor: Vendor = vendor or NobodySimulates()
@@ -146,7 +146,7 @@ class ClusterVerifier:
 
     async def appraise(self, attempt: Attempt) -> Judgement:
         """Judge an attempt; raises EvidenceError, InitDataError, ReplayedChallenge, RecordError, ApiError."""
-        if attempt.tee not in self._asked.evidence:
+        if attempt.tee not in self._current_rules.evidence:
             return await self._refuse(
                 "evidence-not-accepted", f"this cluster does not accept evidence of {attempt.tee}"
             )
@@ -158,7 +158,7 @@ class ClusterVerifier:
         machine = await self._machine(attempt.tee, thumbprint)
         if machine is None:
             return await self._refuse("not-enrolled", "no machine enrolled with this key", thumbprint)
-        unbound = misbound(machine, attempt.tee, first_use=self._asked.first_use)
+        unbound = misbound(machine, attempt.tee, first_use=self._current_rules.first_use)
         if unbound is not None:
             return await self._refuse(unbound.code, unbound.detail, thumbprint, enrolled=True)
         try:
@@ -174,21 +174,21 @@ class ClusterVerifier:
     async def _machine(self, tee: str, thumbprint: str) -> Machine | None:
         """The Machine of a key. One that is enrolled as the other kind of key is found too, to be refused by its name."""
         kind = key_kind(tee)
-        found = known_machine(self._machines, kind, thumbprint) or await find_machine(self._cluster, kind, thumbprint)
+        machine = known_machine(self._machines, kind, thumbprint) or await find_machine(self._cluster, kind, thumbprint)
         others = (known_machine(self._machines, other, thumbprint) for other in KeyKind if other is not kind)
-        return found or next(others, None)
+        return machine or next(others, None)
 
     async def _judge(
         self, attempt: Attempt, key: AttestationKey, machine: Machine, named: NamedKeys, boot_key: str
     ) -> Judgement:
         pool = machine.status.pool
-        if attempt.tee not in self._asked.evidence_of(pool):
+        if attempt.tee not in self._current_rules.evidence_of(pool):
             text = f"evidence of {attempt.tee} does not count for pool {pool}"
             return await self._refuse("evidence-not-accepted", text, str(key.thumbprint), enrolled=True)
         now, books = self._clock.now(), self.books
         init_data = parse_init_data(attempt.init_data[1]) if attempt.init_data else None
-        anchors = self._asked.anchors(attempt.tee, self._vendor.anchors)
-        judged = await judge(attempt, key, anchors, self._vendor, self._asked.demands, now)
+        anchors = self._current_rules.anchors(attempt.tee, self._vendor.anchors)
+        judged = await judge(attempt, key, anchors, self._vendor, self._current_rules.demands, now)
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
         values = books.values(now, pool)
         policies = books.policies
@@ -208,52 +208,52 @@ class ClusterVerifier:
             return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, enrolled=True, retry=retry)
         if conclusion.reason != PENDING_CODE:
             wait = None
-        found = Found(
+        outcome = Outcome(
             conclusion, policies.version(attempt.tee), values.versions,
             simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
-            properties=properties, counts_for=self._asked.counts_for, chip=chip, boot=boot, wait=wait, dispute=dispute,
+            properties=properties, counts_for=self._current_rules.counts_for, chip=chip, boot=boot, wait=wait, dispute=dispute,
             override=override if conclusion.reason == breakglass.CODE else None, named=named,
         )  # fmt: skip
-        return await self._settle(attempt, machine, found, now)
+        return await self._settle(attempt, machine, outcome, now)
 
-    async def _settle(self, attempt: Attempt, machine: Machine, found: Found, now: datetime) -> Judgement:
+    async def _settle(self, attempt: Attempt, machine: Machine, outcome: Outcome, now: datetime) -> Judgement:
         """Authentic and fresh: spend the challenge, keep the verdict, mark the machine."""
-        subject = _subject(machine, found.simulated)
+        subject = _subject(machine, outcome.simulated)
         await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
-        found.conclusion = conclusion = await self.admissions.counted(machine, found.conclusion)
+        outcome.conclusion = conclusion = await self.admissions.counted(machine, outcome.conclusion)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
-        override = found.override
-        verdict = await self._verdicts.keep(raw, subject, attempt, found, now)
+        override = outcome.override
+        verdict = await self._verdicts.keep(raw, subject, attempt, outcome, now)
         if conclusion.accepted:
-            await self._chips.approved_change(machine, found.chip)
-        await self._verdicts.mark(raw, verdict, found, now)
+            await self._chips.approved_change(machine, outcome.chip)
+        await self._verdicts.mark(raw, verdict, outcome, now)
         name = object_name(verdict).name
         detail = {"code": conclusion.reason or "ok", "tee": attempt.tee}
         detail |= {"override": override.line} if override is not None else {}
-        detail |= found.named.described() if conclusion.accepted else {}
+        detail |= outcome.named.described() if conclusion.accepted else {}
         # An entry `attested` says that the machine proved what it booted: an override is no proof and has a word of its own.
         what = "overridden" if override is not None else "attested" if conclusion.accepted else "refusal"
-        if found.dispute is not None:
-            what, against = "disputed", {"shows": found.dispute.shows, "against": found.dispute.against}
-            detail |= {"over": found.dispute.over, **against}
+        if outcome.dispute is not None:
+            what, against = "disputed", {"shows": outcome.dispute.shows, "against": outcome.dispute.against}
+            detail |= {"over": outcome.dispute.over, **against}
         entry = RecordEntry(
             what, subject.thumbprint, verdict=name,
             evidence=verdict["spec"]["evidence"]["digest"], detail=detail,
         )  # fmt: skip
         await self._record.append(entry)
-        reused = conclusion.accepted and names_replaced(machine, found.named)
+        reused = conclusion.accepted and names_replaced(machine, outcome.named)
         if reused:
-            named = {"named": "in a session", **found.named.described()}
+            named = {"named": "in a session", **outcome.named.described()}
             await self._record.append(RecordEntry("key-reused", subject.thumbprint, verdict=name, detail=named))
         metrics.ATTESTATIONS.inc("overridden" if override else "affirmed" if conclusion.accepted else "refused")
         return Judgement(
             conclusion.accepted, conclusion.reason, conclusion.detail, subject, verdict, dict(conclusion.vector.claims),
-            conclusion.claims, override.expires if override else None, conclusion.retry, found.properties,
+            conclusion.claims, override.expires if override else None, conclusion.retry, outcome.properties,
             REUSED if reused else "",
         )  # fmt: skip
 
     @property
-    def _asked(self) -> _Rules:
+    def _current_rules(self) -> _Rules:
         """What the cluster asks of evidence, read again when its object changes."""
         if self._rules.cluster is not self.books.cluster:
             self._rules = _Rules(self.books.cluster)
@@ -275,7 +275,7 @@ class ClusterVerifier:
         self, code: str, detail: str, who: str = "", *, enrolled: bool = False, retry: bool = False
     ) -> Judgement:
         """Nothing was proved: by whom it came is a claim, also where the key belongs to a machine."""
-        await self._strangers.refused(code, who, enrolled=enrolled)
+        await self._unauthenticated.refused(code, who, enrolled=enrolled)
         metrics.ATTESTATIONS.inc("refused")
         return Judgement(False, code, detail, retry=retry)
 
@@ -312,5 +312,4 @@ def _fresh(appraisal: Appraisal) -> bool:
 
 
 def _subject(machine: Machine, simulated: bool) -> Subject:
-    found = subject_of(machine)
-    return replace(found, simulated=simulated)
+    return replace(subject_of(machine), simulated=simulated)

@@ -69,21 +69,21 @@ class Verdicts:
             raise ReplayedChallenge("this challenge was answered before", "Ask for a new challenge.") from error
 
     async def keep(
-        self, machine: JsonObject, subject: Subject, attempt: Attempt, found: Found, now: datetime
+        self, machine: JsonObject, subject: Subject, attempt: Attempt, outcome: Outcome, now: datetime
     ) -> JsonObject:
         """The Verdict about this attempt: the machine's last one where nothing changed, else a new one with its evidence.
 
         Of disputed evidence one is kept for each outcome: its sender holds a copied key and may come as often as it likes.
         """
-        conclusion, tee = found.conclusion, attempt.tee
-        content = _content(tee, found)
+        conclusion, tee = outcome.conclusion, attempt.tee
+        content = _content(tee, outcome)
         last = self._verdicts.get("", str((machine.get("status") or {}).get("lastVerdict") or "-"))
-        if found.dispute is None and last is not None and _still(last, content, now):
+        if outcome.dispute is None and last is not None and _still(last, content, now):
             return last
         evidence = json.canonical(attempt.evidence)
-        told_apart = [content] if found.dispute is not None else [content, str(sha256(evidence))]
+        told_apart = [content] if outcome.dispute is not None else [content, str(sha256(evidence))]
         name = f"{subject.name}-{sha256(json.canonical(told_apart)).hex[:12]}"
-        if found.dispute is not None and (before := self._verdicts.get("", name)) is not None:
+        if outcome.dispute is not None and (before := self._verdicts.get("", name)) is not None:
             return before
         digest = await self._blob(tee, evidence)
         spec: JsonObject = {
@@ -93,10 +93,10 @@ class Verdicts:
                 "endorsement": subject.endorsement,
             },
             "evidence": {"type": tee, "digest": digest},
-            "policyVersion": found.policy,
-            "valueSets": [{"name": name, "version": version} for name, version in found.value_sets],
+            "policyVersion": outcome.policy,
+            "valueSets": [{"name": name, "version": version} for name, version in outcome.value_sets],
             "result": conclusion.result,
-            "simulated": found.simulated,
+            "simulated": outcome.simulated,
             "checks": [_check(check) for check in conclusion.checks[:MOST_CHECKS]],
             "trustVector": dict(conclusion.vector.claims),
             "expires": rfc3339(now + REWRITTEN_AFTER * 2),
@@ -111,15 +111,15 @@ class Verdicts:
         except AlreadyExists:
             return await self._cluster.get(VERDICT.resource, name)
 
-    async def mark(self, machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> None:
+    async def mark(self, machine: JsonObject, verdict: JsonObject, outcome: Outcome, now: datetime) -> None:
         """Write on the Machine how it stands; raises Conflict. Only an affirmed machine is Attested and moves `lastAttested`."""
         name = str(machine["metadata"]["name"])
         for _ in range(_TRIES):
-            if found.dispute is None and boot_dispute(view(machine, Machine), found.boot) is not None:
+            if outcome.dispute is None and boot_dispute(view(machine, Machine), outcome.boot) is not None:
                 # A later boot was judged meanwhile: whoever comes again is judged with that in mind.
                 raise Conflict(f"machine {name} booted anew")
             version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
-            standing = _standing(machine, verdict, found, now)
+            standing = _standing(machine, verdict, outcome, now)
             if not standing:
                 return
             patch = {"metadata": version, "status": standing}
@@ -147,7 +147,7 @@ class Verdicts:
         return str(digest)
 
 
-class Found:
+class Outcome:
     """What an attempt led to, as far as a Verdict tells it."""
 
     __slots__ = (
@@ -185,60 +185,72 @@ class Found:
         self.named = named or NamedKeys()
 
 
-def _content(tee: str, found: Found) -> str:
+def _content(tee: str, outcome: Outcome) -> str:
     """What makes two verdicts the same: everything but the freshness of the evidence."""
-    conclusion = found.conclusion
-    said: list[Any] = [
+    conclusion = outcome.conclusion
+    parts: list[Any] = [
         tee,
         conclusion.result,
         conclusion.reason,
-        found.policy,
-        list(found.value_sets),
+        outcome.policy,
+        list(outcome.value_sets),
         dict(conclusion.vector.claims),
-        found.simulated,
-        found.properties,
-        [[one.name, str(one.result), one.code, "" if one.name in _FRESH else one.seen] for one in conclusion.checks],
+        outcome.simulated,
+        outcome.properties,
+        [
+            [check.name, str(check.result), check.code, "" if check.name in _FRESH else check.seen]
+            for check in conclusion.checks
+        ],
     ]
-    return sha256(json.canonical(said)).hex[:32]
+    return sha256(json.canonical(parts)).hex[:32]
 
 
-def _standing(machine: JsonObject, verdict: JsonObject, found: Found, now: datetime) -> JsonObject:
+def _standing(machine: JsonObject, verdict: JsonObject, outcome: Outcome, now: datetime) -> JsonObject:
     """What the status of a Machine becomes; empty when it says all that already."""
-    conclusion, known = found.conclusion, machine.get("status") or {}
-    if found.dispute is not None:
-        return dispute_status(known, found.dispute, str(verdict["metadata"]["name"]), now)
+    conclusion, before = outcome.conclusion, machine.get("status") or {}
+    if outcome.dispute is not None:
+        return dispute_status(before, outcome.dispute, str(verdict["metadata"]["name"]), now)
     # Only an accepted session names keys: a machine that booted something else gets no certificate for a key of its own making.
-    keys = keys_change(known, found.named, now) if conclusion.accepted else {}
-    told = {**known, "conditions": keys.pop("conditions", None) or known.get("conditions") or []}
-    chip = chip_status(told, found.chip, found.wait, now, accepted=conclusion.accepted)
-    affirmed = conclusion.accepted and found.override is None
+    keys = keys_change(before, outcome.named, now) if conclusion.accepted else {}
+    with_keys = {**before, "conditions": keys.pop("conditions", None) or before.get("conditions") or []}
+    chip = chip_status(with_keys, outcome.chip, outcome.wait, now, accepted=conclusion.accepted)
+    affirmed = conclusion.accepted and outcome.override is None
     conditions = with_condition(
-        chip.pop("conditions", None) or told["conditions"],
+        chip.pop("conditions", None) or with_keys["conditions"],
         kind="Attested",
         status="True" if affirmed else "False",
         reason=_camel(conclusion.reason) if conclusion.reason or not conclusion.accepted else "Affirmed",
-        message=_message(conclusion, str(known.get("endorsedBy") or "")),
+        message=_message(conclusion, str(before.get("endorsedBy") or "")),
         now=now,
     )
     place = identity_place(str(verdict["spec"]["evidence"]["type"]))
-    identity = {"identity": place} if known.get("identity") != place else {}
-    status: JsonObject = {**chip, **keys, **identity, **boot_status(known, found.boot), **_times(known, found, now)}
-    same = known.get("conditions") == conditions and known.get("properties", {}) == found.properties
-    if not same or (known.get("lastVerdict"), known.get("simulated")) != (verdict["metadata"]["name"], found.simulated):
+    identity = {"identity": place} if before.get("identity") != place else {}
+    status: JsonObject = {
+        **chip,
+        **keys,
+        **identity,
+        **boot_status(before, outcome.boot),
+        **_times(before, outcome, now),
+    }
+    same = before.get("conditions") == conditions and before.get("properties", {}) == outcome.properties
+    if not same or (before.get("lastVerdict"), before.get("simulated")) != (
+        verdict["metadata"]["name"],
+        outcome.simulated,
+    ):
         status |= {
-            "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": found.simulated,
-            "properties": _replacing(known.get("properties") or {}, found.properties),
+            "conditions": conditions, "lastVerdict": verdict["metadata"]["name"], "simulated": outcome.simulated,
+            "properties": _replacing(before.get("properties") or {}, outcome.properties),
         }  # fmt: skip
-    return {**status, **standing_change(machine, status, now, found.counts_for / ROUNDS, found.override)}
+    return {**status, **standing_change(machine, status, now, outcome.counts_for / ROUNDS, outcome.override)}
 
 
-def _times(known: Mapping[str, Any], found: Found, now: datetime) -> JsonObject:
+def _times(before: Mapping[str, Any], outcome: Outcome, now: datetime) -> JsonObject:
     """Until when this counts: as a proof, by an override, or not at all."""
-    until = rfc3339(now + found.counts_for)
-    if found.override is not None:
+    until = rfc3339(now + outcome.counts_for)
+    if outcome.override is not None:
         return {"overriddenUntil": until}
-    ended: JsonObject = {"overriddenUntil": None} if known.get("overriddenUntil") else {}
-    return {**ended, "lastAttested": rfc3339(now), "attestedUntil": until} if found.conclusion.accepted else ended
+    ended: JsonObject = {"overriddenUntil": None} if before.get("overriddenUntil") else {}
+    return {**ended, "lastAttested": rfc3339(now), "attestedUntil": until} if outcome.conclusion.accepted else ended
 
 
 def _message(conclusion: Conclusion, endorsement: str) -> str:
@@ -265,10 +277,10 @@ def _still(last: JsonObject, content: str, now: datetime) -> bool:
 
 
 def _check(check: Check) -> JsonObject:
-    said = {"seen": check.seen, "expected": check.expected, "source": check.source, "hint": check.hint}
+    texts = {"seen": check.seen, "expected": check.expected, "source": check.source, "hint": check.hint}
     return {
         "name": check.name[:128], "result": str(check.result), "code": check.code,
-        **{name: text[:MOST_TEXT] for name, text in said.items() if text},
+        **{name: text[:MOST_TEXT] for name, text in texts.items() if text},
     }  # fmt: skip
 
 

@@ -53,11 +53,11 @@ class Approvers:
         """Look who is asked for; come back when an appointment takes effect. Raises RecordError."""
         cluster = self._clusters.get("", NAME) or {"metadata": {"name": NAME}, "spec": {}}
         stored = await self._stored()
-        known, now = read_appointments(stored), self._clock.now()
-        after, announcements = settle(known, cluster, now)
+        appointments, now = read_appointments(stored), self._clock.now()
+        after, announcements = settle(appointments, cluster, now)
         for announcement in announcements:
             await self._announce(cluster, announcement)
-        if after != known or (stored is None and after.counting):
+        if after != appointments or (stored is None and after.counting):
             await self._write(after, stored)
         times = [time for time in (after.pending_from, after.next_delay_from) if time is not None]
         return Done(again_after=max(0.1, (min(times) - now).total_seconds())) if times else Done()

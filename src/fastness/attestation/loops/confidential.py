@@ -68,8 +68,8 @@ def _one(_: Any) -> Iterable[ObjectName]:
     return (KEY,)
 
 
-def _news(found: Mapping[str, Any]) -> Iterable[ObjectName]:
-    meta = found["metadata"]
+def _news(names: Mapping[str, Any]) -> Iterable[ObjectName]:
+    meta = names["metadata"]
     return (KEY,) if meta.get("namespace") == NAMESPACE and meta["name"] in (collateralnews.NAME, APPOINTMENTS) else ()
 
 
@@ -100,7 +100,7 @@ class Confidential:
         self._cluster = cluster
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         # Read once per change, and woken only by one that tells another story: machines attest again all the time.
-        self._seen: dict[ObjectName, Machine] = {}
+        self._machine_views: dict[ObjectName, Machine] = {}
         self._changed = True
         informers.of(MACHINE.resource).subscribe(self._machine_changed)
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
@@ -120,11 +120,11 @@ class Confidential:
 
     def _machine_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None:
-            self._changed = self._seen.pop(object_name(old or {}), None) is not None or self._changed
+            self._changed = self._machine_views.pop(object_name(old or {}), None) is not None or self._changed
             return
-        seen, known = view(new, Machine), self._seen.get(object_name(new))
-        self._changed = self._changed or known is None or _story(seen) != _story(known)
-        self._seen[object_name(new)] = seen
+        machine, before = view(new, Machine), self._machine_views.get(object_name(new))
+        self._changed = self._changed or before is None or _story(machine) != _story(before)
+        self._machine_views[object_name(new)] = machine
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         """Only which nodes there are and in which pools: a node tells of itself all the time."""
@@ -132,7 +132,7 @@ class Confidential:
         self._changed = self._changed or moved
 
     def _pool_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        selects = [(one.get("spec") or {}).get("nodeSelector") for one in (old or {}, new or {})]
+        selects = [(pool.get("spec") or {}).get("nodeSelector") for pool in (old or {}, new or {})]
         self._changed = self._changed or selects[0] != selects[1]
 
     def _if_changed(self, _: Any) -> Iterable[ObjectName]:
@@ -144,29 +144,29 @@ class Confidential:
         if now < self._not_before:
             return Done(again_after=self._not_before - now)
         self._changed = False
-        found = self._clusters.get("", NAME)
-        if self._guard is not None and not await self._guard.settle(found):
+        cluster = self._clusters.get("", NAME)
+        if self._guard is not None and not await self._guard.settle(cluster):
             return Done(again_after=WAIT_SECONDS)
-        if found is None:
+        if cluster is None:
             return GONE
-        await self._take_off(found)
+        await self._take_off(cluster)
         # Only the computing counts: what was waited for kept nobody from working.
         began = self._clock.monotonic()
-        status = self._status(found)
+        status = self._status(cluster)
         ended = self._clock.monotonic()
         self._not_before = ended + (ended - began) * SHARE
-        old = found.get("status") or {}
-        await self._note_override(found, {**found, "status": status})
+        old = cluster.get("status") or {}
+        await self._note_override(cluster, {**cluster, "status": status})
         if any(old.get(name) != value for name, value in status.items()):
             patch = {"status": status}
             await self._cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, "", _STATUS)
         return Done(again_after=LOOK_SECONDS)
 
-    async def _take_off(self, found: JsonObject) -> None:
+    async def _take_off(self, cluster: JsonObject) -> None:
         """A confirmation goes with the change that it was for: the digest fits no other one, and it only confuses readers."""
-        meta = metadata(found)
-        observed = int((found.get("status") or {}).get("observedGeneration") or 0)
-        used = {name: None for name in (CONFIRM_LOWER, CONFIRM_EVICT, LOST) if name in annotations_of(found)}
+        meta = metadata(cluster)
+        observed = int((cluster.get("status") or {}).get("observedGeneration") or 0)
+        used = {name: None for name in (CONFIRM_LOWER, CONFIRM_EVICT, LOST) if name in annotations_of(cluster)}
         if used and int(meta.get("generation") or 0) > observed:
             patch = {"metadata": {"resourceVersion": meta.get("resourceVersion"), "annotations": used}}
             with suppress(Conflict):
@@ -177,42 +177,42 @@ class Confidential:
         was, now = condition(old, "Overridden") or {}, condition(new, "Overridden") or {}
         if was.get("status", "False") == now.get("status"):
             return
-        begins, told = now.get("status") == "True", str(now.get("message", ""))
+        begins, message = now.get("status") == "True", str(now.get("message", ""))
         if self._record is not None:
             what = "break-glass-begins" if begins else "break-glass-ends"
-            await self._record.append(RecordEntry(what, NAME, "cluster", detail={"override": told[:512]}))
+            await self._record.append(RecordEntry(what, NAME, "cluster", detail={"override": message[:512]}))
         if begins:
-            await self._recorder.warning(old, "OverrideBegins", f"machines are let in without proof: {told}")
+            await self._recorder.warning(old, "OverrideBegins", f"machines are let in without proof: {message}")
         else:
-            await self._recorder.normal(old, "OverrideEnds", f"machines have to attest again: {told}")
+            await self._recorder.normal(old, "OverrideEnds", f"machines have to attest again: {message}")
 
-    def _status(self, found: JsonObject) -> JsonObject:
+    def _status(self, cluster: JsonObject) -> JsonObject:
         now = self._clock.now()
         appointments = read_appointments(self._maps.get(NAMESPACE, APPOINTMENTS))
-        machines, rules = self._seen.values(), StandingRules.of(found, now, appointments.counting)
+        machines, rules = self._machine_views.values(), StandingRules.of(cluster, now, appointments.counting)
         standings = [rules.standing(machine, now) for machine in machines]
-        MACHINE_STANDINGS.show((str(one.state), one.simulated) for one in standings)
-        unproved = never_attested(found, self._nodes.list(), self._pools.list(), machines)
+        MACHINE_STANDINGS.show((str(entry.state), entry.simulated) for entry in standings)
+        unproved = never_attested(cluster, self._nodes.list(), self._pools.list(), machines)
         NODES_NEVER_ATTESTED.set(len(unproved))
         counts = counted(standings)
         book = ReferenceValues.of(self._sets.list(), now, self._images.list())
-        conditions: Sequence[JsonObject] = (found.get("status") or {}).get("conditions") or []
-        generation = found["metadata"].get("generation")
-        told = (self._maps.get(NAMESPACE, collateralnews.NAME) or {}).get("data") or {}
-        collateral = freshness(told.values(), now)
+        conditions: Sequence[JsonObject] = (cluster.get("status") or {}).get("conditions") or []
+        generation = cluster["metadata"].get("generation")
+        reports = (self._maps.get(NAMESPACE, collateralnews.NAME) or {}).get("data") or {}
+        collateral = freshness(reports.values(), now)
         last = newest_success(machines)
         LAST_ATTESTED.set(last.timestamp() if last is not None else 0)
         alarms = (
-            verifying(found, machines, now, rules.interval, unproved),
-            override_said(found, now, appointments.counting),
+            verifying(cluster, machines, now, rules.interval, unproved),
+            override_said(cluster, now, appointments.counting),
             approvers_said(pending_text(appointments)),
         )
-        stands = conditions_of(found, accepted_evidence(found), book, counts, collateral, rules.override, unproved)
-        guarded = (self._guard.said(),) if self._guard is not None else ()
-        for said in (*stands, *alarms, *guarded):
-            status = "Unknown" if said.status is None else str(said.status)
+        stands = conditions_of(cluster, accepted_evidence(cluster), book, counts, collateral, rules.override, unproved)
+        guarded = (self._guard.condition(),) if self._guard is not None else ()
+        for change in (*stands, *alarms, *guarded):
+            status = "Unknown" if change.status is None else str(change.status)
             conditions = with_condition(
-                conditions, kind=said.kind, status=status, reason=said.reason, message=said.message, now=now,
+                conditions, kind=change.kind, status=status, reason=change.reason, message=change.message, now=now,
                 generation=generation,
             )  # fmt: skip
         nodes = {"nodesNeverAttested": len(unproved), "neverAttested": list(unproved[:MOST_NAMED])}
@@ -221,5 +221,5 @@ class Confidential:
 
 def _story(machine: Machine) -> tuple[object, ...]:
     """What the counts depend on, but for the time of the last proof: that is looked at every while anyway."""
-    said = tuple((one.type, one.status, one.reason) for one in machine.status.conditions)
-    return machine.spec.approval, bool(machine.status.last_verdict), said
+    states = tuple((entry.type, entry.status, entry.reason) for entry in machine.status.conditions)
+    return machine.spec.approval, bool(machine.status.last_verdict), states

@@ -71,8 +71,8 @@ class Distrusting:
     async def reconcile(self, key: ObjectName) -> Done:
         """One machine; or, when what is distrusted changed, all of them, and the counts."""
         now = self._clock.now()
-        read = [one for one in map(read_distrust, self._distrusts.list()) if one is not None]
-        live = [one for one in read if one.live(now)]
+        read = [entry for entry in map(read_distrust, self._distrusts.list()) if entry is not None]
+        live = [entry for entry in read if entry.live(now)]
         if key != KEY:
             return Done() if await self._look(key, live, now) else Done(again_after=0.5)
         late = False
@@ -85,7 +85,7 @@ class Distrusting:
                 await self._end(obj)
             else:
                 await self._count(obj, now)
-        ends = [(one.expires - now).total_seconds() for one in live if one.expires is not None]
+        ends = [(entry.expires - now).total_seconds() for entry in live if entry.expires is not None]
         return Done(again_after=0.5 if late else max(0.1, min(ends)) if ends else None)
 
     async def _look(self, key: ObjectName, live: Sequence[Distrusted], now: datetime) -> bool:
@@ -94,22 +94,22 @@ class Distrusting:
         if machine is None or is_being_deleted(machine) or not (machine.get("status") or {}).get("keyThumbprint"):
             self._hits.pop(key.name, None)
             return True
-        found = against(live, about_machine(view(machine, Machine)), now)
-        if found:
-            self._hits[key.name] = tuple(one.name for one in found)
+        hits = against(live, about_machine(view(machine, Machine)), now)
+        if hits:
+            self._hits[key.name] = tuple(hit.name for hit in hits)
         else:
             self._hits.pop(key.name, None)
-        return await self._mark(machine, found, now)
+        return await self._mark(machine, hits, now)
 
-    async def _mark(self, machine: JsonObject, found: Sequence[Distrusted], now: datetime) -> bool:
+    async def _mark(self, machine: JsonObject, hits: Sequence[Distrusted], now: datetime) -> bool:
         """Write what a machine must show; False when it changed meanwhile."""
-        status = wanted_status(machine, found, now)
+        status = wanted_status(machine, hits, now)
         if status is None:
             return True
-        what = "machine-distrusted" if found else "machine-trusted-again"
+        what = "machine-distrusted" if hits else "machine-trusted-again"
         name = object_name(machine).name
-        names = ", ".join(one.name for one in found) or _formerly(machine)
-        why = {"by": names[:256], **({"target": found[0].line[:256]} if found else {})}
+        names = ", ".join(hit.name for hit in hits) or _formerly(machine)
+        why = {"by": names[:256], **({"target": hits[0].line[:256]} if hits else {})}
         await self._record.append(RecordEntry(what, machine["status"]["keyThumbprint"], f"machine/{name}", detail=why))
         version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
         patch = {"metadata": version, "status": status}
@@ -128,7 +128,7 @@ class Distrusting:
             return
         name = object_name(obj).name
         await self._record.append(RecordEntry("distrust-deleted", name, f"distrust/{name}", detail=_detail(obj)))
-        left = [one for one in finalizers if one != FINALIZER]
+        left = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
         meta = {"finalizers": left or None, "resourceVersion": obj["metadata"]["resourceVersion"]}
         with suppress(NotFound, Conflict):
             await self._cluster.patch(DISTRUST.resource, name, {"metadata": meta}, PatchType.MERGE, "", _AS)
@@ -138,16 +138,16 @@ class Distrusting:
         if read is None:
             return
         live, count = read.live(now), sum(read.name in names for names in self._hits.values())
-        known = obj.get("status") or {}
+        before = obj.get("status") or {}
         status: JsonObject = {
             "target": read.line[:1024], "affected": {"machines": count},
             "observedGeneration": obj["metadata"].get("generation"),
             "conditions": with_condition(
-                known.get("conditions") or [], kind="Applied", status=str(live), reason="Applied" if live else "Expired",
+                before.get("conditions") or [], kind="Applied", status=str(live), reason="Applied" if live else "Expired",
                 message=f"{count} machines are refused because of it" if live else "it has ended", now=now,
             ),
         }  # fmt: skip
-        if all(known.get(name) == value for name, value in status.items()):
+        if all(before.get(name) == value for name, value in status.items()):
             return
         if (condition(obj, "Applied") or {}).get("status") != str(live):
             what = "distrust-begins" if live else "distrust-ends"
@@ -174,28 +174,28 @@ def _detail(obj: JsonObject) -> dict[str, str]:
     return {"target": target[:256], "reason": str(spec.get("reason", ""))[:256]}
 
 
-def wanted_status(machine: JsonObject, found: Sequence[Distrusted], now: datetime) -> JsonObject | None:
+def wanted_status(machine: JsonObject, hits: Sequence[Distrusted], now: datetime) -> JsonObject | None:
     """The patch of the status of a machine that these Distrusts hit; None when it shows that already."""
     status = machine.get("status") or {}
     conditions, epoch = status.get("conditions") or [], int(status.get("epoch") or 0)
     revoked, attested = condition(machine, "Revoked") or {}, condition(machine, "Attested") or {}
-    who = next((one for one in found if one.revokes), None)
+    who = next((hit for hit in hits if hit.revokes), None)
     ours = revoked.get("status") == "True" and revoked.get("reason") == DISTRUSTED
     if who is not None and revoked.get("status") != "True":
         message = f"Distrust {who.name}: {who.reason}"
-        told = with_condition(
+        changed = with_condition(
             conditions, kind="Revoked", status="True", reason=DISTRUSTED, message=message[:1024], now=now
         )
-        return {"conditions": taken_away(told, "Revoked", message, now), "epoch": epoch + 1}
+        return {"conditions": taken_away(changed, "Revoked", message, now), "epoch": epoch + 1}
     if who is None and ours:
-        told = with_condition(
+        changed = with_condition(
             conditions, kind="Revoked", status="False", reason="TrustedAgain", message="nothing stands against it", now=now
         )  # fmt: skip
-        return {"conditions": told}
-    if found and who is None and attested.get("status") == "True":
-        message = f"Distrust {found[0].name}: {found[0].line}"
-        told = with_condition(
+        return {"conditions": changed}
+    if hits and who is None and attested.get("status") == "True":
+        message = f"Distrust {hits[0].name}: {hits[0].line}"
+        changed = with_condition(
             conditions, kind="Attested", status="False", reason=DISTRUSTED, message=message[:1024], now=now
         )
-        return {"conditions": told, "epoch": epoch + 1}
+        return {"conditions": changed, "epoch": epoch + 1}
     return None

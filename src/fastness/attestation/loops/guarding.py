@@ -71,15 +71,15 @@ class Guard:
             del self._passed[:1]
         return True
 
-    def said(self) -> ClusterCondition:
+    def condition(self) -> ClusterCondition:
         """The condition `Guarded`."""
         state = self._state
         if state is not None and state.unguarded is not None:
-            told = f"protection was lowered past admission, by nobody knows whom: {state.words}"
-            return ClusterCondition("Guarded", False, "UnguardedLowering", told)
+            message = f"protection was lowered past admission, by nobody knows whom: {state.words}"
+            return ClusterCondition("Guarded", False, "UnguardedLowering", message)
         if not self._watched():
-            told = "no webhook stands in front of this API: protection can be lowered without a confirmation"
-            return ClusterCondition("Guarded", False, "NoWebhook", told)
+            message = "no webhook stands in front of this API: protection can be lowered without a confirmation"
+            return ClusterCondition("Guarded", False, "NoWebhook", message)
         return ClusterCondition(
             "Guarded", True, "Confirmed", "protection is lowered only with a confirmation, on the record"
         )
@@ -145,6 +145,8 @@ def _confirmed_by(
     if new is None:
         return next((entry.who for entry in between if DELETION in entry.fields), None)
     between = [entry for entry in between if entry.generation < last]
-    if last <= state.generation + 1 or not {one.field for one in lowered} <= {f for one in between for f in one.fields}:
+    if last <= state.generation + 1 or not {weakening.field for weakening in lowered} <= {
+        field for confirmed in between for field in confirmed.fields
+    }:
         return None
     return ", ".join(dict.fromkeys(entry.who for entry in between))

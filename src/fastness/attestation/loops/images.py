@@ -72,77 +72,77 @@ class Images:
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring one set in step with the approvals of its image."""
         approvals = self._approvals(key.name)
-        known = await self._known(key.name)
+        stored = await self._stored(key.name)
         if not approvals:
-            if known is None:
+            if stored is None:
                 return GONE
-            await self._withdraw(known, "no ApprovedImage stands for the image any more")
+            await self._withdraw(stored, "no ApprovedImage stands for the image any more")
             return Done()
-        if known is not None and known["spec"].get("source") != IMAGE:
+        if stored is not None and stored["spec"].get("source") != IMAGE:
             await self._say(approvals, "False", "ComputationFailed", f"ReferenceValueSet {key.name} was made by hand")
             return Done()
         try:
-            wanted = set_of_image(approvals[0]["spec"]["image"], approvals)
+            desired = set_of_image(approvals[0]["spec"]["image"], approvals)
         except BadValues as error:
-            if known is not None:
-                await self._withdraw(known, f"the measurements of the approval cannot be read: {error.message}")
+            if stored is not None:
+                await self._withdraw(stored, f"the measurements of the approval cannot be read: {error.message}")
             reason = "NoDigestGiven" if error.code == "no-digest" else "ComputationFailed"
             await self._say(approvals, "False", reason, f"{error.message}. {error.hint}".strip())
             return Done()
-        life = life_of(known or {})
-        if life.stage is Stage.RETIRED and known is not None:
+        life = life_of(stored or {})
+        if life.stage is Stage.RETIRED and stored is not None:
             since = rfc3339(life.left) if life.left else "a while"
-            await self._withdraw(known, f"no machine has needed the image since {since}")
-            told = f"no machine has needed it since {since}; its values count again when a pool names it"
-            await self._say(approvals, "False", "Retired", told)
+            await self._withdraw(stored, f"no machine has needed the image since {since}")
+            detail = f"no machine has needed it since {since}; its values count again when a pool names it"
+            await self._say(approvals, "False", "Retired", detail)
             return Done()
-        wanted["spec"] = with_stage(wanted["spec"], life.stage)
-        await self._write(known, wanted)
-        registers = sum(not value["name"].startswith("event_") for value in wanted["spec"]["values"])
-        told = f"{registers} values in ReferenceValueSet {key.name}, until {wanted['spec']['validity']['notAfter']}"
-        await self._say(approvals, "True", "ImageCommitted", told)
+        desired["spec"] = with_stage(desired["spec"], life.stage)
+        await self._write(stored, desired)
+        registers = sum(not value["name"].startswith("event_") for value in desired["spec"]["values"])
+        detail = f"{registers} values in ReferenceValueSet {key.name}, until {desired['spec']['validity']['notAfter']}"
+        await self._say(approvals, "True", "ImageCommitted", detail)
         return Done()
 
     def _approvals(self, name: str) -> list[JsonObject]:
-        found = [
+        approvals = [
             image
             for image in self._images.list()
             if not is_being_deleted(image) and ObjectName("", name) in keys_of_image(image)
         ]
-        return sorted(found, key=object_name)
+        return sorted(approvals, key=object_name)
 
-    async def _known(self, name: str) -> JsonObject | None:
+    async def _stored(self, name: str) -> JsonObject | None:
         try:
             return await self._cluster.get(SETS, name)
         except NotFound:
             return None
 
-    async def _write(self, known: JsonObject | None, wanted: JsonObject) -> None:
-        if known is None:
+    async def _write(self, stored: JsonObject | None, desired: JsonObject) -> None:
+        if stored is None:
             try:
-                await self._cluster.create(SETS, wanted, _AS)
+                await self._cluster.create(SETS, desired, _AS)
             except AlreadyExists:
-                await self._patch(wanted["metadata"]["name"], {**_CLEARED, **wanted["spec"]})
-        elif known["spec"] != wanted["spec"]:
-            await self._patch(wanted["metadata"]["name"], {**_CLEARED, **wanted["spec"]})
+                await self._patch(desired["metadata"]["name"], {**_CLEARED, **desired["spec"]})
+        elif stored["spec"] != desired["spec"]:
+            await self._patch(desired["metadata"]["name"], {**_CLEARED, **desired["spec"]})
 
-    async def _withdraw(self, known: JsonObject, reason: str) -> None:
-        if known["spec"].get("withdrawn") is not None or known["spec"].get("source") != IMAGE:
+    async def _withdraw(self, stored: JsonObject, reason: str) -> None:
+        if stored["spec"].get("withdrawn") is not None or stored["spec"].get("source") != IMAGE:
             return
-        name, version = known["metadata"]["name"], known["metadata"].get("resourceVersion")
+        name, version = stored["metadata"]["name"], stored["metadata"].get("resourceVersion")
         withdrawn = {"withdrawn": {"at": rfc3339(self._clock.now()), "reason": reason}}
         # On the version that was looked at: a set that a rollout came to need in between is not taken away.
         patch = {"metadata": {"resourceVersion": version}, "spec": withdrawn}
         await self._cluster.patch(SETS, name, patch, PatchType.MERGE, options=_AS)
-        await self._recorder.normal(known, "ValuesWithdrawn", f"{reason}: its values count no longer")
+        await self._recorder.normal(stored, "ValuesWithdrawn", f"{reason}: its values count no longer")
 
     async def _patch(self, name: str, spec: Mapping[str, Any]) -> None:
         await self._cluster.patch(SETS, name, {"spec": spec}, PatchType.MERGE, options=_AS)
 
     async def _say(self, approvals: Sequence[JsonObject], status: str, reason: str, message: str) -> None:
         for approval in approvals:
-            known = condition(approval, COMMITTED) or {}
-            if (known.get("status"), known.get("reason"), known.get("message")) == (status, reason, message):
+            present = condition(approval, COMMITTED) or {}
+            if (present.get("status"), present.get("reason"), present.get("message")) == (status, reason, message):
                 continue
             entries = (approval.get("status") or {}).get("conditions") or ()
             conditions = with_condition(

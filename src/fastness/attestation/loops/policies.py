@@ -77,18 +77,18 @@ class Policies:
             return Done()
         trial = await self._try(policy["spec"])
         now = self._clock.now()
-        wanted = judged_status(policy, trial, now)
-        wanted["conditions"] = bounded(wanted, generation, verdicts, now)
+        judged = judged_status(policy, trial, now)
+        judged["conditions"] = bounded(judged, generation, verdicts, now)
         # The trial took a while: if the policy changed meanwhile, this conflicts and the new text is tried instead.
         version = policy["metadata"]["resourceVersion"]
         await self._cluster.patch(
             POLICIES,
             key.name,
-            {"metadata": {"resourceVersion": version}, "status": wanted},
+            {"metadata": {"resourceVersion": version}, "status": judged},
             PatchType.MERGE,
             options=_STATUS,
         )
-        await self._tell(policy, trial, wanted)
+        await self._tell(policy, trial, judged)
         await self._take_off(policy)
         return Done()
 
@@ -179,8 +179,8 @@ def _judging(
     if active["version"] == version and trial.good:
         how = "in place of" if active.get("replacesBuiltIn") else "beside"
         return "Active", "True", "Judging", f"version {version} judges {active['for']} {how} the built-in policy"
-    told = f"the present text does not pass; version {active['version']} still judges {active['for']}"
-    return "Active", "True", "OlderVersion", told
+    message = f"the present text does not pass; version {active['version']} still judges {active['for']}"
+    return "Active", "True", "OlderVersion", message
 
 
 def _why(trial: Trial) -> str:
@@ -188,6 +188,6 @@ def _why(trial: Trial) -> str:
         return trial.error
     if not trial.failed and not trial.refuses:
         return REFUSES_NONE
-    shown = "; ".join(f"{result.name}: {result.told}" for result in trial.failed[:MAX_NAMED])
+    failures = "; ".join(f"{result.name}: {result.detail}" for result in trial.failed[:MAX_NAMED])
     more = len(trial.failed) - MAX_NAMED
-    return f"{shown}; and {more} more" if more > 0 else shown
+    return f"{failures}; and {more} more" if more > 0 else failures

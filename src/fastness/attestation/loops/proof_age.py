@@ -95,9 +95,9 @@ class ProofAge:
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._recorder = Recorder(cluster, self.name, clock)
         self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
-        self._asked: tuple[object, object] | None = None
+        self._watched: tuple[object, object] | None = None
         self._selecting: object = None
-        self._seen: dict[str, object] = {}
+        self._node_facts: dict[str, object] = {}
         self._facts: dict[ObjectName, object] = {}
         self._nodes.subscribe(self._forget)
         self._machines.subscribe(self._forget_machine)
@@ -105,7 +105,7 @@ class ProofAge:
 
     def _forget(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None:
-            self._seen.pop(object_name(old or {}).name, None)
+            self._node_facts.pop(object_name(old or {}).name, None)
 
     def _forget_machine(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None:
@@ -125,10 +125,10 @@ class ProofAge:
 
         An update writes a node about ten times, and heartbeats do for ever.
         """
-        name, seen = object_name(node).name, _counting(node)
-        if self._seen.get(name) == seen:
+        name, facts = object_name(node).name, _counting(node)
+        if self._node_facts.get(name) == facts:
             return ()
-        self._seen[name] = seen
+        self._node_facts[name] = facts
         return self._of_node(node)
 
     def _of_node(self, node: Object) -> Iterable[ObjectName]:
@@ -144,7 +144,9 @@ class ProofAge:
     def _unclaimed_nodes(self, _pool: Object) -> Iterable[ObjectName]:
         """The nodes without a Machine, when pools select others than before."""
         pools = self._pools.list()
-        selecting = sorted((object_name(one).name, repr((one.get("spec") or {}).get("nodeSelector"))) for one in pools)
+        selecting = sorted(
+            (object_name(pool).name, repr((pool.get("spec") or {}).get("nodeSelector"))) for pool in pools
+        )
         if selecting == self._selecting:
             return ()
         self._selecting, self._selectors = selecting, PoolSelectors(pools)
@@ -156,9 +158,9 @@ class ProofAge:
     def _everybody(self, confidential: Object) -> Iterable[ObjectName]:
         """All of them when the cluster asks for something else; its status changes all the time and says nothing new."""
         asks = (confidential["metadata"].get("generation"), annotations_of(confidential).get(ANNOTATION))
-        if asks == self._asked:
+        if asks == self._watched:
             return ()
-        self._asked = asks
+        self._watched = asks
         return [*map(object_name, self._machines.list()), *self._nodes_alone()]
 
     async def reconcile(self, key: ObjectName) -> Done:
@@ -168,28 +170,30 @@ class ProofAge:
         machine, confidential, now = self._machines.get(*key), self._clusters.get("", NAME), self._clock.now()
         if machine is None:
             return await self._abandoned(key)
-        seen = view(machine, Machine)
-        if not seen.status.key_thumbprint:
+        machine_view = view(machine, Machine)
+        if not machine_view.status.key_thumbprint:
             return await self._abandoned(key) if is_disbelieved(machine) else Done()
         override, interval = live_override(confidential, now, listed_approvers(confidential)), interval_of(confidential)
-        proof = proof_of(seen, now, interval, override)
+        proof = proof_of(machine_view, now, interval, override)
         try:
             await self._tell(machine, proof, override, interval)
-            node = self._nodes.get("", seen.status.node_name)
+            node = self._nodes.get("", machine_view.status.node_name)
             if node is None:
                 return _again(proof.until, now)
-            labels = node_labels(seen)
-            return await self._apply(node, self._demand(proof, seen.status.pool, confidential, labels, now), now)
+            labels = node_labels(machine_view)
+            return await self._apply(
+                node, self._demand(proof, machine_view.status.pool, confidential, labels, now), now
+            )
         except Conflict:
             return Done(again_after=0.5)
 
     def _demand(
         self, proof: Proof, pool: str, confidential: JsonObject | None, labels: dict[str, str], now: datetime
     ) -> Demand:
-        found = demanded(proof, now, rules_of(confidential), labels)
+        demand = demanded(proof, now, rules_of(confidential), labels)
         if not enforces(confidential, pool):
-            return Demand(Step.NOTHING, found.reason, found.labels, found.next_at)
-        return replace(found, evict=evicts(confidential, pool))
+            return Demand(Step.NOTHING, demand.reason, demand.labels, demand.next_at)
+        return replace(demand, evict=evicts(confidential, pool))
 
     async def _tell(self, machine: JsonObject, proof: Proof, override: Override | None, interval: timedelta) -> None:
         """Say on the Machine how it stands now, and on `Attested` that the proof grew old, or counts again.
@@ -197,11 +201,11 @@ class ProofAge:
         Other outcomes of `Attested` are the verifier's.
         """
         now, status = self._clock.now(), {}
-        known = condition(machine, "Attested") or {}
+        attested = condition(machine, "Attested") or {}
         affirmed = proof.good and proof.reason != BREAK_GLASS
-        told = known.get("reason")
-        grew_old = proof.overdue and told not in (PROOF_EXPIRED, BREAK_GLASS)
-        if grew_old or (affirmed and told in TAKEN_AWAY):
+        before = attested.get("reason")
+        grew_old = proof.overdue and before not in (PROOF_EXPIRED, BREAK_GLASS)
+        if grew_old or (affirmed and before in TAKEN_AWAY):
             status["conditions"] = with_condition(
                 (machine.get("status") or {}).get("conditions") or [], kind="Attested",
                 status="True" if affirmed else "False", reason=proof.reason, message=proof.message, now=now,
@@ -244,7 +248,7 @@ class ProofAge:
         """The node of a Machine that is gone, or whose status is not believed: nobody vouches for it."""
         suffix = f"-{key.name.removeprefix('machine-')}"
         return await self._alone(
-            next((one for one in self._nodes.list() if object_name(one).name.endswith(suffix)), None)
+            next((node for node in self._nodes.list() if object_name(node).name.endswith(suffix)), None)
         )
 
     async def _alone(self, node: JsonObject | None) -> Done:

@@ -53,7 +53,9 @@ class ImageLives:
             NODE.resource,
             MACHINE.resource,
         )
-        self.sources: Sequence[Source] = tuple(Source(one, self._if_changed, delay=GATHER_SECONDS) for one in watched)
+        self.sources: Sequence[Source] = tuple(
+            Source(informer, self._if_changed, delay=GATHER_SECONDS) for informer in watched
+        )
         self._cluster = cluster
         self._clock = clock
         self._changed = True
@@ -62,8 +64,8 @@ class ImageLives:
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._approvals = informers.of(APPROVED_IMAGE.resource)
         self._pools, self._configs = informers.of(MACHINE_CONFIG_POOL.resource), informers.of(MACHINE_CONFIG.resource)
-        for one in watched[:3]:
-            informers.of(one).subscribe(self._something)
+        for informer in watched[:3]:
+            informers.of(informer).subscribe(self._something)
         informers.of(NODE.resource).subscribe(lambda old, new: self._note(self._named, old, new, _named))
         informers.of(MACHINE.resource).subscribe(lambda old, new: self._note(self._booted, old, new, _booted))
 
@@ -72,19 +74,19 @@ class ImageLives:
 
     def _note(
         self,
-        kept: dict[str, tuple[str, ...]],
+        memory: dict[str, tuple[str, ...]],
         old: JsonObject | None,
         new: JsonObject | None,
         read: Callable[[JsonObject], tuple[str, ...]],
     ) -> None:
         name, says = object_name(new or old or {}).name, read(new) if new is not None else None
-        if kept.get(name) == says:
+        if memory.get(name) == says:
             return
         self._changed = True
         if says is None:
-            kept.pop(name, None)
+            memory.pop(name, None)
         else:
-            kept[name] = says
+            memory[name] = says
 
     def _if_changed(self, _: Object) -> Iterable[ObjectName]:
         return (KEY,) if self._changed else ()
@@ -110,31 +112,31 @@ class ImageLives:
         return Done(again_after=max(0.1, (min(ends) - now).total_seconds()) if ends else None)
 
     def _next(self, old: Life, image: str, uses: Uses, now: datetime) -> Life:
-        approvals = [one for one in self._approvals.list() if one["spec"].get("image") == image]
-        keep = any(annotations_of(one).get(KEEP) == "true" for one in approvals)
-        made = [datetime.fromisoformat(one["metadata"]["creationTimestamp"]) for one in approvals]
+        approvals = [approval for approval in self._approvals.list() if approval["spec"].get("image") == image]
+        keep = any(annotations_of(approval).get(KEEP) == "true" for approval in approvals)
+        made = [datetime.fromisoformat(approval["metadata"]["creationTimestamp"]) for approval in approvals]
         renewed = old.left is not None and any(moment > old.left for moment in made)
         return advanced(old, image, uses, now, renewed=renewed, keep=keep)
 
     def _uses(self) -> Uses:
-        wanted = {
+        desired = {
             ((pool.get("spec") or {}).get("configuration") or {}).get("name") or "" for pool in self._pools.list()
         }
         used = {config for configs in self._named.values() for config in configs[:2]}
         images = {image for configs in self._named.values() for image in configs[2:]}
-        found = {config: self._image(config) for config in (wanted | used) - {""}}
-        named = {config: image for config, image in found.items() if image}
+        by_config = {config: self._image(config) for config in (desired | used) - {""}}
+        named = {config: image for config, image in by_config.items() if image}
         return Uses(
-            frozenset(digest_of(named[config]) for config in wanted & named.keys()),
+            frozenset(digest_of(named[config]) for config in desired & named.keys()),
             frozenset(digest_of(image) for image in {named[config] for config in used & named.keys()} | images - {""}),
             frozenset(digest_of(image) for images in self._booted.values() for image in images),
-            uncertain=any(image is None for image in found.values()),
+            uncertain=any(image is None for image in by_config.values()),
         )
 
     def _image(self, config: str) -> str | None:
         """The image of a config; None when there is no such config."""
-        found: JsonObject | None = self._configs.get("", config)
-        return None if found is None else str((found.get("spec") or {}).get("osImageURL") or "")
+        rendered: JsonObject | None = self._configs.get("", config)
+        return None if rendered is None else str((rendered.get("spec") or {}).get("osImageURL") or "")
 
 
 def _named(node: JsonObject) -> tuple[str, ...]:
@@ -146,5 +148,7 @@ def _named(node: JsonObject) -> tuple[str, ...]:
 
 def _booted(machine: JsonObject) -> tuple[str, ...]:
     """The images that a machine of ours proved to be made of."""
-    seen = view(machine, Machine)
-    return tuple(images_in(seen.status.properties)) if membership_of(seen) is Membership.APPROVED else ()
+    machine_view = view(machine, Machine)
+    return (
+        tuple(images_in(machine_view.status.properties)) if membership_of(machine_view) is Membership.APPROVED else ()
+    )

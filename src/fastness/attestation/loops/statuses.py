@@ -105,7 +105,7 @@ class MachineStatuses:
     async def _vouched(self, machine: JsonObject) -> Done:
         """Sign a status that a person vouches for, as it stands."""
         status = machine["status"]
-        conditions = [one for one in status.get("conditions") or () if one.get("type") != BELIEVED]
+        conditions = [entry for entry in status.get("conditions") or () if entry.get("type") != BELIEVED]
         reason = str(machine["spec"].get("vouchedReason") or "")
         await self._append("machine-status-vouched", machine, reason=reason, digest=machine["spec"]["vouched"])
         await self._write(machine, await self._signed(machine, {**status, "conditions": conditions}))
@@ -130,9 +130,9 @@ class MachineStatuses:
             status.get("conditions") or [], kind=BELIEVED, status="False", reason=REASON, message=message(doubted.doubt),
             now=self._clock.now(),
         )  # fmt: skip
-        told = {"conditions": conditions, "standing": "Waiting", "standingReason": REASON}
-        if any(status.get(name) != value for name, value in told.items()):
-            await self._patch(machine, {**told, FIELD: status.get(FIELD)})
+        shown_status = {"conditions": conditions, "standing": "Waiting", "standingReason": REASON}
+        if any(status.get(name) != value for name, value in shown_status.items()):
+            await self._patch(machine, {**shown_status, FIELD: status.get(FIELD)})
 
     async def _signed(self, machine: JsonObject, status: JsonObject) -> JsonObject:
         return await self._statuses.signed(machine, {name: value for name, value in status.items() if name != FIELD})

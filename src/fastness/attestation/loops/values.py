@@ -101,14 +101,14 @@ def published_status(values: Mapping[str, Any], now: datetime, approved: frozens
     spec, old = values["spec"], values.get("status") or {}
     standing = standing_of(spec, now, approved)
     counts = standing is Validity.COUNTS and bool(spec["values"])
-    reason, told = (str(standing), _TOLD[standing]) if spec["values"] else ("NoValues", "the set has no values")
+    reason, detail = (str(standing), _TOLD[standing]) if spec["values"] else ("NoValues", "the set has no values")
     unclear = unclear_names(values)
     if counts and unclear:
-        counts, reason, told = False, "Unclear", _UNCLEAR.format(", ".join(unclear))
+        counts, reason, detail = False, "Unclear", _UNCLEAR.format(", ".join(unclear))
     generation = values["metadata"].get("generation", 0)
     conditions = with_condition(
         old.get("conditions") or (), kind=PUBLISHED, status="True" if counts else "False",
-        reason=reason, message=told, now=now, generation=generation,
+        reason=reason, message=detail, now=now, generation=generation,
     )  # fmt: skip
     return {
         "observedGeneration": generation,

@@ -68,7 +68,7 @@ def barring(machine: Machine, distrusts: Iterable[Distrusted] = ()) -> str:
 
     `distrusts` are those that stand now: a door knows them before the Machine shows them.
     """
-    revoked = next((one for one in machine.status.conditions if one.type == "Revoked"), None)
+    revoked = next((entry for entry in machine.status.conditions if entry.type == "Revoked"), None)
     match membership_of(machine):
         case Membership.QUARANTINED:
             return "quarantined"
@@ -77,7 +77,7 @@ def barring(machine: Machine, distrusts: Iterable[Distrusted] = ()) -> str:
     if machine.spec.approval == Membership.QUARANTINED:
         return "quarantined"
     about = about_machine(machine)
-    return "distrusted" if any(one.revokes and one.hits(about) for one in distrusts) else ""
+    return "distrusted" if any(entry.revokes and entry.hits(about) for entry in distrusts) else ""
 
 
 def standing_against(peers: Iterable[Machine], distrusts: Iterable[Distrusted] = ()) -> str:
@@ -126,21 +126,21 @@ def why_wait(machine: Machine, chip: str, against: str) -> Wait | None:
     return Wait(chip, f"{against}, and this machine is on the same {short(chip)}: {approve}")
 
 
-def chip_status(known: Object, chip: str, wait: Wait | None, now: datetime, *, accepted: bool) -> JsonObject:
+def chip_status(before: Object, chip: str, wait: Wait | None, now: datetime, *, accepted: bool) -> JsonObject:
     """What a verdict changes on the status of a Machine: the pin, or the question to a person; empty for nothing.
 
     The question takes the approval of a newcomer back. A chip that was approved ends the disputes about it.
     """
     if accepted:
-        pinned = {"chip": chip} if chip and known.get("chip") != chip else {}
-        ended = chip_settled(known, chip, now) if pinned else {}
-        return {**pinned, **ended, **({"awaitedChip": None} if known.get("awaitedChip") else {})}
-    if wait is None or known.get("awaitedChip") == wait.chip:
+        pinned = {"chip": chip} if chip and before.get("chip") != chip else {}
+        ended = chip_settled(before, chip, now) if pinned else {}
+        return {**pinned, **ended, **({"awaitedChip": None} if before.get("awaitedChip") else {})}
+    if wait is None or before.get("awaitedChip") == wait.chip:
         return {}
     conditions = with_condition(
-        known.get("conditions") or [], kind="Approved", status="False", reason=CHIP_BARRED, message=wait.message, now=now
+        before.get("conditions") or [], kind="Approved", status="False", reason=CHIP_BARRED, message=wait.message, now=now
     )  # fmt: skip
-    return {"awaitedChip": wait.chip, "conditions": conditions, "epoch": int(known.get("epoch") or 0) + 1}
+    return {"awaitedChip": wait.chip, "conditions": conditions, "epoch": int(before.get("epoch") or 0) + 1}
 
 
 def waits_for_bar_alone(machine: Object) -> bool:

@@ -49,14 +49,14 @@ class Decision:
 
     verb: str
     label: str
-    wanted: Membership
+    membership: Membership
     come_from: frozenset[Membership]
     reason_required: bool = False
 
 
 DECISIONS: Final[Mapping[str, Decision]] = {
-    one.verb: one
-    for one in (
+    decision.verb: decision
+    for decision in (
         Decision("approve", "Approve", Membership.APPROVED, frozenset({Membership.PENDING})),
         Decision("release", "End the quarantine", Membership.APPROVED, frozenset({Membership.QUARANTINED})),
         Decision(
@@ -74,16 +74,20 @@ _WAYS_OUT: Final[Mapping[Membership, str]] = {
 def standing(machine: Machine, decision: Decision) -> DecisionState:
     """Whether a decision can be taken about a machine, is taken, or makes no sense."""
     now, awaited = membership_of(machine), machine.status.awaited_chip
-    if decision.wanted is Membership.APPROVED and now is Membership.PENDING and awaited not in ("", machine.spec.chip):
+    if (
+        decision.membership is Membership.APPROVED
+        and now is Membership.PENDING
+        and awaited not in ("", machine.spec.chip)
+    ):
         return DecisionState.OPEN if now in decision.come_from else DecisionState.CLOSED
-    if machine.spec.approval == decision.wanted and (now is not Membership.REVOKED or now in decision.come_from):
+    if machine.spec.approval == decision.membership and (now is not Membership.REVOKED or now in decision.come_from):
         return DecisionState.DONE
     return DecisionState.OPEN if now in decision.come_from else DecisionState.CLOSED
 
 
 def open_decisions(machine: Machine) -> tuple[Decision, ...]:
     """What can be decided about a machine now."""
-    return tuple(one for one in DECISIONS.values() if standing(machine, one) is DecisionState.OPEN)
+    return tuple(decision for decision in DECISIONS.values() if standing(machine, decision) is DecisionState.OPEN)
 
 
 def way_out(machine: Machine) -> str:
@@ -97,17 +101,17 @@ class ChipUnclear(ValueError):
 
 def named_chip(machine: Machine, name: str) -> str:
     """The chip that a person means: a whole one, or the beginning of exactly one that evidence showed; raises ChipUnclear."""
-    shown = sorted({entry.shows for entry in machine.status.disputes if entry.over == OVER_CHIP})
-    meant = [chip for chip in shown if chip.startswith(name)] if len(name) >= MIN_CHIP else []
+    chips = sorted({entry.shows for entry in machine.status.disputes if entry.over == OVER_CHIP})
+    meant = [chip for chip in chips if chip.startswith(name)] if len(name) >= MIN_CHIP else []
     if len(meant) == 1:
         return meant[0]
     # After those that evidence showed: the id of one generation has the length of a beginning of another's.
     if not meant and re.fullmatch(CHIP, name):
         return name
-    known = (
-        f"evidence in its name showed {', '.join(shown)}" if shown else "no evidence in its name showed another chip"
+    listed = (
+        f"evidence in its name showed {', '.join(chips)}" if chips else "no evidence in its name showed another chip"
     )
-    raise ChipUnclear(f"{name!r} means {'several chips' if meant else 'no chip'}: {known}")
+    raise ChipUnclear(f"{name!r} means {'several chips' if meant else 'no chip'}: {listed}")
 
 
 def chip_patch(machine: Object, chip: str, reason: str) -> JsonObject:
@@ -134,5 +138,5 @@ def decision_patch(machine: Object, decision: Decision, reason: str) -> JsonObje
         meta["finalizers"] = [*finalizers, BARRED]
     return {
         "metadata": meta,
-        "spec": {"approval": decision.wanted.value, "approvalReason": reason or None, **chip},
+        "spec": {"approval": decision.membership.value, "approvalReason": reason or None, **chip},
     }

@@ -92,8 +92,8 @@ def misbound(machine: Machine, tee: str, *, first_use: bool) -> Misbound | None:
 
 def proved_as_enrolled(machine: Machine) -> bool:
     """Whether what a Machine proved last is of the type and endorsement that it enrolled with."""
-    told, status = machine.status.properties, machine.status
-    same = (told.get(TEE), told.get(ENDORSEMENT)) == (status.tee, status.endorsed_by)
+    proved, status = machine.status.properties, machine.status
+    same = (proved.get(TEE), proved.get(ENDORSEMENT)) == (status.tee, status.endorsed_by)
     return same and is_endorsed(status.tee, status.endorsed_by)
 
 
@@ -172,31 +172,31 @@ def attestation_key_object(newcomer: Newcomer, machine: Mapping[str, Any]) -> Js
 
 def key_conditions(key: Mapping[str, Any], now: datetime) -> list[JsonObject]:
     """The conditions of an AttestationKey that belongs to a Machine."""
-    known = (key.get("status") or {}).get("conditions") or ()
+    present = (key.get("status") or {}).get("conditions") or ()
     return with_condition(
-        known, kind="Approved", status="True", reason="MachineCreated",
+        present, kind="Approved", status="True", reason="MachineCreated",
         message="the key was activated and belongs to a Machine", now=now,
     )  # fmt: skip
 
 
 def approval_condition(machine: Mapping[str, Any], now: datetime) -> list[JsonObject]:
     """The conditions with `Approved` as `spec.approval` wants it; the same list when nothing changes."""
-    wanted = machine["spec"].get("approval") or Membership.PENDING
+    approval = machine["spec"].get("approval") or Membership.PENDING
     why = machine["spec"].get("approvalReason") or ""
     name = object_name(machine).name
     held = _quarantined(why or f"end it with `fastness machine release {name}`", now)
     status, reason, message = {
         Membership.APPROVED: ("True", "Approved", why or "an administrator approved the machine"),
         Membership.QUARANTINED: ("False", "Quarantined", held),
-    }.get(wanted, ("False", "Pending", why or f"waits for `fastness machine approve {name}`"))
-    known = (machine.get("status") or {}).get("conditions") or []
-    found = condition(machine, "Approved")
-    if wanted == Membership.APPROVED and waits_for_chip(machine):
+    }.get(approval, ("False", "Pending", why or f"waits for `fastness machine approve {name}`"))
+    present = (machine.get("status") or {}).get("conditions") or []
+    approved = condition(machine, "Approved")
+    if approval == Membership.APPROVED and waits_for_chip(machine):
         reason = CHIP_BARRED
         status, message = "False", f"waits for `fastness machine approve {name}`, which names its chip"
-    if found is not None and found["status"] == status and (status == "True" or found.get("reason") == reason):
-        return list(known)
-    return with_condition(known, kind="Approved", status=status, reason=reason, message=message, now=now)
+    if approved is not None and approved["status"] == status and (status == "True" or approved.get("reason") == reason):
+        return list(present)
+    return with_condition(present, kind="Approved", status=status, reason=reason, message=message, now=now)
 
 
 def _quarantined(why: str, now: datetime) -> str:
@@ -218,22 +218,28 @@ def replaced_by(machines: Iterable[Mapping[str, Any]]) -> list[tuple[JsonObject,
     """
     by_key: dict[str, list[tuple[tuple[str, str], JsonObject, Membership]]] = {}
     for machine in machines:
-        seen = view(machine, Machine)
-        if seen.status.endorsement is not None and seen.status.key_thumbprint and not is_being_deleted(machine):
-            age = (seen.metadata.creation_timestamp or "", seen.metadata.name)
-            by_key.setdefault(seen.status.endorsement.key, []).append((age, dict(machine), membership_of(seen)))
-    found = []
+        machine_view = view(machine, Machine)
+        if (
+            machine_view.status.endorsement is not None
+            and machine_view.status.key_thumbprint
+            and not is_being_deleted(machine)
+        ):
+            age = (machine_view.metadata.creation_timestamp or "", machine_view.metadata.name)
+            by_key.setdefault(machine_view.status.endorsement.key, []).append(
+                (age, dict(machine), membership_of(machine_view))
+            )
+    replaced = []
     for entries in by_key.values():
         approved = [entry for entry in entries if entry[2] is Membership.APPROVED]
         if not approved:
             continue
         newest = max(approved, key=lambda entry: entry[0])
-        found += [
+        replaced += [
             (machine, newest[1])
             for age, machine, standing in sorted(entries, key=lambda entry: entry[0])
             if age < newest[0] and standing is not Membership.REVOKED
         ]
-    return found
+    return replaced
 
 
 def of_same_tpm(newcomer: Newcomer, machines: Iterable[Mapping[str, Any]]) -> list[Machine]:

@@ -100,10 +100,10 @@ class Demand:
 
 def proof_of(machine: Machine, now: datetime, interval: timedelta, override: Override | None = None) -> Proof:
     """How the proof of a machine stands; `override` is the one that counts now, if any."""
-    found = machine_standing(machine, now, interval, override)
-    good = found.state in (State.PROVED, State.OVERRIDDEN)
-    final = found.state is State.REVOKED
-    return Proof(good, found.reason, found.message, found.since, found.until if good else None, final)
+    standing = machine_standing(machine, now, interval, override)
+    good = standing.state in (State.PROVED, State.OVERRIDDEN)
+    final = standing.state is State.REVOKED
+    return Proof(good, standing.reason, standing.message, standing.since, standing.until if good else None, final)
 
 
 def demanded(proof: Proof, now: datetime, rules: Rules, labels: Mapping[str, str]) -> Demand:
@@ -126,10 +126,10 @@ def unclaimed(node: Object, *, enforced: bool, evict: bool = False) -> Demand | 
     One whose Machine is gone lost the one who vouched for it: it is cordoned. One that never had a Machine keeps what it runs,
     and gets nothing new until it has one.
     """
-    known = annotations_of(node).get(NOTE)
+    note = annotations_of(node).get(NOTE)
     if not enforced:
-        return Demand(Step.NOTHING, "NotEnforced") if known is not None else None
-    if known in (None, NO_MACHINE, "NotEnforced"):
+        return Demand(Step.NOTHING, "NotEnforced") if note is not None else None
+    if note in (None, NO_MACHINE, "NotEnforced"):
         return Demand(Step.TAINT, NO_MACHINE, evict=evict)
     return Demand(Step.CORDON, MACHINE_GONE, evict=evict)
 
@@ -141,9 +141,9 @@ def node_labels(machine: Machine) -> dict[str, str]:
     """
     if not proved_as_enrolled(machine):
         return {}
-    found = {f"{LABEL_PREFIX}{name}": label_value(value) for name, value in machine.status.properties.items()}
-    found[f"{LABEL_PREFIX}simulated"] = "true" if machine.status.simulated else "false"
-    return {name: value for name, value in found.items() if value}
+    labels = {f"{LABEL_PREFIX}{name}": label_value(value) for name, value in machine.status.properties.items()}
+    labels[f"{LABEL_PREFIX}simulated"] = "true" if machine.status.simulated else "false"
+    return {name: value for name, value in labels.items() if value}
 
 
 def node_patch(node: Object, demand: Demand) -> JsonObject | None:
@@ -161,10 +161,10 @@ def node_patch(node: Object, demand: Demand) -> JsonObject | None:
     return {"metadata": meta, **({"spec": spec} if spec else {})}
 
 
-def _label_changes(node: Object, wanted: Mapping[str, str]) -> dict[str, str | None]:
+def _label_changes(node: Object, labels: Mapping[str, str]) -> dict[str, str | None]:
     there = {name: value for name, value in labels_of(node).items() if name.startswith(LABEL_PREFIX)}
-    changes: dict[str, str | None] = {name: None for name in there if name not in wanted}
-    return changes | {name: value for name, value in wanted.items() if there.get(name) != value}
+    changes: dict[str, str | None] = {name: None for name in there if name not in labels}
+    return changes | {name: value for name, value in labels.items() if there.get(name) != value}
 
 
 def _note_changes(node: Object, demand: Demand) -> dict[str, str | None]:
@@ -177,8 +177,8 @@ def _taint_change(node: Object, demand: Demand) -> JsonObject:
     if set(ours) == set(demand.effects):
         return {}
     others = [taint for taint in taints if taint.get("key") != TAINT_KEY]
-    wanted = [*others, *({"key": TAINT_KEY, "effect": effect} for effect in demand.effects)]
-    return {"taints": wanted or None}
+    desired = [*others, *({"key": TAINT_KEY, "effect": effect} for effect in demand.effects)]
+    return {"taints": desired or None}
 
 
 def _cordon_change(node: Object, demand: Demand, notes: dict[str, str | None]) -> JsonObject:

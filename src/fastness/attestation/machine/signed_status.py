@@ -91,7 +91,7 @@ def _status_of(machine: Object) -> Mapping[str, Any]:
 
 def _conditions_of(status: Mapping[str, Any]) -> list[JsonObject]:
     conditions = status.get("conditions")
-    return [one for one in conditions if isinstance(one, dict)] if isinstance(conditions, list) else []
+    return [entry for entry in conditions if isinstance(entry, dict)] if isinstance(conditions, list) else []
 
 
 def content(uid: str, status: Object, by: str, serial: int) -> bytes:
@@ -125,9 +125,9 @@ def disbelieved(machine: Object, doubt: Doubt) -> JsonObject:
     """The Machine as everybody reads it whose status is not believed: it never attested, and bars what it barred."""
     status = _status_of(machine)
     revoked = [entry for entry in _conditions_of(status) if entry.get("type") == "Revoked"]
-    told = {"type": BELIEVED, "status": "False", "reason": REASON, "message": message(doubt)}
+    doubted = {"type": BELIEVED, "status": "False", "reason": REASON, "message": message(doubt)}
     bars = {name: status[name] for name in _BARS if name in status}
-    reading = {**bars, "conditions": [*revoked, told], "standing": "Waiting", "standingReason": REASON}
+    reading = {**bars, "conditions": [*revoked, doubted], "standing": "Waiting", "standingReason": REASON}
     return {**machine, "status": reading}
 
 
@@ -149,7 +149,7 @@ def vouched_digest(machine: Object) -> str:
     status = _status_of(machine)
     covered: JsonObject = {name: value for name, value in status.items() if name not in _TOLD}
     if "conditions" in covered:
-        covered["conditions"] = [one for one in _conditions_of(status) if one.get("type") != BELIEVED]
+        covered["conditions"] = [entry for entry in _conditions_of(status) if entry.get("type") != BELIEVED]
     return str(sha256(_CONTEXT + json.canonical([uid_of(machine), covered])))
 
 

@@ -38,12 +38,12 @@ class CaseResult:
 
     name: str
     passed: bool
-    told: str = ""
+    detail: str = ""
     refused: bool = False
 
     def as_json(self) -> JsonObject:
         """The result for machines."""
-        return {"name": self.name, "passed": self.passed, "told": self.told, "refused": self.refused}
+        return {"name": self.name, "passed": self.passed, "told": self.detail, "refused": self.refused}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,37 +128,37 @@ def _run(case: Callable[[], CaseResult], before: Callable[[], None]) -> CaseResu
 
 def _nothing(policy: Policy, tee: str) -> CaseResult:
     accepts = policy.evaluate({}, EMPTY).seen_by(tee).affirms(tee)
-    told = "the policy affirms a machine that showed nothing" if accepts else ""
-    return CaseResult(NOTHING, not accepts, told, not accepts)
+    message = "the policy affirms a machine that showed nothing" if accepts else ""
+    return CaseResult(NOTHING, not accepts, message, not accepts)
 
 
 def _nothing_asked(gate: ResourcePolicy) -> CaseResult:
     accepts = gate.allow({}, Request(("default", "nobody", "nothing")))
-    told = "the policy lets a caller without claims have everything; leave it out instead" if accepts else ""
-    return CaseResult(NOTHING, not accepts, told, not accepts)
+    message = "the policy lets a caller without claims have everything; leave it out instead" if accepts else ""
+    return CaseResult(NOTHING, not accepts, message, not accepts)
 
 
 def _evidence(policy: Policy, tee: str, case: Spec) -> CaseResult:
     vector = policy.evaluate(_mapping(case.get("input")), book_of_case(case.get("data"))).seen_by(tee)
     result = vector.result(tee)
-    told = [_unexpected(result, case)]
-    told += [
-        _difference(name, vector.value(str(name).replace("_", "-")), wanted)
-        for name, wanted in _mapping(case.get("expectVector")).items()
+    texts = [_unexpected(result, case)]
+    texts += [
+        _difference(name, vector.value(str(name).replace("_", "-")), expected)
+        for name, expected in _mapping(case.get("expectVector")).items()
     ]
-    return _told(case, told, vector, result)
+    return _result(case, texts, vector, result)
 
 
 def _resource(gate: ResourcePolicy, case: Spec) -> CaseResult:
     result = AFFIRMED if gate.allow(_mapping(case.get("input")), request_of_case(case.get("data"))) else REFUSED
-    return _told(case, [_unexpected(result, case)], None, result)
+    return _result(case, [_unexpected(result, case)], None, result)
 
 
-def _told(case: Spec, differences: list[str], vector: TrustVector | None, result: str) -> CaseResult:
-    found = [text for text in differences if text]
-    if found and vector is not None and vector.error:
-        found.append(vector.error)
-    return CaseResult(str(case.get("name", "")), not found, "; ".join(found), result != AFFIRMED)
+def _result(case: Spec, differences: list[str], vector: TrustVector | None, result: str) -> CaseResult:
+    texts = [text for text in differences if text]
+    if texts and vector is not None and vector.error:
+        texts.append(vector.error)
+    return CaseResult(str(case.get("name", "")), not texts, "; ".join(texts), result != AFFIRMED)
 
 
 def _unexpected(result: str, case: Spec) -> str:
@@ -168,8 +168,8 @@ def _unexpected(result: str, case: Spec) -> str:
     return _difference("the result", result, expected)
 
 
-def _difference(what: str, seen: object, wanted: object) -> str:
-    return "" if seen == wanted else f"{what} is {seen}, expected {wanted}"
+def _difference(what: str, value: object, expected: object) -> str:
+    return "" if value == expected else f"{what} is {value}, expected {expected}"
 
 
 def book_of_case(data: object) -> ReferenceValues:

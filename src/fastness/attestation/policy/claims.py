@@ -156,10 +156,10 @@ def tier(value: int) -> Tier:
 
 @dataclass(frozen=True, slots=True)
 class TrustVector:
-    """Claims by their AR4SI names; `strangers` are claims of other names, `error` says why there are none."""
+    """Claims by their AR4SI names; `unknown` are claims of other names, `error` says why there are none."""
 
     claims: Mapping[str, int] = field(default_factory=dict)
-    strangers: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
 
     @classmethod
@@ -167,16 +167,16 @@ class TrustVector:
         """What a policy answered, with underscores or hyphens; an answer of another shape is an error. Total."""
         if not isinstance(answer, dict):
             return cls(error="the policy gives no object of claims")
-        known: dict[str, int] = {}
-        strangers: dict[str, int] = {}
+        claims: dict[str, int] = {}
+        unknown: dict[str, int] = {}
         for name, value in answer.items():
             # Rego has one type of number: 2 may come back as 2.0.
             whole = int(value) if isinstance(value, float) and value.is_integer() else value
             if not isinstance(whole, int) or isinstance(whole, bool) or not -128 <= whole <= 127:
                 return cls(error=f"the claim {name[:64]!r} is not a whole number from -128 to 127")
             plain = str(name).replace("_", "-")
-            (known if plain in CLAIMS else strangers)[plain] = whole
-        return cls({name: known[name] for name in CLAIMS if name in known}, strangers)
+            (claims if plain in CLAIMS else unknown)[plain] = whole
+        return cls({name: claims[name] for name in CLAIMS if name in claims}, unknown)
 
     def value(self, claim: str) -> int:
         """The value of a claim; 0 when nothing was said."""
@@ -187,7 +187,7 @@ class TrustVector:
         """The worst tier of all claims."""
         if self.error:
             return Tier.CONTRAINDICATED
-        return max((tier(value) for value in (*self.claims.values(), *self.strangers.values())), default=Tier.NONE)
+        return max((tier(value) for value in (*self.claims.values(), *self.unknown.values())), default=Tier.NONE)
 
     def unaffirmed(self, tee: str) -> tuple[str, ...]:
         """The mandatory claims of a kind of evidence that are not affirming; of an unknown kind all are mandatory."""
@@ -209,7 +209,7 @@ class TrustVector:
         """The vector without what this kind of evidence can never prove."""
         if proves_host(tee) or tier(self.value("hardware")) is not Tier.AFFIRMING:
             return self
-        return TrustVector({**self.claims, "hardware": 0}, self.strangers, self.error)
+        return TrustVector({**self.claims, "hardware": 0}, self.unknown, self.error)
 
 
 def worst_of(vectors: Iterable[TrustVector]) -> TrustVector:
@@ -228,9 +228,9 @@ def worst_of(vectors: Iterable[TrustVector]) -> TrustVector:
         for name in CLAIMS
         if any(name in vector.claims for vector in all_of)
     }
-    names = {name for vector in all_of for name in vector.strangers}
+    names = {name for vector in all_of for name in vector.unknown}
     return TrustVector(
-        claims, {name: _worst([v.strangers[name] for v in all_of if name in v.strangers]) for name in sorted(names)}
+        claims, {name: _worst([v.unknown[name] for v in all_of if name in v.unknown]) for name in sorted(names)}
     )
 
 

@@ -42,7 +42,7 @@ from typing import Any, Final
 
 from fastness.attestation.policy.claims import CLAIMS, TrustVector, worst_of
 from fastness.attestation.policy.query import ActivePolicy, Decision, about_evidence, active_policy
-from fastness.attestation.policy.reading import QUERY, Shown, reading_of, shown_to
+from fastness.attestation.policy.reading import QUERY, PolicyView, reading_of, view_for
 from fastness.attestation.values.measured import seen_values
 from fastness.attestation.values.values import ReferenceValues
 from fastness.crypto.digests import sha256
@@ -51,7 +51,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.rego.engine import BadPolicy, NoAnswer, Program
 
 MAX_TEXT: Final = 262144
-MAX_KNOWN: Final = 512
+MAX_REMEMBERED: Final = 512
 VALUES: Final = "fastness.dev/values"
 DATA: Final = "fastness_values"
 RESOURCE: Final = "resource"
@@ -67,7 +67,7 @@ class Policy:
     def __init__(self, text: str) -> None:
         self.version = policy_version(text)
         self._reading = reading_of(text)
-        self._known: dict[bytes, TrustVector] = {}
+        self._vectors: dict[bytes, TrustVector] = {}
         modules, rule = _vector_rule(text)
         shim = _SHIM.format(source=f'input["{VALUES}"]' if self._reading.names is not None else f"data.{DATA}")
         self._program = Program({TEXT: text, "shim.rego": shim, **modules}, f"x := {rule}")
@@ -75,34 +75,34 @@ class Policy:
 
     def evaluate(self, document: Mapping[str, Any], book: ReferenceValues) -> TrustVector:
         """The trust vector for an input; an evaluation that fails gives a vector with an error. Total."""
-        return self.answer(shown_to(self._reading, document, book))
+        return self.answer(view_for(self._reading, document, book))
 
     def recall(self, document: Mapping[str, Any], book: ReferenceValues) -> TrustVector:
         """The same, from memory where a machine showed the same before: a hundred machines boot one image."""
-        shown = shown_to(self._reading, document, book)
-        key = shown.key
+        part = view_for(self._reading, document, book)
+        key = part.key
         if key is None or self.reads_clock:
-            return self.answer(shown)
-        known = self._known.get(key)
-        if known is None:
-            if len(self._known) >= MAX_KNOWN:
-                self._known.clear()
-            known = self._known[key] = self.answer(shown)
-        return known
+            return self.answer(part)
+        vector = self._vectors.get(key)
+        if vector is None:
+            if len(self._vectors) >= MAX_REMEMBERED:
+                self._vectors.clear()
+            vector = self._vectors[key] = self.answer(part)
+        return vector
 
     @property
     def reads_clock(self) -> bool:
         """Whether its answer may change although nothing that it is shown does."""
         return self._program.reads_clock
 
-    def answer(self, shown: Shown) -> TrustVector:
+    def answer(self, part: PolicyView) -> TrustVector:
         """The trust vector for what the policy is shown. Total."""
         try:
             if self._reading.names is not None:
-                answer = self._program.ask({**shown.input, VALUES: shown.values}, {DATA: {}}, "")
+                answer = self._program.ask({**part.input, VALUES: part.values}, {DATA: {}}, "")
             else:
                 # Nobody knows which values it will ask for; they are the same for every machine, so they are compiled in.
-                answer = self._program.ask(shown.input, {DATA: shown.values}, shown.digest)
+                answer = self._program.ask(part.input, {DATA: part.values}, part.digest)
         except (NoAnswer, BadPolicy) as error:
             return TrustVector(error=f"the policy gave no answer: {error}")
         return TrustVector.of(answer)

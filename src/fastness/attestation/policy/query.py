@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from fastness.attestation.policy.reading import Shown, reading_of, shown_to
+from fastness.attestation.policy.reading import PolicyView, reading_of, view_for
 from fastness.attestation.values.values import ReferenceValues
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import is_being_deleted, metadata, object_name
@@ -79,8 +79,8 @@ Decision = Generator[Query, Answer, Made]
 
 def about_evidence(policy: ActivePolicy, document: Mapping[str, Any], book: ReferenceValues) -> Query:
     """The question for evidence with these claims, beside these values."""
-    shown: Shown = shown_to(reading_of(policy.rego), document, book)
-    return Query(policy, "evidence", shown.input, shown.values, shown.digest, shown.key)
+    part: PolicyView = view_for(reading_of(policy.rego), document, book)
+    return Query(policy, "evidence", part.input, part.values, part.digest, part.key)
 
 
 def drive(decision: Decision[Made], answer: Callable[[Query], Answer]) -> Made:

@@ -51,26 +51,26 @@ class Reading:
         """The part of the claims that the policy reads."""
         if self.paths is None:
             return document
-        kept: dict[str, Any] = {}
+        part: dict[str, Any] = {}
         for path in self.paths:
-            _keep(document, path, kept)
-        return kept
+            _keep(document, path, part)
+        return part
 
-    def of_values(self, book: ReferenceValues, shown: Mapping[str, Any]) -> Mapping[str, Any]:
+    def of_values(self, book: ReferenceValues, part: Mapping[str, Any]) -> Mapping[str, Any]:
         """The values that the policy asks for, where `shown` is the part of the claims that it reads."""
         if self.names is None:
             return book.document
-        seen = _scalars(shown) if self.members else {}
-        kept: dict[str, Any] = {}
+        scalars = _scalars(part) if self.members else {}
+        values: dict[str, Any] = {}
         for name in self.names:
             if name not in book.document:
                 continue
             listed = book.listed.get(name)
             if name in self.members and listed is not None:
-                kept[name] = [value for tag, value in seen.items() if tag in listed]
+                values[name] = [value for tag, value in scalars.items() if tag in listed]
             else:
-                kept[name] = book.document[name]
-        return kept
+                values[name] = book.document[name]
+        return values
 
 
 @lru_cache(maxsize=64)
@@ -91,25 +91,25 @@ def reading_of(text: str) -> Reading:
     return Reading(paths, frozenset(called), frozenset(members))
 
 
-def _keep(value: Mapping[str, Any], path: Path, kept: dict[str, Any]) -> None:
+def _keep(value: Mapping[str, Any], path: Path, target: dict[str, Any]) -> None:
     """Copy what stands at a path; a part that was kept whole stays whole."""
     name, rest = path[0], path[1:]
     if name not in value:
         return
     part = value[name]
     if not rest or not isinstance(part, dict):
-        kept[name] = part
+        target[name] = part
         return
-    known = kept.get(name)
-    if known is part:
+    present = target.get(name)
+    if present is part:
         return
-    below: dict[str, Any] = kept.setdefault(name, {})
+    below: dict[str, Any] = target.setdefault(name, {})
     _keep(part, rest, below)
 
 
 def _scalars(value: Any) -> dict[Hashable, Any]:
     """Every value that is neither an object nor a list, by what makes two of them equal."""
-    found: dict[Hashable, Any] = {}
+    scalars: dict[Hashable, Any] = {}
     waiting = [value]
     while waiting:
         part = waiting.pop()
@@ -118,12 +118,12 @@ def _scalars(value: Any) -> dict[Hashable, Any]:
         elif isinstance(part, list):
             waiting += part
         else:
-            found[comparable(part)] = part
-    return found
+            scalars[comparable(part)] = part
+    return scalars
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PolicyView:
     """What a policy for evidence is shown: its part of the claims and of the values, which have a digest if it may want any."""
 
     input: Mapping[str, Any]
@@ -137,8 +137,8 @@ class Shown:
         return None if self.whole else json.canonical([self.input, self.values])
 
 
-def shown_to(reading: Reading, document: Mapping[str, Any], book: ReferenceValues) -> Shown:
+def view_for(reading: Reading, document: Mapping[str, Any], book: ReferenceValues) -> PolicyView:
     """What a policy that reads so is shown of claims and values."""
     part = reading.of_input(document)
     whole = reading.paths is None or reading.names is None
-    return Shown(part, reading.of_values(book, part), book.digest if reading.names is None else "", whole)
+    return PolicyView(part, reading.of_values(book, part), book.digest if reading.names is None else "", whole)

@@ -88,10 +88,10 @@ class ResourcePolicy:
         """Whether its answer may change although nothing that it is shown does."""
         return self._program.reads_clock
 
-    def answer(self, shown: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
+    def answer(self, part: Mapping[str, Any], request: Mapping[str, Any]) -> bool:
         """The same for the part of the claims that it reads. Total."""
         try:
-            answer = self._program.ask({**shown, REQUEST: request}, {}, "")
+            answer = self._program.ask({**part, REQUEST: request}, {}, "")
         except (NoAnswer, BadPolicy):
             return False
         return answer is True
@@ -142,8 +142,8 @@ def denied_by(policy: str) -> Denied:
 
 def about_resource(policy: ActivePolicy, claims: Mapping[str, Any], request: Request) -> Query:
     """The question for a resource that a caller with these claims wants."""
-    shown, asked = reading_of(policy.rego).of_input(claims), request.as_json()
-    return Query(policy, "resource", shown, asked, key=json.canonical([shown, asked]))
+    part, document = reading_of(policy.rego).of_input(claims), request.as_json()
+    return Query(policy, "resource", part, document, key=json.canonical([part, document]))
 
 
 def compile_resource_policy(rego: str) -> ResourcePolicy:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from fastness.attestation.policy.cases import try_policy
 from fastness.attestation.policy.policy import Policy, compile_policy
-from fastness.attestation.policy.reading import Shown
+from fastness.attestation.policy.reading import PolicyView
 from fastness.attestation.policy.resource_policy import ResourcePolicy, compile_resource_policy
 from fastness.kinds.kind import JsonObject
 from fastness.rego.engine import BadPolicy
@@ -29,8 +29,8 @@ def about_evidence(question: Mapping[str, Any], bound: Bound) -> JsonObject:
     if isinstance(policy, str):
         return {"error": policy}
     bound(EVALUATE_SECONDS)
-    vector = policy.answer(Shown(question["input"], question["data"], question["digest"]))
-    claims = {**vector.claims, **vector.strangers}
+    vector = policy.answer(PolicyView(question["input"], question["data"], question["digest"]))
+    claims = {**vector.claims, **vector.unknown}
     return {"value": claims, "error": vector.error, "clock": policy.reads_clock}
 
 

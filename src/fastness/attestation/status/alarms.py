@@ -24,7 +24,7 @@ SILENT_ROUNDS: Final = 3
 def newest_success(machines: Iterable[Machine]) -> datetime | None:
     """When any machine last passed an appraisal; what an override lets in does not move that time."""
     # Times of one form in UTC: as texts they sort as they follow one another.
-    last = max((one.status.last_attested or "" for one in machines), default="")
+    last = max((machine.status.last_attested or "" for machine in machines), default="")
     return datetime.fromisoformat(last) if last else None
 
 
@@ -32,19 +32,21 @@ def verifying(
     cluster: Object, machines: Collection[Machine], now: datetime, interval: timedelta, unproved: Sequence[str] = ()
 ) -> ClusterCondition:
     """Whether proofs still come in, while there is somebody who should bring them; `unproved` nodes never did."""
-    waiting = [one for one in machines if membership_of(one) is Membership.APPROVED]
+    waiting = [machine for machine in machines if membership_of(machine) is Membership.APPROVED]
     if mode_of(cluster) is Mode.DISABLED:
         return ClusterCondition("Verifying", True, "NobodyToVerify", "no machine is expected to attest")
     if unproved:
-        told = f"{len(unproved)} nodes run that never attested: {named(unproved)}; see `fastness attest explain`"
-        return ClusterCondition("Verifying", False, "NodesNeverAttested", told)
+        message = f"{len(unproved)} nodes run that never attested: {named(unproved)}; see `fastness attest explain`"
+        return ClusterCondition("Verifying", False, "NodesNeverAttested", message)
     if not waiting:
         return ClusterCondition(
             "Verifying", True, "NobodyToVerify", "no machine is enrolled, and no node of a confidential pool runs"
         )
     last = newest_success(machines)
     # A cluster that never verified anybody is given as long as one that stopped.
-    since = last or min(datetime.fromisoformat(one.metadata.creation_timestamp or now.isoformat()) for one in waiting)
+    since = last or min(
+        datetime.fromisoformat(machine.metadata.creation_timestamp or now.isoformat()) for machine in waiting
+    )
     if now - since < interval * SILENT_ROUNDS:
         return ClusterCondition("Verifying", True, "ProofsComeIn", "machines attest")
     what = f"since {last:%Y-%m-%dT%H:%M:%SZ}" if last else "ever"
@@ -57,16 +59,16 @@ def verifying(
 def override_said(cluster: Object, now: datetime, approvers: Mapping[str, str]) -> ClusterCondition:
     """Whether attestation is overridden, and by whom."""
     try:
-        found = agreed_override(cluster, approvers)
+        override = agreed_override(cluster, approvers)
     except BadOverride as error:
         return ClusterCondition(
             "Overridden", False, "NotAgreed", f"the override counts for nothing: {error} ({error.code})"
         )
-    if found is None:
+    if override is None:
         return ClusterCondition("Overridden", False, "NoOverride", "attestation decides")
-    if not found.live(now):
-        return ClusterCondition("Overridden", False, "Expired", f"the override has ended: {found.line}")
-    return ClusterCondition("Overridden", True, "BreakGlass", f"{found.line}: {found.reason}"[:1024])
+    if not override.live(now):
+        return ClusterCondition("Overridden", False, "Expired", f"the override has ended: {override.line}")
+    return ClusterCondition("Overridden", True, "BreakGlass", f"{override.line}: {override.reason}"[:1024])
 
 
 def approvers_said(pending: str) -> ClusterCondition:

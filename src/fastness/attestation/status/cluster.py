@@ -113,7 +113,9 @@ def conditions_of(
     """What the cluster says about itself; `override` counts now, `unproved` are nodes that never attested."""  # fmt: skip
     mode = mode_of(cluster)
     published = [tee for tee in accepted if not uncovered(tee, book.tuples(tee))]
-    partly = [tee for tee in accepted if any(book.query(one.name) for one in COMPARED[tee]) and tee not in published]
+    partly = [
+        tee for tee in accepted if any(book.query(compared.name) for compared in COMPARED[tee]) and tee not in published
+    ]
     values = bool(published) and not partly
     missing = ", ".join(partly) or "every kind of evidence"
     return [
@@ -137,12 +139,12 @@ def _enforcing(mode: Mode, override: Override | None, unproved: Sequence[str]) -
     if mode is not Mode.ENFORCE:
         return ClusterCondition("Enforcing", False, str(mode), f"the mode is {mode}: attestation is not demanded")
     if override is not None:
-        told = f"an override lets machines in without proof: {override.line}; everybody else has to attest"
-        return ClusterCondition("Enforcing", False, "Overridden", told)
-    told = "nothing is released without attestation"
+        message = f"an override lets machines in without proof: {override.line}; everybody else has to attest"
+        return ClusterCondition("Enforcing", False, "Overridden", message)
+    message = "nothing is released without attestation"
     if unproved:
-        told += f"; {len(unproved)} nodes run that never attested: {named(unproved)}"
-    return ClusterCondition("Enforcing", True, str(mode), told)
+        message += f"; {len(unproved)} nodes run that never attested: {named(unproved)}"
+    return ClusterCondition("Enforcing", True, str(mode), message)
 
 
 def _degraded(counts: Counts, unproved: Sequence[str]) -> ClusterCondition:

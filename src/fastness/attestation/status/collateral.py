@@ -32,13 +32,13 @@ class CollateralState:
     def to_text(self, now: datetime) -> str:
         """As a door tells it; of very many the first that end, and the first problems."""
         last = datetime.max.replace(tzinfo=now.tzinfo)
-        first = sorted(self.documents.items(), key=lambda one: (one[1] or last, one[0]))[:MOST]
-        told = {
+        first = sorted(self.documents.items(), key=lambda entry: (entry[1] or last, entry[0]))[:MOST]
+        report = {
             "at": rfc3339(now),
             "documents": {name: rfc3339(ends) if ends else "" for name, ends in first},
             "problems": {name: text[:256] for name, text in sorted(self.problems.items())[:MOST]},
         }
-        return json.canonical(told).decode()
+        return json.canonical(report).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +50,23 @@ class Freshness:
     message: str
 
 
-def freshness(told: Iterable[str], now: datetime) -> Freshness:
+def freshness(reports: Iterable[str], now: datetime) -> Freshness:
     """What the words of all doors come to."""
-    states = [state for state in (_heard(text, now) for text in told) if state is not None]
+    states = [state for state in (_heard(text, now) for text in reports) if state is not None]
     if not states:
         return Freshness(None, NOT_TOLD, "no broker has told lately what documents of vendors it has")
     documents = {name: ends for state in states for name, ends in state.documents.items()}
     problems = {name: text for state in states for name, text in state.problems.items()}
     over = {name: f"ran out on {rfc3339(ends)}" for name, ends in documents.items() if ends and ends < now}
     if wrong := problems | over:
-        shown = "; ".join(f"{name}: {text}" for name, text in sorted(wrong.items())[:SHOWN])
+        listed = "; ".join(f"{name}: {text}" for name, text in sorted(wrong.items())[:SHOWN])
         more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         return Freshness(
-            False, "Missing" if problems else "Expired", f"{shown}{more}; import them or allow the services"
+            False, "Missing" if problems else "Expired", f"{listed}{more}; import them or allow the services"
         )
     if not documents:
         return Freshness(True, "NotNeeded", "no evidence lately needed a document of a vendor")
-    ends = min((one for one in documents.values() if one), default=None)
+    ends = min((ends_at for ends_at in documents.values() if ends_at), default=None)
     until = f"; the first runs out on {rfc3339(ends)}" if ends else ""
     return Freshness(True, "Current", f"{len(documents)} documents are at hand{until}")
 
@@ -84,9 +84,9 @@ def _heard(text: str, now: datetime) -> CollateralState | None:
     if at is None or at.tzinfo is None or now - at > SILENT_AFTER:
         return None
     try:
-        found: Any = json.decode(text.encode())
-        documents = {str(name): _instant(ends) for name, ends in found["documents"].items()}
-        return CollateralState(documents, {str(name): str(text) for name, text in found["problems"].items()})
+        report: Any = json.decode(text.encode())
+        documents = {str(name): _instant(ends) for name, ends in report["documents"].items()}
+        return CollateralState(documents, {str(name): str(text) for name, text in report["problems"].items()})
     except (JsonError, KeyError, TypeError, ValueError, AttributeError):
         return None
 

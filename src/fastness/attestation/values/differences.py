@@ -43,47 +43,49 @@ _PLAINLY: Final[Mapping[str, str]] = {
 
 def differences(appraisal: Appraisal, book: ReferenceValues, *, refused: bool) -> list[Check]:
     """The comparisons of an appraisal, as checks."""
-    seen = seen_values(appraisal.tee, appraisal.claims)
-    nearest = next(iter(book.candidates(appraisal.tee, seen)), None)
+    values = seen_values(appraisal.tee, appraisal.claims)
+    nearest = next(iter(book.candidates(appraisal.tee, values)), None)
     registers = COMPARED.get(appraisal.tee, ())
-    checks = [_check(appraisal, one, seen[one.name], book, nearest, refused=refused) for one in registers]
+    checks = [
+        _check(appraisal, compared, values[compared.name], book, nearest, refused=refused) for compared in registers
+    ]
     return [*checks, _image(nearest, registers, refused=refused)] if nearest is not None else checks
 
 
 def nothing_published(tee: str, book: ReferenceValues) -> bool:
     """Whether no value for this kind of evidence is accepted: a refusal would say nothing about the machine."""
-    return not any(book.query(one.name) for one in COMPARED.get(tee, ()))
+    return not any(book.query(compared.name) for compared in COMPARED.get(tee, ()))
 
 
 def _check(
     appraisal: Appraisal,
     compared: Compared,
-    seen: str,
+    value: str,
     book: ReferenceValues,
     nearest: Candidate | None,
     *,
     refused: bool,
 ) -> Check:
     if nearest is not None and compared.name in nearest.agreeing:
-        owner = book.owner(compared.name, seen)
-        return Check(compared.title, Result.PASS, "ok", seen, seen, _source(owner), mandatory=False)
+        owner = book.owner(compared.name, value)
+        return Check(compared.title, Result.PASS, "ok", value, value, _source(owner), mandatory=False)
     result = Result.FAIL if refused else Result.WARN
     accepted = _accepted(book, compared.name, nearest)
     expected = _listed(accepted) or "nothing is published for it"
     published = bool(accepted or book.query(compared.name))
-    code = "value-missing" if not seen else "value-not-published" if not published else "value-differs"
-    hint = _hint(appraisal, compared, seen, book)
-    if seen and nearest is not None and _counts(book.owner(compared.name, seen)):
+    code = "value-missing" if not value else "value-not-published" if not published else "value-differs"
+    hint = _hint(appraisal, compared, value, book)
+    if value and nearest is not None and _counts(book.owner(compared.name, value)):
         code = "value-of-another-image"
         hint += f" The other registers are those of {nearest.base.label}: values of two images do not mix."
     return Check(
-        compared.title, result, code, seen or "not in the evidence", expected, compared.name, hint, mandatory=False
+        compared.title, result, code, value or "not in the evidence", expected, compared.name, hint, mandatory=False
     )
 
 
 def _image(nearest: Candidate, registers: Sequence[Compared], *, refused: bool) -> Check:
     """Which image the machine shows as a whole, or which came nearest and where it differs."""
-    differing = [one.title for one in registers if one.name not in nearest.agreeing]
+    differing = [compared.title for compared in registers if compared.name not in nearest.agreeing]
     label = nearest.base.label
     if not differing:
         return Check(IMAGE_CHECK, Result.PASS, "ok", label, label, nearest.base.set, mandatory=False)
@@ -94,11 +96,11 @@ def _image(nearest: Candidate, registers: Sequence[Compared], *, refused: bool) 
     )  # fmt: skip
 
 
-def _hint(appraisal: Appraisal, compared: Compared, seen: str, book: ReferenceValues) -> str:
-    known = book.owner(compared.name, seen)
-    if known is not None:
-        return f"The value is that of {_whose(known)}."
-    event = _first_stranger(appraisal, compared.register, book)
+def _hint(appraisal: Appraisal, compared: Compared, value: str, book: ReferenceValues) -> str:
+    published = book.owner(compared.name, value)
+    if published is not None:
+        return f"The value is that of {_whose(published)}."
+    event = _first_unpublished(appraisal, compared.register, book)
     if event is None:
         return "No image with this value was ever approved here."
     text = f"The first event that no approved image has is number {event['number']}: {event['type']}"
@@ -112,7 +114,7 @@ def _hint(appraisal: Appraisal, compared: Compared, seen: str, book: ReferenceVa
     )
 
 
-def _first_stranger(appraisal: Appraisal, register: str, book: ReferenceValues) -> Mapping[str, Any] | None:
+def _first_unpublished(appraisal: Appraisal, register: str, book: ReferenceValues) -> Mapping[str, Any] | None:
     expected = _texts(book.query(f"{EVENT_PREFIX}{register}"))
     if not register or not expected:
         return None
@@ -153,8 +155,8 @@ def _accepted(book: ReferenceValues, name: str, nearest: Candidate | None) -> li
     return [str(value) for value, _ in own] if own else _texts(book.query(name))
 
 
-def _texts(found: Any) -> list[str]:
-    values: Iterable[Any] = found if isinstance(found, list) else () if found is None else (found,)
+def _texts(claim: Any) -> list[str]:
+    values: Iterable[Any] = claim if isinstance(claim, list) else () if claim is None else (claim,)
     return [str(value) for value in values]
 
 

@@ -58,16 +58,16 @@ State = tuple[str, list[JsonObject]]
 
 def set_name(image: str) -> str:
     """The name of the set that an image's values are kept in; raises BadValues without a digest."""
-    found = _DIGEST.search(image)
-    if found is None:
+    match = _DIGEST.search(image)
+    if match is None:
         raise BadValues("no-digest", f"{image} names no digest", "Approve the image as name@sha256:….")
     # The whole digest: two images whose digests merely begin alike would share a set, and either could have it withdrawn.
-    return f"image-{found[1]}"
+    return f"image-{match[1]}"
 
 
 def set_of_image(image: str, approvals: Sequence[Object]) -> JsonObject:
     """The ReferenceValueSet of an image with these approvals, at least one; raises BadValues."""
-    values = joined(_distinguished([(object_name(one).name, states_of_approval(one)) for one in approvals]))
+    values = joined(_distinguished([(object_name(entry).name, states_of_approval(entry)) for entry in approvals]))
     if not values:
         raise BadValues(
             "no-measurements",
@@ -99,7 +99,7 @@ def values_of_approval(approval: Object) -> list[JsonObject]:
 def states_of_approval(approval: Object) -> list[State]:
     """The states that an ApprovedImage names, each with all its values; raises BadValues when they cannot be read."""
     notes = annotations_of(approval)
-    found: list[State] = []
+    states: list[State] = []
     for key in (MEASUREMENTS, LABEL):
         if key not in notes:
             continue
@@ -111,8 +111,10 @@ def states_of_approval(approval: Object) -> list[State]:
             ) from error
         # The label of an image is part of what the approval says: each state of one has the values of the other.
         read = states_of_manifest(manifest)
-        found = [(two if one == BOOTED else one, [*mine, *more]) for one, mine in found for two, more in read] or read
-    return found
+        states = [
+            (other if state == BOOTED else state, [*values, *more]) for state, values in states for other, more in read
+        ] or read
+    return states
 
 
 def end_of(approval: Object) -> datetime:
@@ -177,40 +179,41 @@ def joined(states: Sequence[State]) -> list[JsonObject]:
 
 def _pools(approvals: Sequence[Object]) -> list[str]:
     """The pools that the approvals are for; empty, for all, when one of them names none."""
-    named = [annotations_of(one).get(POOLS, "").split(",") for one in approvals]
+    named = [annotations_of(approval).get(POOLS, "").split(",") for approval in approvals]
     pools = [sorted({pool.strip() for pool in listed if pool.strip()}) for listed in named]
     return sorted({pool for listed in pools for pool in listed}) if all(pools) else []
 
 
 def _distinguished(approvals: Sequence[tuple[str, list[State]]]) -> list[State]:
     """The states of several approvals of one image, by names of their own where they say different things."""
-    told = [
-        {state: {(one["name"], one["value"]) for one in values} for state, values in states} for _, states in approvals
+    contents = [
+        {state: {(value["name"], value["value"]) for value in values} for state, values in states}
+        for _, states in approvals
     ]
-    if all(one == told[0] for one in told):
+    if all(content == contents[0] for content in contents):
         return approvals[0][1] if approvals else []
-    found = [
+    variants = [
         (f"{number} {state if state != BOOTED else name}"[:_VARIANT_SIZE].rstrip(" ._-"), values)
         for number, (name, states) in enumerate(approvals, start=1)
         for state, values in states
     ]
-    if len(found) > MAX_VARIANTS:
+    if len(variants) > MAX_VARIANTS:
         raise BadValues("too-many-variants", f"the approvals name more than {MAX_VARIANTS} states", "Take some back.")
-    return found
+    return variants
 
 
 def _manifest(manifest: Mapping[str, Any]) -> list[JsonObject]:
     """What one manifest says, without its variants."""
-    found: list[JsonObject] = []
+    values: list[JsonObject] = []
     if "pcrs" in manifest:
         try:
-            found += values_of_measurement(parse_manifest(manifest))
+            values += values_of_measurement(parse_manifest(manifest))
         except BadManifest as error:
             raise BadValues(error.code, error.message, error.hint) from error
     listed = manifest.get("values", [])
     if not isinstance(listed, list):
         raise BadValues("not-a-manifest", "the member values of a manifest is a list")
-    return [*found, *(checked_value(value) for value in listed)]
+    return [*values, *(checked_value(value) for value in listed)]
 
 
 def values_of_measurement(measurement: Measurement) -> list[JsonObject]:

@@ -56,7 +56,7 @@ class Stage(StrEnum):
     RETIRED = "Retired"
 
 
-# Only what is known to be wanted cannot be taken away while a node is on its way to it.
+# Only what is known to be desired cannot be taken away while a node is on its way to it.
 _HERE_TO_STAY: Final = frozenset({Stage.TRANSITION, Stage.CURRENT})
 
 
@@ -76,11 +76,11 @@ class Life:
 class Uses:
     """Which images are needed now, by digest.
 
-    `wanted` by the config of a pool, `used` by the configs that nodes have or aim at, `booted` by what machines proved last;
+    `desired` by the config of a pool, `used` by the configs that nodes have or aim at, `booted` by what machines proved last;
     `uncertain` when the image of some node cannot be told.
     """
 
-    wanted: frozenset[str] = frozenset()
+    desired: frozenset[str] = frozenset()
     used: frozenset[str] = frozenset()
     booted: frozenset[str] = frozenset()
     uncertain: bool = False
@@ -88,7 +88,7 @@ class Uses:
     def need(self, image: str) -> Need:
         """Who needs an image. What cannot be told counts as a use: values stay."""
         digest = digest_of(image)
-        if digest in self.wanted:
+        if digest in self.desired:
             return Need.WANTED
         return Need.USED if digest in self.used | self.booted or self.uncertain else Need.NOBODY
 
@@ -153,14 +153,14 @@ def values_missing(
     """Why machines of these kinds of TEE cannot be sent to an image yet; empty when its values count."""
     if "@sha256:" not in image:
         return f"{image} names no digest, so nobody can say what a machine measures that boots it"
-    found = [one for one in sets if _is_of(one.get("spec"), image)]
-    counting = [one for one in found if standing_of(one["spec"], now, approved, distrusted) is Validity.COUNTS]
+    of_image = [entry for entry in sets if _is_of(entry.get("spec"), image)]
+    counting = [entry for entry in of_image if standing_of(entry["spec"], now, approved, distrusted) is Validity.COUNTS]
     if not counting:
-        why = standing_of(found[0]["spec"], now, approved, distrusted) if found else "no ApprovedImage"
+        why = standing_of(of_image[0]["spec"], now, approved, distrusted) if of_image else "no ApprovedImage"
         return f"the values of {image} do not count ({why}): fastness image approve"
-    if not any(life_of(one).stage in _HERE_TO_STAY for one in counting):
+    if not any(life_of(entry).stage in _HERE_TO_STAY for entry in counting):
         return f"the values of {image} are not held for a rollout yet"
-    names = {str(value.get("name")) for one in counting for value in one["spec"].get("values") or ()}
+    names = {str(value.get("name")) for entry in counting for value in entry["spec"].get("values") or ()}
     reference = str(counting[0]["spec"]["image"])
     for tee in sorted(tees & COMPARED_NAMES.keys()):
         missing = sorted(uncovered(tee, book.tuples(tee), reference))

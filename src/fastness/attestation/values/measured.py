@@ -51,7 +51,7 @@ COMPARED: Final[Mapping[str, tuple[Compared, ...]]] = {
         _rtmr(2, "command line and initial disk"),
     ),
 }
-COMPARED_NAMES: Final = {tee: frozenset(one.name for one in registers) for tee, registers in COMPARED.items()}
+COMPARED_NAMES: Final = {tee: frozenset(compared.name for compared in registers) for tee, registers in COMPARED.items()}
 _PCR: Final = re.compile(r"pcr[0-9]{2}\Z", re.ASCII)
 _MEASURED: Final[Mapping[str, re.Pattern[str]]] = {
     "tpm": re.compile(r"tpm_pcr[0-9]+\Z", re.ASCII),
@@ -71,19 +71,19 @@ def seen_values(tee: str, claims: Mapping[str, Any]) -> dict[str, str]:
 
     Beside what is compared: the other registers, which policies of users may look at.
     """
-    seen = {one.name: claim_at(claims, one.claim) for one in COMPARED.get(tee, ())}
+    values = {compared.name: claim_at(claims, compared.claim) for compared in COMPARED.get(tee, ())}
     others = claims.get("tpm") if tee == "tpm" else None
     for name, value in others.items() if isinstance(others, Mapping) else ():
         if _PCR.match(name) and isinstance(value, str):
-            seen.setdefault(f"tpm_pcr{int(name[3:])}", value)
+            values.setdefault(f"tpm_pcr{int(name[3:])}", value)
     if tee == "tdx":
-        seen["rtmr_3"] = claim_at(claims, ("tdx", "quote", "body", "rtmr_3"))
-    return seen
+        values["rtmr_3"] = claim_at(claims, ("tdx", "quote", "body", "rtmr_3"))
+    return values
 
 
 def claim_at(claims: Mapping[str, Any], path: tuple[str, ...]) -> str:
     """The text at a path of claims; empty when there is none."""
-    found: Any = claims
+    claim: Any = claims
     for part in path:
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found if isinstance(found, str) else ""
+        claim = claim.get(part) if isinstance(claim, Mapping) else None
+    return claim if isinstance(claim, str) else ""

@@ -26,40 +26,40 @@ class Difference:
     pcr: int
     position: int
     expected: MeasuredEvent | None
-    seen: Event | None
+    measured: Event | None
 
     def __str__(self) -> str:
         place = f"event {self.position} of PCR {self.pcr}"
-        if self.expected is None and self.seen is not None:
-            return f"{place} was not expected: {self.seen.name} {self._logged}"
-        wanted = f"{self.expected.description} ({self.expected.digest.hex()})" if self.expected else "nothing"
-        if self.seen is None:
-            return f"{place} is missing: {wanted}"
-        return f"{place} differs: expected {wanted}, the machine measured {self.seen.name} {self._logged}"
+        if self.expected is None and self.measured is not None:
+            return f"{place} was not expected: {self.measured.name} {self._logged}"
+        event = f"{self.expected.description} ({self.expected.digest.hex()})" if self.expected else "nothing"
+        if self.measured is None:
+            return f"{place} is missing: {event}"
+        return f"{place} differs: expected {event}, the machine measured {self.measured.name} {self._logged}"
 
     @property
     def _logged(self) -> str:
-        return self.seen.digests[BANK].hex() if self.seen else ""
+        return self.measured.digests[BANK].hex() if self.measured else ""
 
 
 def first_differences(measurement: Measurement, events: Sequence[Event]) -> list[Difference]:
     """The first difference of each predicted register, in the order of the boot; what is missing comes last."""
     waiting = {pcr: list(measurement.of_register(pcr)) for pcr in measurement.registers}
     done = dict.fromkeys(waiting, 0)
-    found: dict[int, Difference] = {}
+    differences: dict[int, Difference] = {}
     for event in events:
         pcr = event.register
-        if event.kind == EV_NO_ACTION or pcr not in waiting or pcr in found:
+        if event.kind == EV_NO_ACTION or pcr not in waiting or pcr in differences:
             continue
         position = done[pcr]
-        wanted = waiting[pcr][position] if position < len(waiting[pcr]) else None
-        if wanted is None or wanted.digest != event.digests[BANK]:
-            found[pcr] = Difference(pcr, position + 1, wanted, event)
+        expected = waiting[pcr][position] if position < len(waiting[pcr]) else None
+        if expected is None or expected.digest != event.digests[BANK]:
+            differences[pcr] = Difference(pcr, position + 1, expected, event)
         done[pcr] += 1
     for pcr, rows in waiting.items():
-        if pcr not in found and done[pcr] < len(rows):
-            found[pcr] = Difference(pcr, done[pcr] + 1, rows[done[pcr]], None)
-    return list(found.values())
+        if pcr not in differences and done[pcr] < len(rows):
+            differences[pcr] = Difference(pcr, done[pcr] + 1, rows[done[pcr]], None)
+    return list(differences.values())
 
 
 def judge_measurement(
@@ -69,16 +69,16 @@ def judge_measurement(
     differences = _explained(measurement, signed, event_log)
     by_register = {difference.pcr: difference for difference in differences}
     for pcr, value in sorted(measurement.registers.items()):
-        seen = signed.get(pcr)
+        measured = signed.get(pcr)
         why = by_register.get(pcr)
         findings.expect(
             f"measured {PCR.name(pcr)}",
-            seen == value,
-            "measurement-differs" if seen is not None else "measurement-missing",
-            seen=seen.hex() if seen is not None else "",
+            measured == value,
+            "measurement-differs" if measured is not None else "measurement-missing",
+            seen=measured.hex() if measured is not None else "",
             expected=value.hex(),
             source=source or "the measured image",
-            hint=f"{_sentence(why)}." if why else _unexplained(seen),
+            hint=f"{_sentence(why)}." if why else _unexplained(measured),
         )
     return differences[0] if differences else None
 
@@ -101,8 +101,8 @@ def _explained(measurement: Measurement, signed: Mapping[int, bytes], event_log:
     ]
 
 
-def _unexplained(seen: bytes | None) -> str:
-    if seen is None:
+def _unexplained(measured: bytes | None) -> str:
+    if measured is None:
         return "Quote this register as well."
     return "Send the event log with the evidence: it says which event differs."
 

@@ -62,14 +62,14 @@ def parse_message(data: bytes) -> dict[str, Any]:
 
 def values_of(named: Mapping[str, Any]) -> list[JsonObject]:
     """Names and values as a ReferenceValueSet lists them; raises BadValues."""
-    found: dict[tuple[str, str], JsonObject] = {}
+    values: dict[tuple[str, str], JsonObject] = {}
     for name, value in named.items():
         for entry in value if isinstance(value, list) else [value]:
             made = checked_value({"name": name, "single": not isinstance(value, list), **_scalar(name, entry)})
-            found[(name, made["value"])] = made
-    if len(found) > MAX_VALUES:
-        raise BadValues("too-many-values", f"{len(found)} values are more than {MAX_VALUES}")
-    return [found[key] for key in sorted(found)]
+            values[(name, made["value"])] = made
+    if len(values) > MAX_VALUES:
+        raise BadValues("too-many-values", f"{len(values)} values are more than {MAX_VALUES}")
+    return [values[key] for key in sorted(values)]
 
 
 def set_of_message(name: str, data: bytes, now: datetime) -> JsonObject:

@@ -58,13 +58,13 @@ class ValueTuple:
         several = sorted(name for name in self.compared if len(self.texts[name]) > 1)
         return tuple(several) if len(several) > 1 else ()
 
-    def shown(self, seen: Mapping[str, str]) -> int:
+    def count_agreeing(self, measured: Mapping[str, str]) -> int:
         """How many of its values a machine shows, also of those that only policies of users look at."""
-        return sum(seen.get(name, "") in texts for name, texts in self.texts.items())
+        return sum(measured.get(name, "") in texts for name, texts in self.texts.items())
 
-    def agrees(self, seen: Mapping[str, str]) -> bool:
+    def agrees(self, measured: Mapping[str, str]) -> bool:
         """Whether a machine shows all that the tuple names; a tuple without compared names has nothing to say against it."""
-        return all(seen.get(name, "") in self.texts[name] for name in self.compared)
+        return all(measured.get(name, "") in self.texts[name] for name in self.compared)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,25 +104,32 @@ def tuples_of(
 def variants_of(value: Mapping[str, Any]) -> tuple[str, ...]:
     """The variants that a value belongs to; empty when it belongs to all."""
     listed = value.get("variants")
-    return tuple(str(one) for one in listed) if isinstance(listed, list) else ()
+    return tuple(str(variant) for variant in listed) if isinstance(listed, list) else ()
 
 
-def candidates(seen: Mapping[str, str], tuples: Sequence[ValueTuple]) -> tuple[Candidate, ...]:
+def candidates(measured: Mapping[str, str], tuples: Sequence[ValueTuple]) -> tuple[Candidate, ...]:
     """The images to try for a machine, nearest first: all that it shows as a whole, and of the others those that come nearest.
 
     One of which it shows nothing is there only where there is no other.
     """
-    clear = [one for one in tuples if not one.unclear]
-    agreeing = [one for one in clear if one.source != IMAGE and one.agrees(seen)]
-    found = [_candidate(seen, base, agreeing) for base in clear if base.compared]
-    found.sort(key=lambda one: (-len(one.agreeing), -one.base.shown(seen), one.base.set, one.base.variant))
-    whole = sum(one.whole for one in found)
-    return tuple([one for one in found[: max(whole, MOST_TRIED)] if one.agreeing] or found[:1])
+    clear = [entry for entry in tuples if not entry.unclear]
+    agreeing = [entry for entry in clear if entry.source != IMAGE and entry.agrees(measured)]
+    nearest = [_candidate(measured, base, agreeing) for base in clear if base.compared]
+    nearest.sort(
+        key=lambda entry: (
+            -len(entry.agreeing),
+            -entry.base.count_agreeing(measured),
+            entry.base.set,
+            entry.base.variant,
+        )
+    )
+    whole = sum(entry.whole for entry in nearest)
+    return tuple([entry for entry in nearest[: max(whole, MOST_TRIED)] if entry.agreeing] or nearest[:1])
 
 
 def uncovered(tee: str, tuples: Sequence[ValueTuple], image: str | None = None) -> frozenset[str]:
     """The names that nobody gives a value for, of the image (any, if none is named) that lacks the fewest."""
-    clear = [one for one in tuples if not one.unclear]
+    clear = [entry for entry in tuples if not entry.unclear]
     lacking = [
         COMPARED_NAMES[tee] - base.compared - _complement(base, clear)
         for base in clear
@@ -132,7 +139,7 @@ def uncovered(tee: str, tuples: Sequence[ValueTuple], image: str | None = None) 
 
 
 def _complement(base: ValueTuple, tuples: Sequence[ValueTuple]) -> frozenset[str]:
-    return frozenset[str]().union(*(one.compared for one in tuples if _completes(one, base)))
+    return frozenset[str]().union(*(entry.compared for entry in tuples if _completes(entry, base)))
 
 
 def _completes(part: ValueTuple, base: ValueTuple) -> bool:
@@ -140,10 +147,10 @@ def _completes(part: ValueTuple, base: ValueTuple) -> bool:
     return part.source != IMAGE and not base.texts.keys() & part.texts.keys()
 
 
-def _candidate(seen: Mapping[str, str], base: ValueTuple, agreeing: Sequence[ValueTuple]) -> Candidate:
+def _candidate(measured: Mapping[str, str], base: ValueTuple, agreeing: Sequence[ValueTuple]) -> Candidate:
     completing = tuple(part for part in agreeing if _completes(part, base))
-    shown = {name for name in base.compared if seen.get(name, "") in base.texts[name]}
-    return Candidate(base, completing, frozenset(shown).union(*(part.compared for part in completing)))
+    agreeing_names = {name for name in base.compared if measured.get(name, "") in base.texts[name]}
+    return Candidate(base, completing, frozenset(agreeing_names).union(*(part.compared for part in completing)))
 
 
 def _tuple(
@@ -157,5 +164,5 @@ def _tuple(
             texts.setdefault(str(value["name"]), set()).add(str(value["value"]))
     return ValueTuple(
         tee, name, str(spec.get("source", "")), str(spec.get("image") or ""), variant,
-        {key: frozenset(found) for key, found in texts.items()}, {key: tuple(found) for key, found in entries.items()},
+        {key: frozenset(members) for key, members in texts.items()}, {key: tuple(members) for key, members in entries.items()},
     )  # fmt: skip

@@ -125,10 +125,10 @@ class ReferenceValues:
                 listed = [(value, typed(value)) for value in _entries(spec)]
                 for value, meant in listed:
                     entries.setdefault(str(value["name"]), []).append((meant, value.get("single") is True))
-                for tee, found in tuples.items():
-                    found += tuples_of(tee, object_name(obj).name, spec, listed)
+                for tee, members in tuples.items():
+                    members += tuples_of(tee, object_name(obj).name, spec, listed)
         return cls(
-            {name: _joined(found) for name, found in entries.items()},
+            {name: _joined(members) for name, members in entries.items()},
             owners,
             tuple(versions),
             min(changes, default=None),
@@ -140,43 +140,43 @@ class ReferenceValues:
         """What counts for a kind of evidence, image by image."""
         return (self._tuples or {}).get(tee, ())
 
-    def candidates(self, tee: str, seen: Mapping[str, str]) -> tuple[Candidate, ...]:
+    def candidates(self, tee: str, measured: Mapping[str, str]) -> tuple[Candidate, ...]:
         """The images that a machine may have booted, nearest first; remembered, because many machines boot one image."""
-        key = (tee, *(seen.get(name, "") for name in self._named(tee)))
-        found = self._tried.get(key)
-        if found is None:
+        key = (tee, *(measured.get(name, "") for name in self._named(tee)))
+        remembered = self._tried.get(key)
+        if remembered is None:
             if len(self._tried) >= MAX_REMEMBERED:
                 self._tried.clear()
-            found = self._tried[key] = candidates(seen, self.tuples(tee))
-        return found
+            remembered = self._tried[key] = candidates(measured, self.tuples(tee))
+        return remembered
 
     def _named(self, tee: str) -> tuple[str, ...]:
         """The names that some image has a value for."""
         if tee not in self._names:
-            self._names[tee] = tuple(sorted({name for one in self.tuples(tee) for name in one.texts}))
+            self._names[tee] = tuple(sorted({name for entry in self.tuples(tee) for name in entry.texts}))
         return self._names[tee]
 
-    def books(self, tee: str, seen: Mapping[str, str]) -> Iterable[ReferenceValues]:
+    def books(self, tee: str, measured: Mapping[str, str]) -> Iterable[ReferenceValues]:
         """The books to ask a policy with, one for each image that a machine may have booted, nearest first."""
         if self._tuples is None:
             return (self,)
-        tried = self.candidates(tee, seen)
-        return (self.narrowed(one) for one in tried) if tried else (self._without(tee, {}),)
+        tried = self.candidates(tee, measured)
+        return (self.narrowed(candidate) for candidate in tried) if tried else (self._without(tee, {}),)
 
     def narrowed(self, candidate: Candidate) -> ReferenceValues:
         """The book with the values of one image in place of those of all."""
         key = (candidate.base, *candidate.completing)
-        found = self._narrowed.get(key)
-        if found is None:
+        remembered = self._narrowed.get(key)
+        if remembered is None:
             if len(self._narrowed) >= MAX_REMEMBERED:
                 self._narrowed.clear()
             values = {name: _joined(candidate.entries(name)) for name in candidate.names}
-            found = self._narrowed[key] = self._without(candidate.base.tee, values)
-        return found
+            remembered = self._narrowed[key] = self._without(candidate.base.tee, values)
+        return remembered
 
     def _without(self, tee: str, instead: Mapping[str, Any]) -> ReferenceValues:
-        kept = {name: value for name, value in self._values.items() if not is_measured(tee, name)}
-        return ReferenceValues({**kept, **instead}, self._owners, self.versions, self.until, self._images)
+        others = {name: value for name, value in self._values.items() if not is_measured(tee, name)}
+        return ReferenceValues({**others, **instead}, self._owners, self.versions, self.until, self._images)
 
     def query(self, name: str) -> Any | None:
         """What `query_reference_value` gives: the accepted values, one single value, or None."""
@@ -193,10 +193,10 @@ class ReferenceValues:
     @cached_property
     def images_by_name(self) -> Mapping[str, frozenset[str]]:
         """The images that have any value of a name."""
-        found: dict[str, frozenset[str]] = {}
+        by_name: dict[str, frozenset[str]] = {}
         for (name, _), images in self._images.items():
-            found[name] = found.get(name, frozenset()) | images
-        return found
+            by_name[name] = by_name.get(name, frozenset()) | images
+        return by_name
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,7 +217,9 @@ class ReferenceValues:
     def listed(self) -> Mapping[str, frozenset[Hashable]]:
         """The values of names that have a list, in a form that is quick to look up."""
         return {
-            name: frozenset(map(comparable, found)) for name, found in self.document.items() if isinstance(found, list)
+            name: frozenset(map(comparable, values))
+            for name, values in self.document.items()
+            if isinstance(values, list)
         }
 
     @cached_property
@@ -267,8 +269,8 @@ def unclear_names(values: Object) -> tuple[str, ...]:
     """The names in a ReferenceValueSet whose values nobody is compared with, because they are a heap and no tuple."""
     spec = _mapping(values.get("spec"))
     listed = [(value, typed(value)) for value in _entries(spec)]
-    found = [part for tee in COMPARED for part in tuples_of(tee, object_name(values).name, spec, listed)]
-    return tuple(sorted({name for part in found for name in part.unclear}))
+    parts = [part for tee in COMPARED for part in tuples_of(tee, object_name(values).name, spec, listed)]
+    return tuple(sorted({name for part in parts for name in part.unclear}))
 
 
 def next_change(spec: Object, now: datetime) -> datetime | None:
@@ -278,9 +280,9 @@ def next_change(spec: Object, now: datetime) -> datetime | None:
 
 def set_version(spec: Object) -> str:
     """The version of a set that verdicts name: it follows from the values and their validity, not from their state."""
-    said = {key: spec.get(key) for key in ("source", "image", "validity", "withdrawn", "pools")}
-    said["values"] = [{key: value[key] for key in value if key != "state"} for value in _entries(spec)]
-    return sha256(json.canonical(said)).hex[:_VERSION_DIGITS]
+    content = {key: spec.get(key) for key in ("source", "image", "validity", "withdrawn", "pools")}
+    content["values"] = [{key: value[key] for key in value if key != "state"} for value in _entries(spec)]
+    return sha256(json.canonical(content)).hex[:_VERSION_DIGITS]
 
 
 def set_state(spec: Object) -> str:
@@ -311,13 +313,13 @@ def comparable(value: Any) -> Hashable:
     return float, value
 
 
-def _joined(found: Sequence[tuple[Any, bool]]) -> Any | None:
+def _joined(entries: Sequence[tuple[Any, bool]]) -> Any | None:
     """Values of one name from all sets. Single and listed values do not mix, and single ones must agree."""
-    distinct = [value for value, _ in sorted(found, key=lambda entry: (str(type(entry[0])), str(entry[0])))]
+    distinct = [value for value, _ in sorted(entries, key=lambda entry: (str(type(entry[0])), str(entry[0])))]
     unique = [value for number, value in enumerate(distinct) if number == 0 or not _same(distinct[number - 1], value)]
-    if not any(single for _, single in found):
+    if not any(single for _, single in entries):
         return unique
-    return unique[0] if len(unique) == 1 and all(single for _, single in found) else None
+    return unique[0] if len(unique) == 1 and all(single for _, single in entries) else None
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -328,8 +330,8 @@ def _own(owners: dict[tuple[str, str], Owner], name: str, spec: Object, standing
     since, reason = _since(spec, standing)
     for value in _entries(spec):
         key = (str(value["name"]), str(value["value"]))
-        known = owners.get(key)
-        if known is not None and (known.counts or standing is not Validity.COUNTS):
+        owner = owners.get(key)
+        if owner is not None and (owner.counts or standing is not Validity.COUNTS):
             continue
         owners[key] = Owner(
             name, standing, str(spec.get("source", "")), str(spec.get("image", "")), str(value.get("state", "Current")),
@@ -383,10 +385,10 @@ def _moment(text: object, *, strict: bool) -> datetime | None:
 
 
 def _entries(spec: Object) -> list[Object]:
-    found = spec.get("values")
+    listed = spec.get("values")
     return [
         value
-        for value in (found if isinstance(found, list) else [])
+        for value in (listed if isinstance(listed, list) else [])
         if isinstance(value, dict) and isinstance(value.get("name"), str) and isinstance(value.get("value"), str)
     ]
 

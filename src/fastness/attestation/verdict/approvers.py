@@ -79,20 +79,21 @@ class Announcement:
 def read_appointments(config_map: Object | None) -> Appointments:
     """What a ConfigMap says; nobody counts when it is not there or cannot be read."""
     try:
-        found = json.decode(str(((config_map or {}).get("data") or {}).get(CONTENT, "")).encode())
+        document = json.decode(str(((config_map or {}).get("data") or {}).get(CONTENT, "")).encode())
         return Appointments(
-            {str(name): str(key) for name, key in found["counting"].items()},
-            None if found["pending"] is None else {str(name): str(key) for name, key in found["pending"].items()},
-            _moment(found["pendingFrom"]), timedelta(seconds=found["delay"]),
-            None if found["nextDelay"] is None else timedelta(seconds=found["nextDelay"]), _moment(found["nextDelayFrom"]),
+            {str(name): str(key) for name, key in document["counting"].items()},
+            None if document["pending"] is None else {str(name): str(key) for name, key in document["pending"].items()},
+            _moment(document["pendingFrom"]), timedelta(seconds=document["delay"]),
+            None if document["nextDelay"] is None else timedelta(seconds=document["nextDelay"]),
+            _moment(document["nextDelayFrom"]),
         )  # fmt: skip
     except (JsonError, KeyError, TypeError, ValueError, AttributeError):
         return Appointments({})
 
 
-def change_statement(cluster: Object, present: People, wanted: People) -> JsonObject:
+def change_statement(cluster: Object, present: People, proposed: People) -> JsonObject:
     """What approvers sign to change who they are: from these to those, in this cluster."""
-    return {"cluster": str(metadata(cluster).get("uid") or ""), "from": _digest(present), "approvers": dict(wanted)}
+    return {"cluster": str(metadata(cluster).get("uid") or ""), "from": _digest(present), "approvers": dict(proposed)}
 
 
 def change_message(statement: Object) -> bytes:
@@ -124,31 +125,31 @@ def is_signed(cluster: Object, present: People) -> bool:
         return False
 
 
-def settle(known: Appointments, cluster: Object, now: datetime) -> tuple[Appointments, tuple[Announcement, ...]]:
+def settle(appointments: Appointments, cluster: Object, now: datetime) -> tuple[Appointments, tuple[Announcement, ...]]:
     """Who counts after a look at the cluster, and what has to be told."""
-    held = _with_delay(known, cluster, now)
-    wanted = listed_approvers(cluster)
-    if wanted == held.counting:
+    held = _with_delay(appointments, cluster, now)
+    proposed = listed_approvers(cluster)
+    if proposed == held.counting:
         after = replace(held, pending=None, pending_from=None)
-        told = (
-            ("approvers-withdrawn", "ApproversStay", f"approvers stay {_names(wanted)}")
+        announcement = (
+            ("approvers-withdrawn", "ApproversStay", f"approvers stay {_names(proposed)}")
             if held.pending is not None
             else None
         )
     elif is_signed(cluster, held.counting):
         by = " and ".join(signed_by(cluster, held.counting))
-        after = replace(held, counting=wanted, pending=None, pending_from=None)
-        told = ("approvers-changed", "ApproversChanged", f"approvers are {_names(wanted)}, signed by {by}")
-    elif held.pending == wanted and held.pending_from is not None:
+        after = replace(held, counting=proposed, pending=None, pending_from=None)
+        announcement = ("approvers-changed", "ApproversChanged", f"approvers are {_names(proposed)}, signed by {by}")
+    elif held.pending == proposed and held.pending_from is not None:
         if now < held.pending_from:
             return held, ()
-        after = replace(held, counting=wanted, pending=None, pending_from=None)
-        told = ("approvers-in-effect", "ApproversInEffect", f"approvers are {_names(wanted)}")
+        after = replace(held, counting=proposed, pending=None, pending_from=None)
+        announcement = ("approvers-in-effect", "ApproversInEffect", f"approvers are {_names(proposed)}")
     else:
         start = now + (UNSIGNED if held.counting else held.delay)
-        after = replace(held, pending=wanted, pending_from=start)
-        told = ("approvers-pending", "ApproversPending", pending_text(after))
-    return after, (Announcement(*told),) if told is not None else ()
+        after = replace(held, pending=proposed, pending_from=start)
+        announcement = ("approvers-pending", "ApproversPending", pending_text(after))
+    return after, (Announcement(*announcement),) if announcement is not None else ()
 
 
 def pending_text(appointments: Appointments) -> str:
@@ -159,19 +160,19 @@ def pending_text(appointments: Appointments) -> str:
     return f"from {rfc3339(appointments.pending_from)} approvers will be {_names(appointments.pending)}; {signed}"
 
 
-def _with_delay(known: Appointments, cluster: Object, now: datetime) -> Appointments:
+def _with_delay(appointments: Appointments, cluster: Object, now: datetime) -> Appointments:
     """The delay that holds: a longer one at once, a shorter one when the one before has passed."""
     try:
-        wanted = duration(view(cluster, ConfidentialCluster).spec.break_glass.delay, "delay")
+        demanded = duration(view(cluster, ConfidentialCluster).spec.break_glass.delay, "delay")
     except DurationError:
-        wanted = known.delay
-    if wanted >= known.delay:
-        return replace(known, delay=wanted, next_delay=None, next_delay_from=None)
-    if known.next_delay != wanted or known.next_delay_from is None:
-        return replace(known, next_delay=wanted, next_delay_from=now + known.delay)
-    if now < known.next_delay_from:
-        return known
-    return replace(known, delay=wanted, next_delay=None, next_delay_from=None)
+        demanded = appointments.delay
+    if demanded >= appointments.delay:
+        return replace(appointments, delay=demanded, next_delay=None, next_delay_from=None)
+    if appointments.next_delay != demanded or appointments.next_delay_from is None:
+        return replace(appointments, next_delay=demanded, next_delay_from=now + appointments.delay)
+    if now < appointments.next_delay_from:
+        return appointments
+    return replace(appointments, delay=demanded, next_delay=None, next_delay_from=None)
 
 
 def _names(people: People) -> str:

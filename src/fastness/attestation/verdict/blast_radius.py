@@ -50,9 +50,9 @@ class Radius:
             "target": self.target,
             "effect": "revoked" if self.revokes else "refused until it proves better",
             "machines": [
-                {"name": one.machine, "pool": one.pool, "node": one.node, "attested": one.attested,
-                 "lastAttested": one.last_attested}
-                for one in self.hits
+                {"name": hit.machine, "pool": hit.pool, "node": hit.node, "attested": hit.attested,
+                 "lastAttested": hit.last_attested}
+                for hit in self.hits
             ],
             "pools": [{"name": pool, "attested": a, "left": b} for pool, (a, b) in sorted(self.pools.items())],
             "emptied": list(self.emptied),
@@ -67,15 +67,23 @@ def blast_radius(
     totals: dict[str, int] = {}
     lost: dict[str, int] = {}
     for machine in machines:
-        seen = view(machine, Machine)
-        if is_being_deleted(machine) or not seen.status.key_thumbprint:
+        machine_view = view(machine, Machine)
+        if is_being_deleted(machine) or not machine_view.status.key_thumbprint:
             continue
-        pool = seen.status.pool
-        good = standing(seen).proved
+        pool = machine_view.status.pool
+        good = standing(machine_view).proved
         totals[pool] = totals.get(pool, 0) + good
-        if distrust.hits(about_machine(seen)):
+        if distrust.hits(about_machine(machine_view)):
             lost[pool] = lost.get(pool, 0) + good
-            hits.append(Hit(seen.metadata.name, pool, seen.status.node_name, good, seen.status.last_attested or ""))
+            hits.append(
+                Hit(
+                    machine_view.metadata.name,
+                    pool,
+                    machine_view.status.node_name,
+                    good,
+                    machine_view.status.last_attested or "",
+                )
+            )
     hits.sort(key=lambda hit: (hit.pool, hit.node, hit.machine))
     pools = {pool: (totals[pool], totals[pool] - count) for pool, count in lost.items()}
     return Radius(distrust.line, distrust.revokes, tuple(hits), pools)

@@ -109,38 +109,38 @@ def agreed_override(cluster: Object, approvers: Mapping[str, str]) -> Override |
 def live_override(cluster: Object | None, now: datetime, approvers: Mapping[str, str]) -> Override | None:
     """The override that counts now; None in every other case."""
     try:
-        found = agreed_override(cluster or {}, approvers)
+        override = agreed_override(cluster or {}, approvers)
     except BadOverride:
         return None
-    return found if found is not None and found.live(now) else None
+    return override if override is not None and override.live(now) else None
 
 
 def _document(text: str) -> JsonObject:
     try:
-        found = json.decode(text.encode(), json.JsonLimits(max_bytes=MOST_BYTES, max_depth=6))
+        document = json.decode(text.encode(), json.JsonLimits(max_bytes=MOST_BYTES, max_depth=6))
     except JsonError as error:
         raise BadOverride("unreadable", "the annotation is not JSON of a sensible size") from error
-    if not isinstance(found, dict) or set(found) != {"statement", "agreed"}:
+    if not isinstance(document, dict) or set(document) != {"statement", "agreed"}:
         raise BadOverride("unreadable", "the annotation is an object with statement and agreed")
-    return found
+    return document
 
 
-def _statement(found: Any) -> dict[str, str]:
-    if not isinstance(found, dict) or tuple(sorted(found)) != _MEMBERS:
+def _statement(statement: Any) -> dict[str, str]:
+    if not isinstance(statement, dict) or tuple(sorted(statement)) != _MEMBERS:
         raise BadOverride("unreadable", f"a statement has the members {', '.join(_MEMBERS)}")
-    if not all(isinstance(value, str) and value for value in found.values()):
+    if not all(isinstance(value, str) and value for value in statement.values()):
         raise BadOverride("unreadable", "the members of a statement are texts")
-    return found
+    return statement
 
 
 def _moment(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise BadOverride("unreadable", f"{text[:64]} is no time") from error
-    if found.tzinfo is None:
+    if moment.tzinfo is None:
         raise BadOverride("unreadable", f"{text[:64]} has no zone")
-    return found
+    return moment
 
 
 def listed_approvers(cluster: Object | None) -> dict[str, str]:
@@ -161,7 +161,7 @@ def _verifier(key: str | None) -> Ed25519Verifier | None:
 
 def signers(agreed: Any, signed: bytes, approvers: Mapping[str, str]) -> set[str]:
     """The approvers who signed, each person and each key once."""
-    found: dict[bytes, str] = {}
+    people: dict[bytes, str] = {}
     for entry in agreed[:16] if isinstance(agreed, list) else []:
         by = entry.get("by") if isinstance(entry, dict) else None
         key = _verifier(approvers.get(by)) if isinstance(by, str) else None
@@ -172,5 +172,5 @@ def signers(agreed: Any, signed: bytes, approvers: Mapping[str, str]) -> set[str
         except binascii.Error:
             continue
         if key.signed(signature, signed):
-            found.setdefault(key.raw, by)
-    return set(found.values())
+            people.setdefault(key.raw, by)
+    return set(people.values())

@@ -141,9 +141,9 @@ def stale(appraisal: Appraisal) -> bool:
 
 def _policy(tee: str, opinion: Opinion, version: str) -> Check:
     vector, expected = opinion.vector, "every mandatory claim affirmed"
-    seen = vector.error or ", ".join(f"{name} {value}" for name, value in vector.claims.items() if value)
+    asserted = vector.error or ", ".join(f"{name} {value}" for name, value in vector.claims.items() if value)
     if vector.affirms(tee):
-        return Check(POLICY, Result.PASS, "ok", seen, expected, f"policy {version}")
+        return Check(POLICY, Result.PASS, "ok", asserted, expected, f"policy {version}")
     if opinion.unassessed:
         hint = "The policy gave no answer within its bounds: correct it, or switch it off."
         return Check(POLICY, Result.NOT_ASSESSED, EXCEEDED, opinion.unassessed, "an answer", f"policy {version}", hint)
@@ -153,7 +153,7 @@ def _policy(tee: str, opinion: Opinion, version: str) -> Check:
         if missing
         else "See the policy."
     )
-    return Check(POLICY, Result.FAIL, "policy-denied", seen, expected, f"policy {refusing or version}", hint)
+    return Check(POLICY, Result.FAIL, "policy-denied", asserted, expected, f"policy {refusing or version}", hint)
 
 
 def _reason(refusing: Check | None, appraisal: Appraisal) -> str:
@@ -261,14 +261,14 @@ def disputed(conclusion: Conclusion, dispute: Dispute | None) -> Conclusion:
 def properties_of(tee: str, claims: Mapping[str, Any], book: ReferenceValues, endorsement: str = "") -> dict[str, str]:
     """The properties that claims of an authentic appraisal prove, of a machine whose key is endorsed in this way."""
     whole, parts = measured_images(tee, claims, book)
-    found = {
+    properties = {
         TEE: tee,
         ENDORSEMENT: endorsement,
         IMAGE: ",".join(whole),
         PARTS: ",".join(parts),
         **_platform(tee, claims.get(tee)),
     }
-    return {name: value[:MOST_VALUE] for name, value in sorted(found.items()) if value}
+    return {name: value[:MOST_VALUE] for name, value in sorted(properties.items()) if value}
 
 
 def measured_images(tee: str, claims: Mapping[str, Any], book: ReferenceValues) -> tuple[list[str], list[str]]:
@@ -281,28 +281,28 @@ def measured_images(tee: str, claims: Mapping[str, Any], book: ReferenceValues) 
         for compared in COMPARED.get(tee, ())
     ]
     fitting = frozenset[str]().union(*(same for same, _ in registers))
-    whole = fitting.difference(*(known - same for same, known in registers))
+    whole = fitting.difference(*(owners - same for same, owners in registers))
     return (sorted(whole), []) if whole else ([], sorted(_mixed([same for same, _ in registers if same])))
 
 
 def _mixed(owners: Sequence[frozenset[str]]) -> set[str]:
     """The images that explain registers together: those that alone have a value first, the others only where needed."""
-    chosen = {one for images in owners if len(images) == 1 for one in images}
+    chosen = {image for images in owners if len(images) == 1 for image in images}
     for images in owners:
         chosen |= set() if images & chosen else images
     return chosen
 
 
 def _platform(tee: str, claims: Any) -> dict[str, str]:
-    said = claims if isinstance(claims, dict) else {}
+    values = claims if isinstance(claims, dict) else {}
     if tee == "snp":
-        parts = {f"{TCB}{part}": said.get(f"reported_tcb_{part}") for part in SNP_TCB}
-        return {GENERATION: str(said.get("generation") or ""), **_texts(parts.items())}
+        parts = {f"{TCB}{part}": values.get(f"reported_tcb_{part}") for part in SNP_TCB}
+        return {GENERATION: str(values.get("generation") or ""), **_texts(parts.items())}
     if tee == "tdx":
-        date = str(said.get("tcb_date") or "")
+        date = str(values.get("tcb_date") or "")
         return {
-            GENERATION: str(said.get("fmspc") or ""),
-            **_texts(((TDX_EVALUATION, said.get("tcb_eval_num")),)),
+            GENERATION: str(values.get("fmspc") or ""),
+            **_texts(((TDX_EVALUATION, values.get("tcb_eval_num")),)),
             TDX_DATE: date,
         }
     return {}

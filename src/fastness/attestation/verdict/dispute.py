@@ -82,16 +82,16 @@ def chip_dispute(machine: Machine, chip: str) -> Dispute | None:
     return Dispute(OVER_CHIP, chip, pinned, message, check, may_pass=True)
 
 
-def dispute_status(known: Object, dispute: Dispute, verdict: str, now: datetime) -> JsonObject:
+def dispute_status(before: Object, dispute: Dispute, verdict: str, now: datetime) -> JsonObject:
     """What a dispute adds to the status of a Machine; empty when it stands there already."""
-    entries: Sequence[JsonObject] = known.get("disputes") or ()
+    entries: Sequence[JsonObject] = before.get("disputes") or ()
     if any((entry["over"], entry["shows"]) == (dispute.over, dispute.shows) for entry in entries):
         return {}
     entry = {
         "over": dispute.over, "shows": dispute.shows, "against": dispute.against, "since": rfc3339(now), "verdict": verdict,
     }  # fmt: skip
     conditions = with_condition(
-        known.get("conditions") or [], kind=CONDITION, status="True", reason=_REASONS[dispute.over],
+        before.get("conditions") or [], kind=CONDITION, status="True", reason=_REASONS[dispute.over],
         message=dispute.message, now=now,
     )  # fmt: skip
     return {"disputes": [*entries, entry][-MOST_DISPUTES:], "conditions": conditions}
@@ -122,8 +122,8 @@ def _left(status: Object, left: Sequence[JsonObject], now: datetime) -> JsonObje
 
 
 def _undisputed(status: Object, now: datetime) -> JsonObject:
-    shown = condition({"status": status}, CONDITION)
-    if shown is None or shown["status"] != "True":
+    present = condition({"status": status}, CONDITION)
+    if present is None or present["status"] != "True":
         return {}
     reason, message = _SETTLED
     return {
@@ -202,16 +202,16 @@ def boot_dispute(machine: Machine, boot: Boot | None) -> Dispute | None:
     return Dispute(OVER_BOOT, shows, against, message, check, may_pass=False)
 
 
-def boot_status(known: Object, boot: Boot | None) -> JsonObject:
+def boot_status(status: Object, boot: Boot | None) -> JsonObject:
     """What authentic evidence of a boot that is not over changes on the status of a Machine; empty for nothing."""
     if boot is None:
         return {}
-    mark = known.get("boot") or {}
+    mark = status.get("boot") or {}
     if boot.launch:
         if mark.get("launch") == boot.launch:
             return {}
         ended = [mark["launch"]] if mark.get("launch") else []
-        former = [*(known.get("formerBoots") or ()), *ended][-MOST_FORMER_BOOTS:]
+        former = [*(status.get("formerBoots") or ()), *ended][-MOST_FORMER_BOOTS:]
         return {"boot": {"launch": boot.launch}, **({"formerBoots": former} if ended else {})}
     counts = {"resets": boot.resets, "restarts": boot.restarts}
     if counts.items() <= mark.items() and boot.clock <= mark["clock"]:

@@ -81,25 +81,25 @@ class Distrusted:
 
     def hits(self, about: About) -> bool:
         """Whether a machine is what it names."""
-        properties, wanted = about.properties, self.target
+        properties, named = about.properties, self.target
         match self.kind:
             case "machine":
-                return bool(about.machine) and about.machine == wanted
+                return bool(about.machine) and about.machine == named
             case "key":
-                return _bare(wanted) in {_bare(key) for key in about.keys if key}
+                return _bare(named) in {_bare(key) for key in about.keys if key}
             case "endorsementKey":
-                return bool(about.endorsement) and _bare(about.endorsement) == _bare(wanted)
+                return bool(about.endorsement) and _bare(about.endorsement) == _bare(named)
             case "chip":
-                return bool(about.chip) and about.chip == wanted
+                return bool(about.chip) and about.chip == named
             case "tenant":
-                return bool(about.tenant) and about.tenant == wanted
+                return bool(about.tenant) and about.tenant == named
             case "image":
-                digest = str(wanted).rpartition("@")[2]
-                return any(one.rpartition("@")[2] == digest for one in images_in(properties))
+                digest = str(named).rpartition("@")[2]
+                return any(image.rpartition("@")[2] == digest for image in images_in(properties))
             case "chipGeneration":
-                return properties.get(GENERATION, "").lower() == str(wanted).lower()
+                return properties.get(GENERATION, "").lower() == str(named).lower()
             case _:
-                return _below(properties, wanted)
+                return _below(properties, named)
 
 
 def read_distrust(obj: Object) -> Distrusted | None:
@@ -142,24 +142,24 @@ def about_claims(claims: Object, endorsement: str = "") -> About:
 
 def against(distrusts: Iterable[Distrusted], about: About, now: datetime) -> list[Distrusted]:
     """The Distrusts that hit a machine now."""
-    return [one for one in distrusts if one.live(now) and one.hits(about)]
+    return [entry for entry in distrusts if entry.live(now) and entry.hits(about)]
 
 
 def _below(properties: Mapping[str, str], levels: Any) -> bool:
     """Whether the platform has a security version below one of these, for its own kind of TEE."""
     tee = properties.get(TEE, "")
-    wanted = levels.get(tee) if isinstance(levels, dict) else None
-    if not isinstance(wanted, dict):
+    level = levels.get(tee) if isinstance(levels, dict) else None
+    if not isinstance(level, dict):
         return False
     if tee == "snp":
         # The first mutable code exists from Turin on: an older chip does not report it and is not below it.
-        parts = [part for part in SNP_TCB if part in wanted and (part != "fmc" or f"{TCB}{part}" in properties)]
-        return any(_number(properties.get(f"{TCB}{part}")) < int(wanted[part]) for part in parts)
+        parts = [part for part in SNP_TCB if part in level and (part != "fmc" or f"{TCB}{part}" in properties)]
+        return any(_number(properties.get(f"{TCB}{part}")) < int(level[part]) for part in parts)
     if tee == "tdx":
-        evaluation, date = wanted.get("evaluationDataNumber"), _moment(wanted.get("tcbDate"))
-        seen = _moment(properties.get(TDX_DATE))
+        evaluation, date = level.get("evaluationDataNumber"), _moment(level.get("tcbDate"))
+        reached = _moment(properties.get(TDX_DATE))
         old = evaluation is not None and _number(properties.get(TDX_EVALUATION)) < int(evaluation)
-        return old or (date is not None and (seen is None or seen < date))
+        return old or (date is not None and (reached is None or reached < date))
     return False
 
 
@@ -180,7 +180,7 @@ def _line(target: Any) -> str:
 
 def _moment(text: object) -> datetime | None:
     try:
-        found = datetime.fromisoformat(str(text)) if text else None
+        moment = datetime.fromisoformat(str(text)) if text else None
     except ValueError:
         return None
-    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment

@@ -96,7 +96,7 @@ class Explanation:
             "standing": str(self.standing.state), "reason": self.standing.reason, "simulated": self.standing.simulated,
             "verdict": self.verdict, "lastAttested": self.last_attested, "userData": self.user_data,
             "why": [_json(check) for check in self.why], "actions": list(self.actions),
-            "unproved": [{"time": one.time, "code": one.code} for one in self.unproved], "disputes": list(self.disputes),
+            "unproved": [{"time": entry.time, "code": entry.code} for entry in self.unproved], "disputes": list(self.disputes),
             "notes": list(self.notes),
         }  # fmt: skip
 
@@ -105,9 +105,9 @@ def unproved_of(machine: Object, entries: Iterable[Object]) -> list[Unproved]:
     """Among refusals on the record, those that left no verdict since the machine last stood well."""
     since = str((machine.get("status") or {}).get("lastAttested", ""))
     return [
-        Unproved(str(one["time"]), str((one.get("detail") or {}).get("code", "")))
-        for one in entries
-        if one.get("what") == "refusal" and not one.get("verdict") and str(one["time"]) > since
+        Unproved(str(entry["time"]), str((entry.get("detail") or {}).get("code", "")))
+        for entry in entries
+        if entry.get("what") == "refusal" and not entry.get("verdict") and str(entry["time"]) > since
     ]
 
 
@@ -115,7 +115,7 @@ def explain(
     machine: Object, standing: MachineStanding, verdict: Object | None, unproved: Sequence[Unproved] = ()
 ) -> Explanation:
     """Explain how a Machine stands by its last Verdict, and by what was refused in its name since; of each code the last."""
-    seen = view(machine, Machine)
+    machine_view = view(machine, Machine)
     judged = view(verdict, Verdict) if verdict is not None else None
     checks = judged.spec.checks if judged else ()
     # A warning decides where the policy refused for its sake: then the verdict has its code.
@@ -126,24 +126,24 @@ def explain(
         if check.code != "ok"
         and (check.result in ("Fail", "NotAssessed") or (check.result == "Warn" and check.code == reason))
     )
-    answer, actions = _answer(seen, standing, judged)
-    last = tuple({one.code: one for one in unproved}.values())
+    answer, actions = _answer(machine_view, standing, judged)
+    last = tuple({entry.code: entry for entry in unproved}.values())
     decided = standing.state in (State.REVOKED, State.WAITING)
     return Explanation(
-        machine=seen.metadata.name,
-        node=seen.status.node_name,
-        pool=seen.status.pool,
-        answer=_still(answer, seen, last) if standing.proved and last else answer,
+        machine=machine_view.metadata.name,
+        node=machine_view.status.node_name,
+        pool=machine_view.status.pool,
+        answer=_still(answer, machine_view, last) if standing.proved and last else answer,
         standing=standing,
         why=why,
         others=tuple(check for check in checks if check not in why),
-        actions=(*(actions if decided else (*actions, *_advice([*why, *last]))), *_about_disputes(seen)),
+        actions=(*(actions if decided else (*actions, *_advice([*why, *last]))), *_about_disputes(machine_view)),
         verdict=judged.metadata.name if judged else "",
-        last_attested=seen.status.last_attested or "",
+        last_attested=machine_view.status.last_attested or "",
         unproved=last,
-        disputes=told_disputes(seen),
+        disputes=told_disputes(machine_view),
         user_data="; ".join(_taken(check) for check in checks if check.name in _USER_DATA and check.result != "Fail"),
-        notes=identity_notes(seen),
+        notes=identity_notes(machine_view),
     )
 
 
@@ -210,7 +210,7 @@ def _stale(standing: MachineStanding) -> tuple[str, tuple[str, ...]]:
 def _still(answer: str, machine: Machine, refused: Sequence[Unproved]) -> str:
     """Attested, and yet not well: what it was attested by does not last, and what came after was refused."""
     until = f", until {machine.status.attested_until}" if machine.status.attested_until else ""
-    codes = ", ".join(one.code for one in refused)
+    codes = ", ".join(entry.code for entry in refused)
     return f"{answer.replace('is', 'is still', 1)} by its last proof{until}; newer evidence in its name is refused: {codes}"
 
 

@@ -48,8 +48,8 @@ def judged(appraisal: Appraisal, document: InitData) -> tuple[list[Check], Mappi
     words = words_of(user_data)
     # What nobody measured is not shown as something that a machine was told.
     if checks[0].result is Result.PASS and appraisal.tee in FIELDS:
-        seen = f"{sentence(words)}, init-data {document.algorithm}:{digest.hex()}"
-        checks.append(Check(USER_DATA, Result.PASS, "ok", seen, "", FIELDS[appraisal.tee], mandatory=False))
+        described = f"{sentence(words)}, init-data {document.algorithm}:{digest.hex()}"
+        checks.append(Check(USER_DATA, Result.PASS, "ok", described, "", FIELDS[appraisal.tee], mandatory=False))
     return checks, {ENTRY: words}
 
 

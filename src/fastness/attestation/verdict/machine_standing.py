@@ -153,14 +153,14 @@ def machine_standing(
         return stands(State.REFUSED, attested.reason, attested.message, _moment(attested))
     until = proof_ends(machine, interval)
     if until is None or now >= until:
-        told = f"the last proof is from {machine.status.last_attested}: the machine missed {ROUNDS} rounds"
-        return stands(State.STALE, PROOF_EXPIRED, told, until)
+        overdue = f"the last proof is from {machine.status.last_attested}: the machine missed {ROUNDS} rounds"
+        return stands(State.STALE, PROOF_EXPIRED, overdue, until)
     return stands(State.PROVED, AFFIRMED, attested.message if attested.status == "True" else "", until=until)
 
 
 def taken_away(conditions: Sequence[JsonObject], reason: str, message: str, now: datetime) -> list[JsonObject]:
     """The conditions of a machine that people took out: it is not Attested. One that was refused before stays refused."""
-    held = any(one.get("type") == "Attested" and one.get("status") == "True" for one in conditions)
+    held = any(entry.get("type") == "Attested" and entry.get("status") == "True" for entry in conditions)
     if not held:
         return list(conditions)
     return with_condition(conditions, kind="Attested", status="False", reason=reason, message=message[:1024], now=now)
@@ -169,12 +169,14 @@ def taken_away(conditions: Sequence[JsonObject], reason: str, message: str, now:
 def moved(machine: Machine, conditions: Sequence[JsonObject], pool: str, now: datetime) -> JsonObject:
     """The status of a machine that somebody moved to a pool: what it proved, and what it was given, was for another one."""
     status, was = machine.status, _condition(machine, "Attested")
-    told = list(conditions)
+    moved_conditions = list(conditions)
     if was.reason not in ("", NEVER):
         message = f"it was moved from pool {status.pool} and has to prove itself for pool {pool}"
-        told = with_condition(told, kind="Attested", status="False", reason=MOVED, message=message, now=now)
+        moved_conditions = with_condition(
+            moved_conditions, kind="Attested", status="False", reason=MOVED, message=message, now=now
+        )
     return {
-        "pool": pool, "movedFrom": status.moved_from or status.pool, "conditions": told, "epoch": status.epoch + 1,
+        "pool": pool, "movedFrom": status.moved_from or status.pool, "conditions": moved_conditions, "epoch": status.epoch + 1,
         # What it has it may have again; where it was going it goes no longer.
         "currentConfig": status.desired_config or status.current_config or None, "desiredConfig": None,
         **({"attestedUntil": rfc3339(now)} if status.attested_until else {}),
@@ -185,12 +187,16 @@ def standing_change(
     machine: Mapping[str, Any], status: Mapping[str, Any], now: datetime, interval: timedelta, override: Override | None
 ) -> JsonObject:
     """What a change of the status means for `standing` and `standingReason`; empty when the Machine shows that already."""
-    known = machine.get("status") or {}
+    before = machine.get("status") or {}
     # As the API will merge it: a property that this proof does not have any more is None in the patch.
-    merged = apply_merge_patch(dict(known), dict(status))
-    found = machine_standing(view({**machine, "status": merged}, Machine), now, interval, override)
-    shown = (known.get("standing"), known.get("standingReason"))
-    return {} if shown == (found.word, found.reason) else {"standing": found.word, "standingReason": found.reason}
+    merged = apply_merge_patch(dict(before), dict(status))
+    standing = machine_standing(view({**machine, "status": merged}, Machine), now, interval, override)
+    present = (before.get("standing"), before.get("standingReason"))
+    return (
+        {}
+        if present == (standing.word, standing.reason)
+        else {"standing": standing.word, "standingReason": standing.reason}
+    )
 
 
 def proof_ends(machine: Machine, interval: timedelta) -> datetime | None:
@@ -227,11 +233,13 @@ def _overridden(
 
 
 def _condition(machine: Machine, kind: str) -> Condition:
-    return next((one for one in machine.status.conditions if one.type == kind), Condition(type=kind, status="Unknown"))
+    return next(
+        (entry for entry in machine.status.conditions if entry.type == kind), Condition(type=kind, status="Unknown")
+    )
 
 
-def _moment(found: Condition) -> datetime | None:
-    return datetime.fromisoformat(found.last_transition_time) if found.last_transition_time else None
+def _moment(entry: Condition) -> datetime | None:
+    return datetime.fromisoformat(entry.last_transition_time) if entry.last_transition_time else None
 
 
 def identity_place(tee: str) -> str:

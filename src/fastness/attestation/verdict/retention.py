@@ -16,27 +16,29 @@ REFUSALS_FOR: Final = timedelta(days=30)
 
 
 def superfluous(
-    verdicts: Iterable[Object], now: datetime, kept: int = KEPT, refusals_for: timedelta = REFUSALS_FOR
+    verdicts: Iterable[Object], now: datetime, newest: int = KEPT, refusals_for: timedelta = REFUSALS_FOR
 ) -> list[str]:
     """The names of verdicts of one machine that need not be kept any longer."""
-    newest_first = sorted(verdicts, key=lambda one: (_made(one), str(one["metadata"]["name"])), reverse=True)
+    newest_first = sorted(
+        verdicts, key=lambda verdict: (_made(verdict), str(verdict["metadata"]["name"])), reverse=True
+    )
     return [
-        str(one["metadata"]["name"])
-        for one in newest_first[kept:]
-        if one["spec"]["result"] == "Affirmed" or now - _made(one) >= refusals_for
+        str(verdict["metadata"]["name"])
+        for verdict in newest_first[newest:]
+        if verdict["spec"]["result"] == "Affirmed" or now - _made(verdict) >= refusals_for
     ]
 
 
-def next_look(verdicts: Iterable[Object], now: datetime, kept: int = KEPT) -> float | None:
+def next_look(verdicts: Iterable[Object], now: datetime, newest: int = KEPT) -> float | None:
     """Seconds until a verdict that is kept for its age alone need not be kept any longer."""
     newest_first = sorted(verdicts, key=_made, reverse=True)
-    ends = [(_made(one) + REFUSALS_FOR - now).total_seconds() for one in newest_first[kept:]]
+    ends = [(_made(verdict) + REFUSALS_FOR - now).total_seconds() for verdict in newest_first[newest:]]
     return max(1.0, min(ends)) if ends else None
 
 
 def unreferenced(blobs: Iterable[Object], verdicts: Iterable[Object], now: datetime, grace: timedelta) -> list[str]:
     """The names of evidence that no verdict names; a young one may belong to a verdict that is just being written."""
-    named = {one["spec"]["evidence"]["digest"] for one in verdicts}
+    named = {verdict["spec"]["evidence"]["digest"] for verdict in verdicts}
     return [
         str(blob["metadata"]["name"])
         for blob in blobs

@@ -243,7 +243,7 @@ async def _write(
             if standing is DecisionState.OPEN:
                 await patch_machine(cluster, found, decision_patch(found, decision, reason))
         return [
-            (found["metadata"]["name"], decision.wanted.lower(), standing is DecisionState.OPEN)
+            (found["metadata"]["name"], decision.membership.lower(), standing is DecisionState.OPEN)
             for found, standing in zip(chosen, standings, strict=True)
         ]
 

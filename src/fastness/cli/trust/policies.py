@@ -91,7 +91,7 @@ def _shown(found: Found, trial: Trial) -> str:
     if not trial.parsed:
         return f"{lines[0]}\n  FAIL  {trial.error}"
     lines += [
-        f"  {'pass' if result.passed else 'FAIL'}  {result.name}" + (f": {result.told}" if result.told else "")
+        f"  {'pass' if result.passed else 'FAIL'}  {result.name}" + (f": {result.detail}" if result.detail else "")
         for result in trial.results
     ]
     if not trial.refuses:

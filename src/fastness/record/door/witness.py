@@ -40,10 +40,10 @@ class WitnessDoor:
     """A witness as an application."""
 
     def __init__(
-        self, signer: WitnessSigner, known: Mapping[str, Sequence[NoteVerifier]], memory: WitnessMemory, clock: Clock
+        self, signer: WitnessSigner, logs: Mapping[str, Sequence[NoteVerifier]], memory: WitnessMemory, clock: Clock
     ) -> None:
         self._signer = signer
-        self._known = known
+        self._logs = logs
         self._memory = memory
         self._clock = clock
         self._addresses = Buckets(PER_ADDRESS)
@@ -88,7 +88,7 @@ class WitnessDoor:
         wait = self._addresses.take(network(str(client[0])) if client else "", self._clock.monotonic())
         if wait:
             return Answer(429, b"too many requests\n", TEXT, ((b"retry-after", b"%d" % math.ceil(wait)),))
-        submission = submitted(await request.body(MAX_REQUEST), self._known)
+        submission = submitted(await request.body(MAX_REQUEST), self._logs)
         if isinstance(submission, Declined):
             return _declined(submission)
         async with self._one_at_a_time:

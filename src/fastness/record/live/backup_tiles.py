@@ -118,8 +118,8 @@ def _content(path: Path) -> bytes | None:
 
 def _wider(directory: Path, base: str, width: int) -> Iterator[tuple[int, Path]]:
     partial = directory / f"{base}.p"
-    names = [int(one.name) for one in partial.iterdir() if one.name.isdigit()] if partial.is_dir() else []
-    yield from ((one, partial / str(one)) for one in sorted(names) if one > width)
+    names = [int(tile.name) for tile in partial.iterdir() if tile.name.isdigit()] if partial.is_dir() else []
+    yield from ((tile, partial / str(tile)) for tile in sorted(names) if tile > width)
     yield WIDTH, directory / base
 
 

@@ -87,10 +87,10 @@ async def published_keys(cluster: Cluster, role: str) -> Mapping[str, Ed25519Ver
 async def registered_doors(cluster: Cluster) -> Registered:
     """The keys that are registered; a role whose entry cannot be read has none. Raises ApiError."""
     try:
-        found = await cluster.get(CONFIG_MAP.resource, REGISTRY, NAMESPACE)
+        registry = await cluster.get(CONFIG_MAP.resource, REGISTRY, NAMESPACE)
     except NotFound:
         return {}
-    return {str(role): _keys(str(text)) for role, text in (found.get("data") or {}).items()}
+    return {str(role): _keys(str(text)) for role, text in (registry.get("data") or {}).items()}
 
 
 async def register_doors(cluster: Cluster) -> Registered:
@@ -101,8 +101,8 @@ async def register_doors(cluster: Cluster) -> Registered:
         if keys:
             data[role] = json.encode({"keys": [key.jwk() for key in keys.values()]}).decode()
     try:
-        found = await cluster.get(CONFIG_MAP.resource, REGISTRY, NAMESPACE)
-        if {**(found.get("data") or {}), **data} != found.get("data"):
+        registry = await cluster.get(CONFIG_MAP.resource, REGISTRY, NAMESPACE)
+        if {**(registry.get("data") or {}), **data} != registry.get("data"):
             await cluster.patch(CONFIG_MAP.resource, REGISTRY, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
     except NotFound:
         meta = {"name": REGISTRY, "namespace": NAMESPACE}

@@ -40,7 +40,7 @@ _HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SignedCheckpoint:
     """A checkpoint, and where it was found."""
 
     checkpoint: Checkpoint
@@ -86,7 +86,7 @@ class RecordGuard:
         """Remember how far a witness has seen the record of this name."""
         self._witnessed[witness] = (origin, size)
 
-    async def candidates(self) -> AsyncIterator[Known]:
+    async def candidates(self) -> AsyncIterator[SignedCheckpoint]:
         """Every checkpoint with a good signature that is found, of any name, longest first; raises ApiError.
 
         Signatures are checked one by one: whoever looks for the newest one pays for one.
@@ -99,22 +99,22 @@ class RecordGuard:
             note = piece.decode("utf-8", "replace")
             notes.append((_claimed(note), note, "the checkpoint beside the tiles"))
         for _, note, where in sorted(notes, reverse=True):
-            known = _signed(note, keys, where)
-            if known is not None:
-                yield known
+            signed = _signed(note, keys, where)
+            if signed is not None:
+                yield signed
 
-    async def _newest(self, origin: str) -> Known | None:
+    async def _newest(self, origin: str) -> SignedCheckpoint | None:
         newest = None
-        async for known in self.candidates():
-            if known.checkpoint.origin == origin:
-                newest = known
+        async for head in self.candidates():
+            if head.checkpoint.origin == origin:
+                newest = head
                 break
         signed = self._signed
         if signed is not None and signed.origin == origin and (newest is None or signed.size > newest.checkpoint.size):
-            return Known(signed, "this process")
+            return SignedCheckpoint(signed, "this process")
         return newest
 
-    async def _continues(self, head: RecordHead, newest: Known) -> None:
+    async def _continues(self, head: RecordHead, newest: SignedCheckpoint) -> None:
         signed = newest.checkpoint
         view = LogView(self._tiles, head.size)
         try:
@@ -137,9 +137,9 @@ def _claimed(note: str) -> int:
         return 0
 
 
-def _signed(note: str, keys: Sequence[NoteVerifier], where: str) -> Known | None:
+def _signed(note: str, keys: Sequence[NoteVerifier], where: str) -> SignedCheckpoint | None:
     """The checkpoint in a note; None for what no key of the record signed, or what is none."""
     try:
-        return Known(parse_checkpoint(open_note(note, keys)), where)
+        return SignedCheckpoint(parse_checkpoint(open_note(note, keys)), where)
     except (CryptoError, TlogError):
         return None

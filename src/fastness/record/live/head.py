@@ -57,24 +57,24 @@ class RecordHead:
 async def read_head(cluster: Cluster) -> RecordHead:
     """The state of the record; raises DamagedRecord."""
     try:
-        found = await cluster.get(CONFIG_MAP.resource, NAME, NAMESPACE)
+        stored = await cluster.get(CONFIG_MAP.resource, NAME, NAMESPACE)
     except NotFound:
         return RecordHead()
-    return parse_head(found)
+    return parse_head(stored)
 
 
-def parse_head(found: Mapping[str, Any]) -> RecordHead:
+def parse_head(stored: Mapping[str, Any]) -> RecordHead:
     """The state that a ConfigMap holds; raises DamagedRecord."""
     try:
-        state = json.decode(found["data"]["head"].encode())
+        state = json.decode(stored["data"]["head"].encode())
         doors = {
-            name: Head(one["sequence"], one["hash"], one["size"], one.get("time", ""))
-            for name, one in state["doors"].items()
+            name: Head(door["sequence"], door["hash"], door["size"], door.get("time", ""))
+            for name, door in state["doors"].items()
         }
         begun = state.get("intent")
         intent = _intent(begun) if begun else None
         root = base64.b64decode(state["root"], validate=True)
-        version, epoch = found["metadata"]["resourceVersion"], int(state.get("epoch", 1))
+        version, epoch = stored["metadata"]["resourceVersion"], int(state.get("epoch", 1))
         return RecordHead(int(state["size"]), root, doors, intent, version, epoch)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedRecord(
@@ -94,7 +94,7 @@ async def write_head(cluster: Cluster, head: RecordHead) -> RecordHead:
         "size": head.size,
         "root": base64.b64encode(head.root).decode(),
         "epoch": head.epoch,
-        "doors": {name: one.to_json() for name, one in sorted(head.doors.items())},
+        "doors": {name: door.to_json() for name, door in sorted(head.doors.items())},
     }
     if head.intent is not None:
         state["intent"] = {

@@ -55,11 +55,11 @@ class LogView:
 
     async def inclusion(self, index: int) -> list[bytes]:
         """The proof that entry `index` is in; raises ValueError, TlogError."""
-        return [await self._range(*one) for one in merkle.inclusion_ranges(index, self.size)]
+        return [await self._range(*span) for span in merkle.inclusion_ranges(index, self.size)]
 
     async def consistency(self, old: int) -> list[bytes]:
         """The proof that the record of `old` entries is the beginning of this one; raises ValueError, TlogError."""
-        return [await self._range(*one) for one in merkle.consistency_ranges(old, self.size)] if old else []
+        return [await self._range(*span) for span in merkle.consistency_ranges(old, self.size)] if old else []
 
     async def entries(self, start: int = 0, end: int | None = None) -> AsyncIterator[tuple[int, bytes]]:
         """Entries with their numbers; raises TlogError when one is gone."""
@@ -98,7 +98,7 @@ class LogView:
         cached = self._cache.get((level, number))
         if cached is None:
             width = tile_width(level, number, self.size)
-            piece = await self._piece(lambda one: tile_path(level, number, one), level, number)
+            piece = await self._piece(lambda part: tile_path(level, number, part), level, number)
             if piece is None:
                 raise TlogError(f"{tile_path(level, number, width)} of the record is missing")
             cached = decode_hashes(*piece)[:width]
@@ -114,7 +114,7 @@ class LogView:
         return bundle
 
     async def _bundle_if_kept(self, number: int) -> list[bytes] | None:
-        piece = await self._piece(lambda one: entries_path(number, one), 0, number)
+        piece = await self._piece(lambda size: entries_path(number, size), 0, number)
         return None if piece is None else decode_bundle(*piece)
 
     async def _piece(self, path: Callable[[int], str], level: int, number: int) -> tuple[bytes, int] | None:
@@ -164,10 +164,10 @@ def tile_width(level: int, number: int, size: int) -> int:
 
 async def _bundles(tiles: TileStore, size: int, entries: Sequence[bytes]) -> None:
     number, held = size // WIDTH, size % WIDTH
-    kept: list[bytes] = []
+    present: list[bytes] = []
     if held:
-        kept = [entry async for _, entry in LogView(tiles, size).entries(number * WIDTH)]
-    row = [*kept, *entries]
+        present = [entry async for _, entry in LogView(tiles, size).entries(number * WIDTH)]
+    row = [*present, *entries]
     for at in range(0, len(row), WIDTH):
         part = row[at : at + WIDTH]
         await tiles.write(entries_path(number + at // WIDTH, len(part)), encode_bundle(part))
@@ -176,13 +176,13 @@ async def _bundles(tiles: TileStore, size: int, entries: Sequence[bytes]) -> Non
 async def _grow(tiles: TileStore, level: int, before: int, fresh: Sequence[bytes]) -> tuple[list[bytes], int]:
     """Append hashes to the tiles of one level; returns the hashes of the tiles that became whole, for the level above."""
     number, held = before // WIDTH, before % WIDTH
-    kept: list[bytes] = []
+    hashes: list[bytes] = []
     if held:
         data = await tiles.read(tile_path(level, number, held))
         if data is None:
             raise TlogError(f"{tile_path(level, number, held)} of the record is missing")
-        kept = decode_hashes(data, held)
-    row = [*kept, *fresh]
+        hashes = decode_hashes(data, held)
+    row = [*hashes, *fresh]
     whole = []
     for at in range(0, len(row), WIDTH):
         part = row[at : at + WIDTH]

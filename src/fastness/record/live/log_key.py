@@ -65,10 +65,10 @@ async def log_name(cluster: Cluster, epoch: int = 1) -> str:
 async def known_keys(cluster: Cluster) -> list[NoteVerifier]:
     """Every key that has signed checkpoints of this record; raises BadKey for one that was changed."""
     try:
-        found = await cluster.get(CONFIG_MAP.resource, PUBLIC, NAMESPACE)
+        stored = await cluster.get(CONFIG_MAP.resource, PUBLIC, NAMESPACE)
     except NotFound:
         return []
-    return [NoteVerifier.parse(text) for _, text in sorted((found.get("data") or {}).items())]
+    return [NoteVerifier.parse(text) for _, text in sorted((stored.get("data") or {}).items())]
 
 
 async def _renew(cluster: Cluster, secret: JsonObject, entropy: Entropy, now: datetime) -> JsonObject:
@@ -80,13 +80,13 @@ async def _renew(cluster: Cluster, secret: JsonObject, entropy: Entropy, now: da
 async def _publish(cluster: Cluster, verifier: NoteVerifier) -> None:
     data = {verifier.id.hex(): str(verifier)}
     try:
-        found = await cluster.get(CONFIG_MAP.resource, PUBLIC, NAMESPACE)
+        stored = await cluster.get(CONFIG_MAP.resource, PUBLIC, NAMESPACE)
     except NotFound:
         metadata = {"name": PUBLIC, "namespace": NAMESPACE}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
         await cluster.create(CONFIG_MAP.resource, body, _AS)
         return
-    if (found.get("data") or {}).get(verifier.id.hex()) != str(verifier):
+    if (stored.get("data") or {}).get(verifier.id.hex()) != str(verifier):
         await cluster.patch(CONFIG_MAP.resource, PUBLIC, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
 
 

@@ -45,7 +45,7 @@ async def open_record(cluster: Cluster, tiles: TileStore) -> OpenRecord | None:
 def whole_note(checkpoint: JsonObject) -> str:
     """The note of a checkpoint with the lines of the witnesses that cosigned it."""
     lines = (checkpoint.get("status") or {}).get("cosignatures") or ()
-    return str(checkpoint["spec"]["note"]) + "".join(str(one["line"]) for one in lines)
+    return str(checkpoint["spec"]["note"]) + "".join(str(line["line"]) for line in lines)
 
 
 def grown(cluster: Cluster) -> Grown:
@@ -60,4 +60,4 @@ def grown(cluster: Cluster) -> Grown:
 
 async def _newest(cluster: Cluster) -> JsonObject | None:
     checkpoints = (await cluster.list(AUDIT_CHECKPOINT.resource)).items
-    return max(checkpoints, key=lambda one: int(one["spec"]["size"]), default=None)
+    return max(checkpoints, key=lambda checkpoint: int(checkpoint["spec"]["size"]), default=None)

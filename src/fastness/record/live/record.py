@@ -191,10 +191,10 @@ class ClusterRecord:
     async def _compare(self, batch: JsonObject) -> None:
         """A batch of this name is there: it is ours, or somebody writes in our name."""
         try:
-            found = await self._cluster.get(AUDIT_BATCH.resource, batch["metadata"]["name"])
+            stored = await self._cluster.get(AUDIT_BATCH.resource, batch["metadata"]["name"])
         except NotFound:
             return  # It was written, and the sequencer has taken it in already.
-        if batch_hash(found["spec"]) != batch_hash(batch["spec"]):
+        if batch_hash(stored["spec"]) != batch_hash(batch["spec"]):
             raise RecordError("another one writes to the record under the name of this door", "Restart the door.")
 
     def _batch(self, group: list[_Waiting], signer: Ed25519Signer) -> JsonObject:

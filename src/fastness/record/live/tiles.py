@@ -89,11 +89,11 @@ class ConfigMapTiles:
     async def read(self, path: str) -> bytes | None:
         """The piece in a ConfigMap."""
         try:
-            found = await self._cluster.get(CONFIG_MAP.resource, _name(path), NAMESPACE)
+            stored = await self._cluster.get(CONFIG_MAP.resource, _name(path), NAMESPACE)
         except NotFound:
             return None
         try:
-            packed = base64.b64decode(found["binaryData"]["tile"], validate=True)
+            packed = base64.b64decode(stored["binaryData"]["tile"], validate=True)
             unpacker = zlib.decompressobj()
             data = unpacker.decompress(packed, MAX_TILE)
         except (KeyError, TypeError, binascii.Error, zlib.error) as error:

@@ -1,6 +1,6 @@
 """Refusals of callers who proved nothing: on the record, and unable to fill it.
 
-    strangers = Strangers(record, clock)
+    strangers = UnauthenticatedRefusals(record, clock)
     await strangers.refused("not-enrolled", thumbprint)
 
 Whoever asks for a challenge may send any evidence with it, under any number of keys, and may name a key that somebody else
@@ -29,7 +29,7 @@ BUDGET: Final = 60.0
 PER_SECOND: Final = 10 / 60
 
 
-class _Told:
+class _Written:
     """When a refusal was written last, and how often it came since."""
 
     __slots__ = ("at", "repeated")
@@ -58,7 +58,7 @@ class _Budget:
         return True
 
 
-class Strangers:
+class UnauthenticatedRefusals:
     """Writes refusals of those who proved nothing, each once in a while and all within a budget."""
 
     def __init__(self, record: Record, clock: Clock) -> None:
@@ -66,12 +66,12 @@ class Strangers:
         self._clock = clock
         now = clock.monotonic()
         self._budgets = {enrolled: _Budget(now) for enrolled in (False, True)}
-        self._told = {enrolled: BoundedCache[tuple[str, str], _Told](REMEMBERED) for enrolled in (False, True)}
+        self._written = {enrolled: BoundedCache[tuple[str, str], _Written](REMEMBERED) for enrolled in (False, True)}
 
     async def refused(self, code: str, who: str = "", *, enrolled: bool = False) -> None:
         """Note a refusal; `enrolled` says that the key it came under belongs to a machine. Raises RecordError."""
-        now, budget, told = self._clock.monotonic(), self._budgets[enrolled], self._told[enrolled]
-        last = told.get((who, code))
+        now, budget, written = self._clock.monotonic(), self._budgets[enrolled], self._written[enrolled]
+        last = written.get((who, code))
         if last is not None and now - last.at < QUIET_SECONDS:
             last.repeated += 1
             return
@@ -88,5 +88,5 @@ class Strangers:
         await self._record.append(RecordEntry("refusal", who, detail=detail))
 
     def _remember(self, key: tuple[str, str], now: float, *, enrolled: bool) -> None:
-        for _, forgotten in self._told[enrolled].put(key, _Told(now)):
+        for _, forgotten in self._written[enrolled].put(key, _Written(now)):
             self._budgets[enrolled].unwritten += forgotten.repeated

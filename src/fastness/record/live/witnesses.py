@@ -72,11 +72,11 @@ class Witnesses:
                 return _line(witness, body, text)
             if status != _CONFLICT:
                 raise _refused(witness, status, body, old)
-            seen = _seen(witness, body)
-            self._sizes[place] = seen
-            if seen > view.size or seen == old:
-                raise _other_history(witness, seen, view.size)
-            old = seen
+            size_there = _size_there(witness, body)
+            self._sizes[place] = size_there
+            if size_there > view.size or size_there == old:
+                raise _other_history(witness, size_there, view.size)
+            old = size_there
         raise WitnessFailed(f"witness {witness.name} moves while it is asked", "Another log may use the same name.")
 
 
@@ -107,7 +107,7 @@ def _line(witness: Witness, body: bytes, text: str) -> str:
     return line
 
 
-def _seen(witness: Witness, body: bytes) -> int:
+def _size_there(witness: Witness, body: bytes) -> int:
     try:
         return parse_latest(body)
     except TlogError as error:
@@ -126,11 +126,11 @@ def _refused(witness: Witness, status: int, body: bytes, old: int) -> WitnessFai
     return WitnessFailed(f"witness {witness.name} answered {status}: {words}", hint)
 
 
-def _other_history(witness: Witness, seen: int, size: int) -> WitnessFailed:
+def _other_history(witness: Witness, size_there: int, size: int) -> WitnessFailed:
     return WitnessFailed(
-        f"witness {witness.name} has seen {seen} entries of this record, which has {size}"
-        if seen > size
-        else f"witness {witness.name} has seen another record of {seen} entries",
+        f"witness {witness.name} has seen {size_there} entries of this record, which has {size}"
+        if size_there > size
+        else f"witness {witness.name} has seen another record of {size_there} entries",
         "The record was rolled back or rewritten. If an older backup was restored on purpose, see `fastness audit restart`.",
-        seen,
+        size_there,
     )

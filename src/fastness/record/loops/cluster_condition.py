@@ -22,18 +22,18 @@ async def set_condition(cluster: Cluster, now: datetime, kind: str, status: str,
     """Make the condition so, unless it is; raises ApiError."""
     for _ in range(TRIES):
         try:
-            found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+            stored = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
         except NotFound:
             return
-        current = condition(found, kind) or {}
+        current = condition(stored, kind) or {}
         if (current.get("status"), current.get("reason"), current.get("message")) == (status, reason, message):
             return
         conditions = with_condition(
-            (found.get("status") or {}).get("conditions") or [],
+            (stored.get("status") or {}).get("conditions") or [],
             kind=kind, status=status, reason=reason, message=message, now=now,
-            generation=int(found["metadata"].get("generation", 1)),
+            generation=int(stored["metadata"].get("generation", 1)),
         )  # fmt: skip
-        version = found["metadata"]["resourceVersion"]
+        version = stored["metadata"]["resourceVersion"]
         patch = {"metadata": {"resourceVersion": version}, "status": {"conditions": list(conditions)}}
         try:
             await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE, "", _AS)

@@ -158,9 +158,9 @@ class Sequencer:
         base = head
         if not await self._whole(head.size, head.root):
             base = RecordHead(version=head.version)
-            async for known in self._guard.candidates():
-                if await self._whole(known.checkpoint.size, known.checkpoint.root):
-                    base = RecordHead(known.checkpoint.size, known.checkpoint.root, version=head.version)
+            async for signed in self._guard.candidates():
+                if await self._whole(signed.checkpoint.size, signed.checkpoint.root):
+                    base = RecordHead(signed.checkpoint.size, signed.checkpoint.root, version=head.version)
                     break
         root = await extend(self._tiles, base.size, [restarted(epoch.time, epoch.number, epoch.reason)])
         again = replace(base, size=base.size + 1, root=root, intent=None, epoch=epoch.number)
@@ -179,8 +179,8 @@ class Sequencer:
             self._registered = await register_doors(self._cluster)
         good, refused = admitted(head.doors, fresh, self._registered)
         names = tuple(str(batch["metadata"]["name"]) for batch in good)
-        told = tuple((batch.name, batch.door, str(batch.problem)) for batch in refused)
-        return Intent(rfc3339(self._clock.now()), names, told)
+        problems = tuple((batch.name, batch.door, str(batch.problem)) for batch in refused)
+        return Intent(rfc3339(self._clock.now()), names, problems)
 
     async def _warn(self, intent: Intent) -> None:
         """Batches that were refused, told where an operator looks."""
@@ -192,8 +192,10 @@ class Sequencer:
         for number, (name, door, reason) in enumerate(intent.refused):
             metrics.RECORD_REFUSED.inc(reason)
             if number < MOST_EVENTS:
-                said = f"batch {name} does not count ({reason}): somebody else than the door {door} may have written it"
-                await self._recorder.warning(about, "RecordRefused", said)
+                message = (
+                    f"batch {name} does not count ({reason}): somebody else than the door {door} may have written it"
+                )
+                await self._recorder.warning(about, "RecordRefused", message)
 
     async def _fold(self, head: RecordHead, intent: Intent, batches: Sequence[JsonObject]) -> RecordHead:
         """Parts 2 and 3. A batch of the intent that has vanished since leaves an entry about that."""
@@ -213,7 +215,7 @@ class Sequencer:
         """Part 4: the checkpoint of this size, if it is not there; old ones go, and those of other epochs."""
         listed = (await self._cluster.list(AUDIT_CHECKPOINT.resource)).items
         origin = await log_name(self._cluster, head.epoch)
-        own = sorted((one for one in listed if one["spec"]["origin"] == origin), key=_size)
+        own = sorted((entry for entry in listed if entry["spec"]["origin"] == origin), key=_size)
         if not head.size or (own and _size(own[-1]) >= head.size):
             return
         now = self._clock.now()
@@ -246,8 +248,8 @@ def _size(checkpoint: JsonObject) -> int:
 
 def _superseded(listed: Sequence[JsonObject], own: Sequence[JsonObject]) -> list[str]:
     """The names of checkpoints that nobody needs: all but the newest of this epoch, and the newest that is cosigned."""
-    kept = {str(one["metadata"]["name"]) for one in own[-KEPT_CHECKPOINTS + 1 :]}
-    cosigned = [one for one in own if (one.get("status") or {}).get("cosignatures")]
-    kept |= {str(one["metadata"]["name"]) for one in cosigned[-1:]}
-    names = [str(one["metadata"]["name"]) for one in listed]
-    return [name for name in names if name not in kept]
+    needed = {str(checkpoint["metadata"]["name"]) for checkpoint in own[-KEPT_CHECKPOINTS + 1 :]}
+    cosigned = [checkpoint for checkpoint in own if (checkpoint.get("status") or {}).get("cosignatures")]
+    needed |= {str(checkpoint["metadata"]["name"]) for checkpoint in cosigned[-1:]}
+    names = [str(checkpoint["metadata"]["name"]) for checkpoint in listed]
+    return [name for name in names if name not in needed]

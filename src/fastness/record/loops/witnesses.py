@@ -152,9 +152,9 @@ class RecordWitnesses:
 
     async def _keep(self, newest: JsonObject, answers: Sequence[Answer]) -> None:
         lines = [
-            {"witness": one.name, "time": rfc3339(datetime.fromtimestamp(one.time, UTC)), "line": one.line}
-            for one in answers
-            if one.line
+            {"witness": answer.name, "time": rfc3339(datetime.fromtimestamp(answer.time, UTC)), "line": answer.line}
+            for answer in answers
+            if answer.line
         ]
         status = {"cosignatures": lines, "witnesses": f"{len(lines)}/{len(answers)}"}
         metrics.RECORD_WITNESSES.set(len(lines))
@@ -169,7 +169,7 @@ class RecordWitnesses:
             message = f"{count} cosigned the record"
             await set_condition(self._cluster, self._clock.now(), "Witnessed", "True", "Cosigned", message)
             return
-        first = next((one for one in failed if one.seen is not None), failed[0])
+        first = next((failure for failure in failed if failure.seen is not None), failed[0])
         reason = "RolledBack" if first.seen is not None else "NotCosigned"
         message = f"{count} cosigned the record: {first.message}. {first.hint}"
         await set_condition(self._cluster, self._clock.now(), "Witnessed", "False", reason, message)

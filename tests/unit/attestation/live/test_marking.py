@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastness.attestation.live.writer import Found, Verdicts
+from fastness.attestation.live.writer import Outcome, Verdicts
 from fastness.attestation.policy.claims import TrustVector
 from fastness.attestation.verdict.conclude import Conclusion
 from fastness.attestation.verdict.dispute import Boot
@@ -56,11 +56,11 @@ async def test_a_later_boot_that_was_judged_meanwhile_wins(cached: JsonObject, b
     now["metadata"]["resourceVersion"] = "8"
     api: Any = Api(now)
     verdict = {"metadata": {"name": "v"}, "spec": {"evidence": {"type": "snp"}}}
-    found = Found(AFFIRMED, "p", (), simulated=True, boot=boot)
+    found = Outcome(AFFIRMED, "p", (), simulated=True, boot=boot)
     informer: Any = None
     with pytest.raises(Conflict):
         await Verdicts(api, informer).mark(stored(**cached), verdict, found, NOW)
     assert api.written == []
-    later = Found(AFFIRMED, "p", (), simulated=True, boot=Boot(B))
+    later = Outcome(AFFIRMED, "p", (), simulated=True, boot=Boot(B))
     await Verdicts(api, informer).mark(stored(**cached), verdict, later, NOW)
     assert [("boot" in status, "lastAttested" in status) for status in api.written] == [(False, True)]

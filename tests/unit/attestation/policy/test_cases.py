@@ -35,12 +35,12 @@ def test_a_case_that_fails_says_what_came_out() -> None:
     trial = try_policy(spec(SIMPLE + "configuration := 2\n", "nvidia", wrong))
     assert not trial.good
     assert trial.passed == "0/1"
-    assert trial.failed[0].told == "the result is Affirmed, expected Refused; hardware is 2, expected 3"
+    assert trial.failed[0].detail == "the result is Affirmed, expected Refused; hardware is 2, expected 3"
 
 
 def test_a_case_that_ends_in_an_error_says_why() -> None:
     trial = try_policy(spec(HEAD + 'hardware := 2 if not to_number("five") == 1\n', "snp", case("Affirmed")))
-    assert "built-in function" in trial.failed[-1].told
+    assert "built-in function" in trial.failed[-1].detail
 
 
 def test_a_text_that_is_no_policy_has_an_error_and_no_results() -> None:

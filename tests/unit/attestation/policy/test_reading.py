@@ -128,15 +128,15 @@ def test_an_answer_from_memory_follows_the_values_and_the_claims() -> None:
 
 def test_memory_is_bounded() -> None:
     policy = compile_policy(HEAD + "hardware := 2 if input.a == 5\n")
-    for number in range(policies.MAX_KNOWN + 10):
+    for number in range(policies.MAX_REMEMBERED + 10):
         policy.recall({"a": number}, book({}))
-    assert len(policy._known) <= policies.MAX_KNOWN
+    assert len(policy._vectors) <= policies.MAX_REMEMBERED
 
 
 def test_a_policy_that_reads_the_clock_is_asked_every_time() -> None:
     policy = compile_policy(HEAD + "hardware := 2 if { input.a; time.now_ns() > 0 }\n")
     assert policy.recall({"a": 1}, book({})).value("hardware") == 2
-    assert policy._known == {}
+    assert policy._vectors == {}
 
 
 def test_values_of_an_expired_set_are_gone_from_memory_too() -> None:

@@ -7,7 +7,7 @@ import pytest
 from fastness.keys.errors import RecordError
 from fastness.record.entry import RecordEntry
 from fastness.record.live import unauthenticated as strangers
-from fastness.record.live.unauthenticated import Strangers
+from fastness.record.live.unauthenticated import UnauthenticatedRefusals
 from tests.virtual import VirtualClock
 
 
@@ -40,14 +40,14 @@ def clock() -> VirtualClock:
 
 
 async def test_the_first_refusal_is_written_at_once(lines: Lines, clock: VirtualClock) -> None:
-    await Strangers(lines, clock).refused("not-enrolled", "sha256:aa")
+    await UnauthenticatedRefusals(lines, clock).refused("not-enrolled", "sha256:aa")
     assert lines.entries == [RecordEntry("refusal", "sha256:aa", detail={"code": "not-enrolled"})]
 
 
 async def test_the_same_again_is_written_a_minute_later_with_how_often_it_came(
     lines: Lines, clock: VirtualClock
 ) -> None:
-    door = Strangers(lines, clock)
+    door = UnauthenticatedRefusals(lines, clock)
     for _ in range(500):
         await door.refused("signature-invalid", "sha256:aa", enrolled=True)
     assert len(lines.entries) == 1
@@ -60,14 +60,14 @@ async def test_the_same_again_is_written_a_minute_later_with_how_often_it_came(
 
 
 async def test_another_reason_of_the_same_key_is_news(lines: Lines, clock: VirtualClock) -> None:
-    door = Strangers(lines, clock)
+    door = UnauthenticatedRefusals(lines, clock)
     await door.refused("signature-invalid", "sha256:aa", enrolled=True)
     await door.refused("nonce-differs", "sha256:aa", enrolled=True)
     assert [detail["code"] for _, detail in lines.told()] == ["signature-invalid", "nonce-differs"]
 
 
 async def test_a_flood_of_new_keys_is_bounded_and_told(lines: Lines, clock: VirtualClock) -> None:
-    door = Strangers(lines, clock)
+    door = UnauthenticatedRefusals(lines, clock)
     for number in range(10_000):
         await door.refused("not-enrolled", f"sha256:{number}")
     assert len(lines.entries) == strangers.BUDGET
@@ -79,7 +79,7 @@ async def test_a_flood_of_new_keys_is_bounded_and_told(lines: Lines, clock: Virt
 
 
 async def test_an_hour_of_flood_costs_ten_entries_a_minute(lines: Lines, clock: VirtualClock) -> None:
-    door = Strangers(lines, clock)
+    door = UnauthenticatedRefusals(lines, clock)
     for number in range(3600):
         await door.refused("not-enrolled", f"sha256:{number}")
         await clock.advance(1)
@@ -87,7 +87,7 @@ async def test_an_hour_of_flood_costs_ten_entries_a_minute(lines: Lines, clock: 
 
 
 async def test_keys_that_nobody_enrolled_leave_the_part_of_machines_alone(lines: Lines, clock: VirtualClock) -> None:
-    door = Strangers(lines, clock)
+    door = UnauthenticatedRefusals(lines, clock)
     for number in range(1000):
         await door.refused("not-enrolled", f"sha256:{number}")
     await door.refused("revoked", "sha256:aa", enrolled=True)
@@ -98,7 +98,7 @@ async def test_what_is_remembered_is_bounded_and_what_is_forgotten_is_counted(
     lines: Lines, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(strangers, "REMEMBERED", 2)
-    door = Strangers(lines, clock)
+    door = UnauthenticatedRefusals(lines, clock)
     for who in ("a", "a", "a", "b", "c"):
         await door.refused("not-enrolled", who)
     await door.refused("not-enrolled", "d")
@@ -108,4 +108,4 @@ async def test_what_is_remembered_is_bounded_and_what_is_forgotten_is_counted(
 async def test_a_record_that_cannot_be_written_is_said_so(lines: Lines, clock: VirtualClock) -> None:
     lines.broken = True
     with pytest.raises(RecordError):
-        await Strangers(lines, clock).refused("not-enrolled", "sha256:aa")
+        await UnauthenticatedRefusals(lines, clock).refused("not-enrolled", "sha256:aa")
