@@ -44,7 +44,7 @@ from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.controllers import product_loops
 from fastness.app.product import PRODUCT
-from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.attestation.loops.door_certificates import FAMILY, issuing
 from fastness.crypto.secret import SecretText
 from fastness.enrolment.door.app import Pace

@@ -31,7 +31,7 @@ from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.controllers import product_loops
 from fastness.app.memory import COLLECT_AFTER
 from fastness.app.product import PRODUCT
-from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, object_name

@@ -11,7 +11,7 @@ from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.product import PRODUCT
-from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.kube.controllers import Runner
 from fastness.kube.informers import Informers
 from fastness.runtime.clock import SystemClock, SystemEntropy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastness.attestation.admission import confidential, endings, machines, policies
+from fastness.attestation.admission import confidential, policies, trusted_objects
 from fastness.kube.access.node import MCO_GROUP
 from fastness.kube.admission import Operation, Rule
 from fastness.kube.admission_rules import ON_ANY, ON_CREATE, ON_DELETE, ON_UPDATE, ON_WRITE, Row, RuleTable
@@ -37,10 +37,10 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(confidential.memory_is_the_control_planes, ON_ANY, "", "configmaps"),
     Row(confidential.memory_is_the_control_planes, ON_ANY, "", "secrets"),
     Row(confidential.broker_is_not_permissive, ON_WRITE, confidential.TRUSTEE_GROUP, "trusteeconfigs"),
-    Row(machines.status_is_found_out, ON_WRITE, machines.GROUP, "machines", ("status",)),
-    *(Row(endings.has_no_owner, ON_WRITE, group, resource) for group, resource in endings.WITHOUT_OWNERS),
-    Row(endings.bar_is_noted, ON_DELETE, *endings.MACHINES),
-    Row(endings.bar_is_not_lifted, ON_UPDATE, *endings.MACHINES),
+    Row(trusted_objects.status_is_found_out, ON_WRITE, *trusted_objects.MACHINES, ("status",)),
+    *(Row(trusted_objects.has_no_owner, ON_WRITE, group, resource) for group, resource in trusted_objects.WITHOUT_OWNERS),
+    Row(trusted_objects.bar_is_noted, ON_DELETE, *trusted_objects.MACHINES),
+    Row(trusted_objects.bar_is_not_lifted, ON_UPDATE, *trusted_objects.MACHINES),
     Row(machineconfig.pool_selects_a_role, ON_WRITE, MCO_GROUP, "machineconfigpools"),
     Row(machineconfig.configuration_is_singleton, ON_CREATE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
     Row(machineconfig.warn_about_trust_model, ON_WRITE, MCO_GROUP, "machineconfigs"),
@@ -58,7 +58,7 @@ TABLE: Final[tuple[Row, ...]] = (
 # of a namespace there, nor a status. Who makes a namespace in which we read by name an admission policy beside our accounts says;
 # a status counts by its signature. Controllers may run there under any name, so who lets go of a Machine cannot be told.
 _BUILT_IN: Final = frozenset({
-    runtime_class.class_is_applied, kata.operator_is_needed, machines.status_is_found_out,
-    confidential.memory_is_the_control_planes, endings.bar_is_not_lifted,
+    runtime_class.class_is_applied, kata.operator_is_needed, trusted_objects.status_is_found_out,
+    confidential.memory_is_the_control_planes, trusted_objects.bar_is_not_lifted,
 })  # fmt: skip
 BEHIND_WEBHOOK: Final = RuleTable(row for row in TABLE if row.rule not in _BUILT_IN)

@@ -28,7 +28,7 @@ from fastness.app.product import PRODUCT
 from fastness.app.settings import ClusterKeys, FurtherLoops, PlaneSettings
 from fastness.app.vendor_documents import Documents
 from fastness.app.vms import Told, vms
-from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.crypto.secret import SecretBytes
 from fastness.enrolment.door.app import USUAL_RATE, Pace
 from fastness.formats import json

@@ -93,7 +93,7 @@ def sequence(
         spec = batch["spec"]
         door, number = spec["door"], spec["sequence"]
         problem = _problem(after.get(door), spec)
-        if problem:
+        if problem is not None:
             alarms.append(f"{problem}: door {door}, batch {number}")
             entries.append(_alarm(problem, time, door, str(number)))
         entries += [_leaf(door, number, entry) for entry in spec["entries"]]
@@ -108,13 +108,14 @@ def restarted(time: str, epoch: int, reason: str) -> bytes:
     return _leaf(SEQUENCER, 0, {"time": time, "what": "record-restarted", "who": SEQUENCER, "detail": detail})
 
 
-def _problem(head: Head | None, spec: Object) -> str:
+def _problem(head: Head | None, spec: Object) -> str | None:
+    """What is wrong with a batch as the next one of its door; None when it continues what came before."""
     expected = head.sequence + 1 if head else 1
     if spec["sequence"] != expected:
         return "record-gap"
     if spec.get("previous", "") != (head.hash if head else ""):
         return "record-fork"
-    return ""
+    return None
 
 
 def _merged(batches: list[Object]) -> list[Object]:

@@ -10,7 +10,7 @@ import pytest
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.garbage import GarbageCollector
 from fastness.apiserver.store import Key
-from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.attestation.machine.chip import BARRED
 from fastness.attestation.machine.decisions import DECISIONS, decision_patch
 from fastness.keys.home import GOING, Home
@@ -82,7 +82,7 @@ async def test_the_collector_leaves_a_machine_alone_that_got_an_owner_before_it_
     _, machine = await quarantined(site)
     name = object_name(machine).name
     with monkeypatch.context() as before:
-        before.setattr("fastness.attestation.admission.endings.metadata", lambda _: {})
+        before.setattr("fastness.attestation.admission.trusted_objects.metadata", lambda _: {})
         patch = {"metadata": {"ownerReferences": [NOBODY]}}
         await site.world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
     collector = GarbageCollector(embedded_server.cluster, Inventory(embedded_server.server.api), WITHOUT_OWNERS)

@@ -10,7 +10,7 @@ from typing import Any
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.controllers import product_loops
-from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.enrolment.trusted_cluster import Doors
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names

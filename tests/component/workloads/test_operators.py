@@ -12,7 +12,7 @@ import pytest
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.controllers import FAMILIES, held_back, product_loops
-from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import object_name
 from fastness.kube.controllers.runner import Runner

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from fastness.admission.table import PODDED
 from fastness.attestation.admission.acts import ACCOUNTS
-from fastness.attestation.admission.endings import WITHOUT_OWNERS
+from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.workloads.admission.workloads import ENFORCEMENT, PREFIX

@@ -1,5 +1,9 @@
-"""How objects that trust rests on end: through their own path, and never by way of somebody else's end.
+"""Objects that trust rests on: who writes the status of a Machine, and how such objects end.
 
+* The status of a Machine is what the doors and loops found out, and nobody else's word. Nodes are labelled, tainted and given
+  certificates by it. A role that may patch `machines/status`, because an operator's manual asks for it or by a wildcard, would be
+  a role that attests machines. So beside RBAC the writer has to be a part of the control plane, or the owner of the cluster, whom
+  no rule can keep from anything.
 * The garbage collector of Kubernetes deletes whatever names an owner that does not exist. Whoever may change an object but not
   delete it could therefore delete it all the same, and under the collector's name: so these kinds have no owners.
 * A Machine that is not trusted any more bars its chip, or its TPM, to newcomers. The finalizer `fastness.dev/barred` holds it
@@ -18,6 +22,7 @@ from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.objects import is_being_deleted, metadata, view
 from fastness.kinds.trusted_execution.machine import Machine
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest, Denied, DeniedCause, forbidden
+from fastness.kube.places import HOME
 
 MACHINES: Final = ("trusted-execution-clusters.io", "machines")
 WITHOUT_OWNERS: Final = (
@@ -65,3 +70,10 @@ def _machine(obj: Mapping[str, Any]) -> Machine:
 
 def _finalizers(obj: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(metadata(obj).get("finalizers") or ())
+
+
+def status_is_found_out(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
+    """Refuse the status of a Machine that counts from anybody but the control plane."""
+    if request.namespace != HOME or is_control_plane(request.user) or request.user.is_master:
+        return None
+    return forbidden(request, "the status of a Machine is what the control plane found out: nobody else writes it")
