@@ -51,23 +51,23 @@ def pointer(pool: Object, trust: TrustModel, doors: Doors, ticket: str) -> JsonO
         raise BadPointer(f"the config server {doors.config_server!r} is not reached over TLS", "give an https URL")
     if not doors.ca:
         raise BadPointer("the CA of the config server is not known", "wait for the doors' CA, or create it")
-    found = _pointer(version, f"{doors.config_server.rstrip('/')}/config/{name}", headers)
+    document = _pointer(version, f"{doors.config_server.rstrip('/')}/config/{name}", headers)
     source = data_url.encode(doors.ca.encode(), "text/plain;charset=utf-8")
-    found["ignition"]["security"] = {"tls": {"certificateAuthorities": [{"source": source}]}}
-    return found
+    document["ignition"]["security"] = {"tls": {"certificateAuthorities": [{"source": source}]}}
+    return document
 
 
 def pointer_version(pool: Object) -> str:
     """The Ignition version of a pool's pointer: the default, or what the pool's annotation says; raises BadPointer."""
-    wanted = annotations_of(pool).get(names.POINTER_VERSION) or DEFAULT_VERSION
-    version = wanted if wanted.count(".") == 2 else f"{wanted}.0"
+    annotated = annotations_of(pool).get(names.POINTER_VERSION) or DEFAULT_VERSION
+    version = annotated if annotated.count(".") == 2 else f"{annotated}.0"
     if version not in SPEC3 or version < LOWEST:
-        usable = ", ".join(one for one in SPEC3 if one >= LOWEST)
-        raise BadPointer(f"a pointer cannot be of version {wanted}: it carries a header", f"use one of {usable}")
+        usable = ", ".join(supported for supported in SPEC3 if supported >= LOWEST)
+        raise BadPointer(f"a pointer cannot be of version {annotated}: it carries a header", f"use one of {usable}")
     return version
 
 
-def user_data_secret(pool: Object, found: Object) -> JsonObject:
+def user_data_secret(pool: Object, document: Object) -> JsonObject:
     """The Secret that machines of the pool are created with; it goes when the pool does."""
     name = object_name(pool).name
     owner = {
@@ -77,7 +77,7 @@ def user_data_secret(pool: Object, found: Object) -> JsonObject:
         "uid": metadata(pool).get("uid") or "",
     }
     data = {
-        "userData": _base64(json.encode(dict(found))),
+        "userData": _base64(json.encode(dict(document))),
         "disableTemplating": _base64(_DISABLE_TEMPLATING.encode()),
     }
     return {
@@ -116,13 +116,15 @@ def with_ca(secret: Object, ca: str) -> JsonObject | None:
     if stub is None:
         return None
     tls = ((stub["ignition"].get("security") or {}).get("tls")) or {}
-    known = tls.get("certificateAuthorities") or []
-    if len(known) > 1:
-        raise BadPointer(f"{object_name(secret)} names {len(known)} authorities", "leave one, or manage it by hand")
+    authorities = tls.get("certificateAuthorities") or []
+    if len(authorities) > 1:
+        raise BadPointer(
+            f"{object_name(secret)} names {len(authorities)} authorities", "leave one, or manage it by hand"
+        )
     source = data_url.encode(ca.encode(), "text/plain;charset=utf-8")
-    if known and known[0].get("source") == source:
+    if authorities and authorities[0].get("source") == source:
         return None
-    entry = {**(known[0] if known else {}), "source": source}
+    entry = {**(authorities[0] if authorities else {}), "source": source}
     security = {"security": {"tls": {**tls, "certificateAuthorities": [entry]}}}
     return {"userData": _base64(json.encode({**stub, "ignition": {**stub["ignition"], **security}}))}
 
@@ -136,27 +138,27 @@ def readable_by(secret: str, makers: Iterable[Object]) -> str:
     for maker in makers:
         if user_data_of(maker) != secret:
             continue
-        said = annotations_of(maker).get(names.POINTER_VERSION, "")
-        version = said if said.count(".") == 2 else f"{said}.0"
-        if said and version not in SPEC3:
+        annotated = annotations_of(maker).get(names.POINTER_VERSION, "")
+        version = annotated if annotated.count(".") == 2 else f"{annotated}.0"
+        if annotated and version not in SPEC3:
             place = object_name(maker)
             raise BadPointer(
-                f"{place} says that its boot image reads Ignition {said}", f"use one of {', '.join(SPEC3)}"
+                f"{place} says that its boot image reads Ignition {annotated}", f"use one of {', '.join(SPEC3)}"
             )
-        versions.add(version if said else "")
+        versions.add(version if annotated else "")
     return min(versions) if versions else ""
 
 
 def user_data_of(maker: Object) -> str:
     """The Secret that a MachineSet or a ControlPlaneMachineSet creates machines with; empty when it cannot be seen."""
-    found: Any = maker
+    value: Any = maker
     template = ((maker.get("spec") or {}).get("template")) or {}
     path = ["spec", "template", "spec", "providerSpec", "value", "userDataSecret", "name"]
     if isinstance(template, Mapping) and _CONTROL_PLANE in template:
         path.insert(2, _CONTROL_PLANE)
     for part in path:
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found if isinstance(found, str) else ""
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) else ""
 
 
 def upgraded(secret: Object, version: str = DEFAULT_VERSION) -> JsonObject | None:
@@ -203,10 +205,10 @@ def _pointer(version: str, source: str, headers: list[JsonObject]) -> JsonObject
 
 def _stub(secret: Object) -> JsonObject | None:
     try:
-        found = json.decode(base64.b64decode((secret.get("data") or {}).get("userData") or "", validate=True))
+        document = json.decode(base64.b64decode((secret.get("data") or {}).get("userData") or "", validate=True))
     except (ValueError, JsonError):
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("ignition"), dict) else None
+    return document if isinstance(document, dict) and isinstance(document.get("ignition"), dict) else None
 
 
 def _base64(data: bytes) -> str:

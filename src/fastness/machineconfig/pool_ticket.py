@@ -50,21 +50,21 @@ def wanted_machines(pool: Object, makers: Iterable[Object], attested: int) -> in
     return int(text)
 
 
-def uses_for(trust: TrustModel, wanted: int) -> int:
+def uses_for(trust: TrustModel, limit: int) -> int:
     """How many machines a ticket in the user-data of a pool is good for; 0 where nobody counts.
 
     Hosts of containers fetch with it from the config server, which takes only tickets without a limit.
     """
     if trust is not TrustModel.CONFIDENTIAL_CLUSTER:
         return 0
-    return min(MOST_USES, max(FEWEST_USES, 2 * wanted))
+    return min(MOST_USES, max(FEWEST_USES, 2 * limit))
 
 
-def changed_uses(known: int, uses: int, *, current: bool) -> int:
+def changed_uses(before: int, uses: int, *, current: bool) -> int:
     """What the limit of a ticket becomes: that of the current one grows with the pool, and no limit shrinks."""
-    if not uses or not known:
+    if not uses or not before:
         return uses
-    return max(known, uses) if current else known
+    return max(before, uses) if current else before
 
 
 def rotates_at(ticket: Object) -> datetime:

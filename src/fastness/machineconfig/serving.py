@@ -52,8 +52,8 @@ def negotiate(accept: str) -> str:
 @lru_cache(maxsize=64)
 def _negotiated(accept: str) -> str:
     """The same for the same header; machines of a fleet have few of them."""
-    wanted = [item for item in map(_item, accept.split(",")) if item is not None]
-    for subtype, version, _quality in sorted(wanted, key=lambda item: -item[2]):
+    ranges = [item for item in map(_item, accept.split(",")) if item is not None]
+    for subtype, version, _quality in sorted(ranges, key=lambda item: -item[2]):
         if subtype == MEDIA and version:
             return _served(version)
     return ignition.LEGACY
@@ -83,7 +83,8 @@ def _served(version: str) -> str:
         newest = int(ignition.CURRENT.split(".")[1])
         return f"3.{min(minor, newest)}.0"
     raise UnsupportedAccept(
-        f"Ignition {version} is not served", f"ask for one of {', '.join(str(one) for one in ignition.SUPPORTED)}"
+        f"Ignition {version} is not served",
+        f"ask for one of {', '.join(str(supported) for supported in ignition.SUPPORTED)}",
     )
 
 
@@ -91,9 +92,9 @@ def configuration_of(pool: Object) -> str:
     """The rendered config that new machines of a pool get; empty while there is none."""
     status = pool.get("status") or {}
     proved = int(status.get("updatedMachineCount") or 0) > 0
-    wanted = ((pool.get("spec") or {}).get("configuration") or {}).get("name") or ""
+    rendered = ((pool.get("spec") or {}).get("configuration") or {}).get("name") or ""
     running = (status.get("configuration") or {}).get("name") or ""
-    return str(wanted if proved or not running else running)
+    return str(rendered if proved or not running else running)
 
 
 def document(config: Object, version: str, kubeconfig: str = "") -> bytes:
@@ -113,15 +114,15 @@ def document(config: Object, version: str, kubeconfig: str = "") -> bytes:
     files.append(file_entry(names.ENCAPSULATED_FILE, capsule, 0o600))
     storage = body.get("storage") or {}
     replaced = {entry["path"] for entry in files}
-    kept = [entry for entry in storage.get("files") or () if entry.get("path") not in replaced]
-    whole = {**body, "storage": {**storage, "files": [*kept, *files]}}
+    own_files = [entry for entry in storage.get("files") or () if entry.get("path") not in replaced]
+    whole = {**body, "storage": {**storage, "files": [*own_files, *files]}}
     try:
-        translated, losses = ignition.translate(ignition.parse(whole), _known(version))
+        translated, losses = ignition.translate(ignition.parse(whole), _spec_version(version))
     except ignition.IgnitionError as error:
         raise CannotServe(f"{name} cannot be said in Ignition {version}: {error}", "boot a newer image") from error
     if losses:
-        told = "; ".join(str(loss) for loss in losses[:5])
-        raise CannotServe(f"{name} would lose something in Ignition {version}: {told}", "boot a newer image")
+        text = "; ".join(str(loss) for loss in losses[:5])
+        raise CannotServe(f"{name} would lose something in Ignition {version}: {text}", "boot a newer image")
     return ignition.to_json(translated)
 
 
@@ -138,10 +139,10 @@ def _current(raw: Any) -> JsonObject:
         raise CannotServe(f"the rendered config cannot be read: {error}", "render it again") from error
 
 
-def _known(version: str) -> ignition.Version:
-    for one in ignition.SUPPORTED:
-        if one == version:
-            return one
+def _spec_version(version: str) -> ignition.Version:
+    for supported in ignition.SUPPORTED:
+        if supported == version:
+            return supported
     raise UnsupportedAccept(f"Ignition {version} is not served", f"ask for one of {', '.join(ignition.SUPPORTED)}")
 
 

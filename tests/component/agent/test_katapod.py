@@ -111,7 +111,7 @@ async def test_a_host_that_cannot_answer_does_not_end_the_pod(embedded_server: E
         return real()
 
     pod.host.packages.installed = shaky  # type: ignore[method-assign]
-    for path, state in pod.host.steps._wanted().items():
+    for path, state in pod.host.steps._files_by_path().items():
         pod.host.machine.host.root.put(path, state)
     async with pod.running():
         await pod.until(InstallState.WAITING_TO_INSTALL)

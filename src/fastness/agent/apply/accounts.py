@@ -50,8 +50,8 @@ class Accounts:
 
     def home(self, name: str) -> str:
         """Where a user lives."""
-        found = self.users.get(name)
-        return found.home if found and found.home.startswith("/") and found.home != "/" else DEFAULT_HOME
+        user = self.users.get(name)
+        return user.home if user and user.home.startswith("/") and user.home != "/" else DEFAULT_HOME
 
 
 def read_accounts(passwd: State, group: State) -> Accounts:

@@ -78,8 +78,8 @@ class Applier:
     def __init__(self, host: Host, reached: Callable[[str], None] = _nothing) -> None:
         self._host = host
         self._reached = reached
-        self._kept = KeptFiles(host.state)
-        self._carrier = Carrier(host, self._kept, reached)
+        self._copies = KeptFiles(host.state)
+        self._carrier = Carrier(host, self._copies, reached)
         self._tries = 0
         self.journal = Journal()
 
@@ -110,7 +110,7 @@ class Applier:
     def apply(self, begin: Begin, steps: Sequence[Step]) -> None:
         """Carry out all steps, or none: what raises has been undone."""
         self.check(steps)
-        self._kept.clear()
+        self._copies.clear()
         self.note(begin)
         try:
             for batch in _batches(steps):
@@ -139,7 +139,7 @@ class Applier:
         self.journal = Journal()
         self._reached("ended")
         # After the journal, which speaks of them. What a crash leaves here goes at the next start.
-        self._kept.clear()
+        self._copies.clear()
 
     def note(self, *records: Record) -> None:
         """Write records, durably, and take them in."""
@@ -198,9 +198,9 @@ class Applier:
 class Carrier:
     """Hands on one host; `reached` is told every point where a crash would matter."""
 
-    def __init__(self, host: Host, kept: KeptFiles, reached: Callable[[str], None]) -> None:
+    def __init__(self, host: Host, copies: KeptFiles, reached: Callable[[str], None]) -> None:
         self._host = host
-        self._kept = kept
+        self._copies = copies
         self._reached = reached
 
     def undo_of(self, step: Step) -> Step:
@@ -208,7 +208,7 @@ class Carrier:
         match step:
             case Put() | Copy():
                 tree = self._tree(step.tree)
-                present = self._kept.take(tree, step.path)
+                present = self._copies.take(tree, step.path)
                 if isinstance(present, Stored):
                     self._reached("kept")
                 made = tuple(tree.missing_directories(step.path)) if isinstance(present, Absent) else ()
@@ -246,7 +246,7 @@ class Carrier:
     def _put(self, step: Put) -> None:
         tree = self._tree(step.tree)
         if isinstance(step.state, Stored):
-            self._kept.give_back(step.state, tree, step.path, step.directory_mode, step.own_directories)
+            self._copies.give_back(step.state, tree, step.path, step.directory_mode, step.own_directories)
         else:
             tree.put(step.path, step.state, directory_mode=step.directory_mode, own_directories=step.own_directories)
         for directory in reversed(step.prune):

@@ -64,7 +64,7 @@ class Desired:
     def unit_paths(self, unit: str) -> dict[str, Target]:
         """The paths that make up a unit."""
         base = f"{UNITS}/{unit}"
-        return {path: one for path, one in self.paths.items() if path == base or path.startswith(f"{base}.d/")}
+        return {path: state for path, state in self.paths.items() if path == base or path.startswith(f"{base}.d/")}
 
 
 def desired(config: Object, accounts: Accounts) -> Desired:

@@ -38,9 +38,9 @@ class DriftMonitor:
 
     def suspects(self) -> list[str]:
         """The paths that changed since this was asked last."""
-        found = sorted(self._suspects)
+        paths = sorted(self._suspects)
         self._suspects.clear()
-        return found
+        return paths
 
     async def run(self) -> None:
         """Watch until cancelled."""

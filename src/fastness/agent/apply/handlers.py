@@ -20,12 +20,12 @@ _DIRECTORY: Final = str(PurePosixPath(names.RUNTIME_FILE).parent)
 
 def lacking(files: Files) -> Iterator[tuple[str, str]]:
     """Every path that keeps a node from running such pods, with what is wrong there; raises DriverError."""
-    known = _handlers(files)
-    unknown = [name for name in runtime.HANDLERS if name not in known]
+    handlers = _handlers(files)
+    unknown = [name for name in runtime.HANDLERS if name not in handlers]
     if unknown:
         words = "handlers" if len(unknown) > 1 else "handler"
         yield names.RUNTIME_FILE, f"the container runtime does not know the {words} {', '.join(unknown)}"
-    for program in dict.fromkeys(known[name] for name in runtime.HANDLERS if name in known):
+    for program in dict.fromkeys(handlers[name] for name in runtime.HANDLERS if name in handlers):
         path = PurePosixPath(program)
         if not path.is_absolute() or path.name not in files.names(str(path.parent)):
             yield program or names.RUNTIME_FILE, "the program that runs such pods is missing"
@@ -33,16 +33,16 @@ def lacking(files: Files) -> Iterator[tuple[str, str]]:
 
 def _handlers(files: Files) -> dict[str, str]:
     """The handlers in all drop-ins, each with the program that it starts; later files win."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     for name in files.names(_DIRECTORY):
         state = files.look(f"{_DIRECTORY}/{name}")
         handlers = _in_drop_in(state.content) if isinstance(state, File) else {}
-        found |= {
+        paths |= {
             str(key): str(value.get("runtime_path") or "")
             for key, value in handlers.items()
             if isinstance(value, Mapping)
         }
-    return found
+    return paths
 
 
 def _in_drop_in(content: bytes) -> Mapping[str, Any]:

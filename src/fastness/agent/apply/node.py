@@ -107,7 +107,7 @@ class Agent:
         self._recovered = False
         self._set_aside: SetAside | None = None
         self._checked = ""
-        self._told: list[Drift] = []
+        self._reported_drifts: list[Drift] = []
         self._prove = prove
         self._proved_at: float | None = None
         self._moved = False
@@ -154,7 +154,7 @@ class Agent:
         node = self._own.cached()
         if node is None:
             return False
-        self._reporter.seen(node)
+        self._reporter.observe(node)
         if (untold := self._set_aside) is not None:
             self._set_aside = None
             raise untold
@@ -164,12 +164,12 @@ class Agent:
             return True
         notes = annotations_of(node)
         current = await self._load(notes.get(names.CURRENT_CONFIG, ""))
-        wanted = notes.get(names.DESIRED_CONFIG, "")
+        desired = notes.get(names.DESIRED_CONFIG, "")
         forced = disk.is_forced(self._host.root)
-        if not forced and wanted in ("", current.name):
+        if not forced and desired in ("", current.name):
             await self._settle(current, node)
             return False
-        return await self._update(current, wanted or current.name, node, forced=forced)
+        return await self._update(current, desired or current.name, node, forced=forced)
 
     async def _prove_if_moved(self, node: JsonObject) -> None:
         """Prove the machine at once when somebody moved it: until then it gets nothing of its new pool.
@@ -221,8 +221,8 @@ class Agent:
             if not name:
                 return _EMPTY
             config = disk.read_served(self._host.root, name) or await self._configs.fetch(name)
-            found = config
-            await uninterrupted(lambda: disk.adopt_first_boot(self._host.root, found))
+            served = config
+            await uninterrupted(lambda: disk.adopt_first_boot(self._host.root, served))
         if config != self._current.config:
             self._current = disk.goal(self._host.root, config)
             self._checked = ""
@@ -251,23 +251,25 @@ class Agent:
         """The disk says what the config says: all of it once, later what changed; repairs if that is the policy."""
         suspects = self._drift.suspects()
         only = suspects if self._checked == current.name else None
-        found = await uninterrupted(lambda: drifts(current.desired, self._host, only))
-        if found and annotations_of(node).get(DRIFT_POLICY) == REPAIR:
+        differences = await uninterrupted(lambda: drifts(current.desired, self._host, only))
+        if differences and annotations_of(node).get(DRIFT_POLICY) == REPAIR:
             await self._reporter.event(
-                names.Event.CONFIG_DRIFT_DETECTED, "repairing: " + describe_drifts(current.name, found), warning=True
+                names.Event.CONFIG_DRIFT_DETECTED,
+                "repairing: " + describe_drifts(current.name, differences),
+                warning=True,
             )
             await self._repair(current)
-            found = await uninterrupted(lambda: drifts(current.desired, self._host))
-        if self._checked != current.name or found:
+            differences = await uninterrupted(lambda: drifts(current.desired, self._host))
+        if self._checked != current.name or differences:
             self._drift.watch(watched(current.desired))
-        if found:
+        if differences:
             reason = names.Event.ON_DISK_VALIDATION_FAILED if only is None else names.Event.CONFIG_DRIFT_DETECTED
             self._checked = ""
-            if self._told != found:
-                self._told = found
-                await self._reporter.event(reason, describe_drifts(current.name, found), warning=True)
-            raise DriftFound(describe_drifts(current.name, found))
-        self._checked, self._told = current.name, []
+            if self._reported_drifts != differences:
+                self._reported_drifts = differences
+                await self._reporter.event(reason, describe_drifts(current.name, differences), warning=True)
+            raise DriftFound(describe_drifts(current.name, differences))
+        self._checked, self._reported_drifts = current.name, []
 
     async def _repair(self, current: Goal) -> None:
         """Write what differs again, by the journal."""
@@ -281,14 +283,14 @@ class Agent:
 
         await uninterrupted(work)
 
-    async def _update(self, current: Goal, wanted: str, node: JsonObject, *, forced: bool) -> bool:
+    async def _update(self, current: Goal, desired: str, node: JsonObject, *, forced: bool) -> bool:
         """Bring the machine to another config; True when it goes down."""
-        config = await self._configs.fetch(wanted)
+        config = await self._configs.fetch(desired)
         if not forced and current is not _EMPTY:
             await self._preflight(current, node)
         self._drift.watch(())
         self._checked = ""
-        if not desires(await self._begin(node), wanted):
+        if not desires(await self._begin(node), desired):
             return False  # withdrawn already: the watch is about to say so, and wakes us
         goal = disk.goal(self._host.root, config)
         context = Context(
@@ -300,7 +302,7 @@ class Agent:
         if forced:
             await uninterrupted(lambda: disk.consume_force(self._host.root))
         if down:
-            await self._reboot(wanted)
+            await self._reboot(desired)
             return True
         self._own.changed.set()
         return False
@@ -369,8 +371,8 @@ class Agent:
         except ApiError as refused:
             _log.warning("agent.interrupted", node=self.node, reason=refused.reason, error=refused)
 
-    def _progress(self, current: str, wanted: str) -> Callable[[Mark], Any]:
-        return lambda mark: self._reporter.progress(mark, current=current, desired=wanted)
+    def _progress(self, current: str, target: str) -> Callable[[Mark], Any]:
+        return lambda mark: self._reporter.progress(mark, current=current, desired=target)
 
 
 async def uninterrupted(work: Callable[[], T]) -> T:

@@ -43,9 +43,9 @@ class Mark(NamedTuple):
     child_status: str = UNKNOWN
 
 
-def initial(known: Sequence[Object], now: datetime) -> list[JsonObject]:
+def initial(before: Sequence[Object], now: datetime) -> list[JsonObject]:
     """The conditions with every type present."""
-    conditions = [dict(entry) for entry in known]
+    conditions = [dict(entry) for entry in before]
     present = {entry.get("type") for entry in conditions}
     for kind in TYPES:
         if kind not in present:
@@ -55,9 +55,9 @@ def initial(known: Sequence[Object], now: datetime) -> list[JsonObject]:
     return conditions
 
 
-def marked(known: Sequence[Object], mark: Mark, now: datetime, config: str) -> list[JsonObject]:
+def marked(before: Sequence[Object], mark: Mark, now: datetime, config: str) -> list[JsonObject]:
     """The conditions after a step towards a config."""
-    conditions = initial(known, now)
+    conditions = initial(before, now)
     if mark.parent is Progress.UPDATED and mark.status == TRUE:
         conditions = _reset(conditions, now, config)
     elif mark.parent not in _BESIDE and _status(conditions, Progress.UPDATED) == TRUE:
@@ -71,9 +71,9 @@ def marked(known: Sequence[Object], mark: Mark, now: datetime, config: str) -> l
     return conditions
 
 
-def differs(known: Sequence[Object], new: Sequence[Object]) -> bool:
+def differs(old: Sequence[Object], new: Sequence[Object]) -> bool:
     """Whether anything but times changed."""
-    return [_timeless(entry) for entry in known] != [_timeless(entry) for entry in new]
+    return [_timeless(entry) for entry in old] != [_timeless(entry) for entry in new]
 
 
 def _timeless(entry: Object) -> JsonObject:

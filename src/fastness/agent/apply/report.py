@@ -64,26 +64,26 @@ class Reporter:
         self._clock = clock
         self._entropy = entropy
         self._persistent = Persistent(clock)
-        self._known: JsonObject = {}
+        self._observed: JsonObject = {}
 
-    def seen(self, node: JsonObject) -> None:
+    def observe(self, node: JsonObject) -> None:
         """The node as last observed: what it already says is not written again."""
-        self._known = node
+        self._observed = node
 
     async def annotate(self, **values: str | None) -> JsonObject | None:
         """Set annotations, by the names of `KEYS`; None removes one; raises ApiError.
 
         The node as the API answered, or None when what was observed says it already and nothing was written.
         """
-        wanted = {KEYS[key]: value for key, value in values.items()}
-        present = annotations_of(self._known)
-        if all(present.get(key) == value for key, value in wanted.items()):
+        annotations = {KEYS[key]: value for key, value in values.items()}
+        present = annotations_of(self._observed)
+        if all(present.get(key) == value for key, value in annotations.items()):
             return None
-        patch = {"metadata": {"annotations": wanted}}
-        self._known = await self._persistent.ask(
+        patch = {"metadata": {"annotations": annotations}}
+        self._observed = await self._persistent.ask(
             lambda: self._cluster.patch(NODES, self._node, patch, PatchType.MERGE, options=_WRITE)
         )
-        return self._known
+        return self._observed
 
     async def state(self, state: names.NodeState, reason: str = "") -> JsonObject | None:
         """Set state and reason, as `annotate`; raises ApiError."""
@@ -99,15 +99,15 @@ class Reporter:
             _log.warning("agent.interrupted", node=self._node, reason=error.reason, error=error)
 
     async def _mark(self, mark: Mark, current: str, desired: str) -> JsonObject:
-        known = await self._cluster.get(MACHINE_CONFIG_NODE.resource, self._node)
-        status = known.get("status") or {}
+        node = await self._cluster.get(MACHINE_CONFIG_NODE.resource, self._node)
+        status = node.get("status") or {}
         before = status.get("conditions") or []
         conditions = marked(before, mark, self._clock.now(), desired)
         version = {"desired": desired or names.NOT_YET_SET, **({"current": current} if current else {})}
-        generation = known["metadata"].get("generation", 1)
+        generation = node["metadata"].get("generation", 1)
         same = status.get("configVersion") == version and status.get("observedGeneration") == generation
         if same and not differs(before, conditions):
-            return known
+            return node
         applied = {
             "apiVersion": MACHINE_CONFIG_NODE.api_version, "kind": MACHINE_CONFIG_NODE.kind,
             "metadata": {"name": self._node},
@@ -120,7 +120,7 @@ class Reporter:
         """Tell that something happened."""
         now = rfc3339(self._clock.now())
         involved = {"kind": "Node", "apiVersion": "v1", "name": self._node}
-        if uid := (self._known.get("metadata") or {}).get("uid"):
+        if uid := (self._observed.get("metadata") or {}).get("uid"):
             involved["uid"] = uid
         event: JsonObject = {
             "apiVersion": "v1", "kind": "Event",

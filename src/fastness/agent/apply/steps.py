@@ -225,7 +225,7 @@ def _unneeded(stale: list[str], new: Desired, disk: Disk) -> list[str]:
     there = [path for path, target in new.paths.items() if not isinstance(target.state, Absent)]
     needed = {ancestor for path in there for ancestor in _ancestors(path)}
     candidates = sorted({ancestor for path in stale for ancestor in _ancestors(path)} - needed)
-    return [one for one in candidates if isinstance(disk.originals.look(directory_stamp(one)), File)]
+    return [directory for directory in candidates if isinstance(disk.originals.look(directory_stamp(directory)), File)]
 
 
 def _ancestors(path: str) -> list[str]:
@@ -238,16 +238,16 @@ def _remove(path: str, target: Target, unneeded: list[str], disk: Disk) -> Itera
     if path in _BUNDLES or path.startswith(_REGISTRY_CERTIFICATES):
         return
     stamp = disk.originals.look(stamp_path(path))
-    kept = disk.originals.inspect(kept_path(path), 0)
+    original = disk.originals.inspect(kept_path(path), 0)
     present = _weight(disk.root.inspect(path, 0))
     if isinstance(stamp, File):
         above = set(_ancestors(path))
         made = tuple(directory for directory in unneeded if directory in above)
         yield Put(path, ABSENT, Tree.ROOT, target.directory_mode, target.own_directories, made, present)
         yield _forget(stamp_path(path))
-    elif isinstance(kept, File | Large | Link):
+    elif isinstance(original, File | Large | Link):
         yield Copy(path, kept_path(path), Tree.ROOT, Tree.ORIGINALS, replaces=present)
-        yield _forget(kept_path(path), _weight(kept))
+        yield _forget(kept_path(path), _weight(original))
     elif not isinstance(target.state, Absent):
         yield _ship(path, present, disk)
 
@@ -266,18 +266,18 @@ def _ship(path: str, weight: int, disk: Disk) -> Put | Copy:
     return Put(path, ABSENT, replaces=weight)
 
 
-def matches(present: State | Large, wanted: State) -> bool:
+def matches(present: State | Large, expected: State) -> bool:
     """Whether a path is as it should be."""
-    if isinstance(present, File) and isinstance(wanted, File):
-        same = present.content == wanted.content and present.mode == wanted.mode
-        return same and same_owner(present, wanted)
-    return present == wanted
+    if isinstance(present, File) and isinstance(expected, File):
+        same = present.content == expected.content and present.mode == expected.mode
+        return same and same_owner(present, expected)
+    return present == expected
 
 
-def same_owner(present: File, wanted: File) -> bool:
+def same_owner(present: File, required: File) -> bool:
     """Whether a file has the owner that it should have; where the process cannot set owners, nobody sees one either."""
-    pairs = ((present.uid, wanted.uid), (present.gid, wanted.gid))
-    return all(found is None or expected is None or found == expected for found, expected in pairs)
+    pairs = ((present.uid, required.uid), (present.gid, required.gid))
+    return all(actual is None or expected is None or actual == expected for actual, expected in pairs)
 
 
 def _changed_units(old: Desired, new: Desired, written: list[Put | Copy]) -> list[str]:
@@ -338,6 +338,6 @@ def _password(old: Desired, new: Desired, disk: Disk) -> Iterator[Put]:
     shadow = disk.root.look(accounts.SHADOW)
     if not isinstance(shadow, File):
         raise BadConfig(f"the config sets a password, and this machine has no {accounts.SHADOW}")
-    wanted = new.password if new.password is not None else accounts.LOCKED
-    if accounts.password_hash(shadow, names.CORE_USER) != wanted:
-        yield Put(accounts.SHADOW, accounts.with_password_hash(shadow, names.CORE_USER, wanted))
+    new_hash = new.password if new.password is not None else accounts.LOCKED
+    if accounts.password_hash(shadow, names.CORE_USER) != new_hash:
+        yield Put(accounts.SHADOW, accounts.with_password_hash(shadow, names.CORE_USER, new_hash))

@@ -115,9 +115,9 @@ class Update:
 
     def _decide(self) -> Decision:
         overrides = reconcile.overrides_of(self._configuration)
-        found = reconcile.irreconcilable(self._old.spec, self._new.spec, overrides)
-        if blocking := reconcile.blocking(found):
-            reasons = "; ".join(str(one) for one in blocking)
+        differences = reconcile.irreconcilable(self._old.spec, self._new.spec, overrides)
+        if blocking := reconcile.blocking(differences):
+            reasons = "; ".join(str(difference) for difference in blocking)
             raise Irreconcilable(f"can't reconcile config {self._old.name} with {self._new.name}: {reasons}")
         policies = disruption.policies_of(self._configuration)
         return disruption.decide(compare(self._old.spec, self._new.spec), policies, force=self._force)
@@ -136,12 +136,12 @@ class Update:
         return True
 
     async def _act(self, decision: Decision) -> None:
-        shown = ", ".join(str(action) for action in decision.actions)
-        await self._mark(Mark(Progress.UPDATE_POST_ACTION_COMPLETE, UNKNOWN, f"actions: {shown}"))
+        listed = ", ".join(str(action) for action in decision.actions)
+        await self._mark(Mark(Progress.UPDATE_POST_ACTION_COMPLETE, UNKNOWN, f"actions: {listed}"))
         await self._c.blocking(lambda: self._act_or_revert(decision))
         if not decision.disturbs:
             await self._c.reporter.event(names.Event.SKIP_REBOOT, f"{self._new.name} needs no reboot")
-        await self._mark(Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, f"actions: {shown}"))
+        await self._mark(Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, f"actions: {listed}"))
 
     def _act_or_revert(self, decision: Decision) -> None:
         actions = [action.to_json() for action in decision.actions]

@@ -47,30 +47,30 @@ class Drift(NamedTuple):
         return f"{self.path}: {self.what}"
 
 
-def drifts(wanted: Desired, host: Host, only: Iterable[str] | None = None) -> list[Drift]:
+def drifts(desired: Desired, host: Host, only: Iterable[str] | None = None) -> list[Drift]:
     """What on the disk differs from a config; `only` limits it to some paths."""
-    chosen = wanted.paths if only is None else [path for path in only if path in wanted.paths]
-    found = [drift for path in chosen for drift in _path(path, wanted, host)]
-    if only is None or not {*only}.isdisjoint(_runtime_paths(wanted)):
-        found += _runtime(wanted, host)
+    chosen = desired.paths if only is None else [path for path in only if path in desired.paths]
+    differences = [drift for path in chosen for drift in _path(path, desired, host)]
+    if only is None or not {*only}.isdisjoint(_runtime_paths(desired)):
+        differences += _runtime(desired, host)
     if only is None:
-        found += [drift for name, unit in wanted.units.items() for drift in _unit(name, unit, host)]
-        found += [*_password(wanted, host), *_system(wanted, host.system)]
-    return found
+        differences += [drift for name, unit in desired.units.items() for drift in _unit(name, unit, host)]
+        differences += [*_password(desired, host), *_system(desired, host.system)]
+    return differences
 
 
-def watched(wanted: Desired) -> list[str]:
+def watched(desired: Desired) -> list[str]:
     """The paths at which a difference shows."""
-    return [*wanted.paths, *_runtime_paths(wanted)]
+    return [*desired.paths, *_runtime_paths(desired)]
 
 
-def describe_drifts(config: str, found: Iterable[Drift]) -> str:
+def describe_drifts(config: str, differences: Iterable[Drift]) -> str:
     """The differences as one message."""
-    return f"unexpected on-disk state validating against {config}: " + "; ".join(str(drift) for drift in found)
+    return f"unexpected on-disk state validating against {config}: " + "; ".join(str(drift) for drift in differences)
 
 
-def _path(path: str, wanted: Desired, host: Host) -> Iterator[Drift]:
-    target = wanted.paths[path].state
+def _path(path: str, desired: Desired, host: Host) -> Iterator[Drift]:
+    target = desired.paths[path].state
     if path in _NOT_OURS or isinstance(target, Absent):
         return
     present = host.root.inspect(path, max(MAX_SHOWN, len(target.content)) if isinstance(target, File) else 0)
@@ -78,24 +78,24 @@ def _path(path: str, wanted: Desired, host: Host) -> Iterator[Drift]:
         yield Drift(path, _difference(target, present, is_unit=path.startswith(f"{UNITS}/")))
 
 
-def _difference(wanted: State, present: State | Large, *, is_unit: bool) -> str:
-    match wanted, present:
+def _difference(expected: State, present: State | Large, *, is_unit: bool) -> str:
+    match expected, present:
         case File(), Large():
-            return f"is a file of {present.size} bytes, expected {len(wanted.content)}"
+            return f"is a file of {present.size} bytes, expected {len(expected.content)}"
         case File(), File():
-            mode = f"mode is {present.mode:04o}, expected {wanted.mode:04o}" if present.mode != wanted.mode else ""
-            content = _content(wanted, present, is_unit) if present.content != wanted.content else ""
-            return ", ".join(part for part in (mode, _owner(wanted, present), content) if part)
-        case Link(target), Link(found):
-            return f"link leads to {found}, expected {target}"
+            mode = f"mode is {present.mode:04o}, expected {expected.mode:04o}" if present.mode != expected.mode else ""
+            content = _content(expected, present, is_unit) if present.content != expected.content else ""
+            return ", ".join(part for part in (mode, _owner(expected, present), content) if part)
+        case Link(target), Link(actual):
+            return f"link leads to {actual}, expected {target}"
         case _:
-            return f"is {_word(present)}, expected {_word(wanted)}"
+            return f"is {_word(present)}, expected {_word(expected)}"
 
 
-def _owner(wanted: File, present: File) -> str:
-    if same_owner(present, wanted):
+def _owner(expected: File, present: File) -> str:
+    if same_owner(present, expected):
         return ""
-    return f"owner is {present.uid}:{present.gid}, expected {_number(wanted.uid)}:{_number(wanted.gid)}"
+    return f"owner is {present.uid}:{present.gid}, expected {_number(expected.uid)}:{_number(expected.gid)}"
 
 
 def _number(owner: int | None) -> str:
@@ -114,21 +114,21 @@ def _word(state: State | Large) -> str:
             return what
 
 
-def _content(wanted: File, present: File, is_unit: bool) -> str:
+def _content(expected: File, present: File, is_unit: bool) -> str:
     # Both: a private file that a link or a rename put in the place of a public one must not be told either.
-    secret = is_unit or not wanted.mode & present.mode & _PUBLIC
+    secret = is_unit or not expected.mode & present.mode & _PUBLIC
     # Comparing lines takes the product of their numbers, and a user may have written one of the two.
-    if not secret and len(wanted.content) + len(present.content) <= MAX_SHOWN:
+    if not secret and len(expected.content) + len(present.content) <= MAX_SHOWN:
         try:
-            before, after = wanted.content.decode().splitlines(), present.content.decode().splitlines()
+            before, after = expected.content.decode().splitlines(), present.content.decode().splitlines()
         except UnicodeDecodeError:
             pass
         else:
             lines = list(difflib.unified_diff(before, after, "expected", "found", lineterm="", n=1))
-            shown = [line[:MAX_LINE] for line in lines[:MAX_LINES]]
+            excerpt = [line[:MAX_LINE] for line in lines[:MAX_LINES]]
             more = [f"... {len(lines) - MAX_LINES} more lines"] if len(lines) > MAX_LINES else []
-            return "content differs:\n" + "\n".join([*shown, *more])
-    return f"content differs: sha256 {_digest(present.content)}, expected {_digest(wanted.content)}"
+            return "content differs:\n" + "\n".join([*excerpt, *more])
+    return f"content differs: sha256 {_digest(present.content)}, expected {_digest(expected.content)}"
 
 
 def _digest(content: bytes) -> str:
@@ -146,32 +146,32 @@ def _unit(name: str, unit: Unit, host: Host) -> Iterator[Drift]:
         yield Drift(name, f"unit is {word}, expected disabled")
 
 
-def _password(wanted: Desired, host: Host) -> Iterator[Drift]:
-    if wanted.password is not None:
+def _password(desired: Desired, host: Host) -> Iterator[Drift]:
+    if desired.password is not None:
         present = accounts.password_hash(host.root.look(accounts.SHADOW), names.CORE_USER)
-        if present != wanted.password:
+        if present != desired.password:
             yield Drift(accounts.SHADOW, f"the password of {names.CORE_USER} is not the configured one")
 
 
-def _runtime_paths(wanted: Desired) -> tuple[str, ...]:
-    wants = any(one in runtime.PACKAGES for one in wanted.deployment.extensions)
+def _runtime_paths(desired: Desired) -> tuple[str, ...]:
+    wants = any(extension in runtime.PACKAGES for extension in desired.deployment.extensions)
     return runtime.PATHS if wants else ()
 
 
-def _runtime(wanted: Desired, host: Host) -> Iterator[Drift]:
+def _runtime(desired: Desired, host: Host) -> Iterator[Drift]:
     """Packages for confidential containers are there when the container runtime can use them."""
-    if _runtime_paths(wanted):
+    if _runtime_paths(desired):
         yield from (Drift(path, what) for path, what in handlers.lacking(host.root))
 
 
-def _system(wanted: Desired, system: OperatingSystem) -> Iterator[Drift]:
-    booted, expected = system.booted(), wanted.deployment
+def _system(desired: Desired, system: OperatingSystem) -> Iterator[Drift]:
+    booted, expected = system.booted(), desired.deployment
     if expected.image and booted.image != expected.image:
         yield Drift("operating system", f"booted {booted.image or 'an unknown image'}, expected {expected.image}")
     missing = [argument for argument in expected.arguments if argument not in booted.arguments]
     if missing:
         yield Drift("kernel arguments", f"missing {' '.join(missing)}")
-    absent = [one for one in expected.extensions if one not in booted.extensions]
+    absent = [extension for extension in expected.extensions if extension not in booted.extensions]
     if absent:
         yield Drift("extensions", f"missing {' '.join(absent)}")
     if expected.kernel != booted.kernel:

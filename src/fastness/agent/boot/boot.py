@@ -216,8 +216,8 @@ class _Boot:
         doors = self._enrolled.doors
         if doors is None:
             raise self._refused("no-doors", "the enrolment door does not say where the broker is")
-        wanted = doors.broker, *((doors.gate,) if doors.via == "Gate" else ())
-        if not all(is_origin(url) for url in wanted):
+        addresses = doors.broker, *((doors.gate,) if doors.via == "Gate" else ())
+        if not all(is_origin(url) for url in addresses):
             raise self._refused("no-doors", "the enrolment door names doors that are no https addresses")
         return doors
 
@@ -227,8 +227,8 @@ class _Boot:
     def _pause(self, error: DoorRefused, waited: int) -> float:
         """What the door asks for, or a wait that grows; each with jitter, so that machines spread."""
         grown = self._patience.pause * math.pow(2, min(waited, 10))
-        wanted = min(max(error.retry_after, grown), max(LONGEST_PAUSE, error.retry_after))
-        return wanted * (1 + self._patience.entropy.fraction())
+        seconds = min(max(error.retry_after, grown), max(LONGEST_PAUSE, error.retry_after))
+        return seconds * (1 + self._patience.entropy.fraction())
 
 
 def _text(data: bytes) -> str:

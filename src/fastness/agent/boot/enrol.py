@@ -172,15 +172,15 @@ def read_enrolled(body: bytes) -> Enrolled:
     names = ("machine", "name", "nodeName", "pool", "state")
     if not all(isinstance(value.get(name), str) for name in names):
         raise EnrolmentFailed("bad-answer", f"the door's answer lacks one of {', '.join(names)}")
-    machine, name, node_name, pool, state = (str(value[one]) for one in names)
+    machine, name, node_name, pool, state = (str(value[member]) for member in names)
     return Enrolled(machine, name, node_name, pool, state, _doors(value.get("doors")))
 
 
 def _doors(value: Any) -> Doors | None:
     if value is None:
         return None
-    known = isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("broker", "gate", "via"))
-    if not known or not value["broker"] or value["via"] not in ("Gate", "Broker"):
+    complete = isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("broker", "gate", "via"))
+    if not complete or not value["broker"] or value["via"] not in ("Gate", "Broker"):
         raise EnrolmentFailed("bad-answer", "the door does not say understandably where to go next")
     return Doors(value["broker"], value["gate"], value["via"])
 

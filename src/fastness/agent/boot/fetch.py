@@ -82,15 +82,15 @@ async def from_gate(
 ) -> Delivered:
     """The configuration from the gate; asks for a nonce of the gate first; raises GateRefused."""
     path, query = f"/config/{pool}", f"?{urlencode({'rendered': question.rendered})}" if question.rendered else ""
-    shown = {
+    credentials = {
         "authorization": f"DPoP {broker.token.reveal()}",
         **({"accept": question.accept} if question.accept else {}),
     }
     async with HttpsClient(gate, tls, SECONDS, DoorRole.GATE) as http:
-        answer = await _asked(http, path + query, shown)
+        answer = await _get(http, path + query, credentials)
         if answer.status == 401 and (nonce := answer.headers.get(NONCE, "")):
             proof = broker.proof("GET", http.origin + path, nonce, question.nonce, now())
-            answer = await _asked(http, path + query, {**shown, "dpop": proof})
+            answer = await _get(http, path + query, {**credentials, "dpop": proof})
     if answer.status != 200:
         raise refusal(GateRefused, "gate", answer.status, answer.body, answer.headers.get("retry-after", ""))
     return Delivered(answer.body, answer.headers.get(HEADER, ""))
@@ -100,14 +100,14 @@ async def from_config_server(url: str, tls: ssl.SSLContext, pool: str, question:
     """A rendered config for the node whose certificate `tls` shows; raises ConfigServerRefused."""
     async with HttpsClient(url, tls, SECONDS, DoorRole.CONFIG_SERVER) as http:
         path = f"/config/{quote(pool, safe='')}?{urlencode({'rendered': question.rendered})}"
-        answer = await _asked(http, path, {NODE_NONCE: question.nonce}, ConfigServerRefused, "config server")
+        answer = await _get(http, path, {NODE_NONCE: question.nonce}, ConfigServerRefused, "config server")
     if answer.status != 200:
         later = answer.headers.get("retry-after", "")
         raise refusal(ConfigServerRefused, "config server", answer.status, answer.body, later)
     return Delivered(answer.body, answer.headers.get(HEADER, ""))
 
 
-async def _asked(
+async def _get(
     http: HttpsClient, path: str, headers: dict[str, str], kind: type[DoorRefused] = GateRefused, door: str = "gate"
 ) -> Answered:
     """One request with a bounded answer; raises a kind of DoorRefused."""

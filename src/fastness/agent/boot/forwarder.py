@@ -46,10 +46,10 @@ class Forwarder:
     def __init__(self, port: int = PORT, *, hold: float = HOLD_SECONDS, read: Read | None = None) -> None:
         self.boot = Boot(of_image=read is not None)
         self._read = read
-        self._wanted = port
+        self._listen_port = port
         self._hold = hold
         self._server: asyncio.Server | None = None
-        self._begun, self._over, self._told = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._begun, self._over, self._answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._open = 0
 
     @property
@@ -59,7 +59,7 @@ class Forwarder:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, HOST, self._wanted, limit=HEAD_BYTES)
+        self._server = await asyncio.start_server(self._connected, HOST, self._listen_port, limit=HEAD_BYTES)
         return self
 
     async def __aexit__(
@@ -81,7 +81,7 @@ class Forwarder:
             raise
         self.boot.ready(config.body)
         self._over.set()
-        await self._told.wait()
+        await self._answered.wait()
         return config
 
     async def _ask(self) -> BootRequest:
@@ -94,14 +94,14 @@ class Forwarder:
     async def _refuse(self, code: str, detail: str) -> None:
         self.boot.refused(code, detail)
         self._over.set()
-        await self._told.wait()
+        await self._answered.wait()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
-        told = False
+        answered = False
         try:
             if self._open <= CONNECTIONS:
-                told = await self._served(reader, writer)
+                answered = await self._served(reader, writer)
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # whoever went away or talks too long or too slowly gets no answer, and may come again
         finally:
@@ -109,24 +109,24 @@ class Forwarder:
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
-            if told:
-                self._told.set()
+            if answered:
+                self._answered.set()
 
     async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request; whether Ignition knows now how this boot ended."""
         async with asyncio.timeout(HEAD_SECONDS):
-            knock = parse_head(await reader.readuntil(b"\r\n\r\n"))
-        if knock is None:
+            request = parse_head(await reader.readuntil(b"\r\n\r\n"))
+        if request is None:
             await _write(writer, Reply(400, b""))
             return False
-        reply = self.boot.asked(knock)
+        reply = self.boot.answer(request)
         if self.boot.stage is Stage.WORKING:
             self._begun.set()
         if reply.retry_after and not self.boot.over:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._hold):
                     await self._over.wait()
-                reply = self.boot.asked(knock)
+                reply = self.boot.answer(request)
         return await self._tell(writer, reply)
 
     async def _tell(self, writer: asyncio.StreamWriter, reply: Reply) -> bool:

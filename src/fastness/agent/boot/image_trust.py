@@ -89,7 +89,7 @@ def _keys(value: Any) -> dict[str, Ed25519Verifier]:
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_KEYS:
         raise BadTrust(f"configKeys is a list of 1 to {MAX_KEYS} keys")
     try:
-        found = [Ed25519Verifier.from_jwk(key if isinstance(key, dict) else {}) for key in value]
+        keys = [Ed25519Verifier.from_jwk(key if isinstance(key, dict) else {}) for key in value]
     except BadKey as error:
         raise BadTrust(f"configKeys: {error.message}") from error
-    return {key.id: key for key in found}
+    return {key.id: key for key in keys}

@@ -74,7 +74,7 @@ class CertificateRefused(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _NewKey:
     """A certificate that is due: for which purpose, with which new key, for which names."""
 
     purpose: str
@@ -91,35 +91,35 @@ class NodeCertificates:
         self._api = api
         self._clock = clock
         self._entropy = entropy
-        self._wanted: list[_Wanted] = []
+        self._new_keys: list[_NewKey] = []
         self._node = ""
         self._looks = 0
 
     async def new_keys(self) -> NamedKeys:
         """Make the keys of what is due; their names, for the session that is about to be opened."""
-        self._wanted = []
+        self._new_keys = []
         client = self._read(CLIENT_FILE)
         if client is None:
             return NamedKeys()  # not joined yet
         self._node = client.subject.common_name.removeprefix(NODE_USER)
         if self._due(client):
-            self._wanted.append(_Wanted(CLIENT, PrivateKey.generate(self._entropy)))
+            self._new_keys.append(_NewKey(CLIENT, PrivateKey.generate(self._entropy)))
         hosts = await self._hosts() if self._serving_due() else ()
         if hosts:
-            self._wanted.append(_Wanted(SERVING, PrivateKey.generate(self._entropy), hosts))
-        return NamedKeys(**{wanted.purpose: str(sha256(wanted.key.public_der())) for wanted in self._wanted})
+            self._new_keys.append(_NewKey(SERVING, PrivateKey.generate(self._entropy), hosts))
+        return NamedKeys(**{new.purpose: str(sha256(new.key.public_der())) for new in self._new_keys})
 
     async def renew(self) -> None:
         """Ask for what was named, and put it where the kubelet looks. What fails is said, and tried again with other keys."""
-        wanted, self._wanted = self._wanted, []
-        for one in wanted:
+        new_keys, self._new_keys = self._new_keys, []
+        for new in new_keys:
             try:
                 async with self._api() as cluster:
-                    self._write(one, await self._certificate(cluster, one))
+                    self._write(new, await self._certificate(cluster, new))
             except (ApiError, ConfigError, AgentError, CryptoError, OSError) as error:
-                _log.warning("agent.certificate", node=self._node, purpose=one.purpose, error=error)
+                _log.warning("agent.certificate", node=self._node, purpose=new.purpose, error=error)
             else:
-                _log.info("agent.certificate-renewed", node=self._node, purpose=one.purpose)
+                _log.info("agent.certificate-renewed", node=self._node, purpose=new.purpose)
 
     def seconds(self, regular: float) -> float:
         """How long the next proof may wait: until what is there is due, and less while something is not there yet."""
@@ -149,35 +149,39 @@ class NodeCertificates:
         """The names and addresses that the Node shows and that are a machine's own; none without a Node."""
         try:
             async with self._api() as cluster:
-                shown = addresses_of(await cluster.get(NODES, self._node))
+                addresses = addresses_of(await cluster.get(NODES, self._node))
         except (ApiError, ConfigError, OSError):
             return ()
-        return tuple(sorted(host for host in {*shown, self._node} if is_own_host(host, self._node))) if shown else ()
+        return (
+            tuple(sorted(host for host in {*addresses, self._node} if is_own_host(host, self._node)))
+            if addresses
+            else ()
+        )
 
-    async def _certificate(self, cluster: Cluster, wanted: _Wanted) -> Certificate:
+    async def _certificate(self, cluster: Cluster, new: _NewKey) -> Certificate:
         """The answer to a request; raises CertificateRefused, ApiError, CryptoError."""
-        request = self._request(wanted)
+        request = self._request(new)
         name = str(request["metadata"]["name"])
         with suppress(AlreadyExists):  # the answer to an earlier try was lost; the name follows from the key
             await cluster.create(REQUESTS, request)
         end = self._clock.monotonic() + DECIDED_WITHIN
         while self._clock.monotonic() < end:
-            found = await cluster.get(REQUESTS, name)
-            if issued := (found.get("status") or {}).get("certificate"):
-                return _issued(issued, wanted.key)
+            stored = await cluster.get(REQUESTS, name)
+            if issued := (stored.get("status") or {}).get("certificate"):
+                return _issued(issued, new.key)
             for kind in ("Denied", "Failed"):
-                if (decided := condition(found, kind)) is not None:
+                if (decided := condition(stored, kind)) is not None:
                     raise CertificateRefused(f"{name} is {kind.lower()}: {decided.get('message', '')}")
             await self._clock.sleep(LOOK_SECONDS)
         raise CertificateRefused(f"nobody decided about {name} in {DECIDED_WITHIN:.0f} seconds")
 
-    def _request(self, wanted: _Wanted) -> JsonObject:
-        signer, usage = _SIGNERS[wanted.purpose]
-        pem = make_request(wanted.key, Subject(f"{NODE_USER}{self._node}", (NODE_GROUP,)), wanted.hosts)
-        digest = sha256(wanted.key.public_der()).hex
+    def _request(self, new: _NewKey) -> JsonObject:
+        signer, usage = _SIGNERS[new.purpose]
+        pem = make_request(new.key, Subject(f"{NODE_USER}{self._node}", (NODE_GROUP,)), new.hosts)
+        digest = sha256(new.key.public_der()).hex
         return {
             "apiVersion": REQUESTS.api_version, "kind": REQUESTS.kind,
-            "metadata": {"name": f"fastness-{self._node}-{wanted.purpose}-{digest[:12]}"},
+            "metadata": {"name": f"fastness-{self._node}-{new.purpose}-{digest[:12]}"},
             "spec": {
                 "request": base64.b64encode(pem).decode(), "signerName": signer, "usages": ["digital signature", usage],
                 # Said here, so that the hour holds whatever the signer's own default is.
@@ -185,9 +189,9 @@ class NodeCertificates:
             },
         }  # fmt: skip
 
-    def _write(self, wanted: _Wanted, certificate: Certificate) -> None:
-        key = wanted.key.to_pem()
-        if wanted.purpose == CLIENT:
+    def _write(self, new: _NewKey, certificate: Certificate) -> None:
+        key = new.key.to_pem()
+        if new.purpose == CLIENT:
             write_secret(self._directory / CLIENT_FILE, SecretBytes(certificate.pem + key.reveal()))
             return
         write_secret(self._directory / SERVING_KEY_FILE, key)

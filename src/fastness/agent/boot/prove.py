@@ -237,9 +237,9 @@ def refusal(kind: type[R], door: str, status: int, content: bytes, later: str | 
 def _text(content: bytes, member: str) -> str:
     try:
         value = json.decode(content, _LIMITS)
-        found = value[member]
+        text = value[member]
     except (JsonError, KeyError, TypeError) as error:
         raise BrokerRefused(502, "bad-answer", f"the broker's answer has no {member}") from error
-    if not isinstance(found, str) or not found:
+    if not isinstance(text, str) or not text:
         raise BrokerRefused(502, "bad-answer", f"the broker's answer has no {member}")
-    return found
+    return text

@@ -42,7 +42,7 @@ class Rounds:
         self._entropy = entropy
         self._backoff = backoff
         self._failures = 0
-        self._said = ""
+        self._last_reason = ""
         self.interval = max(SHORTEST, interval.total_seconds())
 
     @property
@@ -52,7 +52,7 @@ class Rounds:
 
     def proved(self, interval: timedelta | None = None) -> float:
         """A round went well; seconds until the next, at the interval that the cluster asked for."""
-        self._failures, self._said = 0, ""
+        self._failures, self._last_reason = 0, ""
         if interval is not None:
             self.interval = max(SHORTEST, interval.total_seconds())
         return self.regular
@@ -65,7 +65,7 @@ class Rounds:
 
     def refused(self, reason: str) -> tuple[float, bool]:
         """The machine was refused; seconds until the next round, and whether the reason is news."""
-        news, self._said, self._failures = reason != self._said, reason, 0
+        news, self._last_reason, self._failures = reason != self._last_reason, reason, 0
         return self.regular, news
 
 

@@ -59,16 +59,16 @@ async def ask_of_host(
     tell: Tell = lambda _: None,
 ) -> BootRequest:
     """What this machine asks the cluster for, as its host tells; raises BootRefused, DriverError."""
-    found = await _found(places, patience, tell)
-    user_data = _parsed(found)
+    content = await _wait_for_user_data(places, patience, tell)
+    user_data = _parsed(content)
     # Also when there is none: an attempt of this boot before may have read one, and this one did not.
-    await attester.started_with(found.text.decode() if isinstance(found, InitData) else "")
+    await attester.started_with(content.text.decode() if isinstance(content, InitData) else "")
     await attester.measure(user_data_event(user_data))
     return BootRequest(user_data.pool, SecretText(user_data.ticket), user_data.server, accept)
 
 
-async def _found(places: Sequence[UserDataSource], patience: RetryBudget, tell: Tell) -> bytes | InitData:
-    clock, told, pause = patience.clock, "", patience.pause
+async def _wait_for_user_data(places: Sequence[UserDataSource], patience: RetryBudget, tell: Tell) -> bytes | InitData:
+    clock, last_reason, pause = patience.clock, "", patience.pause
     empty_until, end = clock.monotonic() + GRACE_SECONDS, clock.monotonic() + patience.seconds
     while True:
         data, failure = await _first(places)
@@ -77,9 +77,9 @@ async def _found(places: Sequence[UserDataSource], patience: RetryBudget, tell: 
         reason = failure.message if failure else f"there is no user-data: {', '.join(place.name for place in places)}"
         if clock.monotonic() + pause >= (end if failure else min(empty_until, end)):
             raise BootRefused(MISSING, reason, _GIVE)
-        if reason != told:
+        if reason != last_reason:
             tell(f"waiting for user-data: {reason}")
-            told = reason
+            last_reason = reason
         await clock.sleep(pause * (1 + patience.entropy.fraction()))
         pause = min(pause * 2, LONGEST_PAUSE)
 
@@ -100,9 +100,9 @@ async def _first(places: Sequence[UserDataSource]) -> tuple[bytes | InitData | N
     return None, failure
 
 
-def _parsed(found: bytes | InitData) -> UserData:
+def _parsed(content: bytes | InitData) -> UserData:
     try:
-        user_data = user_data_in(found) if isinstance(found, InitData) else parse_user_data(found)
+        user_data = user_data_in(content) if isinstance(content, InitData) else parse_user_data(content)
     except UserDataError as error:
         where = f"user-data is refused at {error.path}" if error.path else "user-data is refused"
         raise BootRefused(CODE, f"{where}: {error.message}", error.hint) from error

@@ -54,8 +54,8 @@ class IgnitionRequest:
 
     def header(self, name: str) -> str:
         """A header that is there once; empty otherwise."""
-        found = self.headers.get(name.lower(), ())
-        return found[0] if len(found) == 1 else ""
+        values = self.headers.get(name.lower(), ())
+        return values[0] if len(values) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,34 +85,34 @@ class Boot:
         """Whether there is nothing left to wait for but Ignition itself."""
         return self.stage in (Stage.READY, Stage.ANSWERING, Stage.ANSWERED, Stage.REFUSED)
 
-    def asked(self, knock: IgnitionRequest) -> Reply:
+    def answer(self, request: IgnitionRequest) -> Reply:
         """The answer to a request; the first one starts the boot."""
-        segments = url_path.split(knock.target.partition("?")[0])
-        if knock.method != "GET":
+        segments = url_path.split(request.target.partition("?")[0])
+        if request.method != "GET":
             return _problem(405, "method-not-allowed", "only GET")
-        return self._asked_by_image(segments, knock) if self._of_image else self._asked_with_ticket(segments, knock)
+        return self._answer_image(segments, request) if self._of_image else self._answer_ticket(segments, request)
 
-    def _asked_by_image(self, segments: list[str] | None, knock: IgnitionRequest) -> Reply:
+    def _answer_image(self, segments: list[str] | None, request: IgnitionRequest) -> Reply:
         if segments != [CONFIG]:
             return _problem(404, "not-found", f"there is /{CONFIG}")
-        if knock.headers.keys() & {"authorization", SERVER_HEADER.lower()}:
+        if request.headers.keys() & {"authorization", SERVER_HEADER.lower()}:
             return _problem(403, "other-pointer", "this request was not made by the pointer of this image")
         if self.stage is Stage.WAITING:
-            self._begin(knock)
-        return self._told()
+            self._begin(request)
+        return self._reply()
 
-    def _asked_with_ticket(self, segments: list[str] | None, knock: IgnitionRequest) -> Reply:
+    def _answer_ticket(self, segments: list[str] | None, request: IgnitionRequest) -> Reply:
         if segments is None or len(segments) != 2 or segments[0] != CONFIG or not segments[1]:
             return _problem(404, "not-found", f"there is /{CONFIG}/<pool>")
-        scheme, _, ticket = knock.header("authorization").partition(" ")
+        scheme, _, ticket = request.header("authorization").partition(" ")
         ticket = ticket.strip()
         if scheme.lower() != "bearer" or not ticket or len(ticket) > MAX_TICKET or not ticket.isascii():
             return _problem(401, "ticket-required", "the user-data carries no ticket in its Authorization header")
         if self.ask is None:
-            return self._begun(segments[1], SecretText(ticket), knock)
+            return self._begin_with_ticket(segments[1], SecretText(ticket), request)
         if self.ask.ticket != SecretText(ticket) or self.ask.pool != segments[1]:
             return _problem(403, "other-ticket", "this boot belongs to another ticket or pool")
-        return self._told()
+        return self._reply()
 
     def ready(self, config: bytes) -> None:
         """The config is there."""
@@ -129,20 +129,20 @@ class Boot:
         if self.stage is Stage.ANSWERED:
             self._config = b""
 
-    def _begun(self, pool: str, ticket: SecretText, knock: IgnitionRequest) -> Reply:
-        server = knock.header(SERVER_HEADER)
+    def _begin_with_ticket(self, pool: str, ticket: SecretText, request: IgnitionRequest) -> Reply:
+        server = request.header(SERVER_HEADER)
         if not is_origin(server):
             return _problem(400, "server-missing", f"the user-data names no https server in {SERVER_HEADER}")
-        self._begin(knock)
+        self._begin(request)
         self.ask = BootRequest(pool, ticket, server.rstrip("/"), self.accept)
-        return self._told()
+        return self._reply()
 
-    def _begin(self, knock: IgnitionRequest) -> None:
-        accept = knock.header("accept")
+    def _begin(self, request: IgnitionRequest) -> None:
+        accept = request.header("accept")
         self.accept = accept if len(accept) <= MAX_ACCEPT else ""
         self.stage = Stage.WORKING
 
-    def _told(self) -> Reply:
+    def _reply(self) -> Reply:
         match self.stage:
             case Stage.READY:
                 self.stage = Stage.ANSWERING

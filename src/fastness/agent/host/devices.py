@@ -27,7 +27,7 @@ def _pci(tree: Tree) -> Features:
         for name in tree.names("/sys/bus/pci/devices"):
             base = f"/sys/bus/pci/devices/{name}"
             kind = _read(tree, f"{base}/class").removeprefix("0x")[:4]
-            rest = {one: _read(tree, f"{base}/{one}").removeprefix("0x") for one in _PCI}
+            rest = {attribute: _read(tree, f"{base}/{attribute}").removeprefix("0x") for attribute in _PCI}
             yield _given({"class": kind, **rest})
 
     return _several("pci.device", each())
@@ -36,9 +36,9 @@ def _pci(tree: Tree) -> Features:
 def _usb(tree: Tree) -> Features:
     def each() -> Iterator[Mapping[str, str]]:
         for name in tree.names("/sys/bus/usb/devices"):
-            found = {key: _read(tree, f"/sys/bus/usb/devices/{name}/{file}") for key, file in _USB.items()}
-            if found["vendor"]:
-                yield _given(found)
+            attributes = {key: _read(tree, f"/sys/bus/usb/devices/{name}/{file}") for key, file in _USB.items()}
+            if attributes["vendor"]:
+                yield _given(attributes)
 
     return _several("usb.device", each())
 
@@ -47,7 +47,12 @@ def _storage(tree: Tree) -> Features:
     return _several(
         "storage.block",
         (
-            _given({"name": name, **{one: _read(tree, f"/sys/block/{name}/queue/{one}") for one in _BLOCK}})
+            _given(
+                {
+                    "name": name,
+                    **{attribute: _read(tree, f"/sys/block/{name}/queue/{attribute}") for attribute in _BLOCK},
+                }
+            )
             for name in tree.names("/sys/block")
         ),
     )
@@ -57,16 +62,18 @@ def _network(tree: Tree) -> Features:
     names = tree.names("/sys/class/net")
     real = {name for name in names if tree.exists(f"/sys/class/net/{name}/device")}
 
-    def one(name: str) -> Mapping[str, str]:
+    def attributes_of(name: str) -> Mapping[str, str]:
         return _given(
             {"name": name, **{key: _read(tree, f"/sys/class/net/{name}/{file}") for key, file in _NET.items()}}
         )
 
     instances = {
-        "network.device": tuple(one(name) for name in names if name in real),
-        "network.virtual": tuple(one(name) for name in names if name not in real and name != "bonding_masters"),
+        "network.device": tuple(attributes_of(name) for name in names if name in real),
+        "network.virtual": tuple(
+            attributes_of(name) for name in names if name not in real and name != "bonding_masters"
+        ),
     }
-    return Features({}, {}, {feature: found for feature, found in instances.items() if found})
+    return Features({}, {}, {feature: attributes for feature, attributes in instances.items() if attributes})
 
 
 def _persistent_memory(tree: Tree) -> Features:
@@ -74,14 +81,19 @@ def _persistent_memory(tree: Tree) -> Features:
     return _several(
         "memory.nv",
         (
-            _given({"name": name, **{one: _read(tree, f"{base}/{name}/{one}") for one in ("devtype", "mode")}})
+            _given(
+                {
+                    "name": name,
+                    **{attribute: _read(tree, f"{base}/{name}/{attribute}") for attribute in ("devtype", "mode")},
+                }
+            )
             for name in tree.names(base)
         ),
     )
 
 
-def _several(feature: str, found: Iterator[Mapping[str, str]]) -> Features:
-    instances = tuple(found)
+def _several(feature: str, attributes: Iterator[Mapping[str, str]]) -> Features:
+    instances = tuple(attributes)
     return Features({}, {}, {feature: instances}) if instances else Features()
 
 

@@ -47,7 +47,7 @@ def _cpu(tree: Tree) -> Features:
         "family": info.get("cpu family", ""),
         "id": info.get("model", ""),
     }
-    found = {
+    facts = {
         "cpu.model": {name: value for name, value in model.items() if value},
         "cpu.topology": dict(_topology(tree, info)),
         "cpu.pstate": dict(_pstate(tree)),
@@ -61,7 +61,7 @@ def _cpu(tree: Tree) -> Features:
             "cpu.cpuid": frozenset(_CPUINFO_NAMES.get(flag, flag.upper()) for flag in flags),
             "cpu.rdt": frozenset(_RDT[flag] for flag in flags if flag in _RDT),
         },
-        {name: elements for name, elements in found.items() if elements},
+        {name: elements for name, elements in facts.items() if elements},
     )
 
 
@@ -70,14 +70,14 @@ _VENDORS: Final = {"GenuineIntel": "Intel", "AuthenticAMD": "AMD"}
 
 def _cpuinfo(tree: Tree) -> dict[str, str]:
     """The first processor of /proc/cpuinfo."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in (tree.text("/proc/cpuinfo") or "").splitlines():
         name, separator, value = line.partition(":")
-        if not separator and found:
+        if not separator and fields:
             break
         if separator:
-            found.setdefault(name.strip(), value.strip())
-    return found
+            fields.setdefault(name.strip(), value.strip())
+    return fields
 
 
 def _topology(tree: Tree, info: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -108,27 +108,27 @@ def _amd(tree: Tree) -> dict[str, str]:
         element: (tree.text(f"/sys/module/kvm_amd/parameters/{file}") or "")[:1] in ("1", "Y")
         for element, file in (("sev.enabled", "sev"), ("sev.es.enabled", "sev_es"), ("sev.snp.enabled", "sev_snp"))
     }
-    found = {element: "true" for element, on in enabled.items() if on}
+    elements = {element: "true" for element, on in enabled.items() if on}
     capacity = _capacity(tree)
     for element, needs, line in (
         ("sev.asids", "sev.enabled", "sev"),
         ("sev.encrypted_state_ids", "sev.es.enabled", "sev_es"),
     ):
         if enabled[needs] and line in capacity:
-            found[element] = capacity[line]
-    return found
+            elements[element] = capacity[line]
+    return elements
 
 
 def _intel(tree: Tree) -> dict[str, str]:
-    found: dict[str, str] = {}
+    elements: dict[str, str] = {}
     if tree.text("/sys/module/kvm_intel/parameters/tdx") == "Y\n":
-        found["tdx.enabled"] = "true"
+        elements["tdx.enabled"] = "true"
         keys = _capacity(tree).get("tdx")
         if keys is not None:
-            found["tdx.total_keys"] = keys
+            elements["tdx.total_keys"] = keys
     if "tdx_guest" in _cpuinfo(tree).get("flags", "").split() or tree.exists("/dev/tdx_guest"):
-        found["tdx.protected"] = "true"
-    return found
+        elements["tdx.protected"] = "true"
+    return elements
 
 
 def _sgx(tree: Tree) -> dict[str, str]:
@@ -167,12 +167,12 @@ def _kernel(tree: Tree) -> Features:
 
 
 def _parts(release: str) -> dict[str, str]:
-    found = _VERSION.match(release)
-    return {} if found is None else {"major": found[1], "minor": found[2], "revision": found[3] or "0"}
+    version = _VERSION.match(release)
+    return {} if version is None else {"major": version[1], "minor": version[2], "revision": version[3] or "0"}
 
 
 def _kernel_config(tree: Tree, release: str) -> dict[str, str]:
-    text = next((found for place in _CONFIGS if (found := tree.text(place.format(release))) is not None), "")
+    text = next((content for place in _CONFIGS if (content := tree.text(place.format(release))) is not None), "")
     pairs = (line.split("=", 1) for line in text.splitlines() if line.startswith("CONFIG_") and "=" in line)
     return {name.removeprefix("CONFIG_"): value.strip().strip('"') for name, value in pairs}
 
@@ -204,12 +204,12 @@ def _system(tree: Tree) -> Features:
     base = "/sys/devices/virtual/dmi/id"
     dmi = {name: _line(tree, f"{base}/{name}") for name in ("sys_vendor", "product_name", "bios_vendor", "board_name")}
     name = _line(tree, "/proc/sys/kernel/hostname") or _line(tree, "/etc/hostname")
-    found = {
+    facts = {
         "system.osrelease": release,
         "system.dmiid": {key: value for key, value in dmi.items() if value},
         "system.name": {"nodename": name} if name else {},
     }
-    return Features({}, {feature: elements for feature, elements in found.items() if elements})
+    return Features({}, {feature: elements for feature, elements in facts.items() if elements})
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:
@@ -221,13 +221,13 @@ def _assignments(text: str) -> Iterator[tuple[str, str]]:
 
 def _local(tree: Tree) -> Features:
     """What an administrator wrote down on the machine: `name=value`, or a name alone for true."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for file in tree.names(_LOCAL):
         for line in (tree.text(f"{_LOCAL}/{file}") or "").splitlines()[:1000]:
             name, separator, value = line.strip().partition("=")
             if name and not name.startswith("#"):
-                found[name] = value if separator else "true"
-    return Features({}, {"local.feature": found, "local.label": found}) if found else Features()
+                labels[name] = value if separator else "true"
+    return Features({}, {"local.feature": labels, "local.label": labels}) if labels else Features()
 
 
 def _line(tree: Tree, path: str) -> str:

@@ -106,7 +106,7 @@ class Inotify:
 
     def _forget(self, directory: str) -> None:
         del self._subscriptions[directory]
-        for watch in [number for number, known in self._directories.items() if known == directory]:
+        for watch in [number for number, watched in self._directories.items() if watched == directory]:
             del self._directories[watch]
             self._libc.inotify_rm_watch(self._descriptor, watch)
 
@@ -117,7 +117,7 @@ class Inotify:
             return
         for watch, mask, name in _events(data):
             if mask & _OVERFLOW:
-                for subscription in {one for every in self._subscriptions.values() for one in every}:
+                for subscription in {subscriber for every in self._subscriptions.values() for subscriber in every}:
                     subscription.tell_all()
             elif mask & _IGNORED:
                 self._gone(watch)
@@ -190,18 +190,18 @@ class PollingWatcher:
         """The paths out of these that change."""
         yield self._changes({path: self._look(path) for path in paths})
 
-    async def _changes(self, known: dict[str, Print]) -> AsyncIterator[str]:
+    async def _changes(self, prints: dict[str, Print]) -> AsyncIterator[str]:
         while True:
             await self._clock.sleep(self._interval)
-            for path, before in list(known.items()):
+            for path, before in list(prints.items()):
                 now = self._look(path)
                 if now != before:
-                    known[path] = now
+                    prints[path] = now
                     yield path
 
     def _look(self, path: str) -> Print:
         try:
-            found = os.lstat(f"{str(self._root).rstrip('/')}{path}")
+            status = os.lstat(f"{str(self._root).rstrip('/')}{path}")
         except OSError:
             return ()
-        return (found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
+        return (status.st_mode, status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)

@@ -67,7 +67,7 @@ class Directory:
     def names(self, path: str) -> list[str]:
         """What is in a directory."""
         try:
-            return sorted(one.name for one in self._path(path).iterdir())[:MAX_NAMES]
+            return sorted(entry.name for entry in self._path(path).iterdir())[:MAX_NAMES]
         except OSError:
             return []
 

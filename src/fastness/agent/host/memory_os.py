@@ -28,14 +28,14 @@ class MemoryOs:
     def __init__(
         self,
         installed: Deployment = _INSTALLED,
-        known: Collection[str] | None = None,
+        images: Collection[str] | None = None,
         record: RootedFiles | None = None,
         root: RootedFiles | None = None,
         contents: Mapping[str, Mapping[str, File]] = MappingProxyType({}),
     ) -> None:
         self._booted = installed
         self._staged: Deployment | None = None
-        self._known = known
+        self._images = images
         self._record = record
         self._root = root
         self._contents = contents
@@ -51,7 +51,7 @@ class MemoryOs:
 
     def stage(self, deployment: Deployment) -> None:
         """Make a deployment that the next boot will run; without an image, of the booted one; raises ImageFailure."""
-        if self._known is not None and deployment.image and deployment.image not in self._known:
+        if self._images is not None and deployment.image and deployment.image not in self._images:
             raise ImageFailure(f"image {deployment.image} is not known")
         full = deployment._replace(image=deployment.image or self._booted.image)
         self._staged = full if full != self._booted else None
@@ -82,7 +82,7 @@ class MemoryOs:
         if self._root is None:
             return
         old, new = (
-            {path: file for one in each.extensions for path, file in self._contents.get(one, {}).items()}
+            {path: file for extension in each.extensions for path, file in self._contents.get(extension, {}).items()}
             for each in (self._booted, coming)
         )
         for path in old.keys() - new.keys():
@@ -119,16 +119,16 @@ class MemoryPackages:
 
     def install(self) -> None:
         """Add them to the running system."""
-        found = self._system.staged() or self._system.booted()
-        if self._extension not in found.extensions:
-            self._system.stage(found._replace(extensions=(*found.extensions, self._extension)))
+        deployment = self._system.staged() or self._system.booted()
+        if self._extension not in deployment.extensions:
+            self._system.stage(deployment._replace(extensions=(*deployment.extensions, self._extension)))
         self._system.apply_live()
 
     def uninstall(self) -> bool:
         """Take them away with the next boot."""
-        found = self._system.staged() or self._system.booted()
-        left = tuple(one for one in found.extensions if one != self._extension)
-        self._system.stage(found._replace(extensions=left))
+        deployment = self._system.staged() or self._system.booted()
+        left = tuple(extension for extension in deployment.extensions if extension != self._extension)
+        self._system.stage(deployment._replace(extensions=left))
         return True
 
 

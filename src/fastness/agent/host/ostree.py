@@ -115,8 +115,8 @@ class OstreeOs:
             raise ImageFailure(f"image {image or '(none)'} is not in the repository of this machine") from error
 
     def _entries(self) -> list[_Entry]:
-        found = _LINE.finditer(self._admin("status"))
-        return [_Entry(m["checksum"], m["serial"], m["booted"] == "*") for m in found if m["os"] == self._name]
+        lines = _LINE.finditer(self._admin("status"))
+        return [_Entry(m["checksum"], m["serial"], m["booted"] == "*") for m in lines if m["os"] == self._name]
 
     def _booted(self, entries: list[_Entry]) -> _Entry | None:
         marker = self._sysroot / MARKER

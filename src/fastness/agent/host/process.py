@@ -20,19 +20,19 @@ Run = Callable[[Sequence[str]], str]
 
 def run(command: Sequence[str], *, seconds: float = SECONDS) -> str:
     """What a program printed; raises CommandFailed when it ends badly, late or not at all."""
-    shown = " ".join(command)[:MAX_SHOWN]
+    line = " ".join(command)[:MAX_SHOWN]
     try:
         done = subprocess.run(  # noqa: S603 - the drivers write the commands; arguments never pass a shell
             command, capture_output=True, timeout=seconds, check=False, env=ENVIRONMENT, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired as error:
-        raise CommandFailed(f"`{shown}` did not end within {seconds:.0f} seconds") from error
+        raise CommandFailed(f"`{line}` did not end within {seconds:.0f} seconds") from error
     except OSError as error:
-        raise CommandFailed(f"`{shown}`: {error.strerror or error}", f"Install {command[0]}.") from error
+        raise CommandFailed(f"`{line}`: {error.strerror or error}", f"Install {command[0]}.") from error
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()[-MAX_SHOWN:]
+        complaint = (done.stderr or done.stdout).decode(errors="replace").strip()[-MAX_SHOWN:]
         raise CommandFailed(
-            f"`{shown}` ended with {done.returncode}: {said}",
+            f"`{line}` ended with {done.returncode}: {complaint}",
             status=done.returncode,
             output=done.stdout.decode(errors="replace"),
         )

@@ -33,15 +33,20 @@ class LayeredPackages:
 
     def installed(self) -> bool:
         """Whether the booted deployment has the package; raises ImageFailure."""
-        said = self._ask("status", "--json", "--booted")
+        status = self._ask("status", "--json", "--booted")
         try:
-            deployments: Any = json.decode(said.encode())["deployments"]
-            layered = [one for found in deployments if found.get("booted") for one in found.get("packages") or ()]
+            deployments: Any = json.decode(status.encode())["deployments"]
+            layered = [
+                package
+                for deployment in deployments
+                if deployment.get("booted")
+                for package in deployment.get("packages") or ()
+            ]
             live = [
-                one
-                for found in deployments
-                if found.get("live-replaced")
-                for one in found.get("requested-packages") or ()
+                package
+                for deployment in deployments
+                if deployment.get("live-replaced")
+                for package in deployment.get("requested-packages") or ()
             ]
         except (JsonError, KeyError, TypeError, AttributeError) as error:
             raise ImageFailure(f"`{PROGRAM} status` says something that cannot be read: {error}") from error

@@ -29,12 +29,12 @@ class Systemctl:
     def is_enabled(self, unit: str) -> str:
         """The word of `systemctl is-enabled`: enabled, disabled, masked, static, not-found, …"""
         try:
-            said = self._run([*self._base, "is-enabled", unit])
+            word = self._run([*self._base, "is-enabled", unit])
         except CommandFailed as error:
             if error.status is None:
                 raise UnitFailure(error.message, error.hint) from error
-            said = error.output  # every word but `enabled` and its like comes with a status of its own
-        words = said.split()
+            word = error.output  # every word but `enabled` and its like comes with a status of its own
+        words = word.split()
         return words[-1] if words else NOT_FOUND  # older ones print nothing for a unit that is not there
 
     def enable(self, units: Sequence[str]) -> None:

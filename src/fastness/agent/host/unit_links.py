@@ -153,7 +153,7 @@ def _file_names(unit: str) -> list[str]:
 
 
 def _install_section(content: bytes) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     inside = False
     for raw in content.decode(errors="replace").replace("\\\n", " ").splitlines():
         line = raw.strip()
@@ -162,7 +162,7 @@ def _install_section(content: bytes) -> dict[str, list[str]]:
         elif inside and "=" in line and not line.startswith(("#", ";")):
             key, _, value = line.partition("=")
             if value.strip():
-                found.setdefault(key.strip(), []).extend(value.split())
+                options.setdefault(key.strip(), []).extend(value.split())
             else:
-                found.pop(key.strip(), None)  # an empty value takes back what stood before
-    return found
+                options.pop(key.strip(), None)  # an empty value takes back what stood before
+    return options

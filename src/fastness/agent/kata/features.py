@@ -32,31 +32,31 @@ def node_feature(node: str, features: Features, namespace: str = NAMESPACE) -> J
     }
 
 
-async def report(cluster: Cluster, wanted: JsonObject) -> bool:
+async def report(cluster: Cluster, feature: JsonObject) -> bool:
     """Write the object if it differs from what is there; says whether it was written."""
-    name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+    name, namespace = feature["metadata"]["name"], feature["metadata"]["namespace"]
     try:
-        known = await cluster.get(NODE_FEATURE.resource, name, namespace)
+        present = await cluster.get(NODE_FEATURE.resource, name, namespace)
     except NotFound:
         try:
-            await cluster.create(NODE_FEATURE.resource, wanted, _AS)
+            await cluster.create(NODE_FEATURE.resource, feature, _AS)
             return True
         except AlreadyExists:
-            known = await cluster.get(NODE_FEATURE.resource, name, namespace)
-    if known.get("spec") == wanted["spec"] and _names_node(known, wanted):
+            present = await cluster.get(NODE_FEATURE.resource, name, namespace)
+    if present.get("spec") == feature["spec"] and _names_node(present, feature):
         return False
     # The spec is replaced as a whole: what was not found any more must not stay.
     patch = [
-        {"op": "replace", "path": "/spec", "value": wanted["spec"]},
-        {"op": "add", "path": "/metadata/labels", "value": wanted["metadata"]["labels"]},
+        {"op": "replace", "path": "/spec", "value": feature["spec"]},
+        {"op": "add", "path": "/metadata/labels", "value": feature["metadata"]["labels"]},
     ]
     await cluster.patch(NODE_FEATURE.resource, name, patch, PatchType.JSON, namespace, _AS)
     return True
 
 
-def _names_node(known: JsonObject, wanted: JsonObject) -> bool:
-    labels = known["metadata"].get("labels") or {}
-    return bool(labels.get(NODE_NAME_LABEL) == wanted["metadata"]["labels"][NODE_NAME_LABEL])
+def _names_node(present: JsonObject, feature: JsonObject) -> bool:
+    labels = present["metadata"].get("labels") or {}
+    return bool(labels.get(NODE_NAME_LABEL) == feature["metadata"]["labels"][NODE_NAME_LABEL])
 
 
 async def keep_reporting(

@@ -80,9 +80,9 @@ class KataPod:
         if labels_of(node).get(names.STATE_LABEL) in _FAILED:
             await self._clock.sleep(self._waits.failed)
         try:
-            said = await uninterrupted(lambda: self._step(node))
-            if said is not None:
-                await self._tell(node, await self._well(said))
+            report = await uninterrupted(lambda: self._step(node))
+            if report is not None:
+                await self._tell(node, await self._well(report))
         except NotFound:
             return
         except (ApiError, DriverError) as error:
@@ -90,17 +90,17 @@ class KataPod:
             await self._clock.sleep(self._waits.failed)
             self._changed.set()
 
-    async def _tell(self, node: JsonObject, said: StepReport) -> None:
-        await self._cluster.patch(NODES, self._name, said.patch(node), PatchType.MERGE, options=_AS)
+    async def _tell(self, node: JsonObject, report: StepReport) -> None:
+        await self._cluster.patch(NODES, self._name, report.patch(node), PatchType.MERGE, options=_AS)
 
-    async def _well(self, said: StepReport) -> StepReport:
+    async def _well(self, report: StepReport) -> StepReport:
         """What is said when the node had time to come back."""
         node = self._informer.get("", self._name) or {}
         if (
-            said.state is not InstallState.INSTALLED
+            report.state is not InstallState.INSTALLED
             or labels_of(node).get(names.STATE_LABEL) != InstallState.INSTALLING
         ):
-            return said
+            return report
         await self._clock.sleep(self._waits.settle)
         end = self._clock.monotonic() + self._waits.ready
         while not _is_ready(self._informer.get("", self._name) or {}):
@@ -111,9 +111,9 @@ class KataPod:
                 )
             self._changed.clear()
             await news_or_time(self._changed, self._clock, left)
-        return said
+        return report
 
 
 def _is_ready(node: Mapping[str, Any]) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)

@@ -125,7 +125,7 @@ class RuntimeSteps:
     def _install(self) -> None:
         if not self._packages.installed():
             self._packages.install()
-        for path, state in self._wanted().items():
+        for path, state in self._files_by_path().items():
             if not isinstance(state, Absent) or not isinstance(self._files.look(path), Absent):
                 self._files.put(path, state)
         if missing := [f"{path}: {what}" for path, what in lacking(self._files)]:
@@ -134,7 +134,7 @@ class RuntimeSteps:
 
     def _take_back(self) -> None:
         """What a failed installation wrote must not make the runtime fail at its next start."""
-        for path in self._wanted():
+        for path in self._files_by_path():
             if not isinstance(self._files.look(path), Absent):
                 self._files.put(path, ABSENT)
 
@@ -146,7 +146,7 @@ class RuntimeSteps:
     def _nothing(self) -> None:
         """There is nothing to take back: what was removed stays removed, and the rest is tried again."""
 
-    def _wanted(self) -> dict[str, File | Absent]:
+    def _files_by_path(self) -> dict[str, File | Absent]:
         level = f'[crio]\n[crio.runtime]\nlog_level = "{self.level}"\n'
         return {
             names.RUNTIME_FILE: File(runtime.DROP_IN),
@@ -162,5 +162,5 @@ class RuntimeSteps:
         return {path: ABSENT for path, state in ours.items() if matches(self._files.look(path), state)}
 
     def _complete(self) -> bool:
-        written = all(matches(self._files.look(path), state) for path, state in self._wanted().items())
+        written = all(matches(self._files.look(path), state) for path, state in self._files_by_path().items())
         return written and self._packages.installed() and not any(lacking(self._files))

@@ -411,7 +411,7 @@ async def _speaker(hardware: Hardware) -> TpmAttester | TsmAttester:
         return TsmAttester(reports, hardware.state, SystemEntropy(), hardware.tee, runtime_log=log)
     if hardware.tee == "auto" and reports.offered:
         try:
-            return await TsmAttester.found(reports, hardware.state, SystemEntropy(), log)
+            return await TsmAttester.detected(reports, hardware.state, SystemEntropy(), log)
         except ReportFailure as error:
             tell(f"{error.message}; taking the TPM")
     tools = TpmTools(hardware.tcti, event_log=hardware.event_log, runtime_log=log)

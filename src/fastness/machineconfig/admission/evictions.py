@@ -35,14 +35,14 @@ def evicting_is_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) 
     if not leaving:
         return None
     more = f" and {len(leaving) - MOST_NAMED} more" if len(leaving) > MOST_NAMED else ""
-    told = f"evict puts {len(leaving)} pods out of nodes without proof: {', '.join(leaving[:MOST_NAMED])}{more}"
+    warning = f"evict puts {len(leaving)} pods out of nodes without proof: {', '.join(leaving[:MOST_NAMED])}{more}"
     word = confirmation(old, request.new)
     if word and annotations_of(request.new).get(CONFIRM_EVICT) == word:
-        return Allowed((told,))
+        return Allowed((warning,))
     if not word:
-        return forbidden(request, f"{told}: create the cluster without evict, and turn it on afterwards")
+        return forbidden(request, f"{warning}: create the cluster without evict, and turn it on afterwards")
     cause = DeniedCause(f"metadata.annotations[{CONFIRM_EVICT}]", "FieldValueRequired", f"Required value: {word}")
-    return forbidden(request, f"{told}: confirm it with the annotation {CONFIRM_EVICT}={word}", cause)
+    return forbidden(request, f"{warning}: confirm it with the annotation {CONFIRM_EVICT}={word}", cause)
 
 
 def would_leave(

@@ -70,15 +70,15 @@ def warn_about_overlay(request: AdmissionRequest, lookups: AdmissionLookups) -> 
     if request.old is not None and _spec(request.old) == _spec(request.new):
         return None
     wrong = fatal(overlay.examine(request.new).problems)
-    told = tuple(f"machines that match will wait: {one.short}" for one in wrong[:MOST_WARNINGS])
-    return Allowed(told) if told else None
+    warnings = tuple(f"machines that match will wait: {problem.short}" for problem in wrong[:MOST_WARNINGS])
+    return Allowed(warnings) if warnings else None
 
 
 def _touched(config: Object) -> list[str]:
     """The fields of a config that change what a machine boots."""
     examined = examine(config)
-    found = [*host_fields(examined.spec), *side_doors(examined.document or {})]
-    return [place.removeprefix("spec.") for place, _ in found]
+    problems = [*host_fields(examined.spec), *side_doors(examined.document or {})]
+    return [place.removeprefix("spec.") for place, _ in problems]
 
 
 def _warning(pool: str, model: TrustModel, named: str) -> str:

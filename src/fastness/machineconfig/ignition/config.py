@@ -67,10 +67,10 @@ def inspect(data: bytes | JsonObject, strict: bool = False) -> Inspection:
 def parse(data: bytes | JsonObject, strict: bool = False) -> Config:
     """Read a config of any supported version; raises `IgnitionError` with everything that is wrong."""
     raw, repeated = _read(data)
-    found = _inspect(raw, repeated, _version_of(raw), strict)
-    if found.config is None:
-        raise InvalidConfig(found.problems)
-    return found.config
+    inspection = _inspect(raw, repeated, _version_of(raw), strict)
+    if inspection.config is None:
+        raise InvalidConfig(inspection.problems)
+    return inspection.config
 
 
 def _inspect(raw: JsonObject, repeated: list[str], version: Version, strict: bool) -> Inspection:

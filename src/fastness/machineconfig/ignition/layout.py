@@ -90,8 +90,8 @@ def _entry(kind: EntryKind, node: JsonObject, default: int, special: bool) -> Pa
 
 def _owner(node: JsonObject, name: str) -> int | str:
     owner = node.get(name, {})
-    found: int | str = owner.get("id", owner.get("name") or 0)
-    return found
+    identity: int | str = owner.get("id", owner.get("name") or 0)
+    return identity
 
 
 def _add_units(layout: Layout, units: list[JsonObject]) -> None:

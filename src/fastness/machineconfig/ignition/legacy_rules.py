@@ -173,12 +173,12 @@ def _check_filesystem(filesystem: JsonObject, path: Path, report: Report) -> Non
 def _check_unit(unit: JsonObject, path: Path, suffixes: frozenset[str], report: Report) -> None:
     if suffix(unit.get("name", "")) not in suffixes:
         report.error((path, "name"), "unit-suffix", "the unit name does not end in a known type")
-    found = _parse(unit.get("contents", ""), (path, "contents"), report)
+    sections = _parse(unit.get("contents", ""), (path, "contents"), report)
     if (
         (unit.get("enable") or unit.get("enabled"))
         and unit.get("contents")
-        and found is not None
-        and "Install" not in found
+        and sections is not None
+        and "Install" not in sections
     ):
         report.warn(
             (path, "contents"), "no-install", "the unit is enabled but has no Install section, so nothing happens"

@@ -69,6 +69,6 @@ class Ledger:
     def removed(self, place: Place, source: str, old: Any) -> None:
         """Something is gone because of a child."""
         self._observer(Supply(ChildEffect.REMOVED, place, source, None, self.origin(place), old))
-        gone = [known for known in self._origins if known[: len(place)] == place]
-        for known in gone:
-            del self._origins[known]
+        gone = [below for below in self._origins if below[: len(place)] == place]
+        for below in gone:
+            del self._origins[below]

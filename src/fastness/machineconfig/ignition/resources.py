@@ -44,13 +44,13 @@ def _check_hash(resource: JsonObject, path: Path, minor: int, report: Report) ->
     if "source" not in resource:
         report.error(where, "hash-without-source", "a hash needs a source")
     try:
-        found = data_url.verification(text)
+        digest = data_url.verification(text)
     except DataUrlError as error:
         # Ignition looks at the digits only when it compares, on the machine.
         tell = report.warn if error.code == "hash-not-hexadecimal" else report.error
         tell(where, error.code, error.message)
-        found = None
-    if minor < 1 and (found.algorithm if found else text.partition("-")[0]) == "sha256":
+        digest = None
+    if minor < 1 and (digest.algorithm if digest else text.partition("-")[0]) == "sha256":
         report.error(where, "hash-unrecognised", "sha256 exists only since spec 3.1")
 
 

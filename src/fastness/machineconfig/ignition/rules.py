@@ -149,8 +149,8 @@ def _check_units(units: list[JsonObject], path: Path, report: Report) -> None:
             )
         contents = unit.get("contents")
         if contents:
-            parsed[name] = found = _parse(contents, (here, "contents"), report)
-            if unit.get("enabled") and found is not None and "Install" not in found:
+            parsed[name] = sections = _parse(contents, (here, "contents"), report)
+            if unit.get("enabled") and sections is not None and "Install" not in sections:
                 report.warn(
                     (here, "contents"),
                     "no-install",

@@ -134,8 +134,8 @@ def _check_filesystem(filesystem: JsonObject, path: Path, minor: int, report: Re
         if any(filesystem.get(name) for name in others):
             report.error((path, "format"), "format-required", "path, label, uuid and options need a format")
     elif form not in FORMATS and (form != "none" or minor < 3):
-        known = ", ".join(FORMATS) + (", none" if minor >= 3 else "")
-        report.error((path, "format"), "unknown-format", f"the format must be one of {known}")
+        formats = ", ".join(FORMATS) + (", none" if minor >= 3 else "")
+        report.error((path, "format"), "unknown-format", f"the format must be one of {formats}")
     label = filesystem.get("label", "")
     if label and not form:
         report.error((path, "label"), "format-required", "a label needs a format")

@@ -109,8 +109,8 @@ def _list(field: Field, shape: Shape | None, value: list[Any], path: Path, repor
             # As in Ignition: a null entry is an entry with nothing in it, and fails where something is required.
             fresh = expected()
         else:
-            wanted = "a string" if shape is None else "an object"
-            report.error((path, index), "wrong-type", f"must be {wanted}, not {_describe(item)}")
+            entry_type = "a string" if shape is None else "an object"
+            report.error((path, index), "wrong-type", f"must be {entry_type}, not {_describe(item)}")
             fresh = expected()
         same = same and fresh is item
         clean.append(fresh)
@@ -126,8 +126,8 @@ def entry_key(key: str, entry: Any) -> str:
     if key == VALUE:
         return str(entry)
     if key != PARTITION:
-        found: str = entry.get(key, "")
-        return found
+        value: str = entry.get(key, "")
+        return value
     if entry.get("number", 0) != 0:
         return f"number {entry['number']}"
     return f"label {entry['label']}" if "label" in entry else ""
@@ -162,9 +162,9 @@ def _report_unknown(shape: Shape, name: str, path: Path, report: Report) -> None
         report.unknown(where, f"exists only since spec 3.{shape.later[name]}")
         return
     lower = name.lower()
-    for known in shape.fields:
-        if known.lower() == lower:
-            report.error(where, "field-case", f"must be spelled {known}")
+    for field in shape.fields:
+        if field.lower() == lower:
+            report.error(where, "field-case", f"must be spelled {field}")
             return
     close = []
     # The search is costly, so a config full of nonsense gets it only for its first mistakes.

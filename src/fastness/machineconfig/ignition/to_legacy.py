@@ -50,9 +50,9 @@ def _ignition(ignition: JsonObject, path: Path, lose: Lose) -> JsonObject:
     if references["append"] or replace:
         result["config"] = {name: value for name, value in (*references.items(), ("replace", replace)) if value}
     authorities = ignition.get("security", {}).get("tls", {}).get("certificateAuthorities", ())
-    kept = _references(authorities, (((path, "security"), "tls"), "certificateAuthorities"), lose)
-    if kept:
-        result["security"] = {"tls": {"certificateAuthorities": kept}}
+    authority_references = _references(authorities, (((path, "security"), "tls"), "certificateAuthorities"), lose)
+    if authority_references:
+        result["security"] = {"tls": {"certificateAuthorities": authority_references}}
     if ignition.get("timeouts"):
         result["timeouts"] = ignition["timeouts"]
     return result
@@ -78,10 +78,10 @@ def _resource(resource: JsonObject, path: Path, lose: Lose, compressed: bool = T
             return {}
     if resource.get("httpHeaders"):
         lose((path, "httpHeaders"), "field-too-young", _NO_WORD)
-    wanted = resource.get("verification", {}).get("hash")
-    if wanted is not None and wanted.startswith("sha512-"):
-        result["verification"] = {"hash": wanted}
-    elif wanted is not None:
+    digest = resource.get("verification", {}).get("hash")
+    if digest is not None and digest.startswith("sha512-"):
+        result["verification"] = {"hash": digest}
+    elif digest is not None:
         lose(((path, "verification"), "hash"), "value-too-young", _NO_WORD)
     return result
 
@@ -89,14 +89,14 @@ def _resource(resource: JsonObject, path: Path, lose: Lose, compressed: bool = T
 def _passwd(passwd: JsonObject, path: Path, lose: Lose) -> JsonObject:
     result: JsonObject = {}
     for name in ("users", "groups"):
-        kept = []
+        users = []
         for index, account in enumerate(passwd.get(name, ())):
             if account.get("shouldExist") is False:
                 lose((((path, name), index), "shouldExist"), "field-too-young", _NO_WORD)
             else:
-                kept.append({field: value for field, value in account.items() if field != "shouldExist"})
-        if kept:
-            result[name] = kept
+                users.append({field: value for field, value in account.items() if field != "shouldExist"})
+        if users:
+            result[name] = users
     return result
 
 

@@ -104,7 +104,7 @@ def _without_special_bits(node: JsonObject) -> JsonObject:
 
 
 def _down(struct: str, value: JsonObject, target: int, path: Path, losses: _Losses) -> JsonObject:
-    kept: JsonObject = {}
+    lowered: JsonObject = {}
     for name, item in value.items():
         field = SPEC_3[struct][name]
         here: Path = (path, name)
@@ -114,13 +114,13 @@ def _down(struct: str, value: JsonObject, target: int, path: Path, losses: _Loss
         elif field.kind is Kind.OBJECT:
             inner = _down(field.struct, item, target, here, losses)
             if inner:
-                kept[name] = inner
+                lowered[name] = inner
         elif field.kind is Kind.OBJECTS:
             entries = ((_down_entry(field.struct, entry, target, (here, i), losses)) for i, entry in enumerate(item))
-            kept[name] = [entry for entry in entries if entry is not None]
+            lowered[name] = [entry for entry in entries if entry is not None]
         else:
-            kept[name] = item
-    return _settle(struct, kept, target, path, losses)
+            lowered[name] = item
+    return _settle(struct, lowered, target, path, losses)
 
 
 def _down_entry(struct: str, entry: JsonObject, target: int, path: Path, losses: _Losses) -> JsonObject | None:
@@ -132,9 +132,9 @@ def _down_entry(struct: str, entry: JsonObject, target: int, path: Path, losses:
             (path, "format"), "value-too-young", f"the format none exists only since spec 3.{_FORMAT_NONE_SINCE}"
         )
         return None
-    kept = _down(struct, entry, target, path, losses)
+    lowered = _down(struct, entry, target, path, losses)
     # A config to merge or a certificate bundle without a source would be an error of its own.
-    return None if struct == "Reference" and entry.get("source") and "source" not in kept else kept
+    return None if struct == "Reference" and entry.get("source") and "source" not in lowered else lowered
 
 
 def _settle(struct: str, value: JsonObject, target: int, path: Path, losses: _Losses) -> JsonObject:

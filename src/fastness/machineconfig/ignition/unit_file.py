@@ -31,13 +31,13 @@ class UnitSyntax(Exception):
 
 def sections(text: str) -> frozenset[str]:
     """The names of the sections that hold at least one option; raises `UnitSyntax`."""
-    found = _plain(text)
-    return _odd(text) if found is None else found
+    names = _plain(text)
+    return _odd(text) if names is None else names
 
 
 def _plain(text: str) -> frozenset[str] | None:
     """The answer for a unit whose every line is blank, a comment, a section or an option; None for any other."""
-    found: set[str] = set()
+    names: set[str] = set()
     section: str | None = None
     if not text.isascii() or _ODD.search(text):
         return None
@@ -56,8 +56,8 @@ def _plain(text: str) -> frozenset[str] | None:
         elif section is None or "=" not in stripped:
             return None
         else:
-            found.add(section)
-    return frozenset(found)
+            names.add(section)
+    return frozenset(names)
 
 
 class _Reader:
@@ -101,9 +101,9 @@ class _Reader:
         """Everything up to and with the delimiter, and whether it was found."""
         start = self.at
         while True:
-            found = self.data.find(delimiter, self.at, self._end)
-            if found >= 0:
-                self.at = found + 1
+            end = self.data.find(delimiter, self.at, self._end)
+            if end >= 0:
+                self.at = end + 1
                 return self.data[start : self.at], True
             if self._end - self.at >= _BUFFER:
                 self.at = self._end
@@ -118,13 +118,13 @@ class _Reader:
 
 def _odd(text: str) -> frozenset[str]:
     reader = _Reader(text.encode("utf-8", "replace"))
-    found: set[str] = set()
+    names: set[str] = set()
     section: str | None = None
     while True:
         reader.check_line()
         character = reader.rune()
         if not character:
-            return frozenset(found)
+            return frozenset(names)
         if character == "[":
             reader.check_line()
             section = _section(reader)
@@ -135,7 +135,7 @@ def _odd(text: str) -> frozenset[str]:
             reader.back(character)
             reader.check_line()
             _option(reader)
-            found.add(section)
+            names.add(section)
 
 
 def _section(reader: _Reader) -> str:

@@ -60,7 +60,7 @@ def machine_config_loops(cluster: Cluster, informers: Informers, around: Around)
         return FencedCluster(cluster, name, writes, around.may_write)
 
     loops: list[Controller] = [
-        one(fenced(one.name, one.writes), informers, around.clock, around.timing) for one in LOOPS
+        loop(fenced(loop.name, loop.writes), informers, around.clock, around.timing) for loop in LOOPS
     ]
     user_data = fenced(UserData.name, UserData.writes)
     stubs = fenced(InstallerStubs.name, InstallerStubs.writes)

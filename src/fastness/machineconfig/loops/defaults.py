@@ -57,27 +57,27 @@ class Defaults:
 
     async def _has_arbiter(self) -> bool:
         try:
-            found = await self._cluster.get(INFRASTRUCTURE.resource, CLUSTER.name)
+            infrastructure = await self._cluster.get(INFRASTRUCTURE.resource, CLUSTER.name)
         except NotFound:
             return False
-        return bool((found.get("status") or {}).get("controlPlaneTopology") == names.HIGHLY_AVAILABLE_ARBITER)
+        return bool((infrastructure.get("status") or {}).get("controlPlaneTopology") == names.HIGHLY_AVAILABLE_ARBITER)
 
     async def _pool(self, name: str) -> None:
-        wanted = built_in_pool(name)
+        built_in = built_in_pool(name)
         try:
-            found = await self._cluster.get(MACHINE_CONFIG_POOL.resource, name)
+            pool = await self._cluster.get(MACHINE_CONFIG_POOL.resource, name)
         except NotFound:
-            await self._create(MACHINE_CONFIG_POOL.resource, wanted)
+            await self._create(MACHINE_CONFIG_POOL.resource, built_in)
             return
-        missing = {key: "" for key in labels_of(wanted) if key not in labels_of(found)}
-        if missing and not is_being_deleted(found):
+        missing = {key: "" for key in labels_of(built_in) if key not in labels_of(pool)}
+        if missing and not is_being_deleted(pool):
             await self._cluster.patch(
                 MACHINE_CONFIG_POOL.resource, name, {"metadata": {"labels": missing}}, PatchType.MERGE, "", _AS
             )
 
     async def _settings(self) -> None:
         try:
-            found = await self._cluster.get(SETTINGS, CLUSTER.name)
+            settings = await self._cluster.get(SETTINGS, CLUSTER.name)
         except NotFound:
             spec = {"managementState": "Managed", "logLevel": "Normal", "operatorLogLevel": "Normal"}
             meta = {"name": CLUSTER.name}
@@ -88,14 +88,14 @@ class Defaults:
                 "spec": spec,
             }
             await self._create(SETTINGS, made)
-            found = await self._cluster.get(SETTINGS, CLUSTER.name)
-        policies = policies_status((found.get("spec") or {}).get("nodeDisruptionPolicy"))
+            settings = await self._cluster.get(SETTINGS, CLUSTER.name)
+        policies = policies_status((settings.get("spec") or {}).get("nodeDisruptionPolicy"))
         status = {
-            "observedGeneration": found["metadata"].get("generation", 1),
+            "observedGeneration": settings["metadata"].get("generation", 1),
             "nodeDisruptionPolicyStatus": {"clusterPolicies": policies},
         }
-        known = found.get("status") or {}
-        if any(known.get(name) != value for name, value in status.items()):
+        before = settings.get("status") or {}
+        if any(before.get(name) != value for name, value in status.items()):
             await self._cluster.patch(SETTINGS, CLUSTER.name, {"status": status}, PatchType.MERGE, "", _STATUS)
 
     async def _create(self, resource: Resource, obj: JsonObject) -> None:

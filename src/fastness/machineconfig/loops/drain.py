@@ -110,9 +110,9 @@ class Drains:
 
     async def _finish(self, node: JsonObject, request: str) -> Done:
         """Record that a drain is carried out, unless the node changed its mind or was uncordoned in between."""
-        asked = drain_pending(node) == request
+        still_pending = drain_pending(node) == request
         schedulable = not (node.get("spec") or {}).get("unschedulable")
-        if not asked or schedulable:
+        if not still_pending or schedulable:
             return Done(again_after=self._timing.evict_retry)
         await self._patch(node, {"metadata": {"annotations": {names.LAST_APPLIED_DRAIN: request}}})
         self._since.pop(object_name(node).name, None)

@@ -89,43 +89,43 @@ class Generated:
         """Bring everything generated in step with its owners."""
         controller = await self._controller()
         pools = (await self._cluster.list(MACHINE_CONFIG_POOL.resource)).items
-        known = {object_name(one).name: one for one in (await self._cluster.list(CONFIGS)).items}
+        configs = {object_name(config).name: config for config in (await self._cluster.list(CONFIGS)).items}
         for pool in pools:
             name = object_name(pool).name
             if name in names.BUILT_IN_POOLS:
-                for wanted in base_configs(name, controller, VERSION):
-                    await self._keep(known, wanted)
+                for base in base_configs(name, controller, VERSION):
+                    await self._keep(configs, base)
         await self._complete(controller)
         confidential = self._confidential.get("", CLUSTER)
         for kind, resource in OWNERS:
-            await self._family(kind, resource, pools, known, controller, confidential)
+            await self._family(kind, resource, pools, configs, controller, confidential)
         return Done()
 
     async def _controller(self) -> JsonObject:
         """The ControllerConfig, made if there is none, stamped by us if it was another's."""
         stamp = {names.CONTROLLER_VERSION: VERSION}
         try:
-            found = await self._cluster.get(CONTROLLERS, CONTROLLER_NAME)
+            controller = await self._cluster.get(CONTROLLERS, CONTROLLER_NAME)
         except NotFound:
             meta = {"name": CONTROLLER_NAME, "annotations": stamp}
             made = {"apiVersion": names.API_VERSION, "kind": "ControllerConfig", "metadata": meta, "spec": {}}
             return await self._cluster.create(CONTROLLERS, made, _AS)
-        if annotations_of(found).get(names.CONTROLLER_VERSION) == VERSION:
-            return found
+        if annotations_of(controller).get(names.CONTROLLER_VERSION) == VERSION:
+            return controller
         patch = {"metadata": {"annotations": stamp}}
         return await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, patch, PatchType.MERGE, "", _AS)
 
     async def _complete(self, controller: JsonObject) -> None:
         """Say that the base of every role is there: pools are rendered from now on."""
         status = controller.get("status") or {}
-        known = status.get("conditions") or []
-        said, now = list(known), self._clock.now()
+        before = status.get("conditions") or []
+        conditions, now = list(before), self._clock.now()
         for kind, truth in ((RUNNING, "False"), (COMPLETED, "True"), (FAILING, "False")):
-            said = with_condition(said, kind=kind, status=truth, reason="AsExpected", message="", now=now)
+            conditions = with_condition(conditions, kind=kind, status=truth, reason="AsExpected", message="", now=now)
         generation = controller["metadata"].get("generation")
-        if said == known and status.get("observedGeneration") == generation:
+        if conditions == before and status.get("observedGeneration") == generation:
             return
-        patch = {"status": {"observedGeneration": generation, "conditions": said}}
+        patch = {"status": {"observedGeneration": generation, "conditions": conditions}}
         await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, patch, PatchType.MERGE, "", _STATUS)
 
     async def _family(
@@ -133,7 +133,7 @@ class Generated:
         kind: str,
         resource: Resource,
         pools: list[JsonObject],
-        known: dict[str, JsonObject],
+        stored: dict[str, JsonObject],
         controller: JsonObject,
         confidential: JsonObject | None,
     ) -> None:
@@ -141,7 +141,7 @@ class Generated:
         for owner in owners:
             chosen = [object_name(pool).name for pool in pools if selects_pool(owner, pool)]
             if is_being_deleted(owner):
-                await self._release(resource, owner, known)
+                await self._release(resource, owner, stored)
                 continue
             try:
                 numbered = await self._numbered(resource, owner, owners)
@@ -151,9 +151,9 @@ class Generated:
             except BadSettings as error:
                 await self._tell(resource, owner, f"{error.message}: {error.hint}")
                 continue
-            await self._hold(resource, numbered, [object_name(one).name for one in made], known)
-            for wanted in made:
-                await self._keep(known, wanted)
+            await self._hold(resource, numbered, [object_name(config).name for config in made], stored)
+            for generated in made:
+                await self._keep(stored, generated)
             await self._tell(resource, owner, "")
 
     async def _numbered(self, resource: Resource, owner: JsonObject, owners: list[JsonObject]) -> JsonObject:
@@ -166,7 +166,7 @@ class Generated:
         return numbered
 
     async def _hold(
-        self, resource: Resource, owner: JsonObject, configs: list[str], known: dict[str, JsonObject]
+        self, resource: Resource, owner: JsonObject, configs: list[str], stored: dict[str, JsonObject]
     ) -> None:
         """Let the owner stay until its configs are gone; those for pools that it selects no more go now."""
         held = list(owner["metadata"].get("finalizers") or ())
@@ -174,16 +174,16 @@ class Generated:
         for name in stale:
             with suppress(NotFound):
                 await self._cluster.delete(CONFIGS, name)
-            known.pop(name, None)
-        wanted = [*(name for name in held if name not in stale), *(name for name in configs if name not in held)]
-        if wanted != held:
-            patch = {"metadata": {"finalizers": wanted or None}}
+            stored.pop(name, None)
+        finalizers = [*(name for name in held if name not in stale), *(name for name in configs if name not in held)]
+        if finalizers != held:
+            patch = {"metadata": {"finalizers": finalizers or None}}
             await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
 
-    async def _release(self, resource: Resource, owner: JsonObject, known: dict[str, JsonObject]) -> None:
+    async def _release(self, resource: Resource, owner: JsonObject, stored: dict[str, JsonObject]) -> None:
         """Delete the configs of an owner that goes, then let it go."""
         held = list(owner["metadata"].get("finalizers") or ())
-        ours = [name for name in held if name in known or "-generated-" in name]
+        ours = [name for name in held if name in stored or "-generated-" in name]
         for name in ours:
             try:
                 await self._cluster.delete(CONFIGS, name)
@@ -194,47 +194,49 @@ class Generated:
             patch = {"metadata": {"finalizers": left or None}}
             await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
 
-    async def _keep(self, known: dict[str, JsonObject], wanted: JsonObject) -> None:
-        name = object_name(wanted).name
-        found = known.get(name)
-        if found is None:
+    async def _keep(self, stored: dict[str, JsonObject], config: JsonObject) -> None:
+        name = object_name(config).name
+        present = stored.get(name)
+        if present is None:
             try:
-                known[name] = await self._cluster.create(CONFIGS, wanted, _AS)
+                stored[name] = await self._cluster.create(CONFIGS, config, _AS)
             except AlreadyExists:
                 return
-        elif _differs(found, wanted):
-            notes = {**annotations_of(found), **annotations_of(wanted)}
+        elif _differs(present, config):
+            notes = {**annotations_of(present), **annotations_of(config)}
             patch = [
-                {"op": "replace", "path": "/spec", "value": wanted["spec"]},
-                {"op": "add", "path": "/metadata/labels", "value": dict(labels_of(wanted))},
+                {"op": "replace", "path": "/spec", "value": config["spec"]},
+                {"op": "add", "path": "/metadata/labels", "value": dict(labels_of(config))},
                 {"op": "add", "path": "/metadata/annotations", "value": notes},
             ]
-            known[name] = await self._cluster.patch(CONFIGS, name, patch, PatchType.JSON, "", _AS)
+            stored[name] = await self._cluster.patch(CONFIGS, name, patch, PatchType.JSON, "", _AS)
 
     async def _tell(self, resource: Resource, owner: JsonObject, problem: str) -> None:
         """Say on the owner whether it was accepted."""
         status = owner.get("status") or {}
-        known = status.get("conditions") or []
-        said = with_condition(
-            known, kind="Accepted", status="False" if problem else "True", reason="Refused" if problem else "Generated",
+        before = status.get("conditions") or []
+        conditions = with_condition(
+            before, kind="Accepted", status="False" if problem else "True", reason="Refused" if problem else "Generated",
             message=problem or "Success", now=self._clock.now(),
         )  # fmt: skip
         kind = "Failure" if problem else "Success"
-        said = [entry for entry in said if entry["type"] not in ("Success", "Failure") or entry["type"] == kind]
-        said = with_condition(
-            said, kind=kind, status="True", reason="", message=problem or "Success", now=self._clock.now()
+        conditions = [
+            entry for entry in conditions if entry["type"] not in ("Success", "Failure") or entry["type"] == kind
+        ]
+        conditions = with_condition(
+            conditions, kind=kind, status="True", reason="", message=problem or "Success", now=self._clock.now()
         )
         generation = owner["metadata"].get("generation")
-        if said == known and status.get("observedGeneration") == generation:
+        if conditions == before and status.get("observedGeneration") == generation:
             return
-        patch = {"status": {"observedGeneration": generation, "conditions": said}}
+        patch = {"status": {"observedGeneration": generation, "conditions": conditions}}
         try:
             await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _STATUS)
         except NotFound:
             return
 
 
-def _differs(found: JsonObject, wanted: JsonObject) -> bool:
+def _differs(present: JsonObject, config: JsonObject) -> bool:
     """Whether a generated config is not what it should be; who made it counts, because versions must not mix."""
-    made_by = (annotations_of(one).get(names.GENERATED_BY) for one in (found, wanted))
-    return found.get("spec") != wanted["spec"] or labels_of(found) != labels_of(wanted) or len(set(made_by)) > 1
+    made_by = (annotations_of(side).get(names.GENERATED_BY) for side in (present, config))
+    return present.get("spec") != config["spec"] or labels_of(present) != labels_of(config) or len(set(made_by)) > 1

@@ -66,29 +66,33 @@ class ImageGate:
         """What holds the nodes of a pool back on their way to a goal."""
         if trust_model(self._clusters.get("", NAME), pool) is not TrustModel.CONFIDENTIAL_CLUSTER:
             return free
-        wanted = goal.image or self.image(goal.config)
-        if not wanted:
+        new_image = goal.image or self.image(goal.config)
+        if not new_image:
             return free
         answers: list[str] = []
 
         def held(node: NodeFacts) -> str:
-            if digest_of((node.current_image or "") or self.image(node.current)) == digest_of(wanted):
+            if digest_of((node.current_image or "") or self.image(node.current)) == digest_of(new_image):
                 return ""
             if not answers:
-                answers.append(self._missing(wanted, pool))
+                answers.append(self._missing(new_image, pool))
             return answers[0]
 
         return held
 
     def image(self, config: str) -> str:
         """The operating system image of a rendered config; empty for one that is not known or names none."""
-        found = self._configs.get("", config) if config else None
-        return str(((found or {}).get("spec") or {}).get("osImageURL") or "")
+        rendered = self._configs.get("", config) if config else None
+        return str(((rendered or {}).get("spec") or {}).get("osImageURL") or "")
 
     def _missing(self, image: str, pool: str) -> str:
         now, sets, approvals = self._clock.now(), self._sets.list(), self._approvals.list()
-        read = [one for one in map(read_distrust, self._distrusts.list()) if one is not None and one.live(now)]
-        distrusted = frozenset(str(one.target) for one in read if one.kind == "image")
+        read = [
+            distrust
+            for distrust in map(read_distrust, self._distrusts.list())
+            if distrust is not None and distrust.live(now)
+        ]
+        distrusted = frozenset(str(distrust.target) for distrust in read if distrust.kind == "image")
         book = ReferenceValues.of(sets, now, approvals, distrusted, pool)
         return values_missing(
             image, sets, book, now, tees=self._tees(pool), approved=approved_images(approvals), distrusted=distrusted
@@ -96,12 +100,12 @@ class ImageGate:
 
     def _tees(self, pool: str) -> frozenset[str]:
         """What the machines of a pool prove themselves by."""
-        found = frozenset(
+        tees = frozenset(
             str((machine.get("status") or {}).get("tee") or "")
             for machine in self._machines.list()
             if (machine.get("status") or {}).get("pool") == pool
         )
-        return found & COMPARED.keys() & frozenset(accepted_evidence(self._clusters.get("", NAME), pool))
+        return tees & COMPARED.keys() & frozenset(accepted_evidence(self._clusters.get("", NAME), pool))
 
 
 class _Looked(NamedTuple):
@@ -126,7 +130,10 @@ class Proofs:
 
     def machine(self, node: str) -> JsonObject | None:
         """The Machine that is this node."""
-        return next((one for one in self._machines.by_index(_BY_NODE, node) if not is_being_deleted(one)), None)
+        return next(
+            (candidate for candidate in self._machines.by_index(_BY_NODE, node) if not is_being_deleted(candidate)),
+            None,
+        )
 
     def pool(self, node: str) -> str:
         """The pool of the Machine that is this node; empty where there is none."""
@@ -147,10 +154,12 @@ class Proofs:
         if machine is None:
             return NO_MACHINE
         now, asks = self._clock.now(), self.asks()
-        known = self._looked.get(node)
-        if known is None or known.machine is not machine or known.asks != asks or _over(known.proof, now):
-            known = self._looked[node] = _Looked(machine, asks, self._proof(machine, now))
-        return "" if known.proof.good else known.proof.message or f"its machine is not attested: {known.proof.reason}"
+        looked = self._looked.get(node)
+        if looked is None or looked.machine is not machine or looked.asks != asks or _over(looked.proof, now):
+            looked = self._looked[node] = _Looked(machine, asks, self._proof(machine, now))
+        return (
+            "" if looked.proof.good else looked.proof.message or f"its machine is not attested: {looked.proof.reason}"
+        )
 
     def _proof(self, machine: JsonObject, now: datetime) -> Proof:
         confidential = self._clusters.get("", NAME)

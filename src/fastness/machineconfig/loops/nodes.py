@@ -49,11 +49,11 @@ class ConfigNodes:
         )  # fmt: skip
         self._proofs = Proofs(informers, clock)
         self._places: dict[str, str] = {}
-        self._asked: object = None
+        self._demands: object = None
         self._cluster = cluster
         self._nodes = informers.of(NODE.resource)
         self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
-        self._known = informers.of(MACHINE_CONFIG_NODES)
+        self._config_nodes = informers.of(MACHINE_CONFIG_NODES)
         self._signature: object = None
         self._selectors = PoolSelectors(())
 
@@ -67,7 +67,7 @@ class ConfigNodes:
 
     def _if_asked(self, _cluster: Object) -> Iterable[ObjectName]:
         asks = self._proofs.asks()
-        changed, self._asked = asks != self._asked, asks
+        changed, self._demands = asks != self._demands, asks
         return (EVERY,) if changed else ()
 
     async def reconcile(self, key: ObjectName) -> Done:
@@ -89,13 +89,13 @@ class ConfigNodes:
 
     async def _sync(self, node: JsonObject) -> None:
         name = object_name(node).name
-        wanted = self._spec(node)
-        known = self._known.get("", name)
-        if known is None:
-            await self._create(node, wanted)
-        elif known.get("spec") != wanted:
+        spec = self._spec(node)
+        present = self._config_nodes.get("", name)
+        if present is None:
+            await self._create(node, spec)
+        elif present.get("spec") != spec:
             try:
-                await self._cluster.patch(MACHINE_CONFIG_NODES, name, {"spec": wanted}, PatchType.MERGE, "", _AS)
+                await self._cluster.patch(MACHINE_CONFIG_NODES, name, {"spec": spec}, PatchType.MERGE, "", _AS)
             except NotFound:
                 return
 
@@ -139,7 +139,7 @@ class ConfigNodes:
             return
 
     async def _drop(self, name: str) -> None:
-        if self._known.get("", name) is None:
+        if self._config_nodes.get("", name) is None:
             return
         try:
             await self._cluster.delete(MACHINE_CONFIG_NODES, name)

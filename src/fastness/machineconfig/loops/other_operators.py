@@ -55,8 +55,8 @@ async def _get(cluster: Cluster, resource: Resource, name: str) -> JsonObject | 
 
 
 def _replicas(deployment: Mapping[str, Any]) -> int:
-    wanted = (deployment.get("spec") or {}).get("replicas")
-    return 1 if wanted is None else int(wanted)
+    replicas = (deployment.get("spec") or {}).get("replicas")
+    return 1 if replicas is None else int(replicas)
 
 
 def _holder(lease: Mapping[str, Any], now: datetime) -> str:

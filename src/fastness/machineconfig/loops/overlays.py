@@ -55,15 +55,15 @@ class NodeOverlays:
         self._overlays = informers.of(NODE_OVERLAY.resource)
         self._machines = informers.of(MACHINE.resource)
         self._nodes = informers.of(NODE.resource)
-        self._said: dict[ObjectName, Any] = {}
+        self._relevant: dict[ObjectName, Any] = {}
 
     def _if_it_matters(self, obj: Object) -> Iterable[ObjectName]:
         """The one key, when a machine proved something else than before or a node has other overlays."""
         status, name = obj.get("status") or {}, object_name(obj)
-        said = (status.get("properties"), status.get("nodeName"), annotations_of(obj).get(names.OVERLAYS))
-        if name in self._said and self._said[name] == said:
+        relevant = (status.get("properties"), status.get("nodeName"), annotations_of(obj).get(names.OVERLAYS))
+        if name in self._relevant and self._relevant[name] == relevant:
             return ()
-        self._said[name] = said
+        self._relevant[name] = relevant
         return (KEY,)
 
     async def reconcile(self, _: ObjectName) -> Done:
@@ -71,7 +71,7 @@ class NodeOverlays:
         overlays = self._overlays.list()
         if not overlays:
             return Done()
-        machines = [one for one in self._machines.list() if is_member(one)]
+        machines = [machine for machine in self._machines.list() if is_member(machine)]
         notes = {object_name(node).name: annotations_of(node).get(names.OVERLAYS, "") for node in self._nodes.list()}
         for overlay in overlays:
             await self._tell(overlay, overlay_status(overlay, machines, notes, self._clock.now()))
@@ -90,38 +90,41 @@ class NodeOverlays:
 
 def overlay_status(overlay: Object, machines: Sequence[Object], notes: Mapping[str, str], now: datetime) -> JsonObject:
     """The status of one overlay; `notes` are the overlays that each node says it booted with."""
-    found, old = examine(overlay), overlay.get("status") or {}
+    examined, old = examine(overlay), overlay.get("status") or {}
     generation = overlay["metadata"].get("generation", 0)
     matched = [machine for machine in machines if matches(overlay, recipient_of(machine))]
     conditions = old.get("conditions") or []
-    for kind, (status, reason, message) in (("Valid", _valid(found)), ("Applied", _applied(found, matched, notes))):
+    for kind, (status, reason, message) in (
+        ("Valid", _valid(examined)),
+        ("Applied", _applied(examined, matched, notes)),
+    ):
         conditions = with_condition(
             conditions, kind=kind, status=status, reason=reason, message=message, now=now, generation=generation
         )
     return {"observedGeneration": generation, "conditions": conditions, "matched": len(matched)}
 
 
-def _valid(found: Overlay) -> tuple[str, str, str]:
-    wrong = fatal(found.problems)
+def _valid(examined: Overlay) -> tuple[str, str, str]:
+    wrong = fatal(examined.problems)
     if not wrong:
-        return "True", "Good", f"can be merged, as {found.version}"
+        return "True", "Good", f"can be merged, as {examined.version}"
     more = f"; and {len(wrong) - MOST_TOLD} more" if len(wrong) > MOST_TOLD else ""
-    told = "; ".join(one.short for one in wrong[:MOST_TOLD])
-    return "False", "BadFragment", f"its machines wait until it is corrected: {told}{more}"[:1024]
+    reasons = "; ".join(problem.short for problem in wrong[:MOST_TOLD])
+    return "False", "BadFragment", f"its machines wait until it is corrected: {reasons}{more}"[:1024]
 
 
-def _applied(found: Overlay, matched: Sequence[Object], notes: Mapping[str, str]) -> tuple[str, str, str]:
-    wanted = {str(one["status"].get("nodeName") or "") for one in matched}
+def _applied(examined: Overlay, matched: Sequence[Object], notes: Mapping[str, str]) -> tuple[str, str, str]:
+    expected = {str(machine["status"].get("nodeName") or "") for machine in matched}
     had = {node: [version.partition("@")[0] for version in note.split()] for node, note in notes.items()}
-    late = [node for node in sorted(wanted & notes.keys()) if found.version not in notes[node].split()]
-    stale = [node for node in sorted(had) if node not in wanted and found.name in had[node]]
+    late = [node for node in sorted(expected & notes.keys()) if examined.version not in notes[node].split()]
+    stale = [node for node in sorted(had) if node not in expected and examined.name in had[node]]
     if not late and not stale:
         return "True", "AsBooted", "every node that should have it booted with it"
     parts = [(late, "booted without this version"), (stale, "booted with it and would not get it any more")]
-    told = "; ".join(f"{_names(some)} {what}" for some, what in parts if some)
-    return "False", "InstallAnew", f"{told}: overlays are laid down when a machine is installed"[:1024]
+    message = "; ".join(f"{_names(some)} {what}" for some, what in parts if some)
+    return "False", "InstallAnew", f"{message}: overlays are laid down when a machine is installed"[:1024]
 
 
-def _names(found: Sequence[str]) -> str:
-    more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
-    return ", ".join(found[:MOST_TOLD]) + more
+def _names(nodes: Sequence[str]) -> str:
+    more = f" and {len(nodes) - MOST_TOLD} more" if len(nodes) > MOST_TOLD else ""
+    return ", ".join(nodes[:MOST_TOLD]) + more

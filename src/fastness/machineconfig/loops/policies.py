@@ -26,13 +26,13 @@ class PolicyReports:
         self._cluster = cluster
         self._policies = policies
         self._clock = clock
-        self._seen: dict[str, tuple[str, PoolProgress]] = {}
+        self._progress: dict[str, tuple[str, PoolProgress]] = {}
 
     async def tell(self, pool: str, policy: str, progress: PoolProgress | None) -> None:
         """A pool was looked at: it follows this policy (empty for none) and is so far; None when nothing moves it."""
-        before = self._seen.pop(pool, ("", None))[0]
+        before = self._progress.pop(pool, ("", None))[0]
         if policy and progress is not None:
-            self._seen[pool] = (policy, progress)
+            self._progress[pool] = (policy, progress)
         for name in sorted({before, policy} - {""}):
             await self._write(name)
 
@@ -40,10 +40,10 @@ class PolicyReports:
         policy = self._policies.get("", name)
         if policy is None:
             return
-        pools = {pool: progress for pool, (of, progress) in self._seen.items() if of == name}
+        pools = {pool: progress for pool, (of, progress) in self._progress.items() if of == name}
         status = policy_status(policy, pools, self._clock.now())
-        known: JsonObject = policy.get("status") or {}
-        if all(known.get(part) == value for part, value in status.items()):
+        before: JsonObject = policy.get("status") or {}
+        if all(before.get(part) == value for part, value in status.items()):
             return
         try:
             await self._cluster.patch(

@@ -28,7 +28,7 @@ class PoolBook:
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
     marked: set[str] = field(default_factory=set)
-    _untold: set[str] = field(default_factory=set)
+    _not_sent: set[str] = field(default_factory=set)
     _failing: set[str] = field(default_factory=set)
     _degraded: set[str] = field(default_factory=set)
     _unavailable: set[str] = field(default_factory=set)
@@ -42,7 +42,7 @@ class PoolBook:
 
     def _sort(self, node: NodeFacts) -> None:
         if not node.targets(self.goal):
-            self._untold.add(node.name)
+            self._not_sent.add(node.name)
         if node.failing:
             self._failing.add(node.name)
         if node.degraded:
@@ -52,10 +52,10 @@ class PoolBook:
 
     def remove(self, name: str) -> None:
         """A node left."""
-        known = self.nodes.pop(name, None)
-        if known is not None:
-            self.counts = self.counts.minus(counted(known, self.goal))
-            for names in (self._untold, self._failing, self._degraded, self._unavailable):
+        node = self.nodes.pop(name, None)
+        if node is not None:
+            self.counts = self.counts.minus(counted(node, self.goal))
+            for names in (self._not_sent, self._failing, self._degraded, self._unavailable):
                 names.discard(name)
 
     def aim(self, goal: Goal) -> None:
@@ -64,19 +64,19 @@ class PoolBook:
             return
         self.goal = goal
         self.counts = count(self.nodes.values(), goal)
-        self._untold = {node.name for node in self.nodes.values() if not node.targets(goal)}
+        self._not_sent = {node.name for node in self.nodes.values() if not node.targets(goal)}
 
     def behind(self) -> list[NodeFacts]:
         """The nodes that were not told to go to the goal, and those that failed on the way to it."""
-        return [self.nodes[name] for name in sorted(self._untold | self._failing)]
+        return [self.nodes[name] for name in sorted(self._not_sent | self._failing)]
 
     def unsettled(self) -> list[NodeFacts]:
         """The nodes that a rollout has to do with: not told, failed, or unavailable."""
-        return [self.nodes[name] for name in sorted(self._untold | self._failing | self._unavailable)]
+        return [self.nodes[name] for name in sorted(self._not_sent | self._failing | self._unavailable)]
 
     def mismarked(self) -> list[str]:
         """The nodes whose taint does not fit: those that wait and are not marked, those that were told and still are."""
-        return sorted((self._untold - self.marked) | (self.marked & self.nodes.keys()) - self._untold)
+        return sorted((self._not_sent - self.marked) | (self.marked & self.nodes.keys()) - self._not_sent)
 
     def degraded(self) -> list[NodeFacts]:
         """The nodes whose agent says that something is wrong, by name."""
@@ -108,14 +108,14 @@ class Ledger:
 
     def pools_changed(self, pools: Iterable[JsonObject]) -> None:
         """Use the selectors of these pools; everything is placed anew only if one of them changed."""
-        known = list(pools)
+        current = list(pools)
         signature = tuple(
-            sorted((object_name(pool).name, repr((pool.get("spec") or {}).get("nodeSelector"))) for pool in known)
+            sorted((object_name(pool).name, repr((pool.get("spec") or {}).get("nodeSelector"))) for pool in current)
         )
         if signature == self._signature:
             return
         self._signature = signature
-        self._selectors = PoolSelectors(known)
+        self._selectors = PoolSelectors(current)
         for node in list(self._nodes.values()):
             self._enter(node)
 

@@ -88,32 +88,34 @@ class PoolTickets:
         self._machines = informers.of(MACHINE.resource, indexers={ATTESTED: attested_in_pool})
         self._makers = (informers.of(MACHINE_SETS, here), informers.of(CONTROL_PLANE_SETS, here))
 
-    async def held(self, pool: JsonObject, trust: TrustModel, shown: str) -> Held:
+    async def held(self, pool: JsonObject, trust: TrustModel, token: str) -> Held:
         """The ticket in the Secret while its day lasts and it has uses left, else a new one; raises ApiError."""
         name, now = object_name(pool).name, self._clock.now()
-        uses = uses_for(trust, await self._wanted(pool))
-        known = await self._known(name, shown, uses, now) if shown else None
-        if known is not None:
-            await self._limit(name, known, uses)
-            return Held(SecretText(shown), max(SOON_SECONDS, (rotates_at(known) - now).total_seconds()))
+        uses = uses_for(trust, await self._expected_machines(pool))
+        current = await self._current_ticket(name, token, uses, now) if token else None
+        if current is not None:
+            await self._limit(name, current, uses)
+            return Held(SecretText(token), max(SOON_SECONDS, (rotates_at(current) - now).total_seconds()))
         ticket = mint(self._entropy)
         made = join_ticket(_ticket_name(name, ticket), ticket, name, now + LIFETIME, uses)
         made["metadata"]["labels"][POOL_LABEL] = name
         made = await self._cluster.create(TICKETS, made, _AS)
         await self._limit(name, made, uses)
         await self._shorten(name, made, now)
-        await self.drop(lambda one: POOL_LABEL in labels_of(one) and _expires(one) + KEPT_AFTER_EXPIRY <= now)
+        await self.drop(
+            lambda candidate: POOL_LABEL in labels_of(candidate) and _expires(candidate) + KEPT_AFTER_EXPIRY <= now
+        )
         return Held(ticket, ROTATION.total_seconds())
 
     async def drop(self, chosen: Callable[[JsonObject], bool]) -> None:
         """Delete tickets; raises ApiError."""
-        for ticket in [one for one in self._tickets.list() if chosen(one)]:
+        for ticket in [candidate for candidate in self._tickets.list() if chosen(candidate)]:
             try:
                 await self._cluster.delete(TICKETS, object_name(ticket).name)
             except NotFound:
                 continue
 
-    async def _wanted(self, pool: JsonObject) -> int:
+    async def _expected_machines(self, pool: JsonObject) -> int:
         name = object_name(pool).name
         for informer in (self._machines, *self._makers):
             await informer.synced()
@@ -125,30 +127,30 @@ class PoolTickets:
             await self._recorder.warning(pool, names.Event.BAD_POINTER, f"{error.message}: {error.hint}")
             return attested
 
-    async def _known(self, pool: str, shown: str, uses: int, now: datetime) -> JsonObject | None:
+    async def _current_ticket(self, pool: str, token: str, uses: int, now: datetime) -> JsonObject | None:
         """The ticket that the Secret carries, if it goes on being good; one made a moment ago is not in the cache yet."""
-        found = check(shown, pool, self._tickets.list(), now)
-        ticket = found.ticket
+        match = check(token, pool, self._tickets.list(), now)
+        ticket = match.ticket
         if ticket is None:
             try:
-                ticket = await self._cluster.get(TICKETS, _ticket_name(pool, SecretText(shown)))
+                ticket = await self._cluster.get(TICKETS, _ticket_name(pool, SecretText(token)))
             except NotFound:
                 return None
-            found = check(shown, pool, [ticket], now)
+            match = check(token, pool, [ticket], now)
         limit = changed_uses(limit_of(ticket), uses, current=True)
         used_up = limit and max(used_of(ticket), len(users_of(ticket))) >= limit
-        good = found.problem in (None, TicketProblem.USED_UP) and not used_up
+        good = match.problem in (None, TicketProblem.USED_UP) and not used_up
         return dict(ticket) if good and not is_due(ticket, now) else None
 
     async def _limit(self, pool: str, current: JsonObject, uses: int) -> None:
         """Bring the limits of a pool's tickets in step with what it wants and whether its machines enrol."""
         name = object_name(current).name
-        others = [one for one in self._tickets.list() if _of(one, pool) and object_name(one).name != name]
+        others = [other for other in self._tickets.list() if _of(other, pool) and object_name(other).name != name]
         for ticket in (current, *others):
-            known = limit_of(ticket)
-            wanted = changed_uses(known, uses, current=ticket is current)
-            if wanted != known:
-                await self._patch(ticket, {"uses": wanted})
+            limit = limit_of(ticket)
+            new_limit = changed_uses(limit, uses, current=ticket is current)
+            if new_limit != limit:
+                await self._patch(ticket, {"uses": new_limit})
 
     async def _shorten(self, pool: str, current: JsonObject, now: datetime) -> None:
         """The tickets before this one are good for one rotation more, and no longer."""

@@ -75,8 +75,8 @@ class Rendering:
             Source(CONFIDENTIAL, keys=_every_pool, delay=timing.render_delay),
             Source(SETTINGS, keys=_every_pool, delay=timing.render_delay),
             *(
-                Source(one, keys=_every_pool, delay=timing.render_delay)
-                for one in (KUBELETS, RUNTIMES, CONTROLLERS, STREAMS)
+                Source(source_kind, keys=_every_pool, delay=timing.render_delay)
+                for source_kind in (KUBELETS, RUNTIMES, CONTROLLERS, STREAMS)
             ),
         )
         self._cluster = cluster
@@ -144,17 +144,17 @@ class Rendering:
     def _examine(self, config: Object, trust: TrustModel) -> Examined:
         meta = config["metadata"]
         key = (str(meta.get("uid")), str(meta.get("resourceVersion")), trust.value)
-        known = self._examined.get(key)
-        if known is None:
+        examined = self._examined.get(key)
+        if examined is None:
             if len(self._examined) >= MAX_EXAMINED:
                 self._examined.clear()
-            known = self._examined[key] = examine(config, trust)
-        return known
+            examined = self._examined[key] = examine(config, trust)
+        return examined
 
     async def _store(self, pool: JsonObject, rendered: Rendered, defaults: Defaults) -> None:
         """Have the rendered config in the cluster, with exactly this content."""
         try:
-            known = await self._cluster.get(CONFIGS, rendered.name)
+            stored = await self._cluster.get(CONFIGS, rendered.name)
         except NotFound:
             try:
                 await self._cluster.create(CONFIGS, rendered.manifest(pool, defaults), _AS)
@@ -163,8 +163,8 @@ class Rendering:
             text = f"{rendered.name} successfully generated from {', '.join(rendered.source)}"
             await self._recorder.normal(pool, names.Event.RENDERED_CONFIG_GENERATED, text)
             return
-        if known.get("spec") != rendered.spec:
-            version = known["metadata"]["resourceVersion"]
+        if stored.get("spec") != rendered.spec:
+            version = stored["metadata"]["resourceVersion"]
             patch = [
                 {"op": "test", "path": "/metadata/resourceVersion", "value": version},
                 {"op": "replace", "path": "/spec", "value": rendered.spec},
@@ -173,12 +173,12 @@ class Rendering:
 
     async def _point(self, pool: JsonObject, rendered: Rendered) -> None:
         """Let the pool's spec name the rendered config."""
-        wanted = rendered.configuration()
-        known = (pool.get("spec") or {}).get("configuration") or {}
-        if known.get("name") == wanted["name"] and known.get("source") == wanted["source"]:
+        target = rendered.configuration()
+        present = (pool.get("spec") or {}).get("configuration") or {}
+        if present.get("name") == target["name"] and present.get("source") == target["source"]:
             return
         try:
-            patch = {"spec": {"configuration": wanted}}
+            patch = {"spec": {"configuration": target}}
             await self._cluster.patch(
                 MACHINE_CONFIG_POOL.resource, object_name(pool).name, patch, PatchType.MERGE, "", _AS
             )

@@ -77,7 +77,7 @@ class Rollout:
             Source(NODE.resource, keys=self._pools_of, delay=timing.rollout_delay),
             Source(POLICIES, keys=_all_pools, delay=timing.rollout_delay),
             Source(INFRASTRUCTURE.resource, keys=_all_pools, delay=timing.rollout_delay),
-            *(Source(one, keys=_all_pools, delay=timing.rollout_delay) for one in ImageGate.reads),
+            *(Source(read_kind, keys=_all_pools, delay=timing.rollout_delay) for read_kind in ImageGate.reads),
             Source(MACHINE.resource, keys=self._pools_of_machine, delay=timing.rollout_delay),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._pools_asked, delay=timing.rollout_delay),
         )
@@ -91,7 +91,7 @@ class Rollout:
         self._proofs = Proofs(informers, clock)
         self._held: dict[str, str] = {}
         self._unassigned: set[str] = set()
-        self._asked: object = None
+        self._demands: object = None
         self._reports = PolicyReports(cluster, self._policies, clock)
         self._ledger = Ledger(self._proofs.pool, self._proofs.enforces)
         self._concerned: dict[str, set[str]] = {}
@@ -114,7 +114,7 @@ class Rollout:
         self._compare(name)
 
     def _machine_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        for name in {node_name_of(one) for one in (old, new) if one is not None} - {""}:
+        for name in {node_name_of(machine) for machine in (old, new) if machine is not None} - {""}:
             moved = self._ledger.machine_changed(name)
             if len(moved) > 1:
                 self._moved[name] = moved
@@ -142,9 +142,9 @@ class Rollout:
     def _pools_asked(self, _cluster: Object) -> Iterable[ObjectName]:
         """All pools when the cluster asks for something else."""
         asks = self._proofs.asks()
-        if asks == self._asked:
+        if asks == self._demands:
             return ()
-        self._asked = asks
+        self._demands = asks
         self._ledger.demands_changed()
         return (EVERY,)
 
@@ -251,14 +251,14 @@ class Rollout:
         if not self._proofs.enforces(pool):
             return {}
         reasons = ((node.name, self._proofs.unproved(node.name)) for node in book.unsettled())
-        found = {name: why for name, why in reasons if why}
-        self._held |= found
-        return found
+        blocked = {name: why for name, why in reasons if why}
+        self._held |= blocked
+        return blocked
 
     async def _assign(self, pool: JsonObject, node: NodeFacts, goal: Goal) -> bool:
         """Say on the Machine of a node where it is sent to, before the node hears of it; False when the Machine is gone."""
         spec, status = pool.get("spec") or {}, pool.get("status") or {}
-        served = {str((one.get("configuration") or {}).get("name") or "") for one in (spec, status)}
+        served = {str((part.get("configuration") or {}).get("name") or "") for part in (spec, status)}
         change = self._proofs.assigned(node.name, node.current, goal.config, served)
         if change is None:
             return True
@@ -274,16 +274,16 @@ class Rollout:
     async def _give_up(self, book: PoolBook, goal: Goal, patience: timedelta | None) -> datetime | None:
         """Tell who has tried for too long to stay with what it has; when the next one will have."""
         now = self._clock.now()
-        found = try_for.trying(book.nodes.values(), goal, patience, now)
+        trials = try_for.trying(book.nodes.values(), goal, patience, now)
         stamp: JsonObject = {"metadata": {"annotations": try_for.timing(goal, now)}}
-        await _abreast([self._patch(NODE.resource, node.name, stamp, _AS) for node in found.untimed])
-        for node in found.overdue:
+        await _abreast([self._patch(NODE.resource, node.name, stamp, _AS) for node in trials.untimed])
+        for node in trials.overdue:
             written = await self._patch(NODE.resource, node.name, try_for.back_patch(node, goal), _AS)
             if written is not None:
                 book.put(replace(node, desired=node.current, desired_image=node.current_image, gave_up=goal.config))
                 text = f"{node.name} did not reach {goal.config} in time and stays with {node.current}"
                 await self._recorder.warning({"apiVersion": "v1", "kind": "Node", **written}, names.Event.GAVE_UP, text)
-        return found.until
+        return trials.until
 
     def _is_elsewhere(self, name: str) -> bool:
         """Whether a node booted into a custom pool whose labels it is about to get (`labels.py`)."""
@@ -291,8 +291,8 @@ class Rollout:
         return pool is not None and selector_labels(pool) is not None
 
     def _topology(self) -> str:
-        found = self._infrastructures.get("", "cluster") or {}
-        return str((found.get("status") or {}).get("controlPlaneTopology") or "")
+        infrastructure = self._infrastructures.get("", "cluster") or {}
+        return str((infrastructure.get("status") or {}).get("controlPlaneTopology") or "")
 
     def _quorum(self, name: str) -> Allowed | Denied:
         """Whether a pool may go on that shares the quorum with another; without an arbiter none does."""
@@ -300,7 +300,7 @@ class Rollout:
             return Allowed()
         master = self._pools.get("", names.MASTER) or {}
         goal = Goal(((master.get("spec") or {}).get("configuration") or {}).get("name") or "")
-        masters, arbiters = (self._ledger.book(one).nodes.values() for one in (names.MASTER, names.ARBITER))
+        masters, arbiters = (self._ledger.book(pool_name).nodes.values() for pool_name in (names.MASTER, names.ARBITER))
         paused = bool((master.get("spec") or {}).get("paused"))
         return rollout.quorum_allows(name, rollout.Quorum(tuple(masters), tuple(arbiters), goal, paused))
 
@@ -316,9 +316,9 @@ class Rollout:
         if state == _state_of(pool) or (state.wave == 0 and WAVES not in annotations_of(pool)):
             return
         since = state.complete_since.isoformat() if state.complete_since else ""
-        told = json.encode({"goal": state.goal, "wave": state.wave, "since": since}).decode() if state.wave else None
+        text = json.encode({"goal": state.goal, "wave": state.wave, "since": since}).decode() if state.wave else None
         await self._patch(
-            MACHINE_CONFIG_POOL.resource, object_name(pool).name, {"metadata": {"annotations": {WAVES: told}}}, _AS
+            MACHINE_CONFIG_POOL.resource, object_name(pool).name, {"metadata": {"annotations": {WAVES: text}}}, _AS
         )
 
     async def _mark(self, book: PoolBook, goal: Goal) -> None:
@@ -356,12 +356,12 @@ class Rollout:
     async def _report(self, pool: JsonObject, book: PoolBook, goal: Goal, waiting: str) -> None:
         observed = Observed(book.counts, book.degraded(), goal, waiting=waiting)
         status = pool_status(pool, observed, self._clock.now())
-        known = pool.get("status") or {}
-        if status == known:
+        before = pool.get("status") or {}
+        if status == before:
             return
-        changed = {name: value for name, value in status.items() if known.get(name) != value}
+        changed = {name: value for name, value in status.items() if before.get(name) != value}
         await self._patch(MACHINE_CONFIG_POOL.resource, object_name(pool).name, {"status": changed}, _STATUS)
-        if all_updated(observed) and (known.get("configuration") or {}).get("name") != goal.config and goal.config:
+        if all_updated(observed) and (before.get("configuration") or {}).get("name") != goal.config and goal.config:
             await self._recorder.normal(
                 pool, names.Event.COMPLETED, f"pool {object_name(pool).name} has completed update to {goal.config}"
             )
@@ -393,8 +393,8 @@ def _state_of(pool: JsonObject) -> waves.WaveState:
     if not text:
         return waves.WaveState()
     try:
-        told = json.decode(text.encode())
-        since = datetime.fromisoformat(told["since"]) if told.get("since") else None
-        return waves.WaveState(str(told["goal"]), int(told["wave"]), since)
+        stored = json.decode(text.encode())
+        since = datetime.fromisoformat(stored["since"]) if stored.get("since") else None
+        return waves.WaveState(str(stored["goal"]), int(stored["wave"]), since)
     except (FormatError, ValueError, KeyError, TypeError):
         return waves.WaveState()

@@ -119,49 +119,49 @@ class UserData:
             return None
         name = object_name(pool).name
         trust = trust_model(self._confidential.get("", "cluster"), name)
-        known = await self._known(name)
-        held = await self._tickets.held(pool, trust, _ticket_in(known))
+        present = await self._stored_secret(name)
+        held = await self._tickets.held(pool, trust, _ticket_in(present))
         try:
-            wanted = pointer.user_data_secret(pool, pointer.pointer(pool, trust, doors, held.ticket.reveal()))
+            secret = pointer.user_data_secret(pool, pointer.pointer(pool, trust, doors, held.ticket.reveal()))
         except BadPointer as error:
             await self._recorder.warning(pool, names.Event.BAD_POINTER, f"{error.message}: {error.hint}")
             return held.seconds
-        await self._write(pool, known, wanted)
+        await self._write(pool, present, secret)
         return held.seconds
 
-    async def _known(self, pool: str) -> JsonObject | None:
+    async def _stored_secret(self, pool: str) -> JsonObject | None:
         try:
             return await self._cluster.get(SECRETS, f"{pool}{names.USER_DATA_SUFFIX}", names.USER_DATA_NAMESPACE)
         except NotFound:
             return None
 
-    async def _write(self, pool: JsonObject, known: JsonObject | None, wanted: JsonObject) -> None:
-        place = object_name(wanted)
-        if known is None:
-            await self._create(wanted)
+    async def _write(self, pool: JsonObject, present: JsonObject | None, secret: JsonObject) -> None:
+        place = object_name(secret)
+        if present is None:
+            await self._create(secret)
             return
-        ours = names.MANAGED_CA_LABEL in labels_of(known)
-        same = all(known.get(part) == wanted[part] for part in ("data", "type"))
-        if same and ours and _owned(known, pool) and pointer.untouched(known):
+        ours = names.MANAGED_CA_LABEL in labels_of(present)
+        same = all(present.get(part) == secret[part] for part in ("data", "type"))
+        if same and ours and _owned(present, pool) and pointer.untouched(present):
             return
-        touched = not pointer.untouched(known) or not ours
-        if known.get("type") != wanted["type"] or known.get("immutable"):
+        touched = not pointer.untouched(present) or not ours
+        if present.get("type") != secret["type"] or present.get("immutable"):
             # Neither a type nor an immutable content can be changed in place.
             await self._cluster.delete(
-                SECRETS, place.name, place.namespace, DeleteOptions(uid=known["metadata"]["uid"])
+                SECRETS, place.name, place.namespace, DeleteOptions(uid=present["metadata"]["uid"])
             )
-            await self._create(wanted)
+            await self._create(secret)
         else:
             patch = {
-                "metadata": {part: wanted["metadata"][part] for part in ("labels", "annotations", "ownerReferences")},
-                "data": {**dict.fromkeys(known.get("data") or {}), **wanted["data"]},
+                "metadata": {part: secret["metadata"][part] for part in ("labels", "annotations", "ownerReferences")},
+                "data": {**dict.fromkeys(present.get("data") or {}), **secret["data"]},
             }
             await self._cluster.patch(SECRETS, place.name, patch, PatchType.MERGE, place.namespace, _AS)
-        await self._say(pool, place, known, touched=touched)
+        await self._say(pool, place, present, touched=touched)
 
-    async def _say(self, pool: JsonObject, place: ObjectName, known: JsonObject, *, touched: bool) -> None:
+    async def _say(self, pool: JsonObject, place: ObjectName, present: JsonObject, *, touched: bool) -> None:
         """Adopted from somebody, put back after a hand, or rewritten by ourselves."""
-        marked = names.MANAGED_CA_LABEL in labels_of(known) or names.USER_DATA_DIGEST in annotations_of(known)
+        marked = names.MANAGED_CA_LABEL in labels_of(present) or names.USER_DATA_DIGEST in annotations_of(present)
         if not marked:
             await self._recorder.normal(pool, names.Event.USER_DATA_ADOPTED, f"{place} is kept by Fastness from now on")
         elif touched:
@@ -171,15 +171,15 @@ class UserData:
             text = f"{place} follows the doors, the trust model and the annotations of its pool"
             await self._recorder.normal(pool, names.Event.USER_DATA_UPDATED, text)
 
-    async def _create(self, wanted: JsonObject) -> None:
+    async def _create(self, secret: JsonObject) -> None:
         try:
-            await self._cluster.create(SECRETS, wanted, _AS)
+            await self._cluster.create(SECRETS, secret, _AS)
         except AlreadyExists:
             return
         except NotFound:
             meta = {"name": names.USER_DATA_NAMESPACE}
             await self._cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, _AS)
-            await self._cluster.create(SECRETS, wanted, _AS)
+            await self._cluster.create(SECRETS, secret, _AS)
 
 
 def _owned(secret: JsonObject, pool: JsonObject) -> bool:

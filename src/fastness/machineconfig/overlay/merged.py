@@ -38,7 +38,7 @@ class Laid:
     @classmethod
     def of(cls, overlays: Sequence[Overlay]) -> Laid:
         """Of overlays that can be merged."""
-        return cls(tuple((one.version, one.document) for one in overlays if one.document is not None))
+        return cls(tuple((overlay.version, overlay.document) for overlay in overlays if overlay.document is not None))
 
     @classmethod
     def read(cls, content: bytes) -> Laid:
@@ -77,7 +77,7 @@ def overlay_bytes(body: bytes, overlays: Sequence[Overlay]) -> bytes:
     """A served configuration with overlays on top, in its own version; raises CannotServe. Without overlays, the same bytes."""
     if not overlays:
         return body
-    broken = [one.name for one in overlays if one.document is None]
+    broken = [overlay.name for overlay in overlays if overlay.document is None]
     if broken or len(overlays) > MOST_OVERLAYS:
         what = f"{', '.join(broken)} cannot be merged" if broken else f"more than {MOST_OVERLAYS} match"
         raise CannotServe(f"of the NodeOverlays for this machine {what}", "see their condition Valid")
@@ -92,9 +92,9 @@ def overlay_bytes(body: bytes, overlays: Sequence[Overlay]) -> bytes:
             f"{', '.join(laid.versions)}: the merged config is not good: {error}", "correct them"
         ) from error
     if losses:
-        told = "; ".join(str(loss) for loss in losses[:5])
+        text = "; ".join(str(loss) for loss in losses[:5])
         raise CannotServe(
-            f"the overlays would lose something in Ignition {served.version}: {told}", "boot a newer image"
+            f"the overlays would lose something in Ignition {served.version}: {text}", "boot a newer image"
         )
     return ignition.to_json(result)
 

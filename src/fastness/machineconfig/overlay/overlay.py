@@ -94,18 +94,18 @@ def matches(overlay: Object, who: Recipient) -> bool:
         return properties is None and bool(who.machine) and who.machine in machines
     if not isinstance(properties, Mapping) or not properties:
         return False
-    return all(_proved(who.properties.get(name, ""), name, wanted) for name, wanted in properties.items())
+    return all(_proved(who.properties.get(name, ""), name, condition) for name, condition in properties.items())
 
 
 def addressed(overlay: Object) -> list[str]:
     """Whom an overlay may be for, as an index: uids of machines, or "" when what they proved decides."""
     machines = _member(_member(overlay.get("spec"), "match"), "machines")
-    return [str(one) for one in machines] if isinstance(machines, list) else [""]
+    return [str(machine) for machine in machines] if isinstance(machines, list) else [""]
 
 
-def _proved(value: str, name: str, wanted: Any) -> bool:
+def _proved(value: str, name: str, condition: Any) -> bool:
     """Whether a property has a value; a machine may have measured the values of several images."""
-    return bool(value) and (value == wanted or (name == IMAGE and wanted in value.split(",")))
+    return bool(value) and (value == condition or (name == IMAGE and condition in value.split(",")))
 
 
 def order_of(overlay: Object) -> tuple[int, str]:
@@ -116,7 +116,7 @@ def order_of(overlay: Object) -> tuple[int, str]:
 
 def matching(overlays: Iterable[AnyObject], who: Recipient) -> list[AnyObject]:
     """The overlays that a machine gets, in the order of merging."""
-    return sorted((one for one in overlays if matches(one, who)), key=order_of)
+    return sorted((overlay for overlay in overlays if matches(overlay, who)), key=order_of)
 
 
 def examine(overlay: Object) -> Overlay:
@@ -133,10 +133,10 @@ def examine(overlay: Object) -> Overlay:
         return Overlay(name, _digest(raw), None, (large,))
     # The role label is that of a MachineConfig: an overlay has none, and needs none.
     posing = {"metadata": {"name": name, "labels": {names.ROLE_LABEL: ""}}, "spec": {"config": raw}}
-    found = validate.examine(posing, TrustModel.CONFIDENTIAL_CLUSTER)
-    own = _own_rules(name, found.document) if found.document else ()
-    problems = (*_match_rules(name, _member(overlay.get("spec"), "match")), *found.problems, *own)
-    return Overlay(name, _digest(raw), None if fatal(problems) else found.document, problems)
+    examined = validate.examine(posing, TrustModel.CONFIDENTIAL_CLUSTER)
+    own = _own_rules(name, examined.document) if examined.document else ()
+    problems = (*_match_rules(name, _member(overlay.get("spec"), "match")), *examined.problems, *own)
+    return Overlay(name, _digest(raw), None if fatal(problems) else examined.document, problems)
 
 
 def _digest(raw: Any) -> str:
@@ -167,7 +167,7 @@ def _own_rules(name: str, document: Object) -> Iterator[Problem]:
 
 def _node(name: str, place: str, kind: str, entry: Object) -> Iterator[Problem]:
     path = posixpath.normpath("/" + str(entry.get("path") or "").lstrip("/"))
-    hides = kind == "links" and any(one.startswith(f"{path}/") for one in RESERVED)
+    hides = kind == "links" and any(reserved.startswith(f"{path}/") for reserved in RESERVED)
     if path in RESERVED or hides:
         reason = f"{path} tells the agent what the machine has, and is written by the control plane"
         yield Problem(name, f"{place}.path", "reserved-path", reason, "use another path")

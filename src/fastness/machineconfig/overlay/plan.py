@@ -79,23 +79,33 @@ class OverlayPlan:
 
 def plan_overlays(state: State, apply: Sequence[Object], delete: Sequence[str]) -> OverlayPlan:
     """What applying overlays and deleting others by name would change, for every machine of the state."""
-    was = {object_name(one).name: one for one in state.overlays}
-    will = {name: one for name, one in was.items() if name not in delete}
-    will |= {object_name(one).name: one for one in apply}
-    read_before, read_after = ({name: examine(one) for name, one in side.items()} for side in (was, will))
+    was = {object_name(overlay).name: overlay for overlay in state.overlays}
+    will = {name: overlay for name, overlay in was.items() if name not in delete}
+    will |= {object_name(overlay).name: overlay for overlay in apply}
+    read_before, read_after = ({name: examine(overlay) for name, overlay in side.items()} for side in (was, will))
     members = [machine for machine in state.machines if is_member(machine)]
-    found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Object]] = {}
+    by_overlays: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Object]] = {}
     for machine in members:
         who = recipient_of(machine)
-        before, after = (tuple(object_name(one).name for one in matching(side.values(), who)) for side in (was, will))
+        before, after = (
+            tuple(object_name(overlay).name for overlay in matching(side.values(), who)) for side in (was, will)
+        )
         same = before == after and all(read_before[name].version == read_after[name].version for name in after)
         if not same:
-            found.setdefault((_pool(machine), before, after), []).append(machine)
+            by_overlays.setdefault((_pool(machine), before, after), []).append(machine)
     groups = [
-        _group(state, key, machines, [read_before[one] for one in key[1]], [read_after[one] for one in key[2]])
-        for key, machines in sorted(found.items(), key=lambda item: item[0])
+        _group(
+            state,
+            key,
+            machines,
+            [read_before[overlay] for overlay in key[1]],
+            [read_after[overlay] for overlay in key[2]],
+        )
+        for key, machines in sorted(by_overlays.items(), key=lambda item: item[0])
     ]
-    changed = [(object_name(one).name, "changed" if object_name(one).name in was else "new") for one in apply]
+    changed = [
+        (object_name(overlay).name, "changed" if object_name(overlay).name in was else "new") for overlay in apply
+    ]
     problems = [problem for name, _ in changed for problem in read_after[name].problems]
     return OverlayPlan(
         (*changed, *((name, "deleted") for name in delete)), tuple(groups), tuple(problems), len(members)
@@ -112,24 +122,26 @@ def _group(
     pool, names_before, names_after = key
     base = base_document(state, pool)
     difference = compare(*({"config": Laid.of(side).document(base)} for side in (before, after)))
-    sides = [Blame([one.source for one in side]) for side in (after, before)]
+    sides = [Blame([entry.source for entry in side]) for side in (after, before)]
     changes = [
         (change, next(filter(None, (origin_of(change, side) for side in sides)), "")) for change in difference.changes
     ]
-    named = sorted((object_name(one).name, str((one.get("status") or {}).get("nodeName") or "")) for one in machines)
+    named = sorted(
+        (object_name(entry).name, str((entry.get("status") or {}).get("nodeName") or "")) for entry in machines
+    )
     return Group(pool, tuple(named), names_before, names_after, tuple(changes))
 
 
 def base_document(state: State, pool: str) -> JsonObject:
     """The Ignition document that a pool hands out now, or would; an empty one for a pool that does not render."""
-    found = next((one for one in state.pools if object_name(one).name == pool), None)
-    if found is None:
+    stored = next((candidate for candidate in state.pools if object_name(candidate).name == pool), None)
+    if stored is None:
         return EMPTY
-    name = configuration_of(found)
-    config = next((one for one in state.configs if name and object_name(one).name == name), None)
+    name = configuration_of(stored)
+    config = next((candidate for candidate in state.configs if name and object_name(candidate).name == name), None)
     if config is not None:
         return (config.get("spec") or {}).get("config") or EMPTY
-    made = render(found, state.configs, Setting(defaults=state.defaults))
+    made = render(stored, state.configs, Setting(defaults=state.defaults))
     document: JsonObject = made.spec["config"] if isinstance(made, Rendered) else EMPTY
     return document
 

@@ -69,12 +69,12 @@ class Origin:
     def overridden(self) -> tuple[str, ...]:
         """The configs that were overridden at least in one field, in merge order."""
         later: set[str] = set()
-        found: list[str] = []
+        sources: list[str] = []
         for touch in reversed(self.history):
             if later & set(touch.fields):
-                found.append(touch.config)
+                sources.append(touch.config)
             later |= set(touch.fields)
-        return tuple(reversed(found))
+        return tuple(reversed(sources))
 
     @property
     def fields(self) -> dict[str, str]:
@@ -119,15 +119,15 @@ class Blame:
     @cached_property
     def origins(self) -> tuple[Origin, ...]:
         """Everything, by kind and name."""
-        found: dict[tuple[str, str], tuple[PartKind, list[Touch]]] = {}
+        by_part: dict[tuple[str, str], tuple[PartKind, list[Touch]]] = {}
         for source in self._sources:
             for kind, name, fields in _mentions(source):
                 space = "node" if kind in _NODES else str(kind)
-                known = found.get((space, name))
-                touches = known[1] if known else []
+                earlier = by_part.get((space, name))
+                touches = earlier[1] if earlier else []
                 touches.append(Touch(source.name, fields))
-                found[space, name] = (kind, touches)
-        origins = [Origin(kind, name, tuple(touches)) for (_, name), (kind, touches) in found.items()]
+                by_part[space, name] = (kind, touches)
+        origins = [Origin(kind, name, tuple(touches)) for (_, name), (kind, touches) in by_part.items()]
         return tuple(sorted(origins, key=lambda origin: (list(PartKind).index(origin.kind), origin.name)))
 
     def of(self, name: str) -> tuple[Origin, ...]:
@@ -138,7 +138,7 @@ class Blame:
 
     def source(self, kind: PartKind, name: str) -> str:
         """The config that had the last word about a part, empty when nobody said anything."""
-        return next((one.source for one in self.origins if one.kind is kind and one.name == name), "")
+        return next((origin.source for origin in self.origins if origin.kind is kind and origin.name == name), "")
 
 
 def _mentions(source: Source) -> Iterator[tuple[PartKind, str, tuple[str, ...]]]:

@@ -49,8 +49,8 @@ class Owners:
     def of(cls, kubelets: Iterable[Object], runtimes: Iterable[Object], controller: Object | None) -> Owners:
         """From lists of objects."""
         return cls(
-            {object_name(one).name: one for one in kubelets},
-            {object_name(one).name: one for one in runtimes},
+            {object_name(owner).name: owner for owner in kubelets},
+            {object_name(owner).name: owner for owner in runtimes},
             controller,
         )
 
@@ -112,10 +112,14 @@ def proposed(
     The owners after it, the configs that they generate, and the names of those that go; raises BadSettings.
     """
     every: dict[str, dict[str, Object]] = {KUBELET: dict(owners.kubelets), RUNTIME: dict(owners.runtimes)}
-    known, made, stale = list(pools), list[JsonObject](), set[str]()
+    all_pools, made, stale = list(pools), list[JsonObject](), set[str]()
     for kind, name in gone:
         owner = every[kind].pop(name, None)
-        stale |= {object_name(one).name for one in _all_of(kind, owner, known, version, owners)} if owner else set()
+        stale |= (
+            {object_name(config).name for config in _all_of(kind, owner, all_pools, version, owners)}
+            if owner
+            else set()
+        )
     for kind, owner in new:
         before = every[kind].get(object_name(owner).name)
         suffix = suffix_of(before) if before is not None else None
@@ -123,12 +127,12 @@ def proposed(
         meta = {**metadata(owner), "annotations": {**annotations_of(owner), names.NAME_SUFFIX: number}}
         numbered = {**owner, "metadata": meta}
         every[kind][object_name(owner).name] = numbered
-        made += _all_of(kind, numbered, known, version, owners)
+        made += _all_of(kind, numbered, all_pools, version, owners)
         if before is not None:
             stale |= {
-                generated_name(kind, object_name(pool).name, number) for pool in known if selects_pool(before, pool)
+                generated_name(kind, object_name(pool).name, number) for pool in all_pools if selects_pool(before, pool)
             }
-    fresh = {object_name(one).name for one in made}
+    fresh = {object_name(config).name for config in made}
     return Owners(every[KUBELET], every[RUNTIME], owners.controller), made, sorted(stale - fresh)
 
 

@@ -60,21 +60,21 @@ class Obstacle:
 
 def obstacle(pool: Object, configs: Iterable[Object], owners: Owners, version: str, ours: str) -> Obstacle | None:
     """What a render of the pool has to wait for; `ours` is how the versions of this product begin."""
-    known = list(configs)
+    stored = list(configs)
     return (
         _controller(owners.controller, version)
         or _owners(pool, owners)
-        or _missing(pool, known, owners)
-        or _mixed(pool, known, owners, version, ours)
+        or _missing(pool, stored, owners)
+        or _mixed(pool, stored, owners, version, ours)
     )
 
 
 def is_complete(controller: Object) -> bool:
     """Whether a ControllerConfig was carried out in its present form."""
     status = controller.get("status") or {}
-    said = {kind: (condition(controller, kind) or {}).get("status") for kind in (COMPLETED, RUNNING, FAILING)}
+    statuses = {kind: (condition(controller, kind) or {}).get("status") for kind in (COMPLETED, RUNNING, FAILING)}
     current = status.get("observedGeneration") == metadata(controller).get("generation")
-    return current and said[COMPLETED] == "True" and said[RUNNING] != "True" and said[FAILING] != "True"
+    return current and statuses[COMPLETED] == "True" and statuses[RUNNING] != "True" and statuses[FAILING] != "True"
 
 
 def _controller(controller: Object | None, version: str) -> Obstacle | None:
@@ -103,12 +103,12 @@ def _owners(pool: Object, owners: Owners) -> Obstacle | None:
 def _missing(pool: Object, configs: Iterable[Object], owners: Owners) -> Obstacle | None:
     name = object_name(pool).name
     role = name if name in names.BUILT_IN_POOLS else names.WORKER
-    wanted = list(base_names(role))
+    expected = list(base_names(role))
     for kind, objects in ((KUBELET, owners.kubelets), (RUNTIME, owners.runtimes)):
-        chosen = (one for one in objects.values() if selects_pool(one, pool) and not is_being_deleted(one))
-        wanted += [generated_name(kind, name, suffix_of(one) or "") for one in chosen]
-    known = {object_name(one).name for one in configs}
-    lacking = [one for one in wanted if one not in known]
+        chosen = (entry for entry in objects.values() if selects_pool(entry, pool) and not is_being_deleted(entry))
+        expected += [generated_name(kind, name, suffix_of(entry) or "") for entry in chosen]
+    present = {object_name(entry).name for entry in configs}
+    lacking = [entry for entry in expected if entry not in present]
     return Obstacle(f"MachineConfig {lacking[0]} is not there yet") if lacking else None
 
 
@@ -119,12 +119,12 @@ def _mixed(pool: Object, configs: Iterable[Object], owners: Owners, version: str
         return None  # rendering says so itself
     for config in chosen:
         made_by = annotations_of(config).get(names.GENERATED_BY, "")
-        wanted = regenerate(config, owners) if made_by.startswith(ours) else None
-        if wanted is None:
+        spec = regenerate(config, owners) if made_by.startswith(ours) else None
+        if spec is None:
             continue
         if made_by != version:
             return Obstacle(f"MachineConfig {object_name(config).name} is of {made_by}, this is {version}")
-        if wanted != config.get("spec"):
+        if spec != config.get("spec"):
             return Obstacle(f"MachineConfig {object_name(config).name} is not what its owner says now")
     return None
 
@@ -135,12 +135,12 @@ def selected(pool: Object, configs: Iterable[Object]) -> list[Object]:
     if not value or selects_everything(pool):
         return []
     selector = label_selector_from_object(value, "spec.machineConfigSelector")
-    found = [
+    chosen = [
         config
         for config in configs
         if selector.matches(labels_of(config)) and not is_rendered(config) and not is_being_deleted(config)
     ]
-    return sorted(found, key=_by_name)
+    return sorted(chosen, key=_by_name)
 
 
 def selects_everything(pool: Object) -> bool:
@@ -193,7 +193,7 @@ def stream_name(pool: Object, pools: Iterable[Object], streams: Object | None) -
     if own:
         return own
     if object_name(pool).name not in names.BUILT_IN_POOLS:
-        worker = next((one for one in pools if object_name(one).name == names.WORKER), None)
+        worker = next((candidate for candidate in pools if object_name(candidate).name == names.WORKER), None)
         inherited = _named(worker) if worker is not None else ""
         if inherited:
             return inherited
@@ -209,18 +209,18 @@ def with_stream(
     if not name:
         return defaults, "", ""
     offered = ((streams or {}).get("status") or {}).get("availableStreams") or ()
-    found = next((one for one in offered if one.get("name") == name), None)
-    if found is None:
-        there = ", ".join(str(one.get("name")) for one in offered) or "none"
+    stream = next((offer for offer in offered if offer.get("name") == name), None)
+    if stream is None:
+        there = ", ".join(str(offer.get("name")) for offer in offered) or "none"
         return defaults, name, f"the pool follows the stream {name}, which is not on offer (there are: {there})"
-    image, extensions = str(found.get("osImage") or ""), str(found.get("osExtensionsImage") or "")
+    image, extensions = str(stream.get("osImage") or ""), str(stream.get("osExtensionsImage") or "")
     return replace(defaults, os_image=image, extensions_image=extensions, os_major=major(name)), name, ""
 
 
 def major(stream: str) -> int:
     """The major version of the system in a stream; 0 when its name does not say."""
-    found = _MAJOR.search(stream)
-    return int(found[1]) if found else 0
+    match = _MAJOR.search(stream)
+    return int(match[1]) if match else 0
 
 
 def _named(pool: Object) -> str:

@@ -16,17 +16,17 @@ APPEND: Final = "--append="
 
 def split(entry: str) -> list[str]:
     """The arguments of one entry; there are no escapes, and an open quote runs to the end."""
-    found: list[str] = []
+    arguments: list[str] = []
     word, quoted = "", False
     for char in entry:
         quoted ^= char == '"'
         if char.isspace() and not quoted:
             if word:
-                found.append(word)
+                arguments.append(word)
             word = ""
         else:
             word += char
-    return [*found, word] if word else found
+    return [*arguments, word] if word else arguments
 
 
 def split_all(entries: Iterable[str] | None) -> list[str]:

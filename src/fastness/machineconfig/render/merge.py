@@ -41,12 +41,12 @@ def current_document(name: str, raw: Any) -> tuple[JsonObject | None, list[Probl
     """The document of the config `name` in the current version, if it is good, and everything found about it."""
     if raw == {}:
         return EMPTY, []
-    found = ignition.inspect(raw)
-    problems = [_problem(name, finding) for finding in found.problems]
-    if found.config is None:
+    inspection = ignition.inspect(raw)
+    problems = [_problem(name, finding) for finding in inspection.problems]
+    if inspection.config is None:
         return None, problems
     try:
-        current, _ = ignition.translate(found.config, ignition.CURRENT)
+        current, _ = ignition.translate(inspection.config, ignition.CURRENT)
     except ignition.InvalidConfig as error:  # a spec 2 config may be good and yet have no meaning in spec 3
         return None, [*problems, *(_problem(name, finding) for finding in error.problems)]
     if _packed(current.body):

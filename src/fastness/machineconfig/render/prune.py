@@ -25,7 +25,7 @@ def is_rendered(config: Object) -> bool:
 def rendered_for(config: Object) -> str:
     """The pool that a rendered config belongs to, empty when no pool owns it."""
     owners = metadata(config).get("ownerReferences") or ()
-    return next((str(one.get("name")) for one in owners if one.get("kind") == "MachineConfigPool"), "")
+    return next((str(owner.get("name")) for owner in owners if owner.get("kind") == "MachineConfigPool"), "")
 
 
 def in_use(pools: Iterable[Object], nodes: Iterable[Object]) -> frozenset[str]:

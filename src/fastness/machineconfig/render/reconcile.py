@@ -43,15 +43,15 @@ class Irreconcilable:
 def irreconcilable(old: Object, new: Object, overrides: frozenset[str] = frozenset()) -> list[Irreconcilable]:
     """All that stands between two rendered specs, in order; see `blocking` for what counts."""
     before, after = old.get("config") or {}, new.get("config") or {}
-    found = [*_passwd(before, after), *_kernel_arguments(before, after), *_storage(before, after, overrides)]
+    differences = [*_passwd(before, after), *_kernel_arguments(before, after), *_storage(before, after, overrides)]
     if bool(old.get("fips")) != bool(new.get("fips")):
-        found.append(Irreconcilable("fips", "FIPS mode is decided when a machine is installed"))
-    return found
+        differences.append(Irreconcilable("fips", "FIPS mode is decided when a machine is installed"))
+    return differences
 
 
-def blocking(found: Sequence[Irreconcilable]) -> list[Irreconcilable]:
+def blocking(differences: Sequence[Irreconcilable]) -> list[Irreconcilable]:
     """Those that no override allows."""
-    return [one for one in found if not one.overridden]
+    return [difference for difference in differences if not difference.overridden]
 
 
 def overrides_of(configuration: Object | None) -> frozenset[str]:
@@ -60,9 +60,11 @@ def overrides_of(configuration: Object | None) -> frozenset[str]:
     return frozenset((spec.get("irreconcilableValidationOverrides") or {}).get("storage") or ())
 
 
-def guilty(found: Sequence[Irreconcilable], old: Object, sources: Sequence[tuple[str, Object]]) -> tuple[str, ...]:
+def guilty(
+    differences: Sequence[Irreconcilable], old: Object, sources: Sequence[tuple[str, Object]]
+) -> tuple[str, ...]:
     """The source configs (name and spec) that bring what cannot be reconciled; empty when something was taken away."""
-    named = [name for name, spec in sources if any(_brings(one.field, spec, old) for one in found)]
+    named = [name for name, spec in sources if any(_brings(difference.field, spec, old) for difference in differences)]
     return tuple(dict.fromkeys(named))
 
 
@@ -71,15 +73,15 @@ def _brings(field: str, spec: Object, old: Object) -> bool:
     if field == "fips":
         return bool(spec.get("fips")) and not old.get("fips")
     section, _, name = field.partition(".")
-    mine, known = ((part.get("config") or {}).get(section) or {} for part in (spec, old))
+    mine, theirs = ((part.get("config") or {}).get(section) or {} for part in (spec, old))
     if not name:
-        return bool(plain(mine)) and plain(mine) != plain(known)
-    return any(entry not in (plain(known.get(name) or [])) for entry in plain(mine.get(name) or []))
+        return bool(plain(mine)) and plain(mine) != plain(theirs)
+    return any(entry not in (plain(theirs.get(name) or [])) for entry in plain(mine.get(name) or []))
 
 
 def _section(document: Object, section: str, name: str) -> list[Any]:
-    found = plain((document.get(section) or {}).get(name) or [])
-    return found if isinstance(found, list) else []
+    entries = plain((document.get(section) or {}).get(name) or [])
+    return entries if isinstance(entries, list) else []
 
 
 def _passwd(old: Object, new: Object) -> Iterator[Irreconcilable]:

@@ -119,11 +119,11 @@ def render(pool: Object, configs: Iterable[Object], setting: Setting = Setting()
         why = "is empty, which is taken for a mistake" if selects_everything(pool) else "matches no MachineConfig"
         return _failure(name, f"spec.machineConfigSelector {why}; label a MachineConfig with {names.ROLE_LABEL}={name}")
     examined = [setting.examine(config, setting.trust) for config in merge_order(chosen)]
-    problems = tuple(problem for one in examined for problem in one.problems)
+    problems = tuple(problem for each in examined for problem in each.problems)
     if any(problem.fatal for problem in problems):
         return _refused(name, problems)
-    generated = {object_name(one).name for one in chosen if names.GENERATED_BY in annotations_of(one)}
-    sources = [Source(one.name, one.spec, one.document, one.name in generated) for one in examined]
+    generated = {object_name(each).name for each in chosen if names.GENERATED_BY in annotations_of(each)}
+    sources = [Source(each.name, each.spec, each.document, each.name in generated) for each in examined]
     return _finished(pool, sources, problems, setting)
 
 
@@ -135,7 +135,7 @@ def rendered_name(pool: str, spec: Object) -> str:
 def sources_of(pool: Object, configs: Iterable[Object]) -> list[Source]:
     """The sources of a pool in merge order, whatever their problems; for blame of a pool that does not render."""
     examined = [examine(config) for config in merge_order(selected(pool, configs))]
-    return [Source(one.name, one.spec, one.document) for one in examined]
+    return [Source(each.name, each.spec, each.document) for each in examined]
 
 
 def _named(pool: str, content: bytes) -> str:
@@ -179,41 +179,41 @@ def _finished(
 
 def _merged_problems(spec: JsonObject, sources: Sequence[Source], blame: Blame) -> list[Problem]:
     """What only shows when configs come together."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     if "kernel-devel" in spec["extensions"] and spec["kernelType"] != DEFAULT_KERNEL:
         guilty = next(
-            (one.name for one in reversed(sources) if "kernel-devel" in (one.spec.get("extensions") or ())), ""
+            (source.name for source in reversed(sources) if "kernel-devel" in (source.spec.get("extensions") or ())), ""
         )
         why = f"kernel-devel does not fit the kernel {spec['kernelType']} that another config asks for"
-        found.append(Problem(guilty, "spec.extensions", "kernel-devel", why, "drop one of the two"))
+        problems.append(Problem(guilty, "spec.extensions", "kernel-devel", why, "drop one of the two"))
     if _has_links(spec):
-        found += _through_links(spec["config"], blame)
-    return found
+        problems += _through_links(spec["config"], blame)
+    return problems
 
 
 def _image_problems(pool: Object, spec: JsonObject, defaults: Defaults, blame: Blame) -> list[Problem]:
     """What does not go together with the operating system that the pool would run."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     stream = ((pool.get("spec") or {}).get("osImageStream") or {}).get("name")
     overridden = spec["osImageURL"] and spec["osImageURL"] != defaults.os_image
     if stream and overridden:
-        guilty = next((one.source for one in blame.of("osImageURL")), "")
+        guilty = next((origin.source for origin in blame.of("osImageURL")), "")
         why = f"names an image, and the pool follows the stream {stream}"
-        found.append(Problem(guilty, "spec.osImageURL", "image-stream", why, "drop one of the two"))
+        problems.append(Problem(guilty, "spec.osImageURL", "image-stream", why, "drop one of the two"))
     if defaults.os_major >= FIRST_WITHOUT_RUNC and not overridden:
         path, runtime = default_runtime(spec["config"])
         if runtime == "runc":
-            guilty = next((one.source for one in blame.of(path)), "")
+            guilty = next((origin.source for origin in blame.of(path)), "")
             why = f"{path} makes runc the default, which this operating system does not have"
-            found.append(Problem(guilty, "spec.config.storage.files", "no-runc", why, "use crun"))
-    return found
+            problems.append(Problem(guilty, "spec.config.storage.files", "no-runc", why, "use crun"))
+    return problems
 
 
 def default_runtime(document: Object) -> tuple[str, str]:
     """The drop-in that decides the container runtime and what it says: the last in order of names; empty without one."""
     decided = ("", "")
     entries = (document.get("storage") or {}).get("files") or ()
-    for entry in sorted(entries, key=lambda one: str(one.get("path"))):
+    for entry in sorted(entries, key=lambda candidate: str(candidate.get("path"))):
         if not str(entry.get("path")).startswith(f"{DIRECTORY}/"):
             continue
         try:
@@ -228,14 +228,14 @@ def default_runtime(document: Object) -> tuple[str, str]:
 def _through_links(document: JsonObject, blame: Blame) -> list[Problem]:
     """What Ignition refuses about the whole although it accepts each part: above all a file below another config's link."""
     _, problems = current_document("", document)
-    found: list[Problem] = []
+    link_problems: list[Problem] = []
     for problem in problems:
         path = _entry_path(document, problem.field)
-        guilty = next((one.source for one in blame.of(path)), "")
+        guilty = next((origin.source for origin in blame.of(path)), "")
         why = f"{path}: {problem.reason}; the configs are good alone but not together"
         if problem.fatal:
-            found.append(Problem(guilty, problem.field, problem.code, why, "remove the link or the file"))
-    return found
+            link_problems.append(Problem(guilty, problem.field, problem.code, why, "remove the link or the file"))
+    return link_problems
 
 
 def _entry_path(document: JsonObject, place: str) -> str:
@@ -253,24 +253,24 @@ def _has_links(spec: Object) -> bool:
 
 
 def _warnings(spec: Object, size: int, defaults: Defaults, blame: Blame) -> list[Problem]:
-    found: list[Problem] = []
+    problems: list[Problem] = []
     if size > WARN_SIZE:
         why = f"the rendered config has {size} bytes; {MAX_SIZE} is the most that can be stored"
-        found.append(Problem("", "spec", "size", why, "move large files into the image", Severity.WARNING))
+        problems.append(Problem("", "spec", "size", why, "move large files into the image", Severity.WARNING))
     image = spec["osImageURL"]
     if image and image != defaults.os_image and "sha256:" not in image:
-        guilty = next((one.source for one in blame.of("osImageURL")), "")
+        guilty = next((origin.source for origin in blame.of("osImageURL")), "")
         why = f"{image} has no digest, so machines may boot different images"
-        found.append(Problem(guilty, "spec.osImageURL", "image-tag", why, "name it by digest", Severity.WARNING))
-    return found
+        problems.append(Problem(guilty, "spec.osImageURL", "image-tag", why, "name it by digest", Severity.WARNING))
+    return problems
 
 
 def _refused(pool: str, problems: tuple[Problem, ...]) -> RenderFailure:
     fatal = [problem for problem in problems if problem.fatal]
-    told = "; ".join(map(str, fatal[:MAX_TOLD]))
+    reasons = "; ".join(map(str, fatal[:MAX_TOLD]))
     more = f"; and {len(fatal) - MAX_TOLD} more" if len(fatal) > MAX_TOLD else ""
     guilty = tuple(dict.fromkeys(problem.config for problem in fatal))
-    return _failure(pool, f"{told}{more}", guilty, problems)
+    return _failure(pool, f"{reasons}{more}", guilty, problems)
 
 
 def _stuck(
@@ -289,7 +289,10 @@ def _stuck(
         f"reconciliation failed between current config {current} and the new one{by}: {reasons}",
         guilty,
         tuple(
-            Problem(guilty[0] if guilty else "", one.field, "irreconcilable", one.reason, one.way_out) for one in stuck
+            Problem(
+                guilty[0] if guilty else "", difference.field, "irreconcilable", difference.reason, difference.way_out
+            )
+            for difference in stuck
         ),
     )
 

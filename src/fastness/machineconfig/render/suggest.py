@@ -30,9 +30,9 @@ def layer(configs: Iterable[Object], base: str = "BASE_IMAGE") -> str:
     """A Containerfile with everything that the configs may not do at run time; empty when there is nothing."""
     lines: list[str] = []
     for config in configs:
-        found = _steps(config)
-        if found:
-            lines += ["", f"# from MachineConfig {object_name(config).name}", *found]
+        steps = _steps(config)
+        if steps:
+            lines += ["", f"# from MachineConfig {object_name(config).name}", *steps]
     return "\n".join([f"FROM {base}", *lines, "", "RUN bootc container lint"]) + "\n" if lines else ""
 
 

@@ -88,21 +88,21 @@ def examine(config: Object, trust: TrustModel = TrustModel.NONE) -> Examined:
     if not isinstance(spec, Mapping):
         wrong = Problem(name, "spec", "shape", "is missing or not an object", "write the config under spec")
         return Examined(name, {}, None, (wrong,))
-    found = list(_labels(name, config))
+    problems = list(_labels(name, config))
     wrong_shape = list(_shape(name, spec))
-    found += wrong_shape
-    unusable = {one.field.removeprefix("spec.") for one in wrong_shape if one.fatal}
+    problems += wrong_shape
+    unusable = {problem.field.removeprefix("spec.") for problem in wrong_shape if problem.fatal}
     usable = {key: value for key, value in spec.items() if key not in unusable}
-    found += _kernel_type(name, usable)
+    problems += _kernel_type(name, usable)
     document: JsonObject | None = None
     if usable.get("config") is not None:
         document, of_document = current_document(name, usable["config"])
-        found += of_document
-        found += _modes(name, usable["config"])
-        found += _unit_names(name, usable["config"])
-    found += _extensions(name, usable)
-    found += _trust(name, usable, document, trust)
-    return Examined(name, usable, document, tuple(found))
+        problems += of_document
+        problems += _modes(name, usable["config"])
+        problems += _unit_names(name, usable["config"])
+    problems += _extensions(name, usable)
+    problems += _trust(name, usable, document, trust)
+    return Examined(name, usable, document, tuple(problems))
 
 
 def _labels(name: str, config: Object) -> Iterator[Problem]:
@@ -180,10 +180,10 @@ def _extensions(name: str, spec: Object) -> Iterator[Problem]:
 def _trust(name: str, spec: Object, document: JsonObject | None, trust: TrustModel) -> list[Problem]:
     if trust is TrustModel.NONE:
         return []
-    found = list(_disks(name, document or {})) if trust is TrustModel.CONFIDENTIAL_CLUSTER else []
+    problems = list(_disks(name, document or {})) if trust is TrustModel.CONFIDENTIAL_CLUSTER else []
     touched = [*host_fields(spec), *side_doors(document or {})]
     if not touched:
-        return found
+        return problems
     if trust is TrustModel.CONTAINERS_HOST:
         return [
             Problem(name, place, "host-not-attested", f"{what}; the host of pod VMs is not attested, nobody vouches for it",
@@ -191,7 +191,7 @@ def _trust(name: str, spec: Object, document: JsonObject | None, trust: TrustMod
             for place, what in touched
         ]  # fmt: skip
     return [
-        *found,
+        *problems,
         *(
             Problem(
                 name, place, "confidential", f"{what}, which is refused in a confidential pool: it {_MEASURED}", _BAKE

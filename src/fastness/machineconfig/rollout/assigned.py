@@ -43,9 +43,9 @@ def assignment(machine: Machine, claimed: str, goal: str, served: Collection[str
     status = machine.status
     before = {status.desired_config, status.current_config, *served} - {""}
     current = claimed if claimed in before else status.current_config
-    wanted = {"desiredConfig": goal, "currentConfig": current}
-    known = {"desiredConfig": status.desired_config, "currentConfig": status.current_config}
-    return {name: value for name, value in wanted.items() if value and known[name] != value}
+    after = {"desiredConfig": goal, "currentConfig": current}
+    stored = {"desiredConfig": status.desired_config, "currentConfig": status.current_config}
+    return {name: value for name, value in after.items() if value and stored[name] != value}
 
 
 def pool_of_node(node: Object, selectors: PoolSelectors, confidential: Object | None, machine_pool: str = "") -> str:

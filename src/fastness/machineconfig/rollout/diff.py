@@ -178,8 +178,8 @@ def _document_changes(old: Object, new: Object) -> Iterator[ConfigChange]:
 
 
 def _at(document: Object, section: str, name: str) -> list[JsonObject]:
-    found = (document.get(section) or {}).get(name)
-    return found if isinstance(found, list) else []
+    entries = (document.get(section) or {}).get(name)
+    return entries if isinstance(entries, list) else []
 
 
 def _entries(part: Part, prefix: str, old: list[JsonObject], new: list[JsonObject], key: str) -> Iterator[ConfigChange]:
@@ -211,7 +211,7 @@ def text_of(change: ConfigChange) -> str:
 
 def _file_text(change: ConfigChange) -> str:
     lines = [
-        f"{name}: {_shown(name, (change.old or {}).get(name))} -> {_shown(name, (change.new or {}).get(name))}"
+        f"{name}: {_printable(name, (change.old or {}).get(name))} -> {_printable(name, (change.new or {}).get(name))}"
         for name in ("mode", "user", "group", "overwrite", "append")
         if change.old is not None
         and change.new is not None
@@ -251,7 +251,7 @@ def _digest(entry: Any, data: bytes | None) -> str:
 def _unit_text(unit: Any) -> str:
     if unit is None:
         return ""
-    lines = [f"# {name}: {_shown(name, unit[name])}" for name in ("enabled", "mask") if unit.get(name) is not None]
+    lines = [f"# {name}: {_printable(name, unit[name])}" for name in ("enabled", "mask") if unit.get(name) is not None]
     lines.append(str(unit.get("contents") or "").rstrip("\n"))
     for dropin in unit.get("dropins") or ():
         lines += [f"# drop-in {dropin.get('name')}", str(dropin.get("contents") or "").rstrip("\n")]
@@ -265,7 +265,7 @@ def _field_text(value: Any, indent: str = "") -> str:
         return "".join(
             f"{indent}{name}:\n{_field_text(item, indent + '  ')}"
             if isinstance(item, dict | list)
-            else f"{indent}{name}: {_shown(name, item)}\n"
+            else f"{indent}{name}: {_printable(name, item)}\n"
             for name, item in sorted(value.items())
         )
     if isinstance(value, list):
@@ -273,10 +273,10 @@ def _field_text(value: Any, indent: str = "") -> str:
             f"{indent}-\n{_field_text(item, indent + '  ')}" if isinstance(item, dict) else f"{indent}- {item}\n"
             for item in value
         )
-    return f"{indent}{_shown('', value)}\n"
+    return f"{indent}{_printable('', value)}\n"
 
 
-def _shown(name: str, value: Any) -> str:
+def _printable(name: str, value: Any) -> str:
     if name in _SECRET:
         # The digest tells two hashes apart without handing either to somebody who may crack it.
         return f"(hidden, {hashlib.sha256(str(value).encode()).hexdigest()[:8]})"

@@ -112,9 +112,9 @@ class Policies:
     def for_file(self, path: str) -> Actions:
         """The policy of the longest path that is the file or a directory above it; a reboot without one."""
         while path:
-            found = self.files.get(path)
-            if found is not None:
-                return found
+            actions = self.files.get(path)
+            if actions is not None:
+                return actions
             path = path.rpartition("/")[0]
         return self.files.get("/", REBOOT)
 
@@ -208,9 +208,9 @@ def decide_first_boot(difference: Difference) -> Actions:
     flags = difference.flags
     if flags.needs_reboot or flags.units:
         return REBOOT
-    found = {_LEGACY.get(change.path) or _legacy_directory(change.path) for change in difference.of(Part.FILE)}
+    actions = {_LEGACY.get(change.path) or _legacy_directory(change.path) for change in difference.of(Part.FILE)}
     for act in (Act.REBOOT, Act.RESTART, Act.RELOAD):
-        if act in found:
+        if act in actions:
             return REBOOT if act is Act.REBOOT else (Action(act, CRIO),)
     return NOTHING
 
@@ -247,8 +247,8 @@ def _causes(difference: Difference, policies: Policies) -> Iterable[Cause]:
                 yield Cause(change, NOTHING)
 
 
-def _folded(wanted: Iterable[Actions]) -> Actions:
-    actions = list(dict.fromkeys(action for group in wanted for action in group))
+def _folded(each: Iterable[Actions]) -> Actions:
+    actions = list(dict.fromkeys(action for group in each for action in group))
     if Action(Act.REBOOT) in actions:
         return REBOOT
     return tuple(action for action in actions if action.type is not Act.NONE) or NOTHING
@@ -269,7 +269,7 @@ def _safe_registries(change: ConfigChange) -> bool:
 
 
 def _actions(entry: Object) -> Actions:
-    return tuple(_action(one) for one in entry.get("actions") or ()) or REBOOT
+    return tuple(_action(action) for action in entry.get("actions") or ()) or REBOOT
 
 
 def _action(entry: Object) -> Action:

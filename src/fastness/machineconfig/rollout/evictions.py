@@ -36,7 +36,7 @@ def blockers(pods: Iterable[Object], budgets: Iterable[Object]) -> dict[str, tup
     by_namespace: dict[str, list[Object]] = defaultdict(list)
     for pod in pods:
         by_namespace[object_name(pod).namespace].append(pod)
-    found: dict[str, list[Blocker]] = defaultdict(list)
+    by_node: dict[str, list[Blocker]] = defaultdict(list)
     for budget in budgets:
         name = object_name(budget)
         there = by_namespace.get(name.namespace, [])
@@ -48,8 +48,8 @@ def blockers(pods: Iterable[Object], budgets: Iterable[Object]) -> dict[str, tup
         except SelectorError:
             continue
         for pod in filter(is_evicted, guarded):
-            found[str((pod.get("spec") or {}).get("nodeName"))].append(Blocker(str(name), str(object_name(pod))))
-    return {node: tuple(sorted(entries)) for node, entries in found.items()}
+            by_node[str((pod.get("spec") or {}).get("nodeName"))].append(Blocker(str(name), str(object_name(pod))))
+    return {node: tuple(sorted(entries)) for node, entries in by_node.items()}
 
 
 def is_evicted(pod: Object) -> bool:

@@ -24,7 +24,7 @@ from fastness.kinds.objects import annotations_of, labels_of, metadata, object_n
 
 Object = Mapping[str, Any]
 _RENDERED: Final = re.compile(rf"{names.RENDERED_PREFIX}(.+)-[0-9a-f]{{32}}", re.ASCII)
-_WANTED: Final = {"Ready": "True", "DiskPressure": "False", "NetworkUnavailable": "False"}
+_HEALTHY: Final = {"Ready": "True", "DiskPressure": "False", "NetworkUnavailable": "False"}
 # What a RolloutPolicy with a deadline notes on a Node: the goal and when it was told, and the goal that it gave up.
 SINCE: Final = "fastness.dev/trying-since"
 GAVE_UP: Final = "fastness.dev/gave-up"
@@ -175,8 +175,8 @@ def selector_labels(pool: Object) -> dict[str, str] | None:
 
 def rendered_pool(config: str) -> str:
     """The pool that a rendered config was rendered for, as its name says; empty for other names."""
-    found = _RENDERED.fullmatch(config)
-    return found[1] if found else ""
+    match = _RENDERED.fullmatch(config)
+    return match[1] if match else ""
 
 
 def first_pool(node: Object) -> str:
@@ -198,19 +198,19 @@ def drain_pending(node: Object) -> str:
     in the budget that this one gave back. Putting a node back to work is always one.
     """
     notes = annotations_of(node)
-    wanted, desired = notes.get(names.DESIRED_DRAIN, ""), notes.get(names.DESIRED_CONFIG, "")
-    withdrawn = names.drain_verb(wanted) == names.DRAIN and bool(desired) and wanted != drain_request(desired)
-    return wanted if wanted != notes.get(names.LAST_APPLIED_DRAIN, "") and not withdrawn else ""
+    request, desired = notes.get(names.DESIRED_DRAIN, ""), notes.get(names.DESIRED_CONFIG, "")
+    withdrawn = names.drain_verb(request) == names.DRAIN and bool(desired) and request != drain_request(desired)
+    return request if request != notes.get(names.LAST_APPLIED_DRAIN, "") and not withdrawn else ""
 
 
 def taint_change(node: Object, goal: Goal) -> list[JsonObject] | None:
     """The taints that the node should have: marked while it waits for its turn; None when they are as they should be."""
     taints = list((node.get("spec") or {}).get("taints") or ())
     marked = [taint for taint in taints if _is_update_taint(taint)]
-    wanted = not facts(node).targets(goal)
-    if wanted == bool(marked):
+    waits = not facts(node).targets(goal)
+    if waits == bool(marked):
         return None
-    if wanted:
+    if waits:
         return [*taints, dict(names.UPDATE_TAINT)]
     return [taint for taint in taints if not _is_update_taint(taint)]
 
@@ -223,7 +223,7 @@ def _is_ready(node: Object) -> bool:
     if (node.get("spec") or {}).get("unschedulable"):
         return False
     return all(
-        entry.get("status") == _WANTED[entry["type"]]
+        entry.get("status") == _HEALTHY[entry["type"]]
         for entry in (node.get("status") or {}).get("conditions") or ()
-        if entry.get("type") in _WANTED
+        if entry.get("type") in _HEALTHY
     )

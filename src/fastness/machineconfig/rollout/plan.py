@@ -155,25 +155,27 @@ def under_way(state: State) -> Plan:
 def _finished(state: State, drafts: Iterable[_Draft | None]) -> Plan:
     members, unclaimed = _members(state)
     held: dict[str, tuple[Blocker, ...]] | None = None
-    found: list[PoolPlan] = []
-    for planned in sorted(filter(None, drafts), key=lambda one: one.pool):
+    plans: list[PoolPlan] = []
+    for planned in sorted(filter(None, drafts), key=lambda draft: draft.pool):
         mine = members.get(planned.pool, []) if members is not None else None
         if mine is not None and not planned.result_failed and held is None:
             held = blockers(state.pods, state.budgets)
-        found.append(planned.finish(mine, held or {}))
-    return Plan(tuple(found), unclaimed)
+        plans.append(planned.finish(mine, held or {}))
+    return Plan(tuple(plans), unclaimed)
 
 
 def _accepted(pool: Object, state: State, configs: Mapping[str, Object]) -> _Draft | None:
     """The pool if it wants another config than all its machines had, and both are there."""
     name = object_name(pool).name
-    had, wanted = (
+    had, goes_to = (
         str(((pool.get(part) or {}).get("configuration") or {}).get("name") or "") for part in ("status", "spec")
     )
-    if had == wanted or had not in configs or wanted not in configs:
+    if had == goes_to or had not in configs or goes_to not in configs:
         return None
     blame = Blame(sources_of(pool, state.configs))
-    before, after = (Rendered(name, one, dict(_spec(configs[one])), (), blame, 0) for one in (had, wanted))
+    before, after = (
+        Rendered(name, rendered, dict(_spec(configs[rendered])), (), blame, 0) for rendered in (had, goes_to)
+    )
     return _Draft(pool, state, trust_model(state.cluster, name), before, after)
 
 
@@ -217,9 +219,9 @@ class _Draft:
         before = self.before.name if isinstance(self.before, Rendered) else object_name(running or {}).name
         if isinstance(self.after, RenderFailure):
             stuck = tuple(
-                reconcile.Irreconcilable(one.field, one.reason, one.way_out)
-                for one in self.after.problems
-                if one.code == "irreconcilable"
+                reconcile.Irreconcilable(problem.field, problem.reason, problem.way_out)
+                for problem in self.after.problems
+                if problem.code == "irreconcilable"
             )
             return PoolPlan(
                 self.pool,
@@ -252,8 +254,8 @@ class _Draft:
         nodes, schedule = None, schedule_of(self.pool_object, self.state.policies, len(members or ()))
         if members is not None:
             # A node that has not reported yet is taken to have what its pool has.
-            known = {before: decision, "": decision, after.name: Decision()}
-            deciding = _Deciding(self.state, after, policies, known)
+            decisions = {before: decision, "": decision, after.name: Decision()}
+            deciding = _Deciding(self.state, after, policies, decisions)
             nodes = _nodes(members, Goal(after.name), deciding, _Pace(budget, schedule, paused), held)
         return PoolPlan(
             self.pool,
@@ -296,18 +298,18 @@ def _pool_plan(pool: Object, state: State, after: Sequence[Object], owners: Owne
 class _Deciding:
     """What a node on some config does to reach the new one; decided once per config, not per node."""
 
-    def __init__(self, state: State, after: Rendered, policies: Policies, known: Mapping[str, Decision]) -> None:
+    def __init__(self, state: State, after: Rendered, policies: Policies, decisions: Mapping[str, Decision]) -> None:
         self._state = state
         self._after = after
         self._policies = policies
-        self._known = {name: (decision, "") for name, decision in known.items()}
+        self._decided = {name: (decision, "") for name, decision in decisions.items()}
         self._configs: dict[str, Object] | None = None
 
     def of(self, current: str) -> tuple[Decision, str]:
         """The decision and a remark about it."""
-        if current not in self._known:
-            self._known[current] = self._decide(current)
-        return self._known[current]
+        if current not in self._decided:
+            self._decided[current] = self._decide(current)
+        return self._decided[current]
 
     def _decide(self, current: str) -> tuple[Decision, str]:
         if self._configs is None:
@@ -366,23 +368,23 @@ def origin_of(change: ConfigChange, blame: Blame) -> str:
     match change.part:
         case Part.KERNEL_ARGUMENTS | Part.EXTENSIONS:
             kind = "kernelArgument" if change.part is Part.KERNEL_ARGUMENTS else "extension"
-            named = dict.fromkeys(one.source for one in blame.origins if one.kind == kind)
+            named = dict.fromkeys(origin.source for origin in blame.origins if origin.kind == kind)
             return ", ".join(named)
         case Part.KERNEL_TYPE | Part.FIPS | Part.OS_IMAGE:
-            wanted = _ORIGIN_NAMES[change.part]
-            return next((one.source for one in blame.origins if one.name == wanted), "")
+            field = _ORIGIN_NAMES[change.part]
+            return next((origin.source for origin in blame.origins if origin.name == field), "")
         case _:
             name = change.path.partition("/")[2] if change.part is Part.STORAGE else change.path
-            return next((one.source for one in blame.of(name) if one.name == name), "")
+            return next((origin.source for origin in blame.of(name) if origin.name == name), "")
 
 
 def _running(pool: Object, configs: Iterable[Object]) -> Object | None:
     """The rendered config that the machines have: the last that all of them had, or else the one that the pool points at."""
     parts = ((pool.get(part) or {}).get("configuration") or {} for part in ("status", "spec"))
-    wanted = next((part["name"] for part in parts if part.get("name")), "")
-    if not wanted:
+    rendered = next((part["name"] for part in parts if part.get("name")), "")
+    if not rendered:
         return None
-    return next((config for config in configs if object_name(config).name == wanted), None)
+    return next((config for config in configs if object_name(config).name == rendered), None)
 
 
 def _budget(pool: Object, size: int) -> int:

@@ -36,8 +36,13 @@ def _pool(pool: PoolPlan) -> JsonObject:
         "changes": [_step(step) for step in pool.steps],
         "nodes": None if pool.nodes is None else [_node(node) for node in pool.nodes],
         "irreconcilable": [
-            {"field": one.field, "reason": one.reason, "wayOut": one.way_out, "tolerated": one.overridden}
-            for one in pool.irreconcilable
+            {
+                "field": difference.field,
+                "reason": difference.reason,
+                "wayOut": difference.way_out,
+                "tolerated": difference.overridden,
+            }
+            for difference in pool.irreconcilable
         ],
         "warnings": [warning.to_json() for warning in pool.warnings],
     }

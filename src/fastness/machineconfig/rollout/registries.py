@@ -30,12 +30,12 @@ def is_safe(old: bytes, new: bytes) -> bool:
     short = list(before.get("unqualified-search-registries") or ())
     if list(after.get("unqualified-search-registries") or ())[: len(short)] != short:
         return False
-    known, wanted = _registries(before), _registries(after)
-    if known.keys() - wanted.keys():
+    old_registries, new_registries = _registries(before), _registries(after)
+    if old_registries.keys() - new_registries.keys():
         return False
     return all(
-        _stays_safe(known[prefix], registry) if prefix in known else _comes_safe(registry)
-        for prefix, registry in wanted.items()
+        _stays_safe(old_registries[prefix], registry) if prefix in old_registries else _comes_safe(registry)
+        for prefix, registry in new_registries.items()
     )
 
 
@@ -48,8 +48,8 @@ def _parsed(data: bytes) -> Table | None:
 
 def _registries(config: Table) -> dict[str, Table]:
     entries = config.get("registry")
-    found = [entry for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict)]
-    return {str(entry.get("prefix") or entry.get("location") or ""): entry for entry in found}
+    registries = [entry for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict)]
+    return {str(entry.get("prefix") or entry.get("location") or ""): entry for entry in registries}
 
 
 def _mirrors(registry: Table) -> dict[str, bool]:
@@ -67,8 +67,8 @@ def _stays_safe(old: Table, new: Table) -> bool:
     if old.get("location") != new.get("location") or any(bool(old.get(key)) != bool(new.get(key)) for key in _SWITCHES):
         return False
     before, after = _mirrors(old), _mirrors(new)
-    kept = all(location in after and (after[location] or not only) for location, only in before.items())
-    return kept and all(only for location, only in after.items() if location not in before)
+    none_lost = all(location in after and (after[location] or not only) for location, only in before.items())
+    return none_lost and all(only for location, only in after.items() if location not in before)
 
 
 def _comes_safe(registry: Table) -> bool:

@@ -73,20 +73,20 @@ class Observed:
 
 def pool_status(pool: Object, observed: Observed, now: datetime) -> JsonObject:
     """The whole status of a pool; unknown fields and the conditions of others stay."""
-    known = dict(pool.get("status") or {})
-    conditions = list(known.get("conditions") or ())
-    for kind, said in said_of(pool, observed):
+    before = dict(pool.get("status") or {})
+    conditions = list(before.get("conditions") or ())
+    for kind, statement in said_of(pool, observed):
         conditions = with_condition(
             conditions,
             kind=kind,
-            status="True" if said.status else "False",
-            reason=said.reason,
-            message=said.message,
+            status="True" if statement.status else "False",
+            reason=statement.reason,
+            message=statement.message,
             now=now,
         )
     counts = observed.counts
     status = {
-        **known,
+        **before,
         "observedGeneration": metadata(pool).get("generation") or 0,
         "machineCount": counts.total,
         "updatedMachineCount": counts.updated,

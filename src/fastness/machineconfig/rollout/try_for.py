@@ -36,8 +36,8 @@ class Trying(NamedTuple):
 
 def patience_of(policy: Mapping[str, Any] | None) -> timedelta | None:
     """How long machines under a policy may try; None for ever; raises BadPolicy."""
-    said = ((policy or {}).get("spec") or {}).get("tryFor")
-    return max(SHORTEST, policy_duration(said, "spec.tryFor")) if said else None
+    text = ((policy or {}).get("spec") or {}).get("tryFor")
+    return max(SHORTEST, policy_duration(text, "spec.tryFor")) if text else None
 
 
 def trying(nodes: Iterable[NodeFacts], goal: Goal, patience: timedelta | None, now: datetime) -> Trying:

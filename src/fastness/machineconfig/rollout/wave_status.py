@@ -59,32 +59,34 @@ class PoolProgress:
 
 def policy_status(policy: Object, pools: Mapping[str, PoolProgress], now: datetime) -> JsonObject:
     """The status of a policy with these pools; what is known already keeps its times."""
-    stopped = {name: one.stopped for name, one in sorted(pools.items()) if one.stopped}
-    waiting = {name: one.waiting for name, one in sorted(pools.items()) if one.waiting}
+    stopped = {name: progress.stopped for name, progress in sorted(pools.items()) if progress.stopped}
+    waiting = {name: progress.waiting for name, progress in sorted(pools.items()) if progress.waiting}
     moving = [
-        name for name, one in sorted(pools.items()) if one.hold and not (one.complete or one.stopped or one.waiting)
+        name
+        for name, progress in sorted(pools.items())
+        if progress.hold and not (progress.complete or progress.stopped or progress.waiting)
     ]
-    bad = any(one.problem for one in pools.values())
-    said = list((policy.get("status") or {}).get("conditions") or [])
-    for kind, told, reason in (
+    bad = any(progress.problem for progress in pools.values())
+    conditions = list((policy.get("status") or {}).get("conditions") or [])
+    for kind, truth, reason in (
         ("Progressing", {name: f"wave {pools[name].wave}" for name in moving}, "RollingOut"),
         ("Waiting", waiting, "WaveHeld"),
         ("Stopped", stopped, "Misconfigured" if bad else "TooManyDegraded"),
     ):
-        message = "; ".join(f"{name}: {text}" for name, text in told.items())
-        said = with_condition(
-            said, kind=kind, status="True" if told else "False", reason=reason if told else _quiet(kind, pools),
+        message = "; ".join(f"{name}: {text}" for name, text in truth.items())
+        conditions = with_condition(
+            conditions, kind=kind, status="True" if truth else "False", reason=reason if truth else _quiet(kind, pools),
             message=message, now=now,
         )  # fmt: skip
-    waves = [one.wave for one in pools.values() if one.wave]
+    waves = [progress.wave for progress in pools.values() if progress.wave]
     generation = (policy.get("metadata") or {}).get("generation") or 1
-    return {"observedGeneration": generation, "wave": min(waves) if waves else 0, "conditions": said}
+    return {"observedGeneration": generation, "wave": min(waves) if waves else 0, "conditions": conditions}
 
 
 def _quiet(kind: str, pools: Mapping[str, PoolProgress]) -> str:
     """Why a condition is not true."""
     if not pools:
         return "NoPool"
-    if all(one.complete for one in pools.values()):
+    if all(progress.complete for progress in pools.values()):
         return "Complete"
     return {"Progressing": "Held", "Waiting": "NotHeld"}.get(kind, "AsExpected")

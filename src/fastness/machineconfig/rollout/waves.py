@@ -67,14 +67,14 @@ class Hold:
         fresh = [node for node in choice.nodes if not called_back(node, goal)]
         if len(fresh) <= self.room:
             return choice
-        kept = sorted(fresh, key=lambda node: node.age_order)[: max(0, self.room)]
-        return Choice((*back, *kept), self.room, self.stopped or self.waiting, choice.deferred)
+        allowed = sorted(fresh, key=lambda node: node.age_order)[: max(0, self.room)]
+        return Choice((*back, *allowed), self.room, self.stopped or self.waiting, choice.deferred)
 
 
 def policy_of(pool: Object, policies: Sequence[Object]) -> Object | None:
     """The policy that a pool follows; of several that select it, the first by name."""
     labels = labels_of(pool)
-    for policy in sorted(policies, key=lambda one: object_name(one).name):
+    for policy in sorted(policies, key=lambda candidate: object_name(candidate).name):
         try:
             if label_selector_from_object(_spec(policy).get("poolSelector")).matches(labels):
                 return policy
@@ -103,15 +103,15 @@ def hold(policy: Object | None, nodes: Sequence[NodeFacts], goal: Goal, now: dat
 
 def waves(spec: Object, size: int) -> tuple[Wave, ...]:
     """The waves of a pool of this size, the last one with all that is left."""
-    found: list[Wave] = []
+    planned: list[Wave] = []
     bound = 0
     for entry in spec.get("waves") or ():
         share = entry.get("count") or -(-int(entry.get("percent") or 0) * size // 100)
         bound = min(size, bound + max(1, share))
-        found.append(Wave(bound, policy_duration(entry.get("soak") or "0s", "spec.waves[].soak")))
-    if bound < size or not found:
-        found.append(Wave(size, timedelta()))
-    return tuple(found)
+        planned.append(Wave(bound, policy_duration(entry.get("soak") or "0s", "spec.waves[].soak")))
+    if bound < size or not planned:
+        planned.append(Wave(size, timedelta()))
+    return tuple(planned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Schedule:
 
     def wave_of(self, position: int) -> int:
         """The wave (from 1) of the machine that arrives at this position, counted from 0."""
-        found = (number for number, wave in enumerate(self.waves, 1) if position < wave.bound)
-        return next(found, max(1, len(self.waves)))
+        later = (number for number, wave in enumerate(self.waves, 1) if position < wave.bound)
+        return next(later, max(1, len(self.waves)))
 
 
 def schedule_of(pool: Object, policies: Sequence[Object], size: int) -> Schedule | None:
@@ -183,13 +183,13 @@ def policy_duration(text: object, field: str) -> timedelta:
 
 def _in_waves(plan: Sequence[Wave], nodes: Sequence[NodeFacts], goal: Goal, now: datetime, state: WaveState) -> Hold:
     arrived = sum(node.updated(goal) for node in nodes)
-    told = sum(node.targets(goal) for node in nodes)
+    started = sum(node.targets(goal) for node in nodes)
     number = min(max(1, state.wave), len(plan))
     since = min(state.complete_since, now) if state.complete_since else None
     while number < len(plan):
         wave = plan[number - 1]
         if arrived < wave.bound:
-            return Hold(max(0, wave.bound - told), WaveState(goal.config, number), f"wave {number} of {len(plan)}")
+            return Hold(max(0, wave.bound - started), WaveState(goal.config, number), f"wave {number} of {len(plan)}")
         since = since or now
         if now < since + wave.soak:
             ends = since + wave.soak

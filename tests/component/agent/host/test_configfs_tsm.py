@@ -135,7 +135,7 @@ async def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:
 
 
 async def test_what_makes_the_reports_is_found_out(tmp_path: Path) -> None:
-    found = await TsmAttester.found(FakeKernel(tmp_path / "report", "tdx_guest"), tmp_path / "identity", ENTROPY)
+    found = await TsmAttester.detected(FakeKernel(tmp_path / "report", "tdx_guest"), tmp_path / "identity", ENTROPY)
     assert found.tee == "tdx"
 
 

@@ -42,7 +42,7 @@ def _tree(directory: Path, version: str) -> Path:
 
 def _memory(directory: Path) -> Bootable:
     directory.mkdir()
-    system = MemoryOs(known={ONE, TWO}, record=RootedFiles(directory))
+    system = MemoryOs(images={ONE, TWO}, record=RootedFiles(directory))
     system.stage(Deployment(ONE))
     system.reboot()
     return system

@@ -30,13 +30,13 @@ def told(reply: Reply) -> tuple[int, str]:
 
 def begun() -> Boot:
     boot = Boot()
-    boot.asked(knock())
+    boot.answer(knock())
     return boot
 
 
 def test_the_first_request_says_which_machine_this_becomes() -> None:
     boot = Boot()
-    reply = boot.asked(knock())
+    reply = boot.answer(knock())
     assert told(reply) == (503, "attesting")
     assert reply.retry_after > 0
     assert boot.stage is Stage.WORKING
@@ -48,32 +48,32 @@ def test_the_first_request_says_which_machine_this_becomes() -> None:
 
 def test_until_there_is_a_config_ignition_is_asked_to_come_back() -> None:
     boot = begun()
-    assert [boot.asked(knock()).status for _ in range(3)] == [503, 503, 503]
+    assert [boot.answer(knock()).status for _ in range(3)] == [503, 503, 503]
 
 
 def test_the_config_leaves_once() -> None:
     boot = begun()
     boot.ready(b"config")
-    reply = boot.asked(knock())
+    reply = boot.answer(knock())
     assert (reply.status, reply.body, reply.delivers) == (200, b"config", True)
-    assert boot.asked(knock()).status == 503
+    assert boot.answer(knock()).status == 503
     boot.delivered(whole=True)
     assert boot.stage is Stage.ANSWERED
-    assert told(boot.asked(knock())) == (403, "answered")
+    assert told(boot.answer(knock())) == (403, "answered")
 
 
 def test_a_delivery_that_broke_is_repeated() -> None:
     boot = begun()
     boot.ready(b"config")
-    boot.asked(knock())
+    boot.answer(knock())
     boot.delivered(whole=False)
-    assert boot.asked(knock()).body == b"config"
+    assert boot.answer(knock()).body == b"config"
 
 
 def test_after_a_refusal_ignition_hears_the_reason_and_ends() -> None:
     boot = begun()
     boot.refused("value-differs", "PCR 11 differs")
-    reply = boot.asked(knock())
+    reply = boot.answer(knock())
     assert told(reply) == (403, "value-differs")
     assert reply.refuses
     assert boot.over
@@ -88,10 +88,10 @@ def test_nobody_else_is_answered_at_any_time(prepare: str, other: IgnitionReques
     if prepare in ("ready", "answered"):
         boot.ready(b"config")
     if prepare == "answered":
-        boot.asked(knock())
+        boot.answer(knock())
         boot.delivered(whole=True)
     before = boot.stage
-    reply = boot.asked(other)
+    reply = boot.answer(other)
     assert told(reply) == (403, "other-ticket")
     assert not reply.refuses
     assert boot.stage is before
@@ -117,19 +117,19 @@ def test_nobody_else_is_answered_at_any_time(prepare: str, other: IgnitionReques
 )
 def test_a_request_that_starts_nothing_says_why(request_: IgnitionRequest, wanted: tuple[int, str]) -> None:
     boot = Boot()
-    assert told(boot.asked(request_)) == wanted
+    assert told(boot.answer(request_)) == wanted
     assert boot.stage is Stage.WAITING
 
 
 def test_a_header_that_came_twice_is_none() -> None:
     twice: dict[str, tuple[str, ...]] = {"authorization": ("Bearer a", "Bearer b"), "x-fastness-server": (SERVER,)}
-    assert told(Boot().asked(IgnitionRequest("GET", "/config/worker", twice))) == (401, "ticket-required")
+    assert told(Boot().answer(IgnitionRequest("GET", "/config/worker", twice))) == (401, "ticket-required")
 
 
 def test_answers_stay_within_the_bound_of_the_doors() -> None:
     boot = begun()
     boot.refused("c" * 20, "d" * 5000)
-    assert len(boot.asked(knock()).body) <= 300
+    assert len(boot.answer(knock()).body) <= 300
 
 
 @given(st.lists(st.sampled_from(["ask", "other", "ready", "refused", "whole", "broken"]), max_size=30))
@@ -138,10 +138,10 @@ def test_in_every_order_of_events_at_most_one_delivery_is_whole_and_strangers_ge
     for event in events:
         match event:
             case "ask":
-                reply: Any = boot.asked(knock())
+                reply: Any = boot.answer(knock())
                 assert not (reply.delivers and whole)
             case "other" if boot.ask is not None:
-                assert boot.asked(knock("other")).status == 403
+                assert boot.answer(knock("other")).status == 403
             case "ready" | "refused" if boot.stage is Stage.WORKING and not ended:
                 ended = True
                 boot.ready(b"config") if event == "ready" else boot.refused("no", "no")
@@ -160,13 +160,13 @@ def plain(target: str = "/config", method: str = "GET", **headers: str) -> Ignit
 
 def test_the_pointer_of_an_image_brings_no_ticket_and_is_answered_once() -> None:
     boot = Boot(of_image=True)
-    assert told(boot.asked(plain())) == (503, "attesting")
+    assert told(boot.answer(plain())) == (503, "attesting")
     assert (boot.stage, boot.accept, boot.ask) == (Stage.WORKING, ACCEPT, None)
     boot.ready(b"config")
-    reply = boot.asked(plain())
+    reply = boot.answer(plain())
     assert (reply.status, reply.body, reply.delivers) == (200, b"config", True)
     boot.delivered(whole=True)
-    assert told(boot.asked(plain())) == (403, "answered")
+    assert told(boot.answer(plain())) == (403, "answered")
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_a_request_that_brings_a_ticket_is_not_of_an_image_with_the_pointer(
     boot = Boot(of_image=True)
     stages = []
     for _ in range(2):
-        assert told(boot.asked(request_)) == wanted
+        assert told(boot.answer(request_)) == wanted
         stages.append(boot.stage)
-        boot.asked(plain())
+        boot.answer(plain())
         boot.ready(b"config")
     assert stages == [Stage.WAITING, Stage.READY]

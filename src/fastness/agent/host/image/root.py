@@ -38,7 +38,7 @@ class RootTree:
 
     def content(self, path: str) -> bytes | None:
         """The first HELD bytes of a regular file; None where there is none; raises UnsafePath."""
-        return self._seen(path, lambda: self._beginning(path))
+        return self._at(path, lambda: self._beginning(path))
 
     def target(self, path: str) -> str | None:
         """Where the link at a path leads; None where there is none; raises UnsafePath."""
@@ -47,16 +47,16 @@ class RootTree:
 
     def names(self, directory: str) -> Sequence[str]:
         """What a directory holds, in order; nothing where there is none; raises UnsafePath."""
-        return self._seen(directory, lambda: self._files.names(directory)) or ()
+        return self._at(directory, lambda: self._files.names(directory)) or ()
 
     def _look(self, path: str) -> State | Large:
-        return self._seen(path, lambda: self._files.inspect(path, 0)) or ABSENT
+        return self._at(path, lambda: self._files.inspect(path, 0)) or ABSENT
 
     def _beginning(self, path: str) -> bytes | None:
         with self._files.reading(path) as opened:
             return os.read(opened[0], HELD) if opened is not None else None
 
-    def _seen(self, path: str, look: Callable[[], T]) -> T | None:
+    def _at(self, path: str, look: Callable[[], T]) -> T | None:
         try:
             return look()
         except PathTaken:

@@ -40,6 +40,6 @@ def unzstd(frame: bytes, most: int) -> bytes:
                 return content
         if process.returncode != 0:
             errors.seek(0)
-            said = errors.read(MAX_SHOWN).decode(errors="replace").strip()
-            raise CpioError("damaged", f"the initial file system cannot be unpacked: {said}")
+            complaint = errors.read(MAX_SHOWN).decode(errors="replace").strip()
+            raise CpioError("damaged", f"the initial file system cannot be unpacked: {complaint}")
         return content

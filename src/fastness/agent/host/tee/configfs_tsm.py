@@ -97,10 +97,10 @@ class TsmReports:
 
     def _read(self, path: Path, most: int = MAX_BLOB) -> bytes:
         with path.open("rb") as file:
-            found = file.read(most + 1)
-        if len(found) > most:
+            content = file.read(most + 1)
+        if len(content) > most:
             raise ReportFailure(f"{path.name} has more than {most} bytes")
-        return found
+        return content
 
     def _remove(self, entry: Path) -> None:
         entry.rmdir()
@@ -120,15 +120,15 @@ class TsmReports:
             for _ in range(ATTEMPTS):
                 entry = self._entered()
                 try:
-                    found = self._once(entry, data)
+                    report = self._once(entry, data)
                 except OSError as error:
                     if error.errno not in _AGAIN:
                         raise _failure(entry, error) from error
-                    found = None
+                    report = None
                 finally:
                     self._left(entry)
-                if found is not None:
-                    return found
+                if report is not None:
+                    return report
         raise ReportFailure("the kernel made no report: it is busy, or somebody else writes into the same entry")
 
     def _once(self, entry: Path, data: bytes) -> TsmReport | None:
@@ -194,7 +194,7 @@ class TsmAttester:
         self._key: PrivateKey | None = None
 
     @classmethod
-    async def found(
+    async def detected(
         cls, reports: TsmReports, directory: Path, entropy: RandomBytes, runtime_log: RuntimeLog | None = None
     ) -> TsmAttester:
         """The attester of whatever makes reports here; raises ReportFailure."""
@@ -253,19 +253,19 @@ class TsmAttester:
 
     async def evidence(self, report_data: bytes) -> JsonObject:
         """A report that is bound to these bytes, with what belongs to it."""
-        found = await self._reports.report(report_data)
-        if found.tee != self.tee:
+        reported = await self._reports.report(report_data)
+        if reported.tee != self.tee:
             raise ReportFailure(
-                f"this machine makes reports of {found.tee}, not {self.tee}", "Start the agent with --tee auto."
+                f"this machine makes reports of {reported.tee}, not {self.tee}", "Start the agent with --tee auto."
             )
         if self.tee == "tdx":
             log = await asyncio.to_thread(self._log)
-            return {"quote": _text(found.report), **({"cc_eventlog": _text(log)} if log else {})}
+            return {"quote": _text(reported.report), **({"cc_eventlog": _text(log)} if log else {})}
         try:
-            chain = [{"cert_type": entry.kind, "data": _text(entry.data)} for entry in parse_table(found.auxiliary)]
+            chain = [{"cert_type": entry.kind, "data": _text(entry.data)} for entry in parse_table(reported.auxiliary)]
         except EvidenceError:
             chain = []  # the host wrote nonsense; the verifier finds the certificates elsewhere, or says that they lack
-        return {"attestation_report": _text(found.report), "cert_chain": chain}
+        return {"attestation_report": _text(reported.report), "cert_chain": chain}
 
     def _measure(self, event: bytes) -> None:
         if not self._runtime_register.exists():

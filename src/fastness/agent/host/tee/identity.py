@@ -116,16 +116,16 @@ def set_aside(directory: Path) -> None:
 def _own(path: Path, *, directory: bool, others: int) -> None:
     """Refuse what is a link, another kind of file, somebody else's, or open to others."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError as error:
         raise IdentityRefused(f"{path}: {error.strerror}") from error
-    if not (stat.S_ISDIR(found.st_mode) if directory else stat.S_ISREG(found.st_mode)):
+    if not (stat.S_ISDIR(status.st_mode) if directory else stat.S_ISREG(status.st_mode)):
         raise IdentityRefused(f"{path} is no {'directory' if directory else 'file'} of its own")
-    if found.st_uid != os.geteuid():
-        raise IdentityRefused(f"{path} belongs to user {found.st_uid}, and the agent runs as {os.geteuid()}")
-    if found.st_mode & others:
-        raise IdentityRefused(f"{path} has mode {stat.S_IMODE(found.st_mode):04o}: others can reach it")
-    if not directory and (found.st_nlink != 1 or found.st_size > _MAX_FILE):
+    if status.st_uid != os.geteuid():
+        raise IdentityRefused(f"{path} belongs to user {status.st_uid}, and the agent runs as {os.geteuid()}")
+    if status.st_mode & others:
+        raise IdentityRefused(f"{path} has mode {stat.S_IMODE(status.st_mode):04o}: others can reach it")
+    if not directory and (status.st_nlink != 1 or status.st_size > _MAX_FILE):
         raise IdentityRefused(f"{path} has another name too, or is far too large")
 
 

@@ -72,10 +72,10 @@ class TpmTools:
 
     async def ek_certificate(self) -> bytes:
         """The certificate of the endorsement key, DER; raises TpmFailure when the TPM has none."""
-        found = await self.ek_certificates()
-        if not found:
+        certificates = await self.ek_certificates()
+        if not certificates:
             raise TpmFailure("the TPM holds no certificate of its endorsement key", "Its maker did not provision one.")
-        return found[0]
+        return certificates[0]
 
     async def ek_certificates(self) -> list[bytes]:
         """The same with the certificates above it that the maker stored, leaf first; empty when there is none."""
@@ -234,11 +234,11 @@ class TpmTools:
         pcrs = {index: raw[place * size : (place + 1) * size].hex() for place, index in enumerate(registers)}
         quote = {"message": _text(message.read_bytes()), "signature": _text(signature.read_bytes())}
         whole = bank == "sha256" and registers == list(REGISTERS)
-        shown = list(pcrs.values()) if whole else {"bank": bank, "values": {str(i): pcrs[i] for i in registers}}
+        listed = list(pcrs.values()) if whole else {"bank": bank, "values": {str(i): pcrs[i] for i in registers}}
         log = self._read_log()
         return {
             "ak_public": _text(ak.area.spki),
-            "tpm_quote": {**quote, "pcrs": shown},
+            "tpm_quote": {**quote, "pcrs": listed},
             **({"event_log": _text(log)} if log else {}),
         }
 

@@ -50,7 +50,7 @@ def fw_cfg() -> FilePlace:
 
 def read_below(directory: Path, steps: Sequence[str]) -> bytes | None:
     """A regular file below a directory, no link on the way; None when it is not there; raises BadUserData."""
-    shown = "/".join(steps)
+    path_text = "/".join(steps)
     try:
         place = os.open(directory, _DIRECTORY)
         for step in steps[:-1]:
@@ -66,24 +66,24 @@ def read_below(directory: Path, steps: Sequence[str]) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise BadUserData(f"{shown} is not a plain file: {error.strerror}") from error
-    return _content(descriptor, shown)
+        raise BadUserData(f"{path_text} is not a plain file: {error.strerror}") from error
+    return _content(descriptor, path_text)
 
 
-def _content(descriptor: int, shown: str) -> bytes | None:
+def _content(descriptor: int, place: str) -> bytes | None:
     """All of a regular file, None when it is empty; closes the descriptor; raises UserDataFailure."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise BadUserData(f"{shown} is not a plain file")
+        raise BadUserData(f"{place} is not a plain file")
     with os.fdopen(descriptor, "rb") as file:
         try:
-            return bounded(file.read(MAX_BYTES + 1), shown)
+            return bounded(file.read(MAX_BYTES + 1), place)
         except OSError as error:
-            raise UserDataFailure(f"{shown}: {error.strerror}") from error
+            raise UserDataFailure(f"{place}: {error.strerror}") from error
 
 
-def bounded(data: bytes, shown: str) -> bytes | None:
+def bounded(data: bytes, place: str) -> bytes | None:
     """The same bytes, None for none; raises BadUserData for too many."""
     if len(data) > MAX_BYTES:
-        raise BadUserData(f"{shown} has more than {MAX_BYTES} bytes")
+        raise BadUserData(f"{place} has more than {MAX_BYTES} bytes")
     return data or None

@@ -60,8 +60,8 @@ class Metadata:
         """What the service has; raises UserDataFailure."""
         try:
             async with asyncio.timeout(SECONDS), self._client() as http:
-                shown = await self._session(http)
-                data = await self._get(http, "GET", self.path, {**self.headers, **shown}, most=self._most)
+                session = await self._session(http)
+                data = await self._get(http, "GET", self.path, {**self.headers, **session}, most=self._most)
         except (TimeoutError, httpx.HTTPError) as error:
             raise UserDataFailure(f"{self.name} does not answer ({type(error).__name__})") from error
         return self._unwrapped(data) if data else None
