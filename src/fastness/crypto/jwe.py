@@ -7,7 +7,8 @@
 
 * Algorithms are fixed by the type of the key. `opened` refuses a header that names others, and reads no key out of it but the
   ephemeral one.
-* Content key, nonce and ephemeral key are fresh for every answer and come from the entropy that is handed in.
+* Content key, nonce and ephemeral key are fresh for every answer and come from the entropy that is handed in. That is why no
+  library for JOSE does it: those draw from the system themselves. Tests open what is made here with one, and the reverse.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap
 
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import BadKey, BrokenSeal
-from fastness.crypto.jwk import CURVES, PublicJwk, decoded, encoded, public_key
+from fastness.crypto.jwk import CURVES, PublicJwk, decoded, ec_members, encoded, public_key
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 
@@ -47,7 +48,7 @@ def sealed(plaintext: SecretBytes, to: PublicJwk, entropy: RandomBytes) -> bytes
     if isinstance(to.handle, ec.EllipticCurvePublicKey):
         ephemeral = _ephemeral(to.curve, entropy)
         wrapping = _agreed(ephemeral, to.handle)
-        header: dict[str, Any] = {"alg": ECDH, "enc": CONTENT, "epk": _point(ephemeral.public_key(), to.curve)}
+        header: dict[str, Any] = {"alg": ECDH, "enc": CONTENT, "epk": ec_members(ephemeral.public_key(), to.curve)}
         wrapped = aes_key_wrap(wrapping, content_key)
     else:
         header = {"alg": RSA_OAEP, "enc": CONTENT}
@@ -110,9 +111,3 @@ def _ephemeral(curve: str, entropy: RandomBytes) -> ec.EllipticCurvePrivateKey:
 def _agreed(private: ec.EllipticCurvePrivateKey, public: ec.EllipticCurvePublicKey) -> bytes:
     shared = private.exchange(ec.ECDH(), public)
     return ConcatKDFHash(hashes.SHA256(), _KEY_BYTES, OTHER_INFO).derive(shared)
-
-
-def _point(key: ec.EllipticCurvePublicKey, curve: str) -> dict[str, str]:
-    numbers, length = key.public_numbers(), CURVES[curve][1]
-    x, y = (encoded(value.to_bytes(length, "big")) for value in (numbers.x, numbers.y))
-    return {"crv": curve, "kty": "EC", "x": x, "y": y}

@@ -117,9 +117,14 @@ def private_key(jwk: Mapping[str, Any]) -> PrivateKey:
 
 def public_jwk(key: PrivateKey, algorithm: str = "ECDH-ES+A256KW") -> dict[str, str]:
     """The public half of a P-256 key, as a machine sends it to the key broker."""
-    numbers = key.handle.public_key().public_numbers()
-    x, y = (encoded(value.to_bytes(32, "big")) for value in (numbers.x, numbers.y))
-    return {"alg": algorithm, "crv": "P-256", "kty": "EC", "x": x, "y": y}
+    return {"alg": algorithm, **ec_members(key.handle.public_key(), "P-256")}
+
+
+def ec_members(key: ec.EllipticCurvePublicKey, curve: str) -> dict[str, str]:
+    """The members that make an EC key (RFC 7518, 6.2.1), in the order of its thumbprint."""
+    numbers, length = key.public_numbers(), CURVES[curve][1]
+    x, y = (encoded(value.to_bytes(length, "big")) for value in (numbers.x, numbers.y))
+    return {"crv": curve, "kty": "EC", "x": x, "y": y}
 
 
 def encoded(data: bytes) -> str:

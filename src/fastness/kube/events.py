@@ -11,14 +11,15 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import EVENT
 from fastness.kinds.objects import object_name, rfc3339
 from fastness.kube.errors import AlreadyExists, ApiError, NotFound
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
-EVENTS = Resource("", "v1", "events", "Event", True)
+EVENTS = EVENT.resource
 MAX_REMEMBERED = 4096
 MAX_MESSAGE = 1024
 

@@ -27,11 +27,11 @@ from fastness.kinds.fastness_dev.verdict import VERDICT
 from fastness.kinds.kata.config import KATA_CONFIG
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.kubernetes.native import RUNTIME_CLASS
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import condition, view
 from fastness.kinds.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
-from fastness.kinds.registry import find
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kube.access import Attributes, Decision, User, refusal
@@ -52,7 +52,7 @@ POLICIES: Final = APPRAISAL_POLICY.resource
 DISTRUSTS: Final = DISTRUST.resource
 CHECKPOINTS: Final = AUDIT_CHECKPOINT.resource
 KATA_CONFIGS: Final = KATA_CONFIG.resource
-CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
+CLASSES: Final = RUNTIME_CLASS.resource
 
 # What is seen, and the topic under which open pages hear of a change.
 SEEN: Final[Mapping[Resource, str]] = {

@@ -22,8 +22,8 @@ from fastness.kinds.kata import names
 from fastness.kinds.kata.config import DEFAULT_LOG_LEVEL
 from fastness.kinds.kata.names import InstallState
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.native import DAEMON_SET
 from fastness.kinds.objects import is_being_deleted, labels_of, object_name
-from fastness.kinds.registry import find
 from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
@@ -32,7 +32,7 @@ from fastness.runtime.clock import Clock, Entropy
 from fastness.sim.fleet import Hall
 from fastness.sim.machines import VirtualMachine
 
-DAEMON_SETS: Final = find("apps", "v1", "daemonsets").resource
+DAEMON_SETS: Final = DAEMON_SET.resource
 HERE: Final = Scope(namespace=names.NAMESPACE)
 RETRY_SECONDS: Final = 0.3
 FAILED_SECONDS: Final = 3.0

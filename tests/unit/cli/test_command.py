@@ -24,7 +24,6 @@ HEAVY = (
     "cryptography",
     "uvicorn",
     "jsonschema_rs",
-    "joserfc",
     "msgspec",
     "yaml",
     "prometheus_client",

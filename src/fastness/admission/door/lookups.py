@@ -16,9 +16,9 @@ from fastness.kinds.kata import names
 from fastness.kinds.kata.config import KATA_CONFIG
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import CONFIG_MAP, NAMESPACE, NODE, POD
+from fastness.kinds.kubernetes.native import RUNTIME_CLASS
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.openshift.operators import OPERATOR_GROUP
-from fastness.kinds.registry import find
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.access import Attributes, Decision, Policy
 from fastness.kube.access.user import NO_OPINION
@@ -33,7 +33,7 @@ from fastness.workloads.live.agent_policies import PolicyTrials
 NODES: Final = NODE.resource
 PODS: Final = POD.resource
 NAMESPACES: Final = NAMESPACE.resource
-CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
+CLASSES: Final = RUNTIME_CLASS.resource
 GROUPS: Final = OPERATOR_GROUP.resource
 CLUSTERS: Final = CONFIDENTIAL_CLUSTER.resource
 POOLS: Final = MACHINE_CONFIG_POOL.resource

@@ -210,9 +210,9 @@ async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None, sa
 
 async def _settled(cluster: Cluster, seconds: float, plan: Plan, say: Callable[[str], None]) -> bool:
     """Wait until the machines that restart are back and the runtime is installed; whether that was in time."""
-    from fastness.kinds.registry import find
+    from fastness.kinds.kubernetes.native import RUNTIME_CLASS
 
-    classes, last = find("node.k8s.io", "v1", "runtimeclasses").resource, ""
+    classes, last = RUNTIME_CLASS.resource, ""
     try:
         async with asyncio.timeout(seconds):
             while True:

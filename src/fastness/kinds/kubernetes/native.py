@@ -106,3 +106,8 @@ def native(group: str, kind: str) -> Kind:
 
 
 KINDS = native_kinds()
+
+# Kinds that code names and nobody has a view of.
+DEPLOYMENT = native("apps", "Deployment")
+DAEMON_SET = native("apps", "DaemonSet")
+RUNTIME_CLASS = native("node.k8s.io", "RuntimeClass")

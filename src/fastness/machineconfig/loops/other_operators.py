@@ -19,13 +19,13 @@ from typing import Any, Final
 
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.coordination import LEASE
-from fastness.kinds.registry import find
+from fastness.kinds.kubernetes.native import DEPLOYMENT
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
 
 FAMILY: Final = "machine-config"
 NAMESPACE: Final = "openshift-machine-config-operator"
-DEPLOYMENTS: Final = find("apps", "v1", "deployments").resource
+DEPLOYMENTS: Final = DEPLOYMENT.resource
 LEASES: Final = LEASE.resource
 DEPLOYED: Final = ("machine-config-controller", "machine-config-operator")
 LED: Final = ("machine-config-controller", "machine-config")

@@ -18,14 +18,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from fastness.kinds.kata.names import NAMESPACE as KATA_NAMESPACE
-from fastness.kinds.registry import find
+from fastness.kinds.kubernetes.native import DEPLOYMENT
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
 
 FEATURES: Final = "features"
 KATA: Final = "kata"
 OPERATORS: Final = "operators"
-DEPLOYMENTS: Final = find("apps", "v1", "deployments").resource
+DEPLOYMENTS: Final = DEPLOYMENT.resource
 # The Deployments of others, as distributions call them.
 DEPLOYMENTS_OF_OTHERS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     FEATURES: (

@@ -15,6 +15,7 @@ from fastness.kinds.kata import names
 from fastness.kinds.kata.config import KATA_CONFIG
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import CONFIG_MAP, NAMESPACE, NODE, POD, SECRET, SERVICE_ACCOUNT
+from fastness.kinds.kubernetes.native import DAEMON_SET, RUNTIME_CLASS
 from fastness.kinds.kubernetes.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from fastness.kinds.machineconfiguration import names as mco
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
@@ -24,7 +25,6 @@ from fastness.kinds.objects import ObjectName, annotations_of, labels_of, metada
 from fastness.kinds.openshift.config import CLUSTER_VERSION
 from fastness.kinds.openshift.operators import CLUSTER_SERVICE_VERSION, SUBSCRIPTION
 from fastness.kinds.openshift.security import SECURITY_CONTEXT_CONSTRAINTS
-from fastness.kinds.registry import find
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.controllers.controller import Source
 from fastness.kube.errors import ApiError, NotFound
@@ -45,9 +45,9 @@ CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
 VERSIONS: Final = CLUSTER_VERSION.resource
 CONFIGS: Final = MACHINE_CONFIG.resource
 RUNTIMES: Final = CONTAINER_RUNTIME_CONFIG.resource
-CLASSES: Final = find("node.k8s.io", "v1", "runtimeclasses").resource
+CLASSES: Final = RUNTIME_CLASS.resource
 CONSTRAINTS: Final = SECURITY_CONTEXT_CONSTRAINTS.resource
-DAEMON_SETS: Final = find("apps", "v1", "daemonsets").resource
+DAEMON_SETS: Final = DAEMON_SET.resource
 ACCOUNTS: Final = SERVICE_ACCOUNT.resource
 ROLES: Final = CLUSTER_ROLE.resource
 BINDINGS: Final = CLUSTER_ROLE_BINDING.resource
