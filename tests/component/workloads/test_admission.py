@@ -41,12 +41,12 @@ async def world(embedded: Embedded, level: str = "deny") -> None:
 
 
 def made(name: str, initdata: str) -> Object:
-    found = pod(initdata)
+    workload = pod(initdata)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        **found,
-        "metadata": {**found["metadata"], "name": name, "namespace": "safe"},
+        **workload,
+        "metadata": {**workload["metadata"], "name": name, "namespace": "safe"},
     }
 
 
@@ -65,10 +65,10 @@ BAD = {
 
 async def test_bad_init_data_is_refused_and_the_next_good_pod_is_not(embedded_server: Embedded) -> None:
     await world(embedded_server)
-    for number, (initdata, told) in enumerate(BAD.items()):
+    for number, (initdata, reason) in enumerate(BAD.items()):
         with pytest.raises(Forbidden) as caught:
             await embedded_server.cluster.create(PODS, made("bad", initdata))
-        assert told in caught.value.message
+        assert reason in caught.value.message
         assert caught.value.causes[0].field.startswith("metadata.annotations[")
         stored = await embedded_server.cluster.create(PODS, made(f"good-{number}", RESTRICTIVE))
         assert stored["spec"]["overhead"] == {"cpu": "250m", "tdx.intel.com/keys": "1"}
@@ -105,12 +105,12 @@ async def test_engine_finds_what_no_reading_does() -> None:
 @pytest.mark.parametrize("policy", [HIDDEN, "package agent_policy\n\nExecProcessRequest := {{{\n"])
 async def test_embedded_api_asks_the_engine_as_well(embedded_server: Embedded, policy: str) -> None:
     await world(embedded_server)
-    told = "a rule that anything satisfies" if policy == HIDDEN else "does not parse"
-    with pytest.raises(Forbidden, match=told):
+    reason = "a rule that anything satisfies" if policy == HIDDEN else "does not parse"
+    with pytest.raises(Forbidden, match=reason):
         await embedded_server.cluster.create(PODS, made("bad", packed(policy)))
     await embedded_server.cluster.create(PODS, made("p", RESTRICTIVE))
     notes = {"metadata": {"annotations": {ANNOTATION: packed(policy)}}}
-    with pytest.raises(Forbidden, match=told):
+    with pytest.raises(Forbidden, match=reason):
         await embedded_server.cluster.patch(PODS, "p", notes, PatchType.MERGE, "safe")
 
 

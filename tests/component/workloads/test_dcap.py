@@ -33,7 +33,7 @@ def test_manifests_are_printed_with_the_admin_token_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "env", "told"),
+    ("arguments", "env", "message"),
     [
         ([], KEY, "nobody said where PCCS runs"),
         (["--node", "m"], {"PCCS_API_KEY": ""}, "Intel's API key is missing"),
@@ -47,10 +47,10 @@ def test_manifests_are_printed_with_the_admin_token_told_once() -> None:
         ),
     ],
 )
-def test_bad_input_is_refused_with_what_to_do(arguments: list[str], env: dict[str, str], told: str) -> None:
+def test_bad_input_is_refused_with_what_to_do(arguments: list[str], env: dict[str, str], message: str) -> None:
     result = CliRunner().invoke(cli, ["dcap", "manifests", *arguments], env=env)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr
     assert not result.stdout
 
 

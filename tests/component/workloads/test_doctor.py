@@ -21,7 +21,7 @@ Object = dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told", "code"),
+    ("arguments", "message", "code"),
     [
         (["--openshift", "4.21.9"], "bare metal, x86_64, Intel TDX, OpenShift 4.21.9: GA", 0),
         (["--openshift", "4.21.9", "--gpu", "--tee", "snp"], "TP (Technology Preview: do not use it in production)", 0),
@@ -35,11 +35,11 @@ Object = dict[str, Any]
         ),
     ],
 )
-def test_a_combination_is_judged_by_the_tables(arguments: list[str], told: str, code: int) -> None:
+def test_a_combination_is_judged_by_the_tables(arguments: list[str], message: str, code: int) -> None:
     result = CliRunner().invoke(cli, ["doctor", "-o", "json", *arguments])
-    found = json.loads(result.stdout)
-    (finding,) = [one for one in found["findings"] if one["name"] == "confidential containers"]
-    assert told in finding["found"]
+    report = json.loads(result.stdout)
+    (finding,) = [entry for entry in report["findings"] if entry["name"] == "confidential containers"]
+    assert message in finding["found"]
     assert (finding["state"] == "missing") is bool(code)
     assert result.exit_code >= code
     assert not code or finding["fix"]

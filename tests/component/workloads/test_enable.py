@@ -49,12 +49,12 @@ async def everything(embedded: Embedded) -> dict[str, str]:
     """Names and versions of all objects that the step may touch."""
     from fastness.workloads.enable.inputs import LOOKED_AT
 
-    found = {}
-    for one in LOOKED_AT:
-        for obj in (await embedded.cluster.list(find(one.group, one.version, one.plural).resource)).items:
+    objects = {}
+    for kind in LOOKED_AT:
+        for obj in (await embedded.cluster.list(find(kind.group, kind.version, kind.plural).resource)).items:
             meta = obj["metadata"]
-            found[f"{one.plural}/{meta.get('namespace', '')}/{meta['name']}"] = meta["resourceVersion"]
-    return found
+            objects[f"{kind.plural}/{meta.get('namespace', '')}/{meta['name']}"] = meta["resourceVersion"]
+    return objects
 
 
 async def test_plan_changes_nothing_and_doing_it_twice_changes_nothing_either(embedded_server: Embedded) -> None:
@@ -88,15 +88,15 @@ async def test_step_that_was_interrupted_goes_on_where_it_was(embedded_server: E
     )
     result = await run(embedded_server, "snp", "-o", "json")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
+    report = json.loads(result.stdout)
     assert "KataConfig example-kataconfig created" in result.stderr
-    runtime = next(step for step in told["steps"] if step["title"] == "runtime")
-    assert [(one["action"], one["fields"]) for one in runtime["changes"]] == [
+    runtime = next(step for step in report["steps"] if step["title"] == "runtime")
+    assert [(change["action"], change["fields"]) for change in runtime["changes"]] == [
         ("change", ["data.confidential"]),
         ("create", []),
     ]
-    kept = {one["action"] for step in told["steps"] if step["title"] != "runtime" for one in step["changes"]}
-    assert kept == {"keep"}
+    others = {change["action"] for step in report["steps"] if step["title"] != "runtime" for change in step["changes"]}
+    assert others == {"keep"}
 
 
 async def test_confidential_cluster_is_refused_with_the_reason_and_nothing_is_written(
@@ -120,14 +120,14 @@ async def test_confidential_cluster_is_refused_with_the_reason_and_nothing_is_wr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["tdx", "--select", "nonsense"], "--select: 'nonsense' is not LABEL=VALUE"),
         (["sev"], "Invalid value for '{tdx|snp}'"),
         (["tdx", "--deployment-mode", "magic"], "Invalid value for '--deployment-mode'"),
     ],
 )
-def test_wrong_use_is_told_before_a_cluster_is_asked(arguments: list[str], told: str) -> None:
+def test_wrong_use_is_told_before_a_cluster_is_asked(arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(cli, ["enable", *arguments])
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert message in result.stderr

@@ -79,14 +79,14 @@ class World:
     async def settled(self, marker: str) -> None:
         """The loop has done what was to do: it labels a machine that came later."""
         await self.node(marker, "tdx-host")
-        await self.until(marker, lambda one: TDX in _labels(one))
+        await self.until(marker, lambda node: TDX in _labels(node))
 
     async def event(self, reason: str) -> JsonObject:
         async with asyncio.timeout(PATIENCE):
             while True:
-                told = [one for one in (await self.cluster.list(EVENTS)).items if one["reason"] == reason]
-                if told:
-                    return told[0]
+                events = [event for event in (await self.cluster.list(EVENTS)).items if event["reason"] == reason]
+                if events:
+                    return events[0]
                 await asyncio.sleep(0.02)
 
 
@@ -118,12 +118,12 @@ async def test_nodes_get_labels_and_resources_and_lose_them_with_the_rule(world:
     await world.discovery()
     await world.rules()
     await world.node("a", "tdx-host", labels={"mine": "1"})
-    node = await world.until("a", lambda one: TDX in _labels(one))
+    node = await world.until("a", lambda node: TDX in _labels(node))
     assert node["status"]["capacity"][KEYS] == node["status"]["allocatable"][KEYS] == "31"
     assert _labels(node)["feature.node.kubernetes.io/cpu-security.tdx.enabled"] == "true"
     assert TDX in node["metadata"]["annotations"][LABELS].split(",")
     await world.cluster.delete(NODE_FEATURE_RULE.resource, "consolidated-hardware-features")
-    node = await world.until("a", lambda one: TDX not in _labels(one))
+    node = await world.until("a", lambda node: TDX not in _labels(node))
     assert KEYS not in node["status"]["capacity"]
     assert _labels(node)["mine"] == "1"
     assert RESOURCES not in node["metadata"]["annotations"]
@@ -135,9 +135,9 @@ async def test_nothing_is_written_without_a_discovery_and_all_goes_with_the_last
     await asyncio.sleep(0.3)
     assert not any("feature.node" in name for name in _labels(await world.cluster.get(NODE.resource, "a")))
     await world.discovery()
-    await world.until("a", lambda one: "amd.feature.node.kubernetes.io/snp" in _labels(one))
+    await world.until("a", lambda node: "amd.feature.node.kubernetes.io/snp" in _labels(node))
     await world.cluster.delete(NODE_FEATURE_DISCOVERY.resource, "nfd-instance", NAMESPACE)
-    node = await world.until("a", lambda one: not any("feature.node" in name for name in _labels(one)))
+    node = await world.until("a", lambda node: not any("feature.node" in name for name in _labels(node)))
     assert LABELS not in (node["metadata"].get("annotations") or {})
 
 
@@ -145,16 +145,16 @@ async def test_a_change_of_the_machine_relabels_it(world: World) -> None:
     await world.discovery()
     await world.rules()
     await world.node("a", "plain-vm")
-    await world.until("a", lambda one: "feature.node.kubernetes.io/kernel-version.major" in _labels(one))
+    await world.until("a", lambda node: "feature.node.kubernetes.io/kernel-version.major" in _labels(node))
     await report(world.cluster, node_feature("a", discover(recorded("tdx-host"))))
-    await world.until("a", lambda one: TDX in _labels(one))
+    await world.until("a", lambda node: TDX in _labels(node))
 
 
 async def test_at_rest_nothing_is_written(world: World) -> None:
     await world.discovery()
     await world.rules()
     await world.node("a", "h100-host")
-    await world.until("a", lambda one: KEYS in (one.get("status", {}).get("capacity") or {}) and TDX in _labels(one))
+    await world.until("a", lambda node: KEYS in (node.get("status", {}).get("capacity") or {}) and TDX in _labels(node))
     await world.settled("b")
     before = (await world.cluster.get(NODE.resource, "a"))["metadata"]["resourceVersion"]
     assert not await report(world.cluster, node_feature("a", discover(recorded("h100-host"))))
@@ -196,7 +196,7 @@ async def test_a_host_cannot_write_attested_properties_or_roles(world: World) ->
             "spec": {"rules": [rule]},
         }
     )
-    node = await world.until("a", lambda one: {"example.com/rack", "example.com/ok"} <= set(_labels(one)))
+    node = await world.until("a", lambda node: {"example.com/rack", "example.com/ok"} <= set(_labels(node)))
     assert not any("attested" in name or "node-role" in name for name in _labels(node))
     assert _labels(node)["feature.node.kubernetes.io/plain"] == "x"
     assert "denied" in (await world.event("FeaturesLeftOut"))["message"]
@@ -206,9 +206,9 @@ async def test_a_label_that_somebody_changed_is_put_right_again(world: World) ->
     await world.discovery()
     await world.rules()
     await world.node("a", "tdx-host")
-    await world.until("a", lambda one: TDX in _labels(one))
+    await world.until("a", lambda node: TDX in _labels(node))
     await world.cluster.patch(NODE.resource, "a", {"metadata": {"labels": {TDX: None}}}, PatchType.MERGE)
-    await world.until("a", lambda one: TDX in _labels(one))
+    await world.until("a", lambda node: TDX in _labels(node))
     await world.cluster.patch(
         NODE.resource,
         "a",
@@ -217,7 +217,7 @@ async def test_a_label_that_somebody_changed_is_put_right_again(world: World) ->
         "",
         WriteOptions(subresource="status"),
     )
-    await world.until("a", lambda one: one["status"]["capacity"].get(KEYS) == "31")
+    await world.until("a", lambda node: node["status"]["capacity"].get(KEYS) == "31")
 
 
 async def test_a_broken_rule_is_told_and_the_others_work(world: World) -> None:
@@ -229,12 +229,12 @@ async def test_a_broken_rule_is_told_and_the_others_work(world: World) -> None:
     wrong = {"name": "wrong", "labelsTemplate": "{{ env }}"}
     await world.rule({"apiVersion": "nfd.openshift.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "b"},
                       "spec": {"rules": [bad, taint, wrong]}})  # fmt: skip
-    node = await world.until("a", lambda one: bool((one.get("spec") or {}).get("taints")))
-    assert [one["key"] for one in node["spec"]["taints"]] == ["example.com/t"]
+    node = await world.until("a", lambda node: bool((node.get("spec") or {}).get("taints")))
+    assert [taint["key"] for taint in node["spec"]["taints"]] == ["example.com/t"]
     assert "not an integer" in (await world.event("FeaturesLeftOut"))["message"]
     assert "env" in (await world.event("BadRule"))["message"]
     await world.cluster.delete(NODE_FEATURE_RULE.resource, "b")
-    await world.until("a", lambda one: not (one.get("spec") or {}).get("taints"))
+    await world.until("a", lambda node: not (node.get("spec") or {}).get("taints"))
 
 
 async def test_features_of_nodes_that_are_gone_stop_nothing(world: World) -> None:
@@ -242,7 +242,7 @@ async def test_features_of_nodes_that_are_gone_stop_nothing(world: World) -> Non
     await world.rules()
     await report(world.cluster, node_feature("ghost", discover(recorded("tdx-host"))))
     await world.node("a", "tdx-host")
-    await world.until("a", lambda one: TDX in _labels(one))
+    await world.until("a", lambda node: TDX in _labels(node))
     await world.cluster.delete(NODE.resource, "a")
     await world.node("b", "snp-host")
-    await world.until("b", lambda one: "amd.feature.node.kubernetes.io/snp" in _labels(one))
+    await world.until("b", lambda node: "amd.feature.node.kubernetes.io/snp" in _labels(node))

@@ -51,7 +51,7 @@ class World:
         await self.cluster.create(GROUPS, body)
 
     async def subscribe(self, called: str = NAME, **spec: Any) -> None:
-        wanted = {
+        fields = {
             "channel": "stable",
             "name": NAME,
             "source": "redhat-operators",
@@ -61,21 +61,21 @@ class World:
             SUBSCRIPTIONS,
             {
                 "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
-                "metadata": {"name": called, "namespace": NS}, "spec": {**wanted, **spec},
+                "metadata": {"name": called, "namespace": NS}, "spec": {**fields, **spec},
             },
         )  # fmt: skip
 
     async def until(self, resource: Resource, name: str, holds: Callable[[JsonObject], bool]) -> JsonObject:
-        found: JsonObject = {}
+        obj: JsonObject = {}
         for _ in range(TURNS):
             try:
-                found = await self.cluster.get(resource, name, NS)
+                obj = await self.cluster.get(resource, name, NS)
             except NotFound:
-                found = {}
-            if found and holds(found):
-                return found
+                obj = {}
+            if obj and holds(obj):
+                return obj
             await asyncio.sleep(0.01)
-        raise AssertionError(f"{resource.kind} {name} does not get there: {found}")
+        raise AssertionError(f"{resource.kind} {name} does not get there: {obj}")
 
     async def gone(self, resource: Resource, name: str, namespace: str = NS) -> None:
         for _ in range(TURNS):
@@ -87,13 +87,13 @@ class World:
         raise AssertionError(f"{resource.kind} {name} stays")
 
     async def succeeded(self, name: str) -> JsonObject:
-        return await self.until(VERSIONS, name, lambda one: one.get("status", {}).get("phase") == "Succeeded")
+        return await self.until(VERSIONS, name, lambda version: version.get("status", {}).get("phase") == "Succeeded")
 
     async def plan(self) -> JsonObject:
         for _ in range(TURNS):
-            found = (await self.cluster.list(PLANS, Scope(namespace=NS))).items
-            if found and found[0].get("status"):
-                return found[0]
+            plans = (await self.cluster.list(PLANS, Scope(namespace=NS))).items
+            if plans and plans[0].get("status"):
+                return plans[0]
             await asyncio.sleep(0.01)
         raise AssertionError("no plan")
 
@@ -119,14 +119,14 @@ async def world(embedded_server: Embedded) -> AsyncIterator[World]:
 
 async def test_a_subscription_becomes_a_plan_and_a_version_that_goes_through_all_phases(world: World) -> None:
     await world.namespace()
-    seen: list[str] = []
+    phases: list[str] = []
 
     async def follow() -> None:
         async with world.cluster.watch(VERSIONS, Scope(namespace=NS), initial=True) as events:
             async for event in events:
                 phase = (event.object.get("status") or {}).get("phase")
-                if phase and phase not in seen:
-                    seen.append(phase)
+                if phase and phase not in phases:
+                    phases.append(phase)
                 if phase == "Succeeded":
                     return
 
@@ -134,13 +134,15 @@ async def test_a_subscription_becomes_a_plan_and_a_version_that_goes_through_all
     await world.group(NS)
     await world.subscribe(startingCSV=NEW)
     await asyncio.wait_for(following, PATIENCE)
-    assert seen == ["Pending", "InstallReady", "Installing", "Succeeded"]
+    assert phases == ["Pending", "InstallReady", "Installing", "Succeeded"]
     version = await world.succeeded(NEW)
     assert (version["spec"]["version"], version["spec"]["replaces"]) == ("1.12.0", OLD)
-    told = await world.until(SUBSCRIPTIONS, NAME, lambda one: one.get("status", {}).get("state") == "AtLatestKnown")
-    assert told["status"]["installedCSV"] == told["status"]["currentCSV"] == NEW
+    subscription = await world.until(
+        SUBSCRIPTIONS, NAME, lambda obj: obj.get("status", {}).get("state") == "AtLatestKnown"
+    )
+    assert subscription["status"]["installedCSV"] == subscription["status"]["currentCSV"] == NEW
     assert (await world.plan())["status"]["phase"] == "Complete"
-    group = await world.until(GROUPS, "og", lambda one: bool(one.get("status")))
+    group = await world.until(GROUPS, "og", lambda obj: bool(obj.get("status")))
     assert group["status"]["namespaces"] == [NS]
 
 
@@ -149,13 +151,15 @@ async def test_manual_approval_waits_for_a_person_and_an_update_follows_by_itsel
     await world.group(NS)
     await world.subscribe(startingCSV=OLD, installPlanApproval="Manual")
     plan = await world.plan()
-    told = await world.until(SUBSCRIPTIONS, NAME, lambda one: one.get("status", {}).get("state") == "UpgradePending")
-    pending = next(one for one in told["status"]["conditions"] if one["type"] == "InstallPlanPending")
+    subscription = await world.until(
+        SUBSCRIPTIONS, NAME, lambda obj: obj.get("status", {}).get("state") == "UpgradePending"
+    )
+    pending = next(entry for entry in subscription["status"]["conditions"] if entry["type"] == "InstallPlanPending")
     assert (plan["status"]["phase"], pending["reason"]) == ("RequiresApproval", "RequiresApproval")
     assert not (await world.cluster.list(VERSIONS)).items
     await world.cluster.patch(PLANS, plan["metadata"]["name"], {"spec": {"approved": True}}, PatchType.MERGE, NS)
     await world.succeeded(OLD)
-    both = await world.until(SUBSCRIPTIONS, NAME, lambda one: one["status"].get("currentCSV") == NEW)
+    both = await world.until(SUBSCRIPTIONS, NAME, lambda obj: obj["status"].get("currentCSV") == NEW)
     assert both["status"]["installedCSV"] == OLD
 
 
@@ -172,7 +176,7 @@ async def test_without_a_group_the_plan_waits_and_goes_on_when_it_is_there(world
     await world.subscribe()
     plan = await world.plan()
     waiting = await world.until(
-        PLANS, plan["metadata"]["name"], lambda one: bool((one.get("status") or {}).get("conditions"))
+        PLANS, plan["metadata"]["name"], lambda obj: bool((obj.get("status") or {}).get("conditions"))
     )
     assert "no operator group" in waiting["status"]["conditions"][0]["message"]
     await world.group()
@@ -182,8 +186,8 @@ async def test_without_a_group_the_plan_waits_and_goes_on_when_it_is_there(world
 async def test_a_package_that_nobody_offers_is_told_on_the_subscription(world: World) -> None:
     await world.namespace()
     await world.subscribe("odd", channel="beta")
-    told = await world.until(SUBSCRIPTIONS, "odd", lambda one: bool(one.get("status", {}).get("conditions")))
-    assert {one["type"]: one["status"] for one in told["status"]["conditions"]} == {
+    subscription = await world.until(SUBSCRIPTIONS, "odd", lambda obj: bool(obj.get("status", {}).get("conditions")))
+    assert {entry["type"]: entry["status"] for entry in subscription["status"]["conditions"]} == {
         "CatalogSourcesUnhealthy": "False", "ResolutionFailed": "True",
     }  # fmt: skip
     await world.cluster.patch(SUBSCRIPTIONS, "odd", {"spec": {"channel": "stable"}}, PatchType.MERGE, NS)
@@ -211,8 +215,10 @@ async def test_at_rest_nothing_is_written(world: World, embedded_server: Embedde
     await world.subscribe()
     await world.subscribe("second")
     await world.succeeded(NEW)
-    await world.until(SUBSCRIPTIONS, NAME, lambda one: one.get("status", {}).get("state") == "AtLatestKnown")
-    await world.until(SUBSCRIPTIONS, "second", lambda one: bool(one.get("status")))
+    await world.until(
+        SUBSCRIPTIONS, NAME, lambda subscription: subscription.get("status", {}).get("state") == "AtLatestKnown"
+    )
+    await world.until(SUBSCRIPTIONS, "second", lambda subscription: bool(subscription.get("status")))
     await asyncio.sleep(0.5)
     before = embedded_server.server.api.store.revision
     loops = operator_loops(
@@ -245,8 +251,8 @@ async def test_what_is_not_an_object_of_ours_stops_nobody(world: World) -> None:
     ]
     for resource, body in odd:
         await world.cluster.create(resource, {"apiVersion": resource.api_version, **body})
-    await world.until(SUBSCRIPTIONS, "types", lambda one: bool(one.get("status")))
-    await world.until(VERSIONS, "etcd.v1", lambda one: one.get("status", {}).get("phase") == "Pending")
+    await world.until(SUBSCRIPTIONS, "types", lambda obj: bool(obj.get("status")))
+    await world.until(VERSIONS, "etcd.v1", lambda obj: obj.get("status", {}).get("phase") == "Pending")
     await world.subscribe()
     await world.succeeded(NEW)
 
@@ -254,7 +260,10 @@ async def test_what_is_not_an_object_of_ours_stops_nobody(world: World) -> None:
 async def test_catalogs_come_back_when_they_are_deleted(world: World) -> None:
     await world.cluster.delete(SOURCES, "redhat-operators", "openshift-marketplace")
     for _ in range(TURNS):
-        states = [(one.get("status") or {}).get("connectionState") for one in (await world.cluster.list(SOURCES)).items]
+        states = [
+            (catalog.get("status") or {}).get("connectionState")
+            for catalog in (await world.cluster.list(SOURCES)).items
+        ]
         if len(states) == 2 and all(states):
             return
         await asyncio.sleep(0.01)
@@ -277,8 +286,8 @@ async def test_a_cluster_with_its_own_olm_is_left_to_it_unless_adopted(embedded_
     assert await held_back(cluster, (OPERATORS,), now) == {}
     async with Informers(cluster, clock=SystemClock(), entropy=SeededEntropy(1)) as informers:
         around = Around(SystemClock(), SeededEntropy(1))
-        with_it = {one.name for one in product_loops(cluster, informers, around)}
-        without = {one.name for one in product_loops(cluster, informers, around, without=held)}
+        with_it = {loop.name for loop in product_loops(cluster, informers, around)}
+        without = {loop.name for loop in product_loops(cluster, informers, around, without=held)}
     assert "operator-versions" in with_it - without
     await cluster.patch(DEPLOYMENTS, "olm-operator", {"spec": {"replicas": 0}}, PatchType.MERGE, "olm")
     assert await held_back(cluster, (), now) == {}

@@ -54,6 +54,9 @@ async def test_a_family_that_is_held_back_does_not_start(embedded_server: Embedd
     clock, entropy = SystemClock(), SeededEntropy(1)
     async with Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers:
         around = Around(clock, entropy)
-        every = {one.name for one in product_loops(embedded_server.cluster, informers, around)}
-        less = {one.name for one in product_loops(embedded_server.cluster, informers, around, without=(family,))}
+        every = {controller.name for controller in product_loops(embedded_server.cluster, informers, around)}
+        less = {
+            controller.name
+            for controller in product_loops(embedded_server.cluster, informers, around, without=(family,))
+        }
     assert every - less == {loop}

@@ -29,11 +29,11 @@ from tests.component.workloads.kata.story import (
     CLASS,
     KATA,
     feature_gates,
+    follow_story,
     in_progress,
     is_done,
     is_gone,
     kata_config,
-    told,
     until,
     until_equal,
 )
@@ -80,7 +80,7 @@ async def story(workers: WorkerPool) -> tuple[list[Any], dict[tuple[str, str], J
         await cluster.patch(NODE, name, {"metadata": {"labels": labels}}, PatchType.MERGE)
     await until_equal(lambda: exists(cluster), False)
     await feature_gates(cluster, confidential="true")
-    async with told(cluster) as heard:
+    async with follow_story(cluster) as heard:
         await cluster.create(KATA, kata_config(checkNodeEligibility=True, logLevel="debug"))
         await until(cluster, is_done)
         objects = await made(cluster)
@@ -163,7 +163,7 @@ async def test_without_machine_configs_the_fallback_installs_by_daemon_set(bare_
         await until(cluster, lambda one: in_progress(one) == ("False", "Duplicate"), "younger")
         await cluster.delete(KATA, "younger")
         await feature_gates(cluster, deploymentMode="DaemonSetFallback")
-        async with told(cluster) as heard:
+        async with follow_story(cluster) as heard:
             await until(cluster, is_done)
             await cluster.delete(KATA, "example-kataconfig")
             await is_gone(cluster)

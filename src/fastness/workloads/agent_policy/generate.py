@@ -19,10 +19,6 @@ from fastness.formats import json
 from fastness.workloads.agent_policy.requests import HARMLESS, PACKAGE, REQUESTS
 from fastness.workloads.initdata.workload import NotAWorkload, pod_of
 
-CONDITIONAL: Final = (
-    "AddARPNeighborsRequest", "CopyFileRequest", "CreateContainerRequest", "CreateSandboxRequest", "ExecProcessRequest",
-    "UpdateEphemeralMountsRequest", "UpdateInterfaceRequest", "UpdateRoutesRequest",
-)  # fmt: skip
 STANDARD_MOUNTS: Final = (
     "/dev", "/dev/mqueue", "/dev/pts", "/dev/shm",  # noqa: S108 - a mount of every container
     "/dev/termination-log", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf",

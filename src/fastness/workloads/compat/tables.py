@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 Version = tuple[int, int, int]
-OPERATOR_VERSION: Final = "1.12.0"
 
 
 class Level(StrEnum):
@@ -73,4 +72,3 @@ FEATURES: Final = (
 )
 # The kubelet hands a GPU to a guest through this gate, and older releases do not switch it on.
 GPU_GATE: Final = "KubeletPodResourcesGet"
-FIPS_CLASS: Final = "kata"

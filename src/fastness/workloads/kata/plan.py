@@ -102,12 +102,6 @@ def installer_of(world: World, config: Object) -> tuple[Installer, NodeRequireme
     return installer, requirements_of(config, converged=converged)
 
 
-def choices_of(world: World, config: Object) -> list[NodeChoice]:
-    """Every worker with the decision about it, for status, page and doctor; raises Refused."""
-    _, requirements = installer_of(world, config)
-    return _choices(world, requirements)
-
-
 def _choices(world: World, requirements: NodeRequirements) -> list[NodeChoice]:
     """Every worker with the decision about it; those that pods need keep the runtime for now."""
     choices = choose(requirements, world.nodes, world.pools, world.cluster, world.machines)

@@ -39,42 +39,42 @@ class Story:
     """Every status that a watcher saw, each once."""
 
     def __init__(self) -> None:
-        self.told: list[JsonObject] = []
+        self.statuses: list[JsonObject] = []
         self.gone = asyncio.Event()
 
     def take(self, config: JsonObject) -> None:
         status = config.get("status")
-        if status and (not self.told or self.told[-1] != status):
-            self.told.append(status)
+        if status and (not self.statuses or self.statuses[-1] != status):
+            self.statuses.append(status)
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
         """Status and reason of `InProgress`, each change once."""
-        said: list[tuple[str, str]] = []
-        for status in self.told:
-            found = condition({"status": status}, "InProgress") or {}
-            one = (found["status"], found["reason"])
-            if not said or said[-1] != one:
-                said.append(one)
-        return said
+        reasons: list[tuple[str, str]] = []
+        for status in self.statuses:
+            progress = condition({"status": status}, "InProgress") or {}
+            entry = (progress["status"], progress["reason"])
+            if not reasons or reasons[-1] != entry:
+                reasons.append(entry)
+        return reasons
 
     @property
     def nodes(self) -> list[JsonObject]:
         """`kataNodes`, each change once."""
-        said: list[JsonObject] = []
-        for status in self.told:
-            if not said or said[-1] != status.get("kataNodes"):
-                said.append(status.get("kataNodes") or {})
-        return said
+        lists: list[JsonObject] = []
+        for status in self.statuses:
+            if not lists or lists[-1] != status.get("kataNodes"):
+                lists.append(status.get("kataNodes") or {})
+        return lists
 
     @property
     def most_moving(self) -> int:
         """How many nodes were being changed at the same time, at most."""
-        return max(len(one.get("installing", ())) + len(one.get("uninstalling", ())) for one in self.nodes)
+        return max(len(lists.get("installing", ())) + len(lists.get("uninstalling", ())) for lists in self.nodes)
 
 
 @asynccontextmanager
-async def told(cluster: Cluster) -> AsyncIterator[Story]:
+async def follow_story(cluster: Cluster) -> AsyncIterator[Story]:
     """The story of the KataConfig for the time of the block."""
     story = Story()
 
@@ -96,22 +96,22 @@ async def told(cluster: Cluster) -> AsyncIterator[Story]:
 
 async def until(cluster: Cluster, holds: Callable[[JsonObject], Any], name: str = "example-kataconfig") -> JsonObject:
     """Wait for the KataConfig to say something, with a bound."""
-    found: JsonObject = {}
+    config: JsonObject = {}
     try:
         async with asyncio.timeout(PATIENCE):
             while True:
-                found = await cluster.get(KATA, name)
-                if holds(found):
-                    return found
+                config = await cluster.get(KATA, name)
+                if holds(config):
+                    return config
                 await asyncio.sleep(0.02)
     except TimeoutError as error:
-        raise AssertionError(f"it does not get there: {found.get('status')}") from error
+        raise AssertionError(f"it does not get there: {config.get('status')}") from error
 
 
 def in_progress(config: JsonObject) -> tuple[str, str]:
     """Status and reason of `InProgress`."""
-    found = condition(config, "InProgress") or {}
-    return str(found.get("status")), str(found.get("reason"))
+    progress = condition(config, "InProgress") or {}
+    return str(progress.get("status")), str(progress.get("reason"))
 
 
 def is_done(config: JsonObject) -> bool:
@@ -124,33 +124,33 @@ async def is_gone(cluster: Cluster, name: str = "example-kataconfig") -> None:
         async with asyncio.timeout(PATIENCE):
             while True:
                 try:
-                    found = await cluster.get(KATA, name)
+                    config = await cluster.get(KATA, name)
                 except NotFound:
                     return
                 await asyncio.sleep(0.02)
     except TimeoutError as error:
-        raise AssertionError(f"it stays: {found['metadata']} {found.get('status')}") from error
+        raise AssertionError(f"it stays: {config['metadata']} {config.get('status')}") from error
 
 
-async def until_equal(ask: Callable[[], Awaitable[Any]], wanted: Any) -> None:
+async def until_equal(ask: Callable[[], Awaitable[Any]], expected: Any) -> None:
     """Wait until something is as it should be, with a bound."""
-    found: Any = None
+    current: Any = None
     try:
         async with asyncio.timeout(PATIENCE):
             while True:
-                found = await ask()
-                if found == wanted:
+                current = await ask()
+                if current == expected:
                     return
                 await asyncio.sleep(0.05)
     except TimeoutError as error:
-        more, less = (found - wanted, wanted - found) if isinstance(found, set) else (found, wanted)
+        more, less = (current - expected, expected - current) if isinstance(current, set) else (current, expected)
         raise AssertionError(f"there is {more}, there is not {less}") from error
 
 
 async def until_told(cluster: Cluster, reason: str) -> None:
     """Wait for an event; it comes after the condition that it tells of."""
 
-    async def told() -> bool:
-        return reason in {one["reason"] for one in (await cluster.list(EVENT)).items}
+    async def is_there() -> bool:
+        return reason in {event["reason"] for event in (await cluster.list(EVENT)).items}
 
-    await until_equal(told, True)
+    await until_equal(is_there, True)

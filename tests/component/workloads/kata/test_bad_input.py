@@ -29,10 +29,10 @@ from tests.embedded.fixtures import Embedded
 @pytest.fixture
 async def workers(embedded_server: Embedded) -> AsyncIterator[WorkerPool]:
     """One worker."""
-    async with open_worker_pool(embedded_server) as found:
-        await found.add_node("worker-0")
-        await found.settled()
-        yield found
+    async with open_worker_pool(embedded_server) as pool:
+        await pool.add_node("worker-0")
+        await pool.settled()
+        yield pool
 
 
 def pod(name: str, runtime_class: str) -> JsonObject:
@@ -40,7 +40,7 @@ def pod(name: str, runtime_class: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
-def told(config: JsonObject, kind: str) -> str:
+def message_of(config: JsonObject, kind: str) -> str:
     return str((condition(config, kind) or {}).get("message", ""))
 
 
@@ -64,15 +64,15 @@ async def test_a_config_that_does_not_fit_its_schema_is_refused_by_the_api(worke
 
 async def test_a_selector_that_cannot_be_read_is_told_and_corrected(workers: WorkerPool) -> None:
     await workers.cluster.create(KATA, kata_config(kataConfigPoolSelector={"matchLabels": {"a b": "c"}}))
-    config = await until(workers.cluster, lambda one: in_progress(one) == ("False", "InvalidPoolSelector"))
-    assert "spec.kataConfigPoolSelector" in told(config, "InProgress")
+    config = await until(workers.cluster, lambda config: in_progress(config) == ("False", "InvalidPoolSelector"))
+    assert "spec.kataConfigPoolSelector" in message_of(config, "InProgress")
     await workers.cluster.patch(KATA, "example-kataconfig", {"spec": {"kataConfigPoolSelector": None}}, PatchType.MERGE)
     await until(workers.cluster, is_done)
 
 
 async def test_a_deletion_while_installing_ends_and_leaves_no_label(workers: WorkerPool) -> None:
     await workers.cluster.create(KATA, kata_config())
-    await until(workers.cluster, lambda one: in_progress(one) == ("True", "Installing"))
+    await until(workers.cluster, lambda config: in_progress(config) == ("True", "Installing"))
     await workers.cluster.delete(KATA, "example-kataconfig")
     await is_gone(workers.cluster)
     assert names.ROLE_LABEL not in labels_of(await workers.cluster.get(NODE, "worker-0"))
@@ -87,8 +87,8 @@ async def test_pods_hold_a_deletion_up_until_they_are_deleted(workers: WorkerPoo
     assert made["spec"]["overhead"] == {"cpu": "250m", "memory": "350Mi"}
     assert made["spec"]["nodeSelector"] == {names.ROLE_LABEL: ""}
     await workers.cluster.delete(KATA, "example-kataconfig")
-    config = await until(workers.cluster, lambda one: in_progress(one) == ("False", "BlockedByExistingKataPods"))
-    assert told(config, "InProgress").startswith('Existing pods using "kata" RuntimeClass found.')
+    config = await until(workers.cluster, lambda config: in_progress(config) == ("False", "BlockedByExistingKataPods"))
+    assert message_of(config, "InProgress").startswith('Existing pods using "kata" RuntimeClass found.')
     await workers.cluster.delete(POD, "right", "default")
     await is_gone(workers.cluster)
 
@@ -97,23 +97,23 @@ async def test_nonsense_in_the_gates_is_told_costs_only_its_key_and_goes_when_co
     await feature_gates(workers.cluster, deploymentMode="<deployment_mode>", confidential="yes", memoryOverheadMB="512")
     await workers.cluster.create(KATA, kata_config())
     config = await until(workers.cluster, is_done)
-    assert "deploymentMode: '<deployment_mode>' is not one of" in told(config, "GatesUnderstood")
+    assert "deploymentMode: '<deployment_mode>' is not one of" in message_of(config, "GatesUnderstood")
     made = await workers.cluster.create(POD, pod("one", "kata"))
     assert made["metadata"]["annotations"][names.MEMORY_OVERHEAD] == "512"
     patch = {"data": {"deploymentMode": "MachineConfig", "confidential": "false"}}
     await workers.cluster.patch(CONFIG_MAP, names.FEATURE_GATES, patch, PatchType.MERGE, names.NAMESPACE)
-    await until(workers.cluster, lambda one: condition(one, "GatesUnderstood") is None)
+    await until(workers.cluster, lambda config: condition(config, "GatesUnderstood") is None)
 
 
 async def test_a_broken_node_is_told_and_undoing_heals_it(workers: WorkerPool) -> None:
     await workers.cluster.create(KATA, kata_config(checkNodeEligibility=True))
-    config = await until(workers.cluster, lambda one: in_progress(one) == ("False", "NoEligibleNodes"))
-    assert told(config, "InProgress") == "no nodes with required labels found, is NFD running?"
+    config = await until(workers.cluster, lambda config: in_progress(config) == ("False", "NoEligibleNodes"))
+    assert message_of(config, "InProgress") == "no nodes with required labels found, is NFD running?"
     workers.broken = Everything()
     patch = {"metadata": {"labels": {names.BASE_LABEL: "true"}}}
     await workers.cluster.patch(NODE, "worker-0", patch, PatchType.MERGE)
-    config = await until(workers.cluster, lambda one: in_progress(one) == ("True", "Failed"))
-    assert told(config, "InProgress") == "Node worker-0 Degraded: the config is broken"
+    config = await until(workers.cluster, lambda config: in_progress(config) == ("True", "Failed"))
+    assert message_of(config, "InProgress") == "Node worker-0 Degraded: the config is broken"
     assert config["status"]["kataNodes"]["failedToInstall"] == ["worker-0"]
     await workers.cluster.delete(KATA, "example-kataconfig")
     await is_gone(workers.cluster)

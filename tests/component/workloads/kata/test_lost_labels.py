@@ -36,24 +36,24 @@ MANIFESTS = Path(__file__).parents[3] / "manual" / "manifests"
 
 def manifest(name: str) -> JsonObject:
     """One of the manual's manifests."""
-    found: JsonObject = load_documents((MANIFESTS / name).read_bytes())[0].value
-    return found
+    document: JsonObject = load_documents((MANIFESTS / name).read_bytes())[0].value
+    return document
 
 
 async def labelled(cluster: Cluster) -> list[bool]:
     """Whether each worker has the label that the check asks for."""
-    workers = [one for one in (await cluster.list(NODE)).items if one["metadata"]["name"] in BOTH]
-    return [labels_of(one).get(names.BASE_LABEL) == "true" for one in workers]
+    workers = [node for node in (await cluster.list(NODE)).items if node["metadata"]["name"] in BOTH]
+    return [labels_of(node).get(names.BASE_LABEL) == "true" for node in workers]
 
 
 async def touched(cluster: Cluster) -> list[object]:
     """Everything by which a node would be drained, rebooted or stripped, and the classes."""
     nodes: list[object] = [
-        (one["metadata"]["name"], (one.get("spec") or {}).get("unschedulable"), names.ROLE_LABEL in labels_of(one),
-         labels_of(one).get(names.STATE_LABEL), annotations_of(one).get(mco.DESIRED_CONFIG))
-        for one in (await cluster.list(NODE)).items
+        (node["metadata"]["name"], (node.get("spec") or {}).get("unschedulable"), names.ROLE_LABEL in labels_of(node),
+         labels_of(node).get(names.STATE_LABEL), annotations_of(node).get(mco.DESIRED_CONFIG))
+        for node in (await cluster.list(NODE)).items
     ]  # fmt: skip
-    return [*nodes, sorted(one["metadata"]["name"] for one in (await cluster.list(CLASS)).items)]
+    return [*nodes, sorted(runtime_class["metadata"]["name"] for runtime_class in (await cluster.list(CLASS)).items)]
 
 
 def held(config: JsonObject) -> str:
@@ -78,7 +78,7 @@ async def test_a_deleted_rule_takes_the_runtime_off_no_node(tmp_path: Path, mode
         before = await touched(cluster)
         await cluster.delete(RULE, rule["metadata"]["name"], rule["metadata"].get("namespace", ""))
         await until_equal(lambda: labelled(cluster), [False, False])
-        config = await until(cluster, lambda one: held(one) == "LabelsLost")
+        config = await until(cluster, lambda config: held(config) == "LabelsLost")
         assert is_done(config)
         assert config["status"]["kataNodes"] == {"nodeCount": 2, "readyNodeCount": 2, "installed": BOTH}
         assert await touched(cluster) == before
@@ -87,7 +87,7 @@ async def test_a_deleted_rule_takes_the_runtime_off_no_node(tmp_path: Path, mode
         # Taking nodes out on purpose is as guarded as a deletion: worker-1 goes, worker-0 waits for its pod.
         nobody = {"spec": {"kataConfigPoolSelector": {"matchLabels": {"no": "node"}}}}
         await cluster.patch(KATA, "example-kataconfig", nobody, PatchType.MERGE)
-        await until(cluster, lambda one: held(one) == "BlockedByExistingKataPods")
+        await until(cluster, lambda config: held(config) == "BlockedByExistingKataPods")
         config = await until(cluster, is_done)
         assert config["status"]["kataNodes"]["installed"] == ["worker-0"]
         assert (await cluster.get(POD, "guest", "default"))["metadata"]["uid"] == made["metadata"]["uid"]

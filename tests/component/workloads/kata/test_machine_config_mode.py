@@ -17,10 +17,10 @@ from tests.component.workloads.kata.story import (
     CLASS,
     KATA,
     feature_gates,
+    follow_story,
     is_done,
     is_gone,
     kata_config,
-    told,
     until,
     until_equal,
 )
@@ -36,20 +36,20 @@ CONSTRAINTS = find("security.openshift.io", "v1", "securitycontextconstraints").
 @pytest.fixture
 async def workers(embedded_server: Embedded) -> AsyncIterator[WorkerPool]:
     """Two workers."""
-    async with open_worker_pool(embedded_server) as found:
+    async with open_worker_pool(embedded_server) as pool:
         for name in ("worker-0", "worker-1"):
-            await found.add_node(name)
-        await found.settled()
-        yield found
+            await pool.add_node(name)
+        await pool.settled()
+        yield pool
 
 
 async def label(workers: WorkerPool, node: str, **labels: str) -> None:
     await workers.cluster.patch(NODE, node, {"metadata": {"labels": labels}}, PatchType.MERGE)
 
 
-def subsequence(wanted: list[JsonObject], seen: list[JsonObject]) -> bool:
-    rest = iter(seen)
-    return all(any(one == other for other in rest) for one in wanted)
+def subsequence(expected: list[JsonObject], observed: list[JsonObject]) -> bool:
+    rest = iter(observed)
+    return all(any(entry == other for other in rest) for entry in expected)
 
 
 def nodes(count: int, ready: int, **lists: list[str]) -> JsonObject:
@@ -72,12 +72,12 @@ TABLE = [
 async def listed(workers: WorkerPool) -> set[tuple[str, str]]:
     """Kind and name of everything that an installation may leave behind; what we keep for ourselves is not meant."""
     kinds = (CONFIG, POOL, CLASS, RUNTIME, DAEMON_SET, ACCOUNT, CONSTRAINTS, SECRET)
-    everything = [(kind.kind, one["metadata"]) for kind in kinds for one in (await workers.cluster.list(kind)).items]
-    found = {(kind, meta["name"]) for kind, meta in everything if meta.get("namespace") != HOME}
+    everything = [(kind.kind, obj["metadata"]) for kind in kinds for obj in (await workers.cluster.list(kind)).items]
+    names_of_kinds = {(kind, meta["name"]) for kind, meta in everything if meta.get("namespace") != HOME}
     labels = {
-        (one["metadata"]["name"], key) for one in (await workers.cluster.list(NODE)).items for key in labels_of(one)
+        (obj["metadata"]["name"], key) for obj in (await workers.cluster.list(NODE)).items for key in labels_of(obj)
     }
-    return found | labels
+    return names_of_kinds | labels
 
 
 async def test_the_table_of_the_manual_is_told_and_nothing_is_left_behind(workers: WorkerPool) -> None:
@@ -85,10 +85,13 @@ async def test_the_table_of_the_manual_is_told_and_nothing_is_left_behind(worker
     for node in BOTH:
         await label(workers, node, **{names.TDX_LABEL: "true", names.BASE_LABEL: "true"})
     before = await listed(workers)
-    async with told(workers.cluster) as story:
+    async with follow_story(workers.cluster) as story:
         await workers.cluster.create(KATA, kata_config(checkNodeEligibility=True))
         config = await until(workers.cluster, is_done)
-        classes = {one["metadata"]["name"]: one for one in (await workers.cluster.list(CLASS)).items}
+        classes = {
+            runtime_class["metadata"]["name"]: runtime_class
+            for runtime_class in (await workers.cluster.list(CLASS)).items
+        }
         await workers.cluster.delete(KATA, "example-kataconfig")
         await is_gone(workers.cluster)
     assert subsequence(TABLE, story.nodes), story.nodes

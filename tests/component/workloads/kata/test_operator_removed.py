@@ -43,12 +43,12 @@ async def install_operator(cluster: Cluster) -> None:
 
 
 async def phases(cluster: Cluster) -> dict[str, Any]:
-    found = (await cluster.list(VERSION)).items
-    return {one["metadata"]["name"]: (one.get("status") or {}).get("phase") for one in found}
+    versions = (await cluster.list(VERSION)).items
+    return {version["metadata"]["name"]: (version.get("status") or {}).get("phase") for version in versions}
 
 
 async def names_of(cluster: Cluster, resource: Resource) -> list[str]:
-    return sorted(one["metadata"]["name"] for one in (await cluster.list(resource)).items)
+    return sorted(obj["metadata"]["name"] for obj in (await cluster.list(resource)).items)
 
 
 async def remembered(cluster: Cluster) -> JsonObject:
@@ -80,7 +80,7 @@ async def test_a_kataconfig_after_its_operator_was_removed_is_left_alone_until_i
         await remove_operator(cluster)
         before = await touched(cluster)
         await cluster.create(KATA, kata_config())
-        config = await until(cluster, lambda one: in_progress(one) == ("False", "OperatorMissing"))
+        config = await until(cluster, lambda config: in_progress(config) == ("False", "OperatorMissing"))
         assert f"operator {CSV} was removed" in (condition(config, "InProgress") or {})["message"]
         assert not config["metadata"].get("finalizers")
         assert await touched(cluster) == before
@@ -91,11 +91,11 @@ async def test_a_kataconfig_after_its_operator_was_removed_is_left_alone_until_i
         # Removed once more, too early: what is installed stays as it is, and a deletion waits for the operator too.
         before = await touched(cluster)
         await remove_operator(cluster)
-        config = await until(cluster, lambda one: in_progress(one) == ("False", "OperatorMissing"))
+        config = await until(cluster, lambda config: in_progress(config) == ("False", "OperatorMissing"))
         assert config["status"]["kataNodes"]["installed"] == ["worker-0"]
         assert "kata" in config["status"]["runtimeClasses"]
         await cluster.delete(KATA, "example-kataconfig")
-        await until(cluster, lambda one: one["metadata"].get("deletionTimestamp"))
+        await until(cluster, lambda config: config["metadata"].get("deletionTimestamp"))
         assert await touched(cluster) == before
         await install_operator(cluster)
         await is_gone(cluster)

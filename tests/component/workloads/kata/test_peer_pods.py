@@ -37,10 +37,10 @@ CONSOLE = names.DASHBOARD_NAMESPACE
 @pytest.fixture
 async def workers(embedded_server: Embedded) -> AsyncIterator[WorkerPool]:
     """One worker."""
-    async with open_worker_pool(embedded_server) as found:
-        await found.add_node("worker-0")
-        await found.settled()
-        yield found
+    async with open_worker_pool(embedded_server) as pool:
+        await pool.add_node("worker-0")
+        await pool.settled()
+        yield pool
 
 
 async def put(workers: WorkerPool, name: str, **data: str) -> None:
@@ -56,15 +56,19 @@ async def data_of(workers: WorkerPool, name: str, namespace: str = names.NAMESPA
 
 
 async def adaptors(workers: WorkerPool) -> list[str]:
-    found = (await workers.cluster.list(DAEMON_SET)).items
-    return [one["metadata"]["name"] for one in found if one["metadata"]["name"] == names.ADAPTOR]
+    daemon_sets = (await workers.cluster.list(DAEMON_SET)).items
+    return [
+        daemon_set["metadata"]["name"] for daemon_set in daemon_sets if daemon_set["metadata"]["name"] == names.ADAPTOR
+    ]
 
 
 async def counted() -> list[float]:
     """Class, pods, failed pods, percent."""
-    told = dict(line.rsplit(" ", 1) for line in metrics.exposition().decode().splitlines() if line.startswith("kata_"))
-    wanted = ("runtimeclass_available", "total_remote_pods", "failed_remote_pods", "remote_workload_failure_ratio")
-    return [float(value) for name in wanted for key, value in told.items() if key.endswith(name)]
+    gauges = dict(
+        line.rsplit(" ", 1) for line in metrics.exposition().decode().splitlines() if line.startswith("kata_")
+    )
+    gauge_names = ("runtimeclass_available", "total_remote_pods", "failed_remote_pods", "remote_workload_failure_ratio")
+    return [float(value) for name in gauge_names for key, value in gauges.items() if key.endswith(name)]
 
 
 async def test_the_dashboard_reaches_the_console_follows_its_source_and_goes(workers: WorkerPool) -> None:
@@ -94,7 +98,9 @@ async def test_peer_pods_come_and_go_and_their_pods_are_counted(workers: WorkerP
     place = {"name": names.PEER_PODS_SECRET, "namespace": names.NAMESPACE}
     await workers.cluster.create(SECRET, {"apiVersion": "v1", "kind": "Secret", "metadata": place})
     await until_equal(lambda: adaptors(workers), [names.ADAPTOR])
-    assert names.REMOTE_CLASS in [one["metadata"]["name"] for one in (await workers.cluster.list(CLASS)).items]
+    assert names.REMOTE_CLASS in [
+        runtime_class["metadata"]["name"] for runtime_class in (await workers.cluster.list(CLASS)).items
+    ]
     await until_equal(counted, [1.0, 0.0, 0.0, 0.0])
     for name in ("good", "bad"):
         spec = {"runtimeClassName": names.REMOTE_CLASS, "containers": [{"name": "c", "image": "i"}]}
@@ -112,6 +118,6 @@ async def test_peer_pods_come_and_go_and_their_pods_are_counted(workers: WorkerP
     await is_gone(workers.cluster)
     await until_equal(counted, [0.0, 0.0, 0.0, 0.0])
     assert await adaptors(workers) == []
-    left = {one["metadata"]["name"] for one in (await workers.cluster.list(CONFIG)).items}
+    left = {config["metadata"]["name"] for config in (await workers.cluster.list(CONFIG)).items}
     assert not left & {names.REMOTE_CONFIG, names.REMOTE_RUNTIME_CONFIG}
     assert await data_of(workers, names.PEER_PODS_MAP) is not None

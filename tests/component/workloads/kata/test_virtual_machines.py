@@ -18,11 +18,11 @@ from tests.component.workloads.kata.story import (
     KATA,
     Story,
     feature_gates,
+    follow_story,
     in_progress,
     is_done,
     is_gone,
     kata_config,
-    told,
     until,
     until_equal,
 )
@@ -33,7 +33,7 @@ BOTH = ["worker-0", "worker-1"]
 
 async def ready(cluster: Cluster) -> list[str]:
     """The nodes that joined."""
-    return [one["metadata"]["name"] for one in (await cluster.list(NODE)).items]
+    return [node["metadata"]["name"] for node in (await cluster.list(NODE)).items]
 
 
 def extensions(plane: ControlPlane) -> list[list[str]]:
@@ -51,13 +51,13 @@ def check_table(story: Story) -> None:
     nodes = story.nodes
     assert nodes[0] == {"nodeCount": 0, "readyNodeCount": 0}
     assert {"nodeCount": 2, "readyNodeCount": 0, "waitingToInstall": BOTH} in nodes
-    first = next(one["installing"][0] for one in nodes if one.get("installing"))
+    first = next(lists["installing"][0] for lists in nodes if lists.get("installing"))
     (second,) = set(BOTH) - {first}
     assert {"nodeCount": 2, "readyNodeCount": 0, "installing": [first], "waitingToInstall": [second]} in nodes
     assert {"nodeCount": 2, "readyNodeCount": 1, "installed": [first], "installing": [second]} in nodes
     assert {"nodeCount": 2, "readyNodeCount": 2, "installed": BOTH} in nodes
     assert {"nodeCount": 0, "readyNodeCount": 0, "waitingToUninstall": BOTH} in nodes
-    assert [one for one in nodes if one.get("uninstalling") and one.get("waitingToUninstall")]
+    assert [lists for lists in nodes if lists.get("uninstalling") and lists.get("waitingToUninstall")]
     assert story.reasons == [("True", "Installing"), ("False", ""), ("True", "Uninstalling")]
     assert story.most_moving == 1
 
@@ -68,7 +68,7 @@ async def test_machines_install_and_remove_the_runtime_one_at_a_time(tmp_path: P
         cluster = plane.server.cluster
         await until_equal(lambda: ready(cluster), BOTH)
         await feature_gates(cluster, deploymentMode=mode)
-        async with told(cluster) as story:
+        async with follow_story(cluster) as story:
             await cluster.create(KATA, kata_config())
             await until(cluster, is_done)
             assert await asyncio.to_thread(extensions, plane) == [[names.EXTENSION]] * 2
@@ -92,8 +92,8 @@ async def test_the_files_of_peer_pods_are_on_the_disk_when_the_class_is_there_an
         cluster, root = plane.server.cluster, plane.state / "machines" / "worker-0" / "root"
 
         def on_disk() -> dict[str, bytes]:
-            found = {path: root / path.lstrip("/") for path in remote.FILES}
-            return {path: file.read_bytes() for path, file in found.items() if file.exists()}
+            files = {path: root / path.lstrip("/") for path in remote.FILES}
+            return {path: file.read_bytes() for path, file in files.items() if file.exists()}
 
         await until_equal(lambda: ready(cluster), ["worker-0"])
         await feature_gates(cluster, deploymentMode=mode)
@@ -103,7 +103,9 @@ async def test_the_files_of_peer_pods_are_on_the_disk_when_the_class_is_there_an
         assert await asyncio.to_thread(on_disk) == remote.FILES
         await cluster.patch(KATA, "example-kataconfig", {"spec": {"enablePeerPods": False}}, PatchType.MERGE)
         await until_equal(lambda: asyncio.to_thread(on_disk), {})
-        await until(cluster, lambda one: is_done(one) and names.REMOTE_CLASS not in one["status"]["runtimeClasses"])
+        await until(
+            cluster, lambda config: is_done(config) and names.REMOTE_CLASS not in config["status"]["runtimeClasses"]
+        )
 
 
 async def test_a_machine_that_vanishes_does_not_hold_up_the_others_and_the_log_level_reaches_their_disk(
@@ -113,14 +115,16 @@ async def test_a_machine_that_vanishes_does_not_hold_up_the_others_and_the_log_l
         cluster = plane.server.cluster
         await until_equal(lambda: ready(cluster), BOTH)
         await cluster.create(KATA, kata_config())
-        moving = await until(cluster, lambda one: (one.get("status") or {}).get("kataNodes", {}).get("installing"))
+        moving = await until(
+            cluster, lambda config: (config.get("status") or {}).get("kataNodes", {}).get("installing")
+        )
         gone: str = moving["status"]["kataNodes"]["installing"][0]
         assert plane.simulated is not None
         await plane.simulated.simulation.remove(gone)
         config: JsonObject = await until(cluster, is_done)
-        assert config["status"]["kataNodes"]["installed"] == [one for one in BOTH if one != gone]
+        assert config["status"]["kataNodes"]["installed"] == [name for name in BOTH if name != gone]
         await cluster.patch(KATA, "example-kataconfig", {"spec": {"logLevel": "debug"}}, PatchType.MERGE)
-        await until(cluster, lambda one: in_progress(one) == ("True", "Updating"))
+        await until(cluster, lambda config: in_progress(config) == ("True", "Updating"))
         await until(cluster, is_done)
         (left,) = set(BOTH) - {gone}
         written = plane.state / "machines" / left / "root" / names.LOG_LEVEL_FILE.lstrip("/")
@@ -136,7 +140,7 @@ async def test_a_node_whose_container_runtime_lost_the_handlers_is_not_installed
         await until(cluster, is_done)
         drop = root / names.RUNTIME_FILE.lstrip("/")
         await asyncio.to_thread(drop.unlink)
-        config = await until(cluster, lambda one: in_progress(one) == ("True", "Failed"))
+        config = await until(cluster, lambda config: in_progress(config) == ("True", "Failed"))
         assert config["status"]["kataNodes"]["failedToInstall"] == ["worker-0"]
         assert not config["status"]["kataNodes"]["readyNodeCount"]
         message = (condition(config, "InProgress") or {})["message"]
@@ -146,5 +150,5 @@ async def test_a_node_whose_container_runtime_lost_the_handlers_is_not_installed
         await until(cluster, is_done)
 
         await asyncio.to_thread((root / runtime.SHIM.lstrip("/")).unlink)
-        config = await until(cluster, lambda one: in_progress(one) == ("True", "Failed"))
+        config = await until(cluster, lambda config: in_progress(config) == ("True", "Failed"))
         assert f"{runtime.SHIM}: the program" in (condition(config, "InProgress") or {})["message"]
