@@ -1,6 +1,6 @@
 """Build the wheel of the agent: `python tools/agent_wheel.py [DIRECTORY]`.
 
-The modules in it are those that the command of the agent can import, found by reading import statements from there on. Modules of
+The modules in it are those that the verbs of the agent can import, found by reading import statements from there on. Modules of
 the server end the search: a function that names one of them is never called on a machine. So the list needs no upkeep; a test
 checks that the wheel works alone and that the dependencies in `deploy/agent/pyproject.toml` are exactly those that its modules
 import.
@@ -19,7 +19,7 @@ from pathlib import Path
 HOME = Path(__file__).parents[1]
 SOURCE = HOME / "src"
 RECIPE = HOME / "deploy" / "agent" / "pyproject.toml"
-START = "fastness.cli.machine.agent"
+START = "fastness.cli.machine"
 SERVER = (
     "fastness.apiserver",
     "fastness.keys",
@@ -56,7 +56,8 @@ def imports(path: Path) -> Iterator[str]:
 
 def closure() -> tuple[dict[str, Path], set[str]]:
     """The modules of the agent with their files, and the foreign packages that they import."""
-    waiting, found, foreign = [START], dict[str, Path](), set[str]()
+    verbs = [f"{START}.{path.stem}" for path in sorted(SOURCE.joinpath(*START.split(".")).glob("agent*.py"))]
+    waiting, found, foreign = verbs, dict[str, Path](), set[str]()
     while waiting:
         module = waiting.pop()
         path = place(module)

@@ -26,7 +26,7 @@ import click
 import fastness
 from fastness.apiserver import kube_loops
 from fastness.app.controllers import graph, product_loops
-from fastness.cli import exits
+from fastness.cli.errors import Exit
 from fastness.cli.main import VERBS, cli
 from fastness.kinds.kind import Kind, Scope
 from fastness.kinds.registry import all_kinds
@@ -102,15 +102,22 @@ def _described(command: click.Command, context: click.Context, name: str) -> str
     options = table(("Option", "Meaning"), ((_code(option), text) for option, text in rows)) if rows else ""
     below = [
         _described(one, click.Context(one, info_name=each, parent=context), f"{name} {each}")
-        for each, one in sorted(command.commands.items() if isinstance(command, click.Group) else ())
+        for each, one in _members(command, context)
     ]
     return "\n\n".join(part for part in (f"## {name}", first, usage, rest, options.rstrip(), *below) if part)
 
 
+def _members(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """The verbs that a group has, by name; of those that it imports one by one, too."""
+    if isinstance(command, click.Group):
+        for name in sorted(command.list_commands(context)):
+            if (member := command.get_command(context, name)) is not None:
+                yield name, member
+
+
 def exit_codes() -> str:
     """What the process says when it ends."""
-    told = inspect.getdoc(exits) or ""
-    return page("Exit codes", told)
+    return page("Exit codes", inspect.getdoc(Exit) or "")
 
 
 # Kinds.

@@ -1,21 +1,39 @@
-"""What the rooms raise, as one sentence for a person and an exit code.
+"""How a verb ends: its exit code, and the error that a person reads.
 
-Every error of ours has a `hint`; it is printed on a line of its own. An exception that is none of ours is a defect: its
-traceback is shown, and the exit code says so. Of several errors at once, as groups of tasks raise them, the first is told if all
-of them are ours.
+Nothing of the rooms is imported here: every verb needs this module, and the agent's wheel has none of the server's rooms. What
+the rooms raise becomes a `CliError` in `room_errors`, what the agent raises in `machine/agent_errors`.
 """
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Iterator
-from contextlib import contextmanager
+from enum import IntEnum
 
 import click
 
-from fastness.cli.exits import Exit
 
-NO_SPACE = "Free space on that disk, or raise the quota; nothing that was acknowledged is lost."
+class Exit(IntEnum):
+    """Exit codes, the same for every verb.
+
+    | code | meaning |
+    | --- | --- |
+    | 0 | done |
+    | 1 | the answer is no: something is wrong with what was asked about |
+    | 2 | the request itself is wrong: unknown option, unreadable file |
+    | 3 | something that is needed is missing or in use: a port, a directory, a component |
+    | 4 | the cluster cannot be reached or refused the caller |
+    | 70 | a defect of ours |
+    | 130 | interrupted |
+
+    One verb has a code of its own: `plan` ends with 2 when something will reboot, so that a pipeline can stop there.
+    """
+
+    OK = 0
+    NO = 1
+    USAGE = 2
+    MISSING = 3
+    CLUSTER = 4
+    DEFECT = 70
+    INTERRUPTED = 130
 
 
 class CliError(click.ClickException):
@@ -31,57 +49,3 @@ class CliError(click.ClickException):
         click.echo(f"fastness: {self.message}", err=True)
         if self.hint:
             click.echo(f"  {self.hint}", err=True)
-
-
-@contextmanager
-def reported_errors() -> Iterator[None]:
-    """Turn errors of the layers into `CliError`."""
-    # Imported here: a verb that needs none of these layers must not pay for them.
-    from fastness.apiserver import StoreError
-    from fastness.app.parts import LackingError, LacksOption
-    from fastness.crypto.errors import CryptoError
-    from fastness.keys.errors import TrustError
-    from fastness.kube.client.errors import ConfigError
-    from fastness.kube.errors import ApiError
-
-    def sentence(error: BaseException) -> CliError | None:
-        match error:
-            case CliError():
-                return error
-            case LackingError():
-                return CliError(str(error), error.hint, Exit.USAGE if isinstance(error, LacksOption) else Exit.MISSING)
-            case StoreError() | TrustError() | CryptoError() | ConfigError():
-                return CliError(str(error), error.hint, Exit.MISSING)
-            case ApiError():
-                return CliError(error.message, error.hint, Exit.CLUSTER)
-            case OSError():
-                hint = NO_SPACE if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-                return CliError(f"{error.filename or 'the system'}: {error.strerror or error}", hint, Exit.MISSING)
-        return None
-
-    try:
-        yield
-    except CliError:
-        raise
-    except (
-        LackingError,
-        StoreError,
-        TrustError,
-        CryptoError,
-        ConfigError,
-        ApiError,
-        OSError,
-        BaseExceptionGroup,
-    ) as error:
-        sentences = [sentence(one) for one in _leaves(error)]
-        if None in sentences or sentences[0] is None:
-            raise
-        raise sentences[0] from error
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from _leaves(one)
-    else:
-        yield error

@@ -1,34 +1,29 @@
 """The command and the names of its verbs.
 
-A verb is a name, a help line and the place of its implementation; the module is imported when the verb runs. Adding a verb is one
-line here and one function there.
+A verb is a name, a help line and the place of its implementation; the module is imported when the verb runs (`lazy`). Adding a
+verb is one line here and one function there.
 """
 
 from __future__ import annotations
 
-import importlib
+import difflib
 import sys
+import traceback
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import click
 
 from fastness import __version__
-from fastness.cli.exits import Exit
-
-
-class Verb(NamedTuple):
-    """Where a verb is implemented and what it does in one line."""
-
-    target: str
-    help: str
-
+from fastness.cli.errors import Exit
+from fastness.cli.lazy import LazyGroup, Verb
 
 VERBS: Mapping[str, Verb] = {
     "up": Verb("fastness.cli.run.up:up", "Run a whole control plane on this machine."),
     "serve": Verb("fastness.cli.run.serve:serve", "Run roles of the control plane against a Kubernetes API server."),
     "agent": Verb("fastness.cli.machine.agent:agent", "Run on a machine and keep it where its config says."),
-    "kubeconfig": Verb("fastness.cli.run.state:kubeconfig", "Print the kubeconfig of a running control plane."),
+    "kubeconfig": Verb(
+        "fastness.cli.run.state_directory:kubeconfig", "Print the kubeconfig of a running control plane."
+    ),
     "crds": Verb("fastness.cli.run.crds:crds", "Print the CustomResourceDefinitions for a Kubernetes cluster."),
     "backup": Verb(
         "fastness.cli.run.state:backup", "Write a consistent copy of the state, also while it is in use; verify one."
@@ -36,17 +31,13 @@ VERBS: Mapping[str, Verb] = {
     "restore": Verb("fastness.cli.run.state:restore", "Make a state directory from a backup."),
     "state": Verb("fastness.cli.run.state_objects:state", "Look after a state directory that no control plane uses."),
     "validate": Verb(
-        "fastness.cli.config.machineconfig:validate", "Say everything that is wrong with MachineConfigs in files."
+        "fastness.cli.config.validate:validate", "Say everything that is wrong with MachineConfigs in files."
     ),
     "render": Verb(
-        "fastness.cli.config.machineconfig:render", "Print the config that a pool gets from MachineConfigs in files."
+        "fastness.cli.config.validate:render", "Print the config that a pool gets from MachineConfigs in files."
     ),
-    "blame": Verb(
-        "fastness.cli.config.machineconfig:blame", "Say which MachineConfig a file, unit or setting came from."
-    ),
-    "plan": Verb(
-        "fastness.cli.config.machineconfig:plan", "Say what a change would do to pools and nodes, before it happens."
-    ),
+    "blame": Verb("fastness.cli.config.plan:blame", "Say which MachineConfig a file, unit or setting came from."),
+    "plan": Verb("fastness.cli.config.plan:plan", "Say what a change would do to pools and nodes, before it happens."),
     "ticket": Verb("fastness.cli.trust.tickets:ticket", "Make join tickets for machines."),
     "userdata": Verb(
         "fastness.cli.trust.tickets:userdata", "Print the pointer config of a pool, for machines made by hand."
@@ -94,23 +85,10 @@ VERBS: Mapping[str, Verb] = {
 }
 
 
-class Lazy(click.Group):
-    """A group whose verbs are imported when they are used."""
+class Command(LazyGroup):
+    """The command `fastness`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the table."""
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one verb."""
-        verb = VERBS.get(cmd_name)
-        if verb is None:
-            return None
-        module, _, name = verb.target.partition(":")
-        command = getattr(importlib.import_module(module), name)
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{verb.target} is not a command")
-        return command
+    heading = "Verbs"
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; an interrupt ends with its own code, also while the verb is being imported."""
@@ -119,18 +97,11 @@ class Lazy(click.Group):
         except KeyboardInterrupt:
             ctx.exit(Exit.INTERRUPTED)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of verbs, without importing any."""
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a verb, or name the closest one."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            import difflib
-
             near = difflib.get_close_matches(args[0], VERBS, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else " See `fastness --help`."
             raise click.UsageError(f"there is no verb {args[0]!r}.{hint}")
@@ -138,7 +109,8 @@ class Lazy(click.Group):
 
 
 @click.group(
-    cls=Lazy,
+    cls=Command,
+    verbs=VERBS,
     context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "FASTNESS"},
     epilog="Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 something is missing, 4 the cluster said no, 70 a defect, "
     '130 interrupted. Completion: eval "$(_FASTNESS_COMPLETE=bash_source fastness)", likewise zsh_source and fish_source.',
@@ -153,8 +125,6 @@ def main() -> None:
     try:
         cli.main(prog_name="fastness", standalone_mode=True)
     except Exception:  # noqa: BLE001  # the outermost supervisor: nothing is above it
-        import traceback
-
         traceback.print_exc()
         sys.exit(Exit.DEFECT)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from fastness.cli.errors import CliError, Exit
 from fastness.formats.errors import YamlError
 from fastness.formats.yaml import DEFAULT_YAML_LIMITS, load_documents
 from fastness.kinds.kind import JsonObject
@@ -64,6 +65,14 @@ def read(files: Iterable[str | Path]) -> Manifests:
             except OSError as error:
                 result.unreadable[name] = error.strerror or str(error)
     return result
+
+
+def read_all(files: Iterable[str | Path]) -> Manifests:
+    """Read files and directories, every one of them; raises CliError for the first that cannot be read."""
+    manifests = read(files)
+    for place, reason in manifests.unreadable.items():
+        raise CliError(f"{place}: {reason}", code=Exit.USAGE)
+    return manifests
 
 
 def _expanded(name: str) -> Sequence[str]:

@@ -8,7 +8,7 @@ import pytest
 import trustme
 from click.testing import CliRunner
 
-from fastness.cli.machine.agent_proof import POINTERS, boot
+from fastness.cli.machine.agent_boot import POINTERS, boot
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json

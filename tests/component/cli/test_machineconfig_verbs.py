@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from fastness.cli.config.offline import state_of
+from fastness.cli.config.cluster_state import state_of
 from fastness.cli.main import cli
 from fastness.kinds.kind import Resource
 from fastness.kinds.registry import find

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fastness.app.controllers import FAMILIES, held_back, product_loops
-from fastness.cli.run.adopting import FAMILIES as ADOPTABLE
-from fastness.cli.support.doctor import doctor, neighbours
+from fastness.app.controllers import held_back, product_loops
+from fastness.cli.support.cluster_health import neighbours
+from fastness.cli.support.doctor import doctor
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import rfc3339
 from fastness.kinds.registry import find
@@ -114,10 +114,6 @@ async def test_the_doctor_says_it_with_the_way_out(embedded_server: Embedded) ->
     assert after.state == "optional"
     assert "wants 1 replicas" in after.found
     assert "--adopt machine-config" in after.fix
-
-
-def test_what_can_be_adopted_is_what_can_be_held_back() -> None:
-    assert set(ADOPTABLE) == set(FAMILIES)
 
 
 def test_the_doctor_names_a_kubeconfig_that_is_not_there() -> None:

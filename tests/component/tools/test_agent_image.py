@@ -9,11 +9,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
 from fastness.agent.host.tee.configfs_tsm import BOOT_KEY
 from fastness.cli.machine.agent import agent
-from fastness.cli.machine.agent_proof import BROKER
+from fastness.cli.machine.agent_hardware import BROKER
 from tests.components import require_program
 from tools import agent_image, agent_wheel
 
@@ -29,6 +30,12 @@ import anyio._backends._asyncio, httpcore, ssl, encodings.idna
 print(ssl.OPENSSL_VERSION)
 print("\\n".join(sorted({module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)})))
 """
+
+
+def agent_verb(name: str) -> click.Command:
+    command = agent.get_command(click.Context(agent), name)
+    assert command is not None, name
+    return command
 
 
 @pytest.fixture(scope="module")
@@ -158,14 +165,14 @@ def test_units_start_the_agent_with_verbs_and_options_that_it_has(unit: str) -> 
     for line in re.findall(r"^ExecStart=(.*fastness-agent .*)$", (DEPLOY / unit).read_text(), flags=re.M):
         program, verb, *options = shlex.split(line)
         assert program == "/usr/lib/fastness/agent/bin/fastness-agent"
-        agent.commands[verb].make_context(verb, list(options))
+        agent_verb(verb).make_context(verb, list(options))
 
 
 def test_the_unit_that_keeps_attesting_reads_what_the_other_unit_kept() -> None:
     kept = (DEPLOY / "systemd/fastness-identity.service").read_text()
     attest = (DEPLOY / "systemd/fastness-attest.service").read_text()
     assert re.search(r"^ExecStart=\S+/fastness-agent keep-identity$", kept, flags=re.M)
-    made = agent.commands["keep-identity"].make_context("keep-identity", []).params
+    made = agent_verb("keep-identity").make_context("keep-identity", []).params
     assert (str(made["source"]), str(made["target"])) == ("/run/fastness/identity", "/var/lib/fastness/identity")
     assert "ConditionPathExists=!" not in kept, "a directory that lies there must not win"
     assert f"ConditionPathExists=/var/lib/fastness/identity/{BROKER}" in attest

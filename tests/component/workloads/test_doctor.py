@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from fastness.cli.main import cli
 from fastness.cli.support.doctor import PLATFORMS
-from fastness.cli.workloads.host_check import hosts
+from fastness.cli.support.host_check import hosts
 from fastness.kinds.registry import find
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.workloads.compat.tables import Platform

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,11 +14,13 @@ from click.testing import CliRunner, Result
 
 from fastness import __version__
 from fastness.apiserver.store import StoreInUse
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.lazy import LazyGroup
 from fastness.cli.main import VERBS, cli, main
+from fastness.cli.room_errors import reported_errors
 from fastness.kube.client.errors import NoCluster
 from fastness.kube.errors import Forbidden
+from tests.patience import PATIENCE
 
 HEAVY = (
     "httpx",
@@ -51,9 +54,30 @@ def test_asking_for_help_imports_nothing_heavy(words: tuple[str, ...]) -> None:
         f"print(*(name for name in {HEAVY!r} if name in sys.modules), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert done.stderr.splitlines()[-1] == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "absent"),
+    [
+        (("version",), HEAVY),
+        (("kubeconfig", "--state", "/nowhere"), HEAVY),
+        (("crds", "--roles"), ("httpx", "uvicorn", "fastness.app.controllers")),
+        (("agent", "boot", "--trust", "/nowhere"), ("fastness.agent.apply", "fastness.agent.kata", "fastness.keys")),
+    ],
+)
+def test_a_light_verb_imports_nothing_of_the_heavy_ones(words: tuple[str, ...], absent: tuple[str, ...]) -> None:
+    script = (
+        "import sys; from fastness.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        f"print('loaded:', *(name for name in {absent!r} if name in sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True, timeout=PATIENCE
+    )
+    assert done.stderr.splitlines()[-1] == "loaded:"
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -71,6 +95,27 @@ def test_the_line_in_the_list_is_the_first_line_of_the_help(verb: str) -> None:
         return  # a family says what its verbs have in common
     first = (command.help or "").strip().partition("\n\n")[0]
     assert first.split()[0] == VERBS[verb].help.split()[0]
+
+
+def groups(command: click.Command, name: str = "fastness") -> Iterator[tuple[str, LazyGroup]]:
+    if isinstance(command, click.Group):
+        if isinstance(command, LazyGroup):
+            yield name, command
+        context = click.Context(command)
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            assert found is not None, f"{name} {below}"
+            yield from groups(found, f"{name} {below}")
+
+
+def test_the_lines_of_every_table_begin_as_the_help_of_the_verb_does() -> None:
+    tables = dict(groups(cli))
+    assert {"fastness", "fastness agent", "fastness machine", "fastness initdata"} <= tables.keys()
+    for name, group in tables.items():
+        for below, row in group.verbs.items():
+            command = group.get_command(click.Context(group), below)
+            assert command is not None
+            assert name == "fastness" or (command.help or "").startswith(row.help.rstrip(".")), f"{name} {below}"
 
 
 def test_an_unknown_verb_names_the_closest_one() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from fastness.apiserver.store.errors import DiskFull
 from fastness.app.parts import LackingError, LacksCluster, LacksOption
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.room_errors import reported_errors
 
 
 def test_a_full_disk_in_a_group_of_tasks_is_a_sentence_with_a_way_out() -> None:

@@ -1,7 +1,9 @@
 """Verbs about the configuration of machines.
 
-machineconfig.py  `fastness validate`, `render`, `blame` and `plan`: machine configuration before and after it is applied
-offline.py        The objects that a plan is made from: out of manifests, or asked of a cluster
+cluster_state.py  The objects that a plan is made from, asked of a cluster
+offline.py        The objects that a plan is made from, out of manifests
 overlays.py       What `fastness plan` and `fastness blame` say about NodeOverlays
+plan.py           `fastness plan` and `blame`: what a change would do, and where a part of a config came from
 plan_view.py      A plan for people: per pool what changes, per node what happens, and what would go wrong
+validate.py       `fastness validate` and `render`: machine configuration in files, before a cluster sees it
 """

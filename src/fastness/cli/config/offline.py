@@ -1,55 +1,30 @@
-"""The objects that a plan is made from: out of manifests, or asked of a cluster.
+"""The objects that a plan is made from, out of manifests.
 
 Files need not hold everything: pools that are missing are assumed as the product makes them, and where there is no Node in the
-files nothing is said about nodes. A kind that the cluster does not have counts as empty.
+files nothing is said about nodes.
 """
 
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fastness import __version__
 from fastness.cli.errors import CliError
+from fastness.cli.manifests import Manifests
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
-from fastness.kinds.objects import object_name
-from fastness.kinds.registry import find as find_kind
-from fastness.kube.places import HOME
 from fastness.machineconfig.render.errors import MachineConfigError
 from fastness.machineconfig.render.generated import KUBELET, RUNTIME, Owners, generate, proposed, selects_pool
 from fastness.machineconfig.render.inputs import Defaults
 from fastness.machineconfig.rollout.plan import Proposal, State
 
-if TYPE_CHECKING:
-    from fastness.cli.manifests import Manifests
-    from fastness.kube.port import Cluster
-
-_MACHINE: Final = "machineconfiguration.openshift.io"
 _TRUSTED: Final = "trusted-execution-clusters.io/"
 _WORDS: Final = {
     "kubeletconfig": KUBELET, "kubeletconfigs": KUBELET, "containerruntimeconfig": RUNTIME,
     "containerruntimeconfigs": RUNTIME, "ctrcfg": RUNTIME,
 }  # fmt: skip
-_ASKED: Final = {
-    "pools": (_MACHINE, "v1", "machineconfigpools"),
-    "configs": (_MACHINE, "v1", "machineconfigs"),
-    "kubelets": (_MACHINE, "v1", "kubeletconfigs"),
-    "runtimes": (_MACHINE, "v1", "containerruntimeconfigs"),
-    "controllers": (_MACHINE, "v1", "controllerconfigs"),
-    "configurations": ("operator.openshift.io", "v1", "machineconfigurations"),
-    "streams": (_MACHINE, "v1", "osimagestreams"),
-    "policies": ("fastness.dev", "v1alpha1", "rolloutpolicies"),
-    "clusters": ("fastness.dev", "v1alpha1", "confidentialclusters"),
-    "machines": ("trusted-execution-clusters.io", "v1alpha1", "machines"),
-    "overlays": ("fastness.dev", "v1alpha1", "nodeoverlays"),
-    "nodes": ("", "v1", "nodes"),
-    "pods": ("", "v1", "pods"),
-    "budgets": ("policy", "v1", "poddisruptionbudgets"),
-}
 
 
 def assumed_pool(name: str) -> JsonObject:
@@ -73,7 +48,7 @@ def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
     known = {str(pool["metadata"]["name"]) for pool in given}
     wanted = pools or (() if given else (names.MASTER, names.WORKER))
     all_pools = [*given, *(assumed_pool(name) for name in wanted if name not in known)]
-    controller = _first(read.of("ControllerConfig"))
+    controller = first_of(read.of("ControllerConfig"))
     owners = Owners.of(read.of(KUBELET), read.of(RUNTIME), controller)
     configs = read.of("MachineConfig")
     present = {str(config.get("metadata", {}).get("name")) for config in configs}
@@ -84,50 +59,14 @@ def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
         nodes=read.of("Node") or None,
         pods=read.of("Pod"),
         budgets=read.of("PodDisruptionBudget"),
-        cluster=_first(read.of("ConfidentialCluster")),
-        configuration=_first(read.of("MachineConfiguration")),
+        cluster=first_of(read.of("ConfidentialCluster")),
+        configuration=first_of(read.of("MachineConfiguration")),
         owners=owners,
         defaults=Defaults.of(controller, __version__),
         policies=read.of("RolloutPolicy"),
-        streams=_first(read.of("OSImageStream")),
+        streams=first_of(read.of("OSImageStream")),
         machines=[one for one in read.of("Machine") if str(one.get("apiVersion", "")).startswith(_TRUSTED)],
         overlays=read.of("NodeOverlay"),
-    )
-
-
-async def ask(kubeconfig: Path | None, context: str) -> State:
-    """The state of the cluster that a kubeconfig names."""
-    from fastness.kube.client import Surroundings, connect, find
-
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
-        return await state_of(cluster)
-
-
-async def state_of(cluster: Cluster) -> State:
-    """The state of a cluster."""
-    from fastness.kube.errors import NotFound
-
-    found: dict[str, list[JsonObject]] = {}
-    for name, coordinates in _ASKED.items():
-        try:
-            found[name] = (await cluster.list(find_kind(*coordinates).resource)).items
-        except NotFound:
-            found[name] = []
-    controller = _first(found["controllers"])
-    return State(
-        pools=found["pools"],
-        configs=found["configs"],
-        nodes=found["nodes"],
-        pods=found["pods"],
-        budgets=found["budgets"],
-        cluster=_first(found["clusters"]),
-        configuration=_first(found["configurations"]),
-        owners=Owners.of(found["kubelets"], found["runtimes"], controller),
-        defaults=Defaults.of(controller, __version__),
-        policies=found["policies"],
-        streams=_first(found["streams"]),
-        machines=[one for one in found["machines"] if object_name(one).namespace == HOME],
-        overlays=found["overlays"],
     )
 
 
@@ -186,5 +125,6 @@ def _generated(owners: Owners, pools: Sequence[JsonObject]) -> list[JsonObject]:
     return made
 
 
-def _first(objects: Sequence[JsonObject]) -> JsonObject | None:
+def first_of(objects: Sequence[JsonObject]) -> JsonObject | None:
+    """The object of a kind of which there is at most one."""
     return objects[0] if objects else None

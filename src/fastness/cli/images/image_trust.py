@@ -10,18 +10,23 @@ import asyncio
 import base64
 import binascii
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.agent.boot.image_trust import BadTrust, ImageTrust
+from fastness.cli.cluster import cluster_options, connected
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import tell
-from fastness.cli.trust.tickets import cluster_options
+from fastness.cli.room_errors import reported_errors
+from fastness.formats import json
+from fastness.keys.authorities import found_secret
+from fastness.keys.doors import DOORS
+from fastness.keys.keyrings import JWKS
 from fastness.kinds.fastness_dev import NAMESPACE
-
-if TYPE_CHECKING:
-    from fastness.kube.port import Cluster
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kube.errors import NotFound
+from fastness.kube.port import Cluster
+from fastness.release.live.signed_configs import CONFIG_JWKS
 
 
 @click.command("trust")
@@ -44,8 +49,6 @@ def trust(origin: str, target: Path | None, kubeconfig: Path | None, context: st
 
 def trust_of_cluster(origin: str, kubeconfig: Path | None, context: str) -> bytes:
     """The trust.json of a cluster; raises CliError."""
-    from fastness.formats import json
-
     with reported_errors():
         authorities, keys = asyncio.run(_known(kubeconfig, context))
     believed = {"ca": authorities.decode(), "configKeys": keys, **({"origin": origin.rstrip("/")} if origin else {})}
@@ -54,8 +57,6 @@ def trust_of_cluster(origin: str, kubeconfig: Path | None, context: str) -> byte
 
 def readable_trust(document: bytes) -> bytes:
     """The document, if machines can read it: what they cannot read must not reach an image; raises CliError."""
-    from fastness.agent.boot.image_trust import BadTrust, ImageTrust
-
     try:
         ImageTrust.parse(document)
     except BadTrust as error:
@@ -65,11 +66,6 @@ def readable_trust(document: bytes) -> bytes:
 
 async def _known(kubeconfig: Path | None, context: str) -> tuple[bytes, list[object]]:
     """The doors' authorities (PEM) and the public config-signing keys; raises CliError, ApiError."""
-    from fastness.cli.trust.machine import connected
-    from fastness.formats import json
-    from fastness.keys.doors import DOORS
-    from fastness.release.live.signed_configs import CONFIG_JWKS
-
     async with connected(kubeconfig, context) as cluster:
         authorities = await _authorities(cluster, DOORS.name)
         keys = json.decode(await _published(cluster, CONFIG_JWKS.name))
@@ -78,8 +74,6 @@ async def _known(kubeconfig: Path | None, context: str) -> tuple[bytes, list[obj
 
 async def _authorities(cluster: Cluster, secret: str) -> bytes:
     """The certificates of the doors' authorities."""
-    from fastness.keys.authorities import found_secret
-
     content = ((await found_secret(cluster, secret)) or {}).get("data") or {}
     if not content:
         raise CliError(f"the cluster has no Secret {secret} yet", "Start the doors once: they make it.", Exit.MISSING)
@@ -91,10 +85,6 @@ async def _authorities(cluster: Cluster, secret: str) -> bytes:
 
 async def _published(cluster: Cluster, name: str) -> bytes:
     """Public keys that the config server published."""
-    from fastness.keys.keyrings import JWKS
-    from fastness.kinds.kubernetes.core import CONFIG_MAP
-    from fastness.kube.errors import NotFound
-
     try:
         found = await cluster.get(CONFIG_MAP.resource, name, NAMESPACE)
         return str((found.get("data") or {})[JWKS]).encode()

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.agent.host.errors import DriverError
+from fastness.agent.host.files import RootedFiles
+from fastness.agent.host.image.root import RootTree
+from fastness.agent.host.image.unzstd import unzstd
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import tell
-
-if TYPE_CHECKING:
-    from fastness.images.check.ways import Opening
+from fastness.images.check.boot_image import look_at
+from fastness.images.check.check import open_ways
+from fastness.images.check.ways import Opening
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -38,13 +41,6 @@ def ways_options(function: F) -> F:
 
 def look(uki: bytes | None, root: Path | None) -> dict[str, Any]:
     """The ways that stand open (`open`) and what was not looked at (`unseen`), as JSON; raises CliError, ImageError."""
-    from fastness.agent.host.errors import DriverError
-    from fastness.agent.host.files import RootedFiles
-    from fastness.agent.host.image.root import RootTree
-    from fastness.agent.host.image.unzstd import unzstd
-    from fastness.images.check.boot_image import look_at
-    from fastness.images.check.check import open_ways
-
     tree = RootTree(RootedFiles(root)) if root is not None else None
     try:
         looked = look_at(uki, tree, unzstd)

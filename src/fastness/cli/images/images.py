@@ -8,26 +8,47 @@ the approval.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.attestation.errors import BadValues
+from fastness.attestation.live.successor_guard import DOORS_CA, carried
+from fastness.attestation.values.from_images import (
+    MEASUREMENTS,
+    POOLS,
+    VALID_UNTIL,
+    set_name,
+    set_of_image,
+    values_of_approval,
+)
+from fastness.cli.cluster import cluster_options, connected
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
 from fastness.cli.output import output_option, show_json, table, tell
-from fastness.cli.trust.tickets import cluster_options
+from fastness.cli.room_errors import reported_errors
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.x509 import split_pem
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.formats.evidence.efi.variables import MAX_STORE
+from fastness.formats.evidence.pe.errors import ImageError
+from fastness.formats.evidence.pe.image import MAX_IMAGE
+from fastness.images.errors import OsImageError
+from fastness.images.firmware import FirmwareVars
+from fastness.images.measure import measure_uki
 from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NAMESPACE as NAMESPACE_KIND
-
-if TYPE_CHECKING:
-    from fastness.kube.port import Cluster
+from fastness.kinds.objects import condition, object_name, rfc3339
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kube.errors import AlreadyExists
+from fastness.kube.port import Cluster, PatchType
 
 MAX_MANIFEST: Final = 192 * 1024
 ZERO: Final = "0" * 64
@@ -97,8 +118,6 @@ def approve(
 
 def _say_open_ways(manifest: Any, uki: Path | None, root: Path | None, *, strict: bool) -> None:
     """Warn about ways into the image: looked for here, or as the manifest of `measure` lists them; raises CliError."""
-    from fastness.formats.evidence.pe.image import MAX_IMAGE
-
     if uki is not None or root is not None:
         ways: JsonObject | None = look(_bytes(uki, MAX_IMAGE) if uki is not None else None, root)
     else:
@@ -114,9 +133,6 @@ def _say_open_ways(manifest: Any, uki: Path | None, root: Path | None, *, strict
 
 
 def _read(path: Path | None) -> Any:
-    from fastness.formats import json
-    from fastness.formats.errors import JsonError
-
     assert path is not None  # noqa: S101 - exactly one source was given
     try:
         return json.decode(_bytes(path, MAX_MANIFEST))
@@ -126,10 +142,6 @@ def _read(path: Path | None) -> Any:
 
 def _authorities(path: Path) -> dict[str, str]:
     """The authorities in the trust.json of an image, as the annotation of its approval."""
-    from fastness.attestation.live.successor_guard import DOORS_CA, carried
-    from fastness.crypto.errors import CryptoError
-    from fastness.crypto.x509 import split_pem
-
     found = _read(path)
     try:
         return {DOORS_CA: carried(split_pem(str(found["ca"]).encode()))}
@@ -139,13 +151,6 @@ def _authorities(path: Path) -> dict[str, str]:
 
 
 def _measured(uki: Path, variables: Path | None, secure_boot: bool) -> JsonObject:
-    from fastness.formats.evidence.efi.variables import MAX_STORE
-    from fastness.formats.evidence.pe.errors import ImageError
-    from fastness.formats.evidence.pe.image import MAX_IMAGE
-    from fastness.images.errors import OsImageError
-    from fastness.images.firmware import FirmwareVars
-    from fastness.images.measure import measure_uki
-
     store = _bytes(variables, MAX_STORE) if variables is not None else None
     try:
         firmware = FirmwareVars.blank() if store is None else FirmwareVars.of_store(store)
@@ -196,12 +201,6 @@ def _kept(manifest: Any, members: Sequence[str]) -> JsonObject:
 def _approval(
     reference: str, manifest: Any, name: str, namespace: str, until: str, pools: Sequence[str] = ()
 ) -> JsonObject:
-    from fastness.attestation.errors import BadValues
-    from fastness.attestation.values.from_images import MEASUREMENTS, POOLS, VALID_UNTIL, set_name, set_of_image
-    from fastness.formats import json
-    from fastness.kinds.objects import rfc3339
-    from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
-
     kept = _kept(manifest, ("pcrs", "values", "variants"))
     notes = {MEASUREMENTS: json.encode(kept).decode(), **({VALID_UNTIL: until} if until else {})}
     notes |= {POOLS: ",".join(pools)} if pools else {}
@@ -222,19 +221,12 @@ def _approval(
 
 
 def _values(approval: JsonObject) -> list[JsonObject]:
-    from fastness.attestation.values.from_images import values_of_approval
-
     return sorted(values_of_approval(approval), key=lambda value: (len(value["name"]), value["name"]))
 
 
 async def _approve(approval: JsonObject, kubeconfig: Path | None, context: str) -> None:
-    from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
-    from fastness.kube.client import Surroundings, connect, find
-    from fastness.kube.errors import AlreadyExists
-    from fastness.kube.port import PatchType
-
     images, meta = APPROVED_IMAGE.resource, approval["metadata"]
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         await _namespace(cluster, meta["namespace"])
         try:
             await cluster.create(images, approval)
@@ -247,8 +239,6 @@ async def _approve(approval: JsonObject, kubeconfig: Path | None, context: str) 
 
 
 async def _namespace(cluster: Cluster, name: str) -> None:
-    from fastness.kube.errors import AlreadyExists
-
     made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     try:
         await cluster.create(NAMESPACE_KIND.resource, made)
@@ -271,19 +261,13 @@ def list_images(kubeconfig: Path | None, context: str, output: str) -> None:
 
 
 async def _list(kubeconfig: Path | None, context: str) -> list[JsonObject]:
-    from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
-    from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
-    from fastness.kube.client import Surroundings, connect, find
-
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         images = (await cluster.list(APPROVED_IMAGE.resource)).items
         sets = (await cluster.list(REFERENCE_VALUE_SET.resource)).items
     return _rows(images, sets)
 
 
 def _rows(images: Sequence[JsonObject], sets: Sequence[JsonObject]) -> list[JsonObject]:
-    from fastness.kinds.objects import condition, object_name
-
     by_image = {values["spec"].get("image"): values for values in sets if values["spec"]["source"] == "image"}
     rows: list[JsonObject] = []
     for approval in images:
@@ -324,12 +308,8 @@ def withdraw(which: str, kubeconfig: Path | None, context: str) -> None:
 
 
 async def _withdraw(which: str, kubeconfig: Path | None, context: str) -> list[str]:
-    from fastness.kinds.objects import object_name
-    from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
-    from fastness.kube.client import Surroundings, connect, find
-
     gone: list[str] = []
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         for approval in (await cluster.list(APPROVED_IMAGE.resource)).items:
             place = object_name(approval)
             if which in (approval["spec"]["image"], str(place)):

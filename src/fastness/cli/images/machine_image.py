@@ -15,23 +15,24 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 import fastness
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.agent.host.errors import DriverError
+from fastness.agent.host.files import RootedFiles
+from fastness.agent.host.image.disk import root_of_disk
+from fastness.agent.host.image.root import Prepared, RootTree, prepare
+from fastness.agent.host.states import File
+from fastness.agent.host.user_data import PLATFORMS
+from fastness.cli.cluster import cluster_options
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.image_trust import readable_trust, trust_of_cluster
 from fastness.cli.images.image_ways import look, warn
 from fastness.cli.output import output_option, show_json
-from fastness.cli.trust.tickets import cluster_options
-
-if TYPE_CHECKING:
-    from fastness.agent.host.files import RootedFiles
-    from fastness.agent.host.image.root import Prepared
-    from fastness.images.check.layout import Lack, Parts
-    from fastness.images.check.tree import FilePiece
+from fastness.images.check.layout import AGENT, PROGRAM, Lack, Parts, lacks, pieces
+from fastness.images.check.tree import FilePiece, Shape
 
 SHAPES: Final = ("debian", "fcos", "rhcos")
 _DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -62,12 +63,6 @@ def image(
     strict: bool, kubeconfig: Path | None, context: str, output: str,
 ) -> None:  # fmt: skip
     """Put the agent into an image, and close the ways by which its host could turn it; ROOT is a directory or a raw disk."""
-    from fastness.agent.host.errors import DriverError
-    from fastness.agent.host.files import RootedFiles
-    from fastness.agent.host.image.root import Prepared, RootTree, prepare
-    from fastness.images.check.layout import AGENT, lacks, pieces
-    from fastness.images.check.tree import Shape
-
     done, kind = Prepared(), Shape(shape)
     _require_platform(platform)
     try:
@@ -90,8 +85,6 @@ def image(
 
 def _require_platform(platform: str) -> None:
     """Raise CliError for a platform whose user-data the agent could not read."""
-    from fastness.agent.host.user_data import PLATFORMS
-
     if platform and platform not in PLATFORMS:
         raise CliError(
             f"{platform!r} is no platform that the agent knows", f"It is one of {', '.join(PLATFORMS)}.", Exit.USAGE
@@ -100,15 +93,11 @@ def _require_platform(platform: str) -> None:
 
 def _root(root: Path, *, writable: bool) -> AbstractContextManager[Path]:
     """The directory of an image: the one that was given, or the root of a disk for as long as it is needed."""
-    from fastness.agent.host.image.disk import root_of_disk
-
     return nullcontext(root) if root.is_dir() else root_of_disk(root, writable=writable)
 
 
 def _parts(files: RootedFiles, agent: Path | None, trust: bytes) -> Parts:
     """What goes into the image; raises CliError, DriverError."""
-    from fastness.images.check.layout import Parts
-
     home = deployed_files()
     return Parts(
         agent=_agent(agent) if agent else _agent_of(files),
@@ -132,8 +121,6 @@ def _contents(directory: Path) -> Mapping[str, bytes]:
 
 
 def _agent(directory: Path) -> Mapping[str, FilePiece]:
-    from fastness.images.check.tree import FilePiece
-
     if not (directory / "bin/fastness-agent").is_file():
         hint = "Build it: python tools/agent_image.py DIRECTORY"
         raise CliError(f"{directory} has no bin/fastness-agent", hint, Exit.USAGE)
@@ -146,11 +133,6 @@ def _agent(directory: Path) -> Mapping[str, FilePiece]:
 
 def _agent_of(files: RootedFiles) -> Mapping[str, FilePiece]:
     """The agent that the image has already; raises CliError where it has none."""
-    from fastness.agent.host.image.root import RootTree
-    from fastness.agent.host.states import File
-    from fastness.images.check.layout import AGENT, PROGRAM
-    from fastness.images.check.tree import FilePiece
-
     held = {path: files.look(path) for path in RootTree(files).below(AGENT)}
     if PROGRAM not in held:
         hint = "Build it with tools/agent_image.py, and give the directory with --agent."

@@ -17,8 +17,7 @@ from typing import Any, Final
 
 import click
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.image_ways import look, refuse_open, warn, ways_options
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.formats.evidence.efi.variables import MAX_STORE

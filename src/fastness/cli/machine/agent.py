@@ -1,263 +1,31 @@
 """`fastness agent`: the part of Fastness that runs on a machine.
 
-`agent run` brings this machine where its node's desired config says and keeps it there. With `--root` it works on a directory
-that stands for a machine: units become links, the operating system is a record, and a reboot starts the agent anew.
-
-`agent features` tells the cluster what the machine can do. The verbs by which a machine proves itself are in `agent_proof.py`,
-the one of nodes with kata is in `agent_kata.py`.
+It is also a command of its own, `fastness-agent`, in a wheel that has nothing of the server (`tools/agent_wheel.py`). Each verb
+is imported alone: `boot` runs in an initial file system, where time and memory are short.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import socket
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import click
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
-from fastness.cli.machine.agent_errors import agent_told
-from fastness.cli.machine.agent_kata import kata
-from fastness.cli.machine.agent_node import Shown, node_of
-from fastness.cli.machine.agent_proof import (
-    EVENT_LOG,
-    TEE,
-    TPM,
-    Hardware,
-    attest,
-    attested_configs,
-    boot,
-    join,
-    keep_identity,
-)
-from fastness.cli.output import tell
+from fastness.agent.host.own_process import forbid_core_dumps
+from fastness.cli.lazy import LazyGroup, Verb
 
-if TYPE_CHECKING:
-    from fastness.agent.apply.cluster import RenderedConfigs
-    from fastness.agent.apply.node import Settings
-    from fastness.agent.apply.ports import OperatingSystem, Watcher
-    from fastness.kube.port import Cluster
-    from fastness.workloads.features.discovered import Features
-
-REBOOT_SECONDS = 1.0
+VERBS: Mapping[str, Verb] = {
+    "attest": Verb("fastness.cli.machine.agent_attest:attest", "Prove this machine again and again, so that it stays attested."),
+    "boot": Verb("fastness.cli.machine.agent_boot:boot", "Prove this machine and give Ignition its configuration, once."),
+    "features": Verb("fastness.cli.machine.agent_features:features", "Find out what this machine can do and tell the cluster."),
+    "join": Verb("fastness.cli.machine.agent_attest:join", "Prove this machine and get the token that its kubelet joins with."),
+    "kata": Verb("fastness.cli.machine.agent_kata:kata", "Install the runtime for confidential containers on this node."),
+    "keep-identity": Verb("fastness.cli.machine.agent_boot:keep_identity", "Put the key of a first boot on the disk."),
+    "run": Verb("fastness.cli.machine.agent_run:run", "Follow the desired config of this machine's node until stopped."),
+}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class AgentTarget:
-    """Where an agent works: this machine, or a directory and what is kept beside it."""
-
-    root: Path | None
-    state: Path
-    system: str
-    ostree_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Attested:
-    """How a machine that proves itself comes by its configs: its hardware and key, whom it believes, the doors if named."""
-
-    hardware: Hardware
-    trust: Path
-    doors: tuple[str, str]
-
-
-@click.group()
+@click.group(cls=LazyGroup, verbs=VERBS)
 def agent() -> None:
     """Run on a machine and keep it where its config says."""
-    from fastness.agent.host.own_process import forbid_core_dumps
-
+    # Before any verb: the memory of an agent holds tickets and keys, and a core dump would put them on a disk.
     forbid_core_dumps()
-
-
-for command in (boot, keep_identity, attest, join, kata):
-    agent.add_command(command)
-
-
-@agent.command("run")
-@click.option(
-    "--node",
-    default="",
-    help="Name of this machine's Node; default: as the kubeconfig's certificate says, else the host name.",
-)
-@click.option(
-    "--root", type=click.Path(path_type=Path), default=None,
-    help="A directory that stands for the root of a machine. Default: this machine.",
-)  # fmt: skip
-@click.option(
-    "--state", type=click.Path(path_type=Path), default=None,
-    help="With --root: where journal and originals are kept. Default: beside the root, with .state added to its name.",
-)  # fmt: skip
-@click.option(
-    "--os", "system", type=click.Choice(["none", "ostree"]), default="none", show_default=True,
-    help="What deploys the operating system of this machine.",
-)  # fmt: skip
-@click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
-@click.option("--context", default="", help="Context in the kubeconfig.")
-@click.option(
-    "--identity", type=click.Path(path_type=Path), default=None,
-    help="Where this machine kept its key and its doors at boot. With it, configs come from the doors, attested and signed; "
-    "without it from --config-server, or from the API, which gives none in a pool that enforces attestation.",
-)  # fmt: skip
-@click.option(
-    "--config-server", "config_server", default="",
-    help="URL of the config server, for nodes that never attest: configs come from there, for the certificate in the kubeconfig. "
-    "With --identity it is not asked.",
-)  # fmt: skip
-@click.option("--broker", default="", help="With --identity: URL of the key broker. Default: as enrolment told it.")
-@click.option("--gate", default="", help="With --identity: URL of the gate. Default: as enrolment told it.")
-@click.option(
-    "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
-    help="With --identity or --config-server: whom this machine believes, doors and signatures of configs.",
-)  # fmt: skip
-@TEE
-@TPM
-@EVENT_LOG
-@click.option("--fast", is_flag=True, help="Short waiting times, for simulations.")
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
-def run(
-    node: str, root: Path | None, state: Path | None, system: str, ostree_name: str, kubeconfig: Path | None,
-    context: str, identity: Path | None, config_server: str, broker: str, gate: str, trusted: Path,
-    tee: str, tcti: str, event_log: Path, fast: bool, log_level: str,
-) -> None:  # fmt: skip
-    """Follow the desired config of this machine's node until stopped."""
-    from fastness.agent.apply.node import FAST, Settings
-    from fastness.observe import logs
-
-    logs.configure(level=log_level)
-    if root is None and os.geteuid() != 0:
-        raise CliError("the agent of a machine must be root", "Use --root DIR for a directory.", Exit.MISSING)
-    kept = state or (root.with_name(f"{root.name}.state") if root else Path())
-    with agent_told():
-        # Enrolment names the nodes of attested machines: their host names are the host's word.
-        name = node or node_of(kubeconfig, context) or socket.gethostname()
-        place = AgentTarget(root, kept, system, ostree_name)
-        source: Attested | Shown | None = None
-        if identity:
-            source = Attested(Hardware(tee, tcti, identity, event_log), trusted, (broker, gate))
-        elif config_server:
-            source = Shown(config_server, trusted, kubeconfig, context)
-        asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings(), source))
-
-
-@agent.command("features")
-@click.option("--node", default="", help="Name of this machine's Node; default: the host name.")
-@click.option(
-    "--root", type=click.Path(path_type=Path), default=Path("/"), show_default=True, help="The machine's root."
-)
-@click.option(
-    "--proc-root", type=click.Path(path_type=Path), default=None, help="Where /proc is. Default: below the root."
-)
-@click.option(
-    "--sysfs-root", type=click.Path(path_type=Path), default=None, help="Where /sys is. Default: below the root."
-)
-@click.option("--print", "only_print", is_flag=True, help="Print the NodeFeature and write nothing.")
-@click.option("--once", is_flag=True, help="Report once and end.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
-@click.option("--context", default="", help="Context in the kubeconfig.")
-def features(
-    node: str, root: Path, proc_root: Path | None, sysfs_root: Path | None, only_print: bool, once: bool,
-    kubeconfig: Path | None, context: str,
-) -> None:  # fmt: skip
-    """Find out what this machine can do and tell the cluster, again every minute."""
-    from fastness.agent.host.features import discover
-    from fastness.agent.host.host_tree import Directory
-    from fastness.agent.kata.features import node_feature
-    from fastness.cli.output import show_json
-
-    tree, name = Directory(root, proc_root, sysfs_root), node or socket.gethostname()
-    if only_print:
-        show_json(node_feature(name, discover(tree)))
-        return
-    with agent_told(), suppress(KeyboardInterrupt):
-        asyncio.run(_report(name, lambda: discover(tree), once, kubeconfig, context))
-
-
-async def _report(node: str, look: Callable[[], Features], once: bool, kubeconfig: Path | None, context: str) -> None:
-    from fastness.agent.kata.features import keep_reporting, node_feature, report
-    from fastness.kube.client import Surroundings, connect, find
-    from fastness.runtime.clock import SystemClock
-
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
-        if once:
-            written = await report(cluster, node_feature(node, look()))
-            tell(f"features of {node}: {'written' if written else 'unchanged'}")
-        else:
-            await keep_reporting(cluster, node, look, SystemClock())
-
-
-async def _run(
-    node: str,
-    place: AgentTarget,
-    kubeconfig: Path | None,
-    context: str,
-    settings: Settings,
-    source: Attested | Shown | None,
-) -> None:
-    from fastness.kube.client import Surroundings, connect, find
-
-    around = Surroundings(os.environ, Path.home())
-    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
-        tell(f"agent of node {node} on {place.root or 'this machine'}")
-        work = asyncio.ensure_future(_live(cluster, node, place, settings, source))
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
-        with suppress(asyncio.CancelledError):
-            await work
-
-
-async def _live(
-    cluster: Cluster, node: str, place: AgentTarget, settings: Settings, source: Attested | Shown | None
-) -> None:
-    """One agent; for a directory, one after the other, boot by boot."""
-    from fastness.agent.apply.hosts import STATE, DirectoryMachine, real_host
-    from fastness.agent.apply.node import Agent
-    from fastness.agent.host.own_process import only_one
-    from fastness.runtime.clock import SystemClock, SystemEntropy
-
-    clock, entropy = SystemClock(), SystemEntropy()
-    configs: RenderedConfigs | None = None
-    prove: Callable[[], Awaitable[None]] | None = None
-    if isinstance(source, Attested):
-        configs = attested = await attested_configs(source.hardware, source.trust, source.doors, clock, entropy)
-        prove = attested.prove
-    elif source is not None:
-        configs = source.configs(clock, entropy)
-    with only_one(STATE if place.root is None else place.state / "agent"):
-        if place.root is None:
-            host = real_host(_watcher(Path("/")), _system(place))
-            await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove).run()
-            await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
-            return
-        machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)
-        while True:
-            await Agent(cluster, machine.host, node, clock, entropy, settings, configs=configs, prove=prove).run()
-            await clock.sleep(REBOOT_SECONDS)
-            machine.reboot()
-
-
-def _watcher(root: Path) -> Watcher:
-    from fastness.agent.host.file_changes import Inotify, InotifyWatcher, NoInotify, PollingWatcher
-    from fastness.runtime.clock import SystemClock
-
-    try:
-        return InotifyWatcher(Inotify(), root)
-    except NoInotify as error:
-        tell(f"{error.message}; looking for drift at an interval")
-        return PollingWatcher(root, SystemClock())
-
-
-def _system(place: AgentTarget) -> OperatingSystem:
-    from fastness.agent.apply.hosts import PlainSystem
-    from fastness.agent.host.ostree import OstreeOs
-
-    return OstreeOs(Path("/sysroot"), place.ostree_name) if place.system == "ostree" else PlainSystem()

@@ -1,6 +1,6 @@
-"""Errors of the agent's layers as sentences.
+"""Errors of the agent, as one sentence for a person and an exit code.
 
-Not those of `cli.errors`: the wheel of the agent has none of the server's layers, and must not need them to say what is wrong.
+A leaf beside `cli.room_errors`: the agent's wheel has none of the server's rooms, and must not need them to say what is wrong.
 """
 
 from __future__ import annotations
@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.agent.errors import AgentError
+from fastness.agent.host.errors import DriverError
+from fastness.cli.errors import CliError, Exit
+from fastness.kube.client.errors import ConfigError
+from fastness.kube.errors import ApiError
 
 
 @contextmanager
-def agent_told() -> Iterator[None]:
+def reported_agent_errors() -> Iterator[None]:
     """Turn what the agent, its drivers and the cluster raise into `CliError`."""
-    from fastness.agent.errors import AgentError
-    from fastness.agent.host.errors import DriverError
-    from fastness.kube.client.errors import ConfigError
-    from fastness.kube.errors import ApiError
-
     try:
         yield
     except ApiError as error:

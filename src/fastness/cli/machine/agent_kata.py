@@ -9,21 +9,23 @@ The node's own programs do the work, in the node's root: `rpm-ostree`, `systemct
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
-from fastness.cli.machine.agent_errors import agent_told
+from fastness.agent.host.files import RootedFiles
+from fastness.agent.host.process import run
+from fastness.agent.host.rpm_ostree import SECONDS, LayeredPackages
+from fastness.agent.host.systemd import Systemctl
+from fastness.agent.kata.pod import KataPod, Step
+from fastness.agent.kata.step import RuntimeSteps
+from fastness.cli.cluster import connected
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.machine.agent_errors import reported_agent_errors
 from fastness.kinds.kata.config import DEFAULT_LOG_LEVEL, LOG_LEVELS
 from fastness.kinds.kata.names import COMMUNITY_EXTENSION, PEER_PODS_VARIABLE
-
-if TYPE_CHECKING:
-    from fastness.agent.kata.pod import Step
+from fastness.runtime.clock import SystemClock, SystemEntropy
 
 
 @click.command("kata")
@@ -51,11 +53,6 @@ def kata(
     """Install the runtime for confidential containers on this node, or remove it, when its turn comes."""
     if not root.is_dir():
         raise CliError(f"{root} is no directory", "Mount the root of the node there, or give --root.", Exit.MISSING)
-    from fastness.agent.host.files import RootedFiles
-    from fastness.agent.host.process import run
-    from fastness.agent.host.rpm_ostree import SECONDS, LayeredPackages
-    from fastness.agent.host.systemd import Systemctl
-    from fastness.agent.kata.step import RuntimeSteps
 
     inside = () if root == Path("/") else ("chroot", str(root))
     units = Systemctl(run=lambda command: run([*inside, *command]))
@@ -65,20 +62,14 @@ def kata(
         peer_pods=peer_pods,
     )  # fmt: skip
     step = steps.install if way == "install" else steps.uninstall
-    with agent_told(), suppress(KeyboardInterrupt):
+    with reported_agent_errors(), suppress(KeyboardInterrupt):
         asyncio.run(_follow(node, step, kubeconfig, context))
 
 
 def _reboot(command: list[str]) -> None:
-    from fastness.agent.host.process import run
-
     run(command)
 
 
 async def _follow(node: str, step: Step, kubeconfig: Path | None, context: str) -> None:
-    from fastness.agent.kata.pod import KataPod
-    from fastness.kube.client import Surroundings, connect, find
-    from fastness.runtime.clock import SystemClock, SystemEntropy
-
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         await KataPod(cluster, node, step, SystemClock(), SystemEntropy()).run()

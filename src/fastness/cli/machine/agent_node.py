@@ -7,17 +7,21 @@ installs the machine keeps it current.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
-
-if TYPE_CHECKING:
-    from fastness.agent.boot.configs import NodeConfigs, NodeIdentity
-    from fastness.runtime.clock import Clock, Entropy
+from fastness.agent.boot.configs import NodeConfigs, NodeIdentity
+from fastness.agent.boot.image_trust import BadTrust, ImageTrust
+from fastness.cli.cluster import connection_to
+from fastness.cli.errors import CliError, Exit
+from fastness.crypto.errors import CryptoError
+from fastness.crypto.x509 import Certificate
+from fastness.kube.access.user import User
+from fastness.kube.client.errors import ConfigError
+from fastness.kube.client.tls import show_certificate
+from fastness.kube.errors import Unavailable
+from fastness.protocol.origin import is_origin
+from fastness.runtime.clock import Clock, Entropy
 
 _KUBELET = "Use the kubeconfig of the kubelet; the config server knows nodes by their certificates."
 
@@ -33,9 +37,6 @@ class Shown:
 
     def configs(self, clock: Clock, entropy: Entropy) -> NodeConfigs:
         """Rendered configs from the config server; raises CliError, BadConfig, BadTrust."""
-        from fastness.agent.boot.configs import NodeConfigs
-        from fastness.protocol.origin import is_origin
-
         if not is_origin(self.url):
             hint = "It is https://host:port, without a path."
             raise CliError(f"{self.url!r} is no address of a config server", hint, Exit.USAGE)
@@ -44,10 +45,6 @@ class Shown:
 
     def identity_now(self) -> NodeIdentity:
         """The same, for an agent at work: files that are being replaced are there again in a moment; raises Unavailable."""
-        from fastness.agent.boot.image_trust import BadTrust
-        from fastness.kube.client.errors import ConfigError
-        from fastness.kube.errors import Unavailable
-
         try:
             return self.identity()
         except (CliError, ConfigError, BadTrust) as error:
@@ -55,12 +52,7 @@ class Shown:
 
     def identity(self) -> NodeIdentity:
         """What the node believes and shows, as the files say now; raises CliError, BadConfig, BadTrust."""
-        from fastness.agent.boot.configs import NodeIdentity
-        from fastness.agent.boot.image_trust import ImageTrust
-        from fastness.kube.client import Surroundings, find
-        from fastness.kube.client.tls import show_certificate
-
-        connection = find(Surroundings(os.environ, Path.home()), kubeconfig=self.kubeconfig, context=self.context)
+        connection = connection_to(self.kubeconfig, self.context)
         node, certificate = _named(connection.certificate)
         # The doors are believed for their own authority alone, whatever the kubeconfig says of the API.
         trust = ImageTrust.load(self.trust)
@@ -70,9 +62,7 @@ class Shown:
 
 def node_of(kubeconfig: Path | None, context: str) -> str:
     """The node that the certificate of a kubeconfig is for; empty where it is nobody's or somebody else's; raises BadConfig."""
-    from fastness.kube.client import Surroundings, find
-
-    connection = find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)
+    connection = connection_to(kubeconfig, context)
     try:
         return _named(connection.certificate)[0]
     except CliError:
@@ -81,10 +71,6 @@ def node_of(kubeconfig: Path | None, context: str) -> str:
 
 def _named(pem: bytes) -> tuple[str, str]:
     """The node that a certificate names, and its digest, as the config server signs for them; raises CliError."""
-    from fastness.crypto.errors import CryptoError
-    from fastness.crypto.x509 import Certificate
-    from fastness.kube.access.user import User
-
     if not pem:
         raise CliError("the kubeconfig has no client certificate to show to the config server", _KUBELET, Exit.MISSING)
     try:

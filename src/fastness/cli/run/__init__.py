@@ -1,14 +1,14 @@
 """Verbs that run a cluster, or something of it.
 
-adopting.py       What an administrator names with `--adopt`
-crds.py           `fastness crds`: the definitions that a Kubernetes cluster needs before Fastness can use it
-demo.py           `fastness demo`: the story of a confidential cluster in two minutes
-serve.py          `fastness serve`: roles of the control plane against a Kubernetes API server
-sim.py            `fastness sim`: what virtual machines there are, and what can be done to them while `fastness up` runs
-state.py          `fastness kubeconfig`, `backup`, `restore` and `state`: what concerns a state directory
-state_objects.py  `fastness state list` and `remove`: objects of a state directory that nobody can read
-story.py          The chapters of `fastness demo`
-up.py             `fastness up`: a whole control plane on this machine, in the foreground
-vault.py          `fastness vault`: the key that seals what is secret at rest
-witness.py        `fastness witness`: watch over the record of a cluster that somebody else runs
+crds.py             `fastness crds`: the definitions that a Kubernetes cluster needs before Fastness can use it
+demo.py             `fastness demo`: the story of a confidential cluster in two minutes
+serve.py            `fastness serve`: roles of the control plane against a Kubernetes API server
+sim.py              `fastness sim`: what virtual machines there are, and what can be done to them while `fastness up` runs
+state.py            `fastness backup`, `restore` and `state migrate`: the store of a state directory, as a whole
+state_directory.py  The state directory of a control plane: the option that names it, and `fastness kubeconfig`
+state_objects.py    `fastness state list` and `remove`: objects of a state directory that nobody can read
+story.py            The chapters of `fastness demo`
+up.py               `fastness up`: a whole control plane on this machine, in the foreground
+vault.py            `fastness vault`: the key that seals what is secret at rest
+witness.py          `fastness witness`: watch over the record of a cluster that somebody else runs
 """

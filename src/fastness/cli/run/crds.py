@@ -7,9 +7,12 @@ from pathlib import Path
 
 import click
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
+from fastness.formats.names import dns1123_label
+from fastness.kinds.crd import files, manifests
+from fastness.kinds.crd.files import as_yaml
+from fastness.kinds.crd.roles import roles
 from fastness.kinds.kind import JsonObject
 
 
@@ -40,14 +43,12 @@ def crds(
 
     fastness crds | kubectl apply --server-side -f -
     """
-    from fastness.kinds.crd import files, manifests
-    from fastness.kinds.crd.roles import roles
-
     if (people or accounts) and (checked or directory):
         raise click.UsageError("--roles and --accounts print; they go with neither --write nor --check.")
     if adopt and not accounts:
         raise click.UsageError("--adopt goes with --accounts.")
     if accounts:
+        # Imported here: rights are read off all controllers, and whoever pipes the definitions into kubectl needs none of them.
         from fastness.app.accounts import everything
 
         _print(everything(_namespaces(adopt)), output)
@@ -69,8 +70,6 @@ def crds(
 
 def _namespaces(adopted: Sequence[str]) -> list[str]:
     """The namespaces that were named; raises UsageError for anything else."""
-    from fastness.formats.names import dns1123_label
-
     names = [one.removeprefix("namespace/") for one in adopted]
     for given, name in zip(adopted, names, strict=True):
         if given == name or dns1123_label(name):
@@ -79,8 +78,6 @@ def _namespaces(adopted: Sequence[str]) -> list[str]:
 
 
 def _print(documents: Sequence[JsonObject], output: str) -> None:
-    from fastness.kinds.crd.files import as_yaml
-
     if output == "json":
         show_json({"apiVersion": "v1", "kind": "List", "items": list(documents)})
     else:

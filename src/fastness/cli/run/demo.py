@@ -11,16 +11,16 @@ import asyncio
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+import uvloop
 
-from fastness.cli.errors import reported_errors
+from fastness.app.embedded import PlaneOptions, running
 from fastness.cli.output import tell
-from fastness.cli.run.state import DEFAULT_STATE
-
-if TYPE_CHECKING:
-    from fastness.app.embedded import PlaneOptions
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.run.state_directory import DEFAULT_STATE
+from fastness.cli.run.story import Teller, left_running, story
+from fastness.observe import logs
 
 MACHINES = 5
 QUICK_MACHINES = 3
@@ -41,11 +41,6 @@ def demo(state: Path, machines: int | None, quick: bool, end: bool) -> None:
 
     Everything in it is simulated: the chips, their vendor and the machines. The protocol and the decisions are the real ones.
     """
-    import uvloop
-
-    from fastness.app.embedded import PlaneOptions
-    from fastness.observe import logs
-
     logs.configure(level="error")
     options = PlaneOptions(state=state, machines=machines or (QUICK_MACHINES if quick else MACHINES), tell=tell)
     pause = READING_SECONDS if sys.stdout.isatty() and not quick else 0.0
@@ -54,9 +49,6 @@ def demo(state: Path, machines: int | None, quick: bool, end: bool) -> None:
 
 
 async def _run(options: PlaneOptions, pause: float, end: bool) -> int:
-    from fastness.app.embedded import running
-    from fastness.cli.run.story import Teller, left_running, story
-
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

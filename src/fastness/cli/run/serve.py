@@ -8,7 +8,10 @@
     configserver  every replica serves configs to machines; certificates are renewed while it runs
 
 The definitions must be installed first (`fastness crds | kubectl apply --server-side -f -`): without them it says which are
-missing. The namespace of the lease is made when it is not there.
+missing. The namespace of the lease is made when it is not there. `app.replica` does the work.
+
+    --adopt kata                                do this work although another operator is active
+    --adopt namespace/trustee-operator-system   believe what is written there as what is written in fastness-system
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,18 +30,38 @@ import uvloop
 from click.core import ParameterSource
 
 from fastness.app import replica
+from fastness.app.controllers import FAMILIES
 from fastness.app.parts import INTERNAL_PORT, PORTS, Part
 from fastness.app.replica import ReplicaOptions
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import tell
-from fastness.cli.run.adopting import Adoptable, places_of
-from fastness.cli.run.state import kms_option
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.run.state_directory import kms_option
+from fastness.formats.names import dns1123_label
+from fastness.kube.places import Places
 from fastness.observe import logs
 
 ROLES = tuple(Part)
 METRICS_PORT = 9090
 _PORT = click.IntRange(0, 65535)
+_NAMESPACE = "namespace/"
+
+
+class Adoptable(click.ParamType[str]):
+    """A family, or `namespace/NAME`."""
+
+    name = "what"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """How help shows it."""
+        return f"[{'|'.join(FAMILIES)}|{_NAMESPACE}NAME]"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The value, if it is one."""
+        named = value.startswith(_NAMESPACE) and not dns1123_label(value.removeprefix(_NAMESPACE))
+        if value not in FAMILIES and not named:
+            self.fail(f"{value!r} is neither one of {', '.join(FAMILIES)} nor {_NAMESPACE}NAME", param, ctx)
+        return value
 
 
 @click.command()
@@ -140,7 +164,7 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
     logs.configure(level=log_level)
     name = identity or f"{socket.gethostname()}_{os.getpid()}"
     parts = frozenset(Part(role) for role in roles.split(","))
-    options = ReplicaOptions(parts, name, places=places_of(given["adopt"]), **given)
+    options = ReplicaOptions(parts, name, places=_places_of(given["adopt"]), **given)
     with reported_errors():
         uvloop.run(_run(_with_reachable_webhook(options) if _by_default("roles") else options))
 
@@ -163,3 +187,8 @@ async def _run(options: ReplicaOptions) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     await replica.serve(options, stop, tell)
+
+
+def _places_of(adopted: Iterable[str]) -> Places:
+    """Where objects count in a cluster that is not ours alone: at home, and in the namespaces that were named."""
+    return Places(adopted=frozenset(name.removeprefix(_NAMESPACE) for name in adopted if name.startswith(_NAMESPACE)))

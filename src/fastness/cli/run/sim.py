@@ -17,10 +17,11 @@ from typing import Any, TypeVar
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table, tell
-from fastness.cli.run.state import DEFAULT_STATE
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.run.state_directory import DEFAULT_STATE
+from fastness.sim.control_client import FILE, ask_control
 
 F = TypeVar("F", bound=Callable[..., Any])
 Overview = dict[str, Any]
@@ -156,7 +157,7 @@ def undo(names: tuple[str, ...], everything: bool, state: Path, output: str) -> 
 
 
 def _meant(done: list[Overview], name: str) -> list[str]:
-    """The faults that a name means; a name that means none is asked for as it is, and refused with what there is."""
+    """The faults that a name means; a name that means none is ask_control for as it is, and refused with what there is."""
     found = [fault["id"] for fault in done if name in (fault["id"], fault["machine"])]
     return found or [name]
 
@@ -178,8 +179,6 @@ def _say(state: Path, output: str, requests: Iterable[dict[str, Any]]) -> None:
 
 def _ask(state: Path, **request: Any) -> Overview:
     """One request to the running simulator; raises CliError."""
-    from fastness.sim.control_client import FILE, ask_control
-
     hint = f"Start some with `fastness up --machines 5 --state {state}`; a control plane without machines is not simulated."
     with reported_errors():
         try:

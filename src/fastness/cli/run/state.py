@@ -1,39 +1,20 @@
-"""`fastness kubeconfig`, `backup`, `restore` and `state`: what concerns a state directory."""
+"""`fastness backup`, `restore` and `state migrate`: the store of a state directory, as a whole."""
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.apiserver import authenticate_state
+from fastness.app.backups import check_backup, make_backup, restore_backup
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
-
-if TYPE_CHECKING:
-    from fastness.keys.vault import Vault
-
-DEFAULT_STATE = Path("state")
-state_option = click.option(
-    "--state",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DEFAULT_STATE,
-    show_default=True,
-    help="State directory.",
-)
-
-
-@click.command()
-@state_option
-def kubeconfig(state: Path) -> None:
-    """Print the kubeconfig of a running control plane."""
-    path = state / "kubeconfig"
-    if not path.is_file():
-        raise CliError(f"{path} does not exist", "Start a control plane there with `fastness up`.", Exit.MISSING)
-    with reported_errors():
-        click.echo(path.read_bytes().decode(), nl=False)
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.run.state_directory import kms_option, state_option
+from fastness.keys.ring_files import ring_file
+from fastness.keys.vault import Vault
+from fastness.runtime.clock import SystemClock, SystemEntropy
 
 
 class _BackupGroup(click.Group):
@@ -46,17 +27,6 @@ class _BackupGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-def _arguments(_context: click.Context, _parameter: click.Parameter, line: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(line))
-    except ValueError as error:
-        raise click.BadParameter(f"not a command with its arguments: {error}") from error
-
-
-kms_option = click.option(
-    "--kms", default="", envvar="FASTNESS_KMS", callback=_arguments, metavar="COMMAND",
-    help="Command that wraps the vault key: `COMMAND encrypt|decrypt`, from standard input to output; or FASTNESS_KMS.",
-)  # fmt: skip
 _vault = click.option(
     "--vault", type=click.Path(path_type=Path, dir_okay=False), help="The vault key; default STATE/vault.json."
 )
@@ -78,8 +48,6 @@ def create(state: Path, vault: Path | None, kms: tuple[str, ...], target: Path, 
 
     Secrets stay sealed in it: keep STATE/vault.json too, in another place. STATE/pki holds the keys of the API.
     """
-    from fastness.app.backups import make_backup
-
     database = state / "state.db"
     if not database.is_file():
         raise CliError(f"{database} does not exist", "Name the state directory with --state.", Exit.MISSING)
@@ -101,8 +69,6 @@ def create(state: Path, vault: Path | None, kms: tuple[str, ...], target: Path, 
 @output_option
 def verify(state: Path, vault: Path | None, kms: tuple[str, ...], source: Path, output: str) -> None:
     """Say whether SOURCE is whole and written by a holder of the vault key, or else the first thing that is wrong (exit 3)."""
-    from fastness.app.backups import check_backup
-
     with reported_errors():
         report = check_backup(source, opened_vault(state, vault, kms))
     if output == "json":
@@ -123,9 +89,6 @@ def restore(state: Path, vault: Path | None, kms: tuple[str, ...], force: bool, 
 
     Versions jump ahead, so that clients which saw later ones list again. A key that is named with --vault is put into STATE.
     """
-    from fastness.app.backups import restore_backup
-    from fastness.keys.ring_files import ring_file
-
     with reported_errors():
         key = opened_vault(state, vault, kms)
         if vault is not None and (state / "vault.json").exists():
@@ -168,8 +131,6 @@ def migrate(state: Path, kms: tuple[str, ...]) -> None:
     Every row gets a tag under a key that is derived from the vault key, and what is confidential is sealed. It takes the state as
     it is for the truth: look at it first. There is no way back.
     """
-    from fastness.apiserver import authenticate_state
-
     with reported_errors():
         report = authenticate_state(state, opened_vault(state, None, kms))
     if not report.rows:
@@ -181,9 +142,5 @@ def migrate(state: Path, kms: tuple[str, ...]) -> None:
 
 def opened_vault(state: Path, vault: Path | None, kms: tuple[str, ...] = ()) -> Vault:
     """The vault key of a state directory, or the one that is named; raises TrustError."""
-    from fastness.keys.ring_files import ring_file
-    from fastness.keys.vault import Vault
-    from fastness.runtime.clock import SystemClock, SystemEntropy
-
     file = ring_file(vault or state / "vault.json", kms)
     return Vault.open_file(file, SystemClock().now(), SystemEntropy(), create=False)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.apiserver import Aside, Key, remove_unreadable, unreadable_objects
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table
-from fastness.cli.run.state import kms_option, opened_vault, state, state_option
-
-if TYPE_CHECKING:
-    from fastness.apiserver import Aside, Key
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.run.state import opened_vault, state
+from fastness.cli.run.state_directory import kms_option, state_option
 
 
 @state.command("list")
@@ -57,8 +55,6 @@ def remove(state: Path, namespace: str, kms: tuple[str, ...], resource: str, nam
     Only what cannot be read goes this way: finalizers and admission are not asked, and whatever it owned is collected as after
     any deletion.
     """
-    from fastness.apiserver import Key, remove_unreadable
-
     plural, _, group = resource.partition(".")
     _require(state)
     with reported_errors():
@@ -69,8 +65,6 @@ def remove(state: Path, namespace: str, kms: tuple[str, ...], resource: str, nam
 
 def set_aside_in(state: Path, kms: tuple[str, ...]) -> Mapping[Key, Aside]:
     """What the control plane of a state directory sets aside; raises StoreError, TrustError, CliError."""
-    from fastness.apiserver import unreadable_objects
-
     _require(state)
     return unreadable_objects(state, opened_vault(state, None, kms))
 

@@ -17,13 +17,14 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from fastness.app.embedded import ControlPlane
+from fastness.app.machines import Simulated
 from fastness.attestation.verdict.machine_standing import State
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
 from fastness.formats import json
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
@@ -31,11 +32,7 @@ from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.port import PatchType, Scope, WriteOptions
-
-if TYPE_CHECKING:
-    from fastness.app.embedded import ControlPlane
-    from fastness.app.machines import Simulated
-    from fastness.page.simulator import VirtualRow
+from fastness.page.simulator import VirtualRow
 
 PATIENCE: Final = 90.0
 COMMAND_SECONDS: Final = 60.0

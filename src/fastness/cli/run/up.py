@@ -18,14 +18,13 @@ import uvloop
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.app.memory import settle_memory
 from fastness.app.parts import PORTS, Part
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import show_json, tell
-from fastness.cli.run.state import kms_option
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.run.state_directory import DEFAULT_STATE, kms_option
 from fastness.observe import logs
 from fastness.sim.vms import parts
 
-DEFAULT_STATE = Path("state")
 API_PORT = 6443
 READY_SECONDS = 60.0
 PORTS_TRIED = 20

@@ -15,11 +15,14 @@ from pathlib import Path
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.app.vault_rotation import rotate_vault
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json
-from fastness.cli.run.state import kms_option, opened_vault, state_option
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.run.state import opened_vault
+from fastness.cli.run.state_directory import kms_option, state_option
 from fastness.keys.ring_files import PlainRingFile, WrappedRingFile
+from fastness.runtime.clock import SystemClock, SystemEntropy
 
 
 @click.group()
@@ -54,9 +57,6 @@ def rotate(state: Path, reason: str, kms: tuple[str, ...], output: str) -> None:
     Everything is sealed and tagged anew; the old key goes when all of it was read with the new one. An attempt that was cut short
     goes on where it was. Backups from before open with the old vault.json alone: keep it with them.
     """
-    from fastness.app.vault_rotation import rotate_vault
-    from fastness.runtime.clock import SystemClock, SystemEntropy
-
     if not (state / "state.db").is_file():
         raise CliError(f"{state / 'state.db'} does not exist", "Name the state directory with --state.", Exit.MISSING)
     who = f"{getpass.getuser()}@{socket.gethostname()}"

@@ -14,17 +14,18 @@ import re
 import signal
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import tell
-
-if TYPE_CHECKING:
-    from fastness.crypto.notes import NoteVerifier
-    from fastness.http.opening import Listening
+from fastness.cli.room_errors import reported_errors
+from fastness.crypto.notes import NoteVerifier
+from fastness.http.opening import Listening
+from fastness.observe import logs
+from fastness.record.door.witness_server import witness_server
+from fastness.record.live.witness_memory import KEY, witness_key
+from fastness.runtime.clock import SystemClock, SystemEntropy
 
 PORT = 22627
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9./:_-]{0,127}")
@@ -50,9 +51,6 @@ def witness() -> None:
 @_NAMED
 def key(state: Path, name: str) -> None:
     """Print the public key of this witness; it is made at the first use."""
-    from fastness.record.live.witness_memory import witness_key
-    from fastness.runtime.clock import SystemEntropy
-
     with reported_errors():
         click.echo(str(witness_key(state, _named(state, name), SystemEntropy()).verifier))
 
@@ -72,9 +70,6 @@ def run(
     state: Path, name: str, keys: tuple[str, ...], listen: str, tls_cert: Path | None, tls_key: Path | None
 ) -> None:
     """Answer `POST /add-checkpoint` until Ctrl-C."""
-    from fastness.crypto.notes import NoteVerifier
-    from fastness.observe import logs
-
     if (tls_cert is None) != (tls_key is None):
         raise CliError("--tls-cert and --tls-key belong together", "Give both for HTTPS, or neither.", Exit.USAGE)
     logs.configure(level="info")
@@ -87,9 +82,6 @@ def run(
 async def _run(
     state: Path, name: str, known: list[NoteVerifier], listening: Listening, tls: ssl.SSLContext | None
 ) -> None:
-    from fastness.record.door.witness_server import witness_server
-    from fastness.runtime.clock import SystemClock, SystemEntropy
-
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -101,8 +93,6 @@ async def _run(
 
 def _named(state: Path, name: str) -> str:
     """The name to make a key under; one that exists has its own."""
-    from fastness.record.live.witness_memory import KEY
-
     if name and not _NAME.fullmatch(name):
         raise CliError(
             f"{name!r} cannot name a witness", "Use letters, digits and ./:_-, such as witness.example/w1.", Exit.USAGE
@@ -115,8 +105,6 @@ def _named(state: Path, name: str) -> str:
 
 
 def _address(text: str) -> Listening:
-    from fastness.http.opening import Listening
-
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
         raise CliError(f"--listen {text!r} is not an address", "Give HOST:PORT, such as 127.0.0.1:22627.", Exit.USAGE)

@@ -2,14 +2,15 @@
 
     cluster_health.py  What a running cluster says about itself, as findings of `fastness doctor`
     doctor.py          `fastness doctor`: what is installed, what is missing, what to do
+    finding.py         A finding of `fastness doctor`: what was looked for, what is there, what it is good for, and how to get it
     gather.py          Collecting a support bundle over the API: ask, redact, write, within bounds
     gather_manual.py   The part of a bundle that the manual's own collector would write
+    host_check.py      What `fastness doctor` says about confidential containers
     layout.py          Where things lie in a bundle, and the page that leads to them
     places.py          Places of objects in which users write what may be anything, so that only its size is shown
     redact.py          Objects and text without secrets, for people outside
     shapes.py          Strings that look like keys, whatever the field is called: long, mixed, without words in them
     support.py         `fastness support bundle`: what somebody needs to help, without secrets
-    taken.py           What was taken out of a bundle, so that whoever reads it knows that something stood there, and where
 
-What a bundle holds and must not is pure (`layout`, `places`, `redact`, `shapes`, `taken`); `gather` does the asking.
+What a bundle holds and must not is pure (`layout`, `places`, `redact`, `shapes`); `gather` does the asking.
 """

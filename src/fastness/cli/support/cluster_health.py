@@ -1,17 +1,30 @@
 """What a running cluster says about itself, as findings of `fastness doctor`.
 
-Conditions of the ConfidentialCluster that are False mean that something which protects the cluster does not: each has a row with
-what it is for and where to read on.
+Whether another operator does work that is ours, whether machines can join or protection be lowered past us, whether what is
+stored can be read and who wrote it. Conditions of the ConfidentialCluster that are False mean that something which protects the
+cluster does not: each has a row with what it is for and where to read on.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import Final
 
-from fastness.cli.support.doctor import Finding
-
-if TYPE_CHECKING:
-    from fastness.kube.port import Cluster
+from fastness.app.controllers import FAMILIES, held_back
+from fastness.attestation.live.statuses import Statuses
+from fastness.attestation.machine.signed_status import is_disbelieved
+from fastness.cli.support.finding import Finding
+from fastness.enrolment.kubelet_certificates import other_approvers
+from fastness.enrolment.loops.join_tokens import BINDINGS
+from fastness.keys.home import WAY_BACK, Home
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.kinds.objects import condition, object_name
+from fastness.kinds.registry import all_kinds
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import ApiError, NotFound
+from fastness.kube.port import Cluster, Scope
+from fastness.runtime.clock import SystemClock, SystemEntropy
 
 WATCHED: Final = {
     "Recorded": ("record", "every decision can be proved afterwards", "docs/how-to/run-a-witness.md"),
@@ -21,34 +34,68 @@ WATCHED: Final = {
 _STATUSES: Final = "nobody makes a machine look attested by writing its status"
 
 
-async def statuses(cluster: Cluster) -> list[Finding]:
-    """Whether the control plane wrote what Machines say about themselves; nothing without Machines. Raises ApiError."""
-    from fastness.attestation.live.statuses import Statuses
-    from fastness.attestation.machine.signed_status import is_disbelieved
-    from fastness.kinds.fastness_dev import NAMESPACE
-    from fastness.kinds.objects import object_name
-    from fastness.kinds.trusted_execution.machine import MACHINE
-    from fastness.kube.port import Scope
-    from fastness.runtime.clock import SystemClock, SystemEntropy
+async def cluster_findings(cluster: Cluster, now: datetime) -> list[Finding]:
+    """Everything that is looked for in a cluster; raises ApiError."""
+    findings = [*await neighbours(cluster, now), await approvers(cluster), await guarded(cluster), await home(cluster)]
+    return [*findings, *await health(cluster), *await unreadable_objects(cluster), *await statuses(cluster)]
 
-    machines = (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items
-    if not machines:
-        return []
-    judge = Statuses(None, cluster, SystemClock(), SystemEntropy())
-    strange = [object_name(one).name for one in machines if is_disbelieved(await judge.judged(one))]
-    words = f"the control plane wrote the status of {len(machines) - len(strange)} of {len(machines)} machines"
-    if not strange:
-        return [Finding("statuses", "ok", words, _STATUSES)]
-    named = f"{words}; not of {', '.join(strange[:5])}{' …' if len(strange) > 5 else ''}, which count as never attested"
-    return [Finding("statuses", "missing", named, _STATUSES, "see docs/how-to/who-may-write-what.md")]
+
+async def neighbours(cluster: Cluster, now: datetime) -> list[Finding]:
+    """For each family of controllers, whether somebody else does its work in this cluster."""
+    held = await held_back(cluster, (), now)
+    return [
+        Finding(
+            f"{family} operator",
+            "optional" if family in held else "ok",
+            held.get(family, "no other is active"),
+            "its controllers start here",
+            f"they do not start without `fastness serve --adopt {family}`" if family in held else "",
+        )
+        for family in FAMILIES
+    ]
+
+
+async def approvers(cluster: Cluster) -> Finding:
+    """Whether somebody else lets machines join, past attestation."""
+    others = other_approvers((await cluster.list(BINDINGS)).items)
+    purpose = "only machines that proved themselves become nodes"
+    if not others:
+        return Finding("node approval", "ok", "nobody else approves nodes", purpose)
+    fix = f"kubectl delete clusterrolebinding {' '.join(others)}"
+    return Finding("node approval", "optional", f"Kubernetes approves nodes by {', '.join(others)}", purpose, fix)
+
+
+async def guarded(cluster: Cluster) -> Finding:
+    """Whether protection can be lowered past admission, or was."""
+    purpose = "protection is lowered only with a confirmation, on the record"
+    try:
+        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        return Finding("guard", "ok", "there is no ConfidentialCluster", purpose)
+    said = condition(found, "Guarded")
+    if said is None:
+        return Finding("guard", "optional", "no controller has looked yet", purpose, "run `fastness serve`")
+    if said["status"] == "True":
+        return Finding("guard", "ok", str(said["message"]), purpose)
+    fix = (
+        "run the webhook role"
+        if said["reason"] == "NoWebhook"
+        else "make the cluster as strict as it was; see `fastness audit show`"
+    )
+    return Finding("guard", "missing", str(said["message"]), purpose, fix)
+
+
+async def home(cluster: Cluster) -> Finding:
+    """Whether the namespace that holds machines, approvals and keys is there."""
+    looking, purpose = Home(cluster, SystemClock()), "machines, approvals and keys live in it"
+    await looking.look()
+    if not looking.problem():
+        return Finding("fastness-system", "ok", "is there", purpose)
+    return Finding("fastness-system", "missing", looking.problem(), purpose, WAY_BACK)
 
 
 async def health(cluster: Cluster) -> list[Finding]:
     """The conditions that matter, as they stand; a cluster without a ConfidentialCluster has none. Raises ApiError."""
-    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-    from fastness.kinds.objects import condition
-    from fastness.kube.errors import NotFound
-
     try:
         found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
     except NotFound:
@@ -61,3 +108,32 @@ async def health(cluster: Cluster) -> list[Finding]:
             words = str(stands.get("message", ""))
             findings.append(Finding(name, "ok" if good else "missing", words, purpose, "" if good else f"see {page}"))
     return findings
+
+
+async def unreadable_objects(cluster: Cluster) -> list[Finding]:
+    """The objects of a cluster that our controllers set aside, because they cannot be read; of all kinds that we know."""
+    purpose, bad = "what controllers read can be read", []
+    for resource in (kind.resource for kind in all_kinds() if "list" in kind.verbs and kind.kind != "Event"):
+        try:
+            page = await cluster.list(resource)
+        except ApiError:  # not served here, or not for us to read
+            continue
+        for obj, reason in page.unreadable:
+            name = "/".join(filter(None, (obj["metadata"].get("namespace"), obj["metadata"]["name"])))
+            fix = f"kubectl delete {resource.plural} {name.replace('/', ' ')}, or make it smaller"
+            bad.append(Finding("objects", "optional", f"set aside: {resource.plural} {name}: {reason}", purpose, fix))
+    return bad or [Finding("objects", "ok", "all can be read", purpose)]
+
+
+async def statuses(cluster: Cluster) -> list[Finding]:
+    """Whether the control plane wrote what Machines say about themselves; nothing without Machines. Raises ApiError."""
+    machines = (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items
+    if not machines:
+        return []
+    judge = Statuses(None, cluster, SystemClock(), SystemEntropy())
+    strange = [object_name(one).name for one in machines if is_disbelieved(await judge.judged(one))]
+    words = f"the control plane wrote the status of {len(machines) - len(strange)} of {len(machines)} machines"
+    if not strange:
+        return [Finding("statuses", "ok", words, _STATUSES)]
+    named = f"{words}; not of {', '.join(strange[:5])}{' …' if len(strange) > 5 else ''}, which count as never attested"
+    return [Finding("statuses", "missing", named, _STATUSES, "see docs/how-to/who-may-write-what.md")]

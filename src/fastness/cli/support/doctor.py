@@ -2,8 +2,11 @@
 
 Each check is a row of data: what is looked for, what it is good for, how to get it. Required things that are missing make
 the exit code 1; optional ones are only said. With `--kubeconfig` or `--context` it also asks that cluster whether another
-operator does work that is ours, and whether what it has can run confidential containers (`cli.workloads.host_check`); without
-them it never connects.
+operator does work that is ours (`cluster_health`), and whether what it has can run confidential containers (`host_check`);
+without them it never connects.
+
+It must work where a dependency is not installed, and say so. So nothing that needs one is imported at the top: what asks a
+cluster or reads a state directory is imported by the function that does.
 """
 
 from __future__ import annotations
@@ -19,32 +22,17 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fastness.app.vendor_documents import CACHE, IMPORTED, ends_of
-from fastness.cli.errors import reported_errors
-from fastness.cli.exits import Exit
-from fastness.cli.output import output_option, show_json, table
-from fastness.cli.run.state import kms_option
-
-if TYPE_CHECKING:
-    from fastness.kube.port import Cluster
+from fastness.attestation.evidence.snp_floors import DATE, GROWS_OLD, SOURCE, is_old
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.output import output_option, show_json
+from fastness.cli.run.state_directory import kms_option
+from fastness.cli.support.finding import Finding, as_table
 
 MIN_SQLITE = (3, 37)
 PLATFORMS = ("bare metal", "IBM Z bare metal", "IBM Z peer pods", "Azure")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked for."""
-
-    name: str
-    state: Literal["ok", "missing", "optional"]
-    found: str
-    purpose: str
-    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +111,6 @@ def _packages() -> list[Finding]:
 
 def _floors(now: datetime) -> Finding:
     """How long ago the least firmware versions of SNP platforms were compared with what AMD publishes."""
-    from fastness.attestation.evidence.snp_floors import DATE, GROWS_OLD, SOURCE, is_old
-
     purpose = "refuse SNP platforms with firmware that proves nothing"
     if not is_old(now.date()):
         return Finding("snp-minimums", "ok", f"of {DATE}, by {SOURCE}", purpose)
@@ -147,7 +133,8 @@ def _unreadable(state: Path, kms: tuple[str, ...]) -> list[Finding]:
     """The objects of a state directory that a control plane sets aside, by name, also while it runs."""
     if not (state / "state.db").is_file():
         return []
-    from fastness.cli.errors import CliError
+    # Imported here: it needs dependencies whose absence `_packages` reports.
+    from fastness.cli.room_errors import reported_errors
     from fastness.cli.run.state_objects import resource_of, set_aside_in
 
     purpose = "what is stored can be read"
@@ -168,26 +155,13 @@ def _unreadable(state: Path, kms: tuple[str, ...]) -> list[Finding]:
     ]  # fmt: skip
 
 
-async def unreadable_objects(cluster: Cluster) -> list[Finding]:
-    """The objects of a cluster that our controllers set aside, because they cannot be read; of all kinds that we know."""
-    from fastness.kinds.registry import all_kinds
-    from fastness.kube.errors import ApiError
-
-    purpose, bad = "what controllers read can be read", []
-    for resource in (kind.resource for kind in all_kinds() if "list" in kind.verbs and kind.kind != "Event"):
-        try:
-            page = await cluster.list(resource)
-        except ApiError:  # not served here, or not for us to read
-            continue
-        for obj, reason in page.unreadable:
-            name = "/".join(filter(None, (obj["metadata"].get("namespace"), obj["metadata"]["name"])))
-            fix = f"kubectl delete {resource.plural} {name.replace('/', ' ')}, or make it smaller"
-            bad.append(Finding("objects", "optional", f"set aside: {resource.plural} {name}: {reason}", purpose, fix))
-    return bad or [Finding("objects", "ok", "all can be read", purpose)]
-
-
 def _documents(state: Path, now: datetime) -> list[Finding]:
-    """How old the vendors' documents of a state directory are."""
+    """How old the vendors' documents of a state directory are; nothing where a dependency is missing that reads them."""
+    try:
+        # Imported here: it needs dependencies whose absence `_packages` reports.
+        from fastness.app.vendor_documents import CACHE, IMPORTED, ends_of
+    except ModuleNotFoundError:
+        return []
     purpose, fix = (
         "judge SNP and TDX machines",
         f"import newer ones into {state / IMPORTED}, or run with --vendor-services",
@@ -208,83 +182,20 @@ def _documents(state: Path, now: datetime) -> list[Finding]:
     return findings
 
 
-async def neighbours(cluster: Cluster, now: datetime) -> list[Finding]:
-    """For each family of controllers, whether somebody else does its work in this cluster."""
-    from fastness.app.controllers import FAMILIES, held_back
+def _cluster(kubeconfig: Path | None, context: str) -> list[Finding]:
+    """What is to be said about a cluster; raises CliError."""
+    # Imported here: it needs dependencies whose absence `_packages` reports.
+    from fastness.cli.cluster import connected
+    from fastness.cli.room_errors import reported_errors
+    from fastness.cli.support.cluster_health import cluster_findings
+    from fastness.cli.support.host_check import hosts
 
-    held = await held_back(cluster, (), now)
-    return [
-        Finding(
-            f"{family} operator",
-            "optional" if family in held else "ok",
-            held.get(family, "no other is active"),
-            "its controllers start here",
-            f"they do not start without `fastness serve --adopt {family}`" if family in held else "",
-        )
-        for family in FAMILIES
-    ]
+    async def ask() -> list[Finding]:
+        async with connected(kubeconfig, context) as cluster:
+            return [*await cluster_findings(cluster, datetime.now(UTC)), *await hosts(cluster)]
 
-
-async def approvers(cluster: Cluster) -> Finding:
-    """Whether somebody else lets machines join, past attestation."""
-    from fastness.enrolment.kubelet_certificates import other_approvers
-    from fastness.enrolment.loops.join_tokens import BINDINGS
-
-    others = other_approvers((await cluster.list(BINDINGS)).items)
-    purpose = "only machines that proved themselves become nodes"
-    if not others:
-        return Finding("node approval", "ok", "nobody else approves nodes", purpose)
-    fix = f"kubectl delete clusterrolebinding {' '.join(others)}"
-    return Finding("node approval", "optional", f"Kubernetes approves nodes by {', '.join(others)}", purpose, fix)
-
-
-async def guarded(cluster: Cluster) -> Finding:
-    """Whether protection can be lowered past admission, or was."""
-    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-    from fastness.kinds.objects import condition
-    from fastness.kube.errors import NotFound
-
-    purpose = "protection is lowered only with a confirmation, on the record"
-    try:
-        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
-    except NotFound:
-        return Finding("guard", "ok", "there is no ConfidentialCluster", purpose)
-    said = condition(found, "Guarded")
-    if said is None:
-        return Finding("guard", "optional", "no controller has looked yet", purpose, "run `fastness serve`")
-    if said["status"] == "True":
-        return Finding("guard", "ok", str(said["message"]), purpose)
-    fix = (
-        "run the webhook role"
-        if said["reason"] == "NoWebhook"
-        else "make the cluster as strict as it was; see `fastness audit show`"
-    )
-    return Finding("guard", "missing", str(said["message"]), purpose, fix)
-
-
-async def home(cluster: Cluster) -> Finding:
-    """Whether the namespace that holds machines, approvals and keys is there."""
-    from fastness.keys.home import WAY_BACK, Home
-    from fastness.runtime.clock import SystemClock
-
-    looking, purpose = Home(cluster, SystemClock()), "machines, approvals and keys live in it"
-    await looking.look()
-    if not looking.problem():
-        return Finding("fastness-system", "ok", "is there", purpose)
-    return Finding("fastness-system", "missing", looking.problem(), purpose, WAY_BACK)
-
-
-async def _ask(kubeconfig: Path | None, context: str) -> list[Finding]:
-    from fastness.kube.client import Surroundings, connect, find
-
-    around = Surroundings(os.environ, Path.home())
-    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
-        from fastness.cli.support.cluster_health import health, statuses
-        from fastness.cli.workloads.host_check import hosts
-
-        found = [*await neighbours(cluster, datetime.now(UTC)), await approvers(cluster), await guarded(cluster)]
-        found += [await home(cluster), *await health(cluster), *await unreadable_objects(cluster)]
-        return [*found, *await statuses(cluster), *await hosts(cluster)]
+    with reported_errors():
+        return asyncio.run(ask())
 
 
 @click.command()
@@ -316,23 +227,17 @@ def doctor(
     """Say what is installed, what is missing and what to do."""
     findings = examine(state, kms=kms)
     if openshift:
-        from fastness.cli.workloads.host_check import asked_for
+        # Imported here: it needs dependencies whose absence `_packages` reports.
+        from fastness.cli.support.host_check import asked_for
 
         findings.append(asked_for(openshift, architecture, platform, tee, gpu))
     if kubeconfig is not None or context:
-        with reported_errors():
-            findings += asyncio.run(_ask(kubeconfig, context))
+        findings += _cluster(kubeconfig, context)
     missing = [finding for finding in findings if finding.state == "missing"]
     if output == "json":
         show_json({"ok": not missing, "findings": [asdict(finding) for finding in findings]})
     else:
-        rows = [["", "WHAT", "FOUND", "FOR"]]
-        mark = {"ok": "+", "missing": "!", "optional": "-"}
-        rows += [
-            [mark[one.state], one.name, one.found, one.purpose + (f"  ({one.fix})" if one.fix else "")]
-            for one in findings
-        ]
-        click.echo(table(rows))
+        click.echo(as_table(findings))
         click.echo(
             "\nEverything that is required is here."
             if not missing

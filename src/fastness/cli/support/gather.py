@@ -16,9 +16,8 @@ from typing import Any, Final
 
 import yaml
 
-from fastness.cli.support.layout import BundleFile, LeftOut, index_page, list_path, safe
-from fastness.cli.support.redact import NEVER, redacted, scrubbed
-from fastness.cli.support.taken import Taken, taken_from_text, taken_out
+from fastness.cli.support.layout import BundleFile, LeftOut, Taken, index_page, list_path, safe
+from fastness.cli.support.redact import NEVER, redacted, scrubbed, taken_from_text, taken_out
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject, Kind, Resource
 from fastness.kinds.kubernetes.core import EVENT, NODE, POD

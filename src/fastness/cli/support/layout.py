@@ -53,6 +53,15 @@ class LeftOut:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Something that was taken out: of which file, of which object in it, at which path or how often."""
+
+    file: str
+    what: str
+    path: str
+
+
 def safe(name: str) -> str:
     """A name as one segment of a path: nothing in it means anything to a file system."""
     kept = "".join(one if one in _SAFE else f"%{ord(one):02x}" for one in name)[:MAX_SEGMENT]

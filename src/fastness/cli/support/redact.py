@@ -3,6 +3,7 @@
     cleaned(value)   any other JSON
     redacted(obj)    an object as a bundle may show it; None when nothing of it may leave (Secrets)
     scrubbed(text)   a log or any text, with what looks like a credential taken out
+    taken_out(before, after)   the paths of an object at which something was taken out, for whoever reads the bundle
 
 * Secrets never leave, whole. Where users write what may be anything (files and units of machine configs, environment and
   arguments of containers, their ConfigMaps, annotations, init data) only the size is shown: `places`.
@@ -20,7 +21,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from fastness.cli.support.places import PLATFORM, Path, opaque_note, opaque_place, opaque_text, without_argument
@@ -233,3 +234,22 @@ def _opaque_url(url: str) -> str:
 
 def _opaque(text: str) -> str:
     return f"{REDACTED}:{len(text)}-characters"
+
+
+def taken_out(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    """The paths at which something is missing or replaced. Keys that look like keys are not spelled out here either."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key, value in before.items():
+            shown = without_keys(str(key))
+            yield from taken_out(value, after.get(key, after.get(shown)), f"{path}.{shown}".lstrip("."))
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for place, (value, shown) in enumerate(zip(before, after, strict=True)):
+            yield from taken_out(value, shown, f"{path}[{place}]")
+    elif before != after:
+        yield path
+
+
+def taken_from_text(before: str, after: str) -> str:
+    """How often something was taken out of a text; empty when nothing was."""
+    times = after.count(REDACTED) - before.count(REDACTED)
+    return f"{times} times" if times > 0 else ""

@@ -12,25 +12,30 @@ collected over the API by the user who asks, and needs no more rights than readi
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from fastness import __version__
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.cluster import cluster_options, connected, named_kubeconfig
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
-from fastness.cli.trust.tickets import cluster_options
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.support import gather
+from fastness.cli.support.gather import MIB, Bounds, Bundle
+from fastness.cli.support.gather_manual import NAMESPACES, manual_part
+from fastness.cli.support.redact import cleaned, scrubbed
+from fastness.cli.trust.audit import tiles_of
+from fastness.formats import json
+from fastness.keys.errors import TrustError
 from fastness.kinds.kubernetes.core import NAMESPACE
-
-if TYPE_CHECKING:
-    from fastness.cli.support.gather import Bundle
-    from fastness.kube.client import KubeCluster
+from fastness.kube.client import KubeCluster
+from fastness.kube.errors import ApiError, NotFound
+from fastness.record.live.reader import open_record
 
 AUDIT_COMMANDS: Final = ("gather_audit_logs", "/usr/bin/gather_audit_logs")
 RECORD_ENTRIES: Final = 1000
@@ -99,13 +104,10 @@ async def _collect(
     kubeconfig: Path | None,
     context: str,
 ) -> Bundle:
-    from fastness.cli.support.gather import MIB, Bounds, Bundle
-    from fastness.kube.client import Surroundings, connect, find
-
-    named = kubeconfig or (Path(os.environ["KUBECONFIG"]) if os.environ.get("KUBECONFIG") else None)
+    named = named_kubeconfig(kubeconfig)
     beside = named.parent if named is not None else None
     partial = target.with_name(f".{target.name}.partial")
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         await _require_namespace(cluster, namespace)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(mode=0o700, parents=True)
@@ -121,8 +123,6 @@ async def _collect(
 
 
 def _facts(images: tuple[str, ...], namespace: str, audit: bool) -> Mapping[str, str]:
-    from fastness.cli.support.redact import scrubbed
-
     return {
         "collector": f"fastness {__version__}",
         "what": "audit logs" if audit else "resources, events, logs, record",
@@ -133,8 +133,6 @@ def _facts(images: tuple[str, ...], namespace: str, audit: bool) -> Mapping[str,
 
 
 async def _require_namespace(cluster: KubeCluster, name: str) -> None:
-    from fastness.kube.errors import NotFound
-
     if not name:
         return
     try:
@@ -148,9 +146,6 @@ async def _require_namespace(cluster: KubeCluster, name: str) -> None:
 
 
 async def _everything(cluster: KubeCluster, made: Bundle, beside: Path | None) -> None:
-    from fastness.cli.support import gather
-    from fastness.cli.support.gather_manual import NAMESPACES, manual_part
-
     seen = await gather.gather_objects(cluster, made)
     await gather.gather_nodes(cluster, made)
     events = await gather.gather_events(cluster, made)
@@ -163,13 +158,6 @@ async def _everything(cluster: KubeCluster, made: Bundle, beside: Path | None) -
 
 async def _record(cluster: KubeCluster, made: Bundle, beside: Path | None) -> None:
     """The newest entries of the record, as far as it can be read."""
-    from fastness.cli.support.redact import cleaned, scrubbed
-    from fastness.cli.trust.audit import tiles_of
-    from fastness.formats import json
-    from fastness.keys.errors import TrustError
-    from fastness.kube.errors import ApiError
-    from fastness.record.live.reader import open_record
-
     try:
         record = await open_record(cluster, tiles_of(cluster, beside))
         if record is None:

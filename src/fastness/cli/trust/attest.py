@@ -30,11 +30,12 @@ from fastness.attestation.evidence.proofs import ALLOWABLE, SIMULATED_ORGANIZATI
 from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
 from fastness.attestation.evidence.tdx import TdxExpectations, appraise_tdx
 from fastness.attestation.evidence.tpm import TpmExpectations, appraise_tpm
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.cluster import cluster_options
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
+from fastness.cli.room_errors import reported_errors
 from fastness.cli.trust.attest_view import OfflineAnswer, shown
-from fastness.cli.trust.tickets import cluster_options
+from fastness.cli.trust.explain import explained, told_plainly, unattested
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.silicon.chains import load_certificates
 from fastness.crypto.silicon.verify import AttestationKey
@@ -97,8 +98,6 @@ def explain(
     Without MACHINE: the same of every machine that is not attested, with the nodes that never were. 0 when machines enrolled and
     all are attested, 1 otherwise.
     """
-    from fastness.cli.trust.explain import explained, told_plainly
-
     if not machine:
         ctx.exit(_explain_unattested(everything, kubeconfig, context, output))
     with reported_errors():
@@ -112,8 +111,6 @@ def explain(
 
 def _explain_unattested(everything: bool, kubeconfig: Path | None, context: str, output: str) -> Exit:
     """Tell of all machines that are not attested and all nodes that never were, as many as one can read."""
-    from fastness.cli.trust.explain import told_plainly, unattested
-
     with reported_errors():
         found = asyncio.run(unattested(kubeconfig, context))
     good = bool(found.enrolled) and not found.machines and not found.nodes

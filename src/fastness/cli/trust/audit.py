@@ -15,22 +15,30 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.cluster import cluster_options, connected, named_kubeconfig
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table, tell
-from fastness.cli.trust.tickets import cluster_options
-
-if TYPE_CHECKING:
-    from fastness.kube.port import Cluster
-    from fastness.record.live.reader import OpenRecord
-    from fastness.record.live.tiles import TileStore
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.trust.audit_verify import Quorum, Verified, verify_directory, verify_proof
+from fastness.formats import json
+from fastness.formats.tlog import TlogError
+from fastness.kinds.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT
+from fastness.kube.errors import Forbidden
+from fastness.kube.port import Cluster
+from fastness.record.entry import because
+from fastness.record.live.epoch import restart as next_epoch
+from fastness.record.live.log_key import known_keys
+from fastness.record.live.reader import OpenRecord, open_record
+from fastness.record.live.tiles import ConfigMapTiles, FileTiles, TileStore
+from fastness.runtime.clock import SystemClock
 
 LATELY = 500
 TAKEN_IN_TRIES = 30
@@ -58,8 +66,6 @@ def show(
     what: str, who: str, last: int, tiles: Path | None, kubeconfig: Path | None, context: str, output: str
 ) -> None:
     """Print the newest entries, oldest of them first."""
-    from fastness.record.entry import because
-
     with reported_errors():
         found = asyncio.run(_show(what, who, last, tiles, kubeconfig, context))
     if output == "json":
@@ -138,8 +144,6 @@ def verify(
     output: str,
 ) -> None:
     """Verify an export or a proof, offline: exit 0 good, 1 not, 2 unreadable."""
-    from fastness.cli.trust.audit_verify import Quorum, Verified, verify_directory, verify_proof
-
     if not keys:
         raise CliError(
             "no key to verify with", "Give --key, out of `fastness audit key`, kept in a safe place.", Exit.USAGE
@@ -157,10 +161,6 @@ def verify(
 async def _show(
     what: str, who: str, last: int, tiles: Path | None, kubeconfig: Path | None, context: str
 ) -> list[dict[str, Any]]:
-    from collections import deque
-
-    from fastness.formats import json
-
     kept: deque[dict[str, Any]] = deque(maxlen=last)
     async with _opened(tiles, kubeconfig, context) as record:
         # Without a filter the newest entries are at the end; with one, all are looked at.
@@ -174,31 +174,22 @@ async def _show(
 
 async def refusals_of(who: str, kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
     """What was refused lately in the name of a key, oldest first; raises CliError, ApiError, TrustError."""
-    from fastness.formats import json
-
     async with _opened(None, kubeconfig, context, complete=False) as record:
         entries = [json.decode(data) async for _, data in record.view.entries(max(0, record.size - LATELY))]
     return [one for one in entries if one["what"] == "refusal" and one["who"] == who]
 
 
 async def _keys(kubeconfig: Path | None, context: str) -> list[str]:
-    from fastness.record.live.log_key import known_keys
-
     async with _connected(kubeconfig, context) as (cluster, _):
         return [str(one) for one in await known_keys(cluster)]
 
 
 async def _restart(reason: str, kubeconfig: Path | None, context: str) -> int:
-    from fastness.record.live.epoch import restart as next_epoch
-    from fastness.runtime.clock import SystemClock
-
     async with _connected(kubeconfig, context) as (cluster, _):
         return (await next_epoch(cluster, reason, SystemClock().now())).number
 
 
 async def _export(directory: Path, tiles: Path | None, kubeconfig: Path | None, context: str) -> int:
-    from fastness.record.live.tiles import FileTiles
-
     target = FileTiles(directory)
     async with _opened(tiles, kubeconfig, context) as record:
         async for path, data in record.view.pieces():
@@ -210,8 +201,6 @@ async def _export(directory: Path, tiles: Path | None, kubeconfig: Path | None, 
 async def _prove(
     index: int, since: int | None, tiles: Path | None, kubeconfig: Path | None, context: str
 ) -> dict[str, Any]:
-    from fastness.formats import json
-
     async with _opened(tiles, kubeconfig, context) as record:
         if index >= record.size:
             raise CliError(f"there is no entry {index}: the record has {record.size}", code=Exit.NO)
@@ -235,13 +224,8 @@ async def _prove(
 @asynccontextmanager
 async def _connected(kubeconfig: Path | None, context: str) -> AsyncIterator[tuple[Cluster, Path | None]]:
     """The cluster, and the directory of its kubeconfig where it has one."""
-    import os
-
-    from fastness.kube.client import Surroundings, connect, find
-
-    around = Surroundings(os.environ, Path.home())
-    named = kubeconfig or (Path(os.environ["KUBECONFIG"]) if os.environ.get("KUBECONFIG") else None)
-    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+    named = named_kubeconfig(kubeconfig)
+    async with connected(kubeconfig, context) as cluster:
         yield cluster, named.parent if named else None
 
 
@@ -253,10 +237,6 @@ async def _opened(
 
     A `complete` one has everything that was decided before it was opened.
     """
-    from fastness.formats.tlog import TlogError
-    from fastness.record.live.reader import open_record
-    from fastness.record.live.tiles import FileTiles
-
     async with _connected(kubeconfig, context) as (cluster, beside):
         if complete:
             await _taken_in(cluster)
@@ -272,17 +252,12 @@ async def _opened(
 
 def tiles_of(cluster: Cluster, beside: Path | None) -> TileStore:
     """Where a cluster keeps its record: beside the kubeconfig of an embedded one, else in ConfigMaps."""
-    from fastness.record.live.tiles import ConfigMapTiles, FileTiles
-
     near = beside / "record" if beside is not None else None
     return FileTiles(near) if near is not None and near.is_dir() else ConfigMapTiles(cluster)
 
 
 async def _taken_in(cluster: Cluster) -> None:
     """Wait until what is written by now is in the record; not for long, because perhaps no controllers run."""
-    from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
-    from fastness.kube.errors import Forbidden
-
     waiting: set[str] | None = None
     try:
         for _ in range(TAKEN_IN_TRIES):
@@ -298,8 +273,6 @@ async def _taken_in(cluster: Cluster) -> None:
 
 async def _cosigned(cluster: Cluster) -> None:
     """Wait until witnesses have seen the newest checkpoint, where this record has any; not for long."""
-    from fastness.kinds.fastness_dev.audit import AUDIT_CHECKPOINT
-
     for _ in range(TAKEN_IN_TRIES):
         checkpoints = sorted((await cluster.list(AUDIT_CHECKPOINT.resource)).items, key=lambda one: one["spec"]["size"])
         if not any(one.get("status") for one in checkpoints) or checkpoints[-1].get("status"):

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.trust.record_check import RecordProblem, check_export, consistent, included
 from fastness.crypto.cosignatures import WitnessVerifier, cosigned
 from fastness.crypto.errors import CryptoError

@@ -25,11 +25,33 @@ from typing import Any
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.attestation.verdict.approvers import CHANGE, LOST, change_message, change_statement, read_appointments
+from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
+from fastness.attestation.verdict.breakglass import (
+    ANNOTATION,
+    LONGEST,
+    BadOverride,
+    agreed_override,
+    listed_approvers,
+    message,
+    statement_of,
+)
+from fastness.cli.cluster import cluster_options, connected
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import tell
-from fastness.cli.trust.machine import connected
-from fastness.cli.trust.tickets import cluster_options
+from fastness.cli.room_errors import reported_errors
+from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
+from fastness.crypto.secret import SecretBytes
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.keys.key_files import read_private, write_private
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kube.confirmation import confirmation
+from fastness.kube.errors import Forbidden, NotFound
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.runtime.clock import SystemEntropy
 
 _FILE = click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 _TIME = re.compile(r"([1-9][0-9]{0,3})(m|h)\Z")
@@ -46,11 +68,6 @@ def breakglass() -> None:
 @_FILE
 def key(file: Path) -> None:
     """Make the key of an approver, keep it in FILE, and print the public half for spec.breakGlass.approvers."""
-    from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
-    from fastness.crypto.secret import SecretBytes
-    from fastness.keys.key_files import write_private
-    from fastness.runtime.clock import SystemEntropy
-
     if file.exists():
         raise CliError(f"{file} exists", "A key is never written over: choose another name.", Exit.USAGE)
     seed = SecretBytes(SystemEntropy().token(SEED_BYTES))
@@ -66,9 +83,6 @@ def key(file: Path) -> None:
 @cluster_options
 def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: str) -> None:
     """Write the statement that approvers sign to standard output."""
-    from fastness.attestation.verdict.breakglass import LONGEST, statement_of
-    from fastness.formats import json
-
     match = _TIME.match(lasting)
     time = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else LONGEST * 2
     if time > LONGEST:
@@ -85,10 +99,6 @@ def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: 
 @click.option("--key", "secret", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Your key.")
 def agree(file: Path, name: str, secret: Path) -> None:
     """Sign the statement in FILE, and add that to the file."""
-    from fastness.attestation.verdict.approvers import change_message
-    from fastness.attestation.verdict.breakglass import message
-    from fastness.formats import json
-
     document = _read(file)
     shown = document["statement"]
     signed = change_message(shown) if "approvers" in shown else message(shown)
@@ -107,12 +117,8 @@ def agree(file: Path, name: str, secret: Path) -> None:
 @cluster_options
 def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
     """Put an override that two approvers signed into force, or their change of approvers."""
-    from fastness.formats import json
-
     document = _read(file)
     if "approvers" in document["statement"]:
-        from fastness.attestation.verdict.approvers import CHANGE
-
         wanted = document["statement"]["approvers"]
         with reported_errors():
             asyncio.run(_appoint(wanted, {CHANGE: json.encode(document).decode()}, kubeconfig, context))
@@ -133,10 +139,6 @@ def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
 @cluster_options
 def change(people: tuple[str, ...], lost: str, kubeconfig: Path | None, context: str) -> None:
     """Write the change of approvers that the present ones sign to standard output; the first, or --lost, needs none."""
-    from fastness.attestation.verdict.approvers import LOST, change_statement
-    from fastness.attestation.verdict.breakglass import listed_approvers
-    from fastness.formats import json
-
     wanted = dict(person.split("=", 1) for person in people if "=" in person)
     if len(wanted) != len(people):
         raise CliError("an approver is NAME=KEY, each name once", "`fastness break-glass key` prints KEY.", Exit.USAGE)
@@ -160,9 +162,6 @@ def end(kubeconfig: Path | None, context: str) -> None:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    from fastness.formats import json
-    from fastness.formats.errors import JsonError
-
     with reported_errors():
         content = file.read_bytes()[: MOST_BYTES + 1]
     try:
@@ -178,10 +177,6 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _signer(file: Path) -> Any:
-    from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
-    from fastness.crypto.secret import SecretBytes
-    from fastness.keys.key_files import read_private
-
     with reported_errors():
         kept = read_private(file)
     try:
@@ -194,8 +189,6 @@ def _signer(file: Path) -> Any:
 
 
 async def _uid(kubeconfig: Path | None, context: str) -> str:
-    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-
     async with connected(kubeconfig, context) as cluster:
         return str((await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME))["metadata"]["uid"])
 
@@ -206,13 +199,6 @@ def _coming(people: dict[str, str]) -> str:
 
 async def _present(kubeconfig: Path | None, context: str) -> tuple[dict[str, Any], dict[str, str]]:
     """The ConfidentialCluster, and who counts as an approver by now where the user may see that."""
-    from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
-    from fastness.attestation.verdict.approvers import read_appointments
-    from fastness.kinds.fastness_dev import NAMESPACE
-    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-    from fastness.kinds.kubernetes.core import CONFIG_MAP
-    from fastness.kube.errors import Forbidden, NotFound
-
     async with connected(kubeconfig, context) as cluster:
         present = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
         try:
@@ -224,10 +210,6 @@ async def _present(kubeconfig: Path | None, context: str) -> tuple[dict[str, Any
 
 async def _appoint(people: dict[str, str], notes: dict[str, str], kubeconfig: Path | None, context: str) -> None:
     """Write who shall be an approver: a lowering, which running this verb confirms for that very change."""
-    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, CONFIRM_LOWER, NAME
-    from fastness.kube.confirmation import confirmation
-    from fastness.kube.port import PatchType, WriteOptions
-
     async with connected(kubeconfig, context) as cluster:
         found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
         approvers = [{"name": name, "key": key} for name, key in sorted(people.items())]
@@ -242,10 +224,6 @@ async def _appoint(people: dict[str, str], notes: dict[str, str], kubeconfig: Pa
 
 
 async def _annotate(text: str | None, kubeconfig: Path | None, context: str) -> None:
-    from fastness.attestation.verdict.breakglass import ANNOTATION, BadOverride, agreed_override, listed_approvers
-    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-    from fastness.kube.port import PatchType, WriteOptions
-
     async with connected(kubeconfig, context) as cluster:
         if text is not None:
             found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)

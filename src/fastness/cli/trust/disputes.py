@@ -11,9 +11,13 @@ from pathlib import Path
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
-from fastness.cli.trust.tickets import cluster_options
+from fastness.attestation.machine.decisions import ChipUnclear, chip_patch, named_chip, settle_patch
+from fastness.cli.cluster import cluster_options, connected
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.trust.enrolled_machines import machine_named, patch_machine
+from fastness.kinds.objects import view
+from fastness.kinds.trusted_execution.machine import Machine
 
 
 @click.command("approve-chip")
@@ -41,13 +45,8 @@ def settle(name: str, reason: str, kubeconfig: Path | None, context: str) -> Non
 
 async def _approve_chip(name: str, chip: str, reason: str, kubeconfig: Path | None, context: str) -> tuple[str, str]:
     """The Machine's name, and the chip that it may be on from now on."""
-    from fastness.attestation.machine.decisions import ChipUnclear, chip_patch, named_chip
-    from fastness.cli.trust.machine import connected, one_machine, patch_machine
-    from fastness.kinds.objects import view
-    from fastness.kinds.trusted_execution.machine import Machine
-
     async with connected(kubeconfig, context) as cluster:
-        found = await one_machine(cluster, name)
+        found = await machine_named(cluster, name)
         try:
             approved = named_chip(view(found, Machine), chip)
         except ChipUnclear as error:
@@ -58,11 +57,8 @@ async def _approve_chip(name: str, chip: str, reason: str, kubeconfig: Path | No
 
 async def _settle(name: str, reason: str, kubeconfig: Path | None, context: str) -> tuple[str, bool]:
     """The Machine's name, and whether anything was disputed."""
-    from fastness.attestation.machine.decisions import settle_patch
-    from fastness.cli.trust.machine import connected, one_machine, patch_machine
-
     async with connected(kubeconfig, context) as cluster:
-        found = await one_machine(cluster, name)
+        found = await machine_named(cluster, name)
         patch = settle_patch(found, reason)
         if patch is not None:
             await patch_machine(cluster, found, patch)

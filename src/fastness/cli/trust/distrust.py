@@ -21,19 +21,25 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.attestation.verdict.blast_radius import Radius, blast_radius
+from fastness.attestation.verdict.distrust import read_distrust
+from fastness.cli.cluster import cluster_options, connected
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table, tell
-from fastness.cli.trust.machine import connected, one_machine
-from fastness.cli.trust.tickets import cluster_options
-
-if TYPE_CHECKING:
-    from fastness.attestation.verdict.blast_radius import Radius
-    from fastness.kube.port import Cluster
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.trust.enrolled_machines import machine_named, standings
+from fastness.crypto.digests import sha256
+from fastness.formats import json
+from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.fastness_dev.distrust import DISTRUST
+from fastness.kinds.objects import rfc3339
+from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.errors import NotFound
+from fastness.kube.port import Cluster, Scope, WriteOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LIFETIME = re.compile(r"([1-9][0-9]{0,5})(m|h|d)\Z")
@@ -67,7 +73,7 @@ def of_machine(which: str, **options: Any) -> None:
     """A machine, by the name of its Machine or node; it is revoked."""
 
     async def target(cluster: Cluster) -> dict[str, Any]:
-        return {"machine": (await one_machine(cluster, which))["metadata"]["uid"]}
+        return {"machine": (await machine_named(cluster, which))["metadata"]["uid"]}
 
     _distrust(target, **options)
 
@@ -105,7 +111,7 @@ def of_chip(which: str, **options: Any) -> None:
     async def target(cluster: Cluster) -> dict[str, Any]:
         if re.fullmatch(r"(snp|tdx):[0-9a-f]{16,128}", which):
             return {"chip": which}
-        chip = str(((await one_machine(cluster, which)).get("status") or {}).get("chip", ""))
+        chip = str(((await machine_named(cluster, which)).get("status") or {}).get("chip", ""))
         if ":" not in chip:
             raise CliError(f"the chip of {which} is not known", _no_chip(chip), Exit.NO)
         return {"chip": chip}
@@ -122,7 +128,7 @@ def of_endorsement_key(which: str, **options: Any) -> None:
     async def target(cluster: Cluster) -> dict[str, Any]:
         if re.fullmatch(r"sha256:[0-9a-f]{64}", which):
             return {"endorsementKey": which}
-        status = (await one_machine(cluster, which)).get("status") or {}
+        status = (await machine_named(cluster, which)).get("status") or {}
         key = (status.get("endorsement") or {}).get("key", "")
         if not key:
             raise CliError(f"{which} has no TPM", "Distrust its chip: `fastness distrust chip`.", Exit.NO)
@@ -231,16 +237,6 @@ async def _carry_out(
     target: Callable[[Cluster], Any], reason: str, name: str, until: str, plan: bool, yes: bool,
     kubeconfig: Path | None, context: str,
 ) -> tuple[Radius, str]:  # fmt: skip
-    from fastness.attestation.verdict.blast_radius import blast_radius
-    from fastness.attestation.verdict.distrust import read_distrust
-    from fastness.cli.trust.standings import standings
-    from fastness.crypto.digests import sha256
-    from fastness.formats import json
-    from fastness.kinds.fastness_dev import NAMESPACE
-    from fastness.kinds.fastness_dev.distrust import DISTRUST
-    from fastness.kinds.trusted_execution.machine import MACHINE
-    from fastness.kube.port import Scope, WriteOptions
-
     async with connected(kubeconfig, context) as cluster:
         named = await target(cluster)
         (kind,) = named
@@ -276,9 +272,6 @@ def _show(radius: Radius) -> None:
 
 
 async def _list(kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
-    from fastness.attestation.verdict.distrust import read_distrust
-    from fastness.kinds.fastness_dev.distrust import DISTRUST
-
     async with connected(kubeconfig, context) as cluster:
         objects = (await cluster.list(DISTRUST.resource)).items
     rows = []
@@ -296,9 +289,6 @@ async def _list(kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
 
 
 async def _end(name: str, kubeconfig: Path | None, context: str) -> bool:
-    from fastness.kinds.fastness_dev.distrust import DISTRUST
-    from fastness.kube.errors import NotFound
-
     async with connected(kubeconfig, context) as cluster:
         try:
             await cluster.delete(DISTRUST.resource, name)
@@ -313,6 +303,5 @@ def _until(text: str) -> str:
     match = _LIFETIME.match(text)
     if match is None:
         raise CliError(f"{text} is no time", "Write it as 30m, 12h or 7d.", Exit.USAGE)
-    from fastness.kinds.objects import rfc3339
 
     return rfc3339(datetime.now(UTC) + timedelta(**{_UNITS[match[2]]: int(match[1])}))

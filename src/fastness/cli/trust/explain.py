@@ -9,10 +9,10 @@ from typing import Final
 
 from fastness.attestation.status.unproved_nodes import never_attested
 from fastness.attestation.verdict.explain import Explanation, Unproved, explain, unproved_of
+from fastness.cli.cluster import connected
 from fastness.cli.errors import CliError
 from fastness.cli.trust.audit import refusals_of
-from fastness.cli.trust.machine import all_machines, connected, one_machine
-from fastness.cli.trust.standings import confidential_cluster, standings
+from fastness.cli.trust.enrolled_machines import all_machines, confidential_cluster, machine_named, standings
 from fastness.keys.errors import TrustError
 from fastness.kinds.fastness_dev.verdict import VERDICT, Check
 from fastness.kinds.kind import JsonObject
@@ -43,7 +43,7 @@ class Unattested:
 async def explained(name: str, kubeconfig: Path | None, context: str) -> Explanation:
     """The explanation of one machine of a cluster; raises CliError, ApiError."""
     async with connected(kubeconfig, context) as cluster:
-        machine, standing = await one_machine(cluster, name), await standings(cluster)
+        machine, standing = await machine_named(cluster, name), await standings(cluster)
         verdict = await _verdict(cluster, machine)
     return explain(machine, standing(view(machine, Machine)), verdict, await _unproved(machine, kubeconfig, context))
 

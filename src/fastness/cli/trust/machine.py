@@ -18,41 +18,51 @@ decision; ATTESTED is how the machine stands, in the words of every surface (`at
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
-from fastness.cli.images.machine_image import image
+from fastness.attestation.machine.decisions import DECISIONS, Decision, DecisionState, decision_patch, standing, way_out
+from fastness.attestation.verdict.dispute import HIDDEN, told_disputes
+from fastness.attestation.verdict.machine_standing import FIRST_USE, MachineStanding, identity_notes
+from fastness.cli.cluster import cluster_options, connected
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.lazy import LazyGroup, Verb
 from fastness.cli.output import output_option, show_json, table, tell
-from fastness.cli.trust.disputes import approve_chip, settle
-from fastness.cli.trust.tickets import cluster_options
-
-if TYPE_CHECKING:
-    from fastness.attestation.machine.decisions import Decision, DecisionState
-    from fastness.attestation.verdict.machine_standing import MachineStanding
-    from fastness.kinds.kind import JsonObject
-    from fastness.kinds.trusted_execution.machine import Machine
-    from fastness.kube.port import Cluster
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.trust.enrolled_machines import all_machines, named_among, patch_machine, standings
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import condition, view
+from fastness.kinds.trusted_execution.machine import CHIP_BARRED, Machine
+from fastness.kinds.trusted_execution.membership import membership_of
+from fastness.kinds.trusted_execution.subject import Endorsement
+from fastness.kube.errors import NotFound
 
 _STATES = ("Pending", "Approved", "Quarantined", "Revoked")
 _REASON = click.option("--reason", default="", help="Why; kept on the Machine and in the record.")
 _NAMES = click.argument("names", nargs=-1, required=True)
 
 
-@click.group()
+VERBS: Mapping[str, Verb] = {
+    "approve-chip": Verb("fastness.cli.trust.disputes:approve_chip", "Let a machine move to another chip."),
+    "image": Verb(
+        "fastness.cli.images.machine_image:image",
+        "Put the agent into an image, and close the ways by which its host could turn it.",
+    ),
+    "settle": Verb(
+        "fastness.cli.trust.disputes:settle",
+        "Say that you looked at evidence in a machine's name that was not its own.",
+    ),
+    "vouch": Verb("fastness.cli.trust.vouching:vouch", "Vouch for the statuses of machines as they stand."),
+}
+
+
+@click.group(cls=LazyGroup, verbs=VERBS)
 def machine() -> None:
     """Machines that enrolled: list, approve, quarantine; and the images that they boot."""
-
-
-machine.add_command(approve_chip)
-machine.add_command(image)
-machine.add_command(settle)
 
 
 @machine.command("list")
@@ -63,11 +73,11 @@ machine.add_command(settle)
 def list_machines(pool: str, state: str | None, kubeconfig: Path | None, context: str, output: str) -> None:
     """List machines, newest last."""
     with reported_errors():
-        found = asyncio.run(_list(pool, state or "", kubeconfig, context))
+        entries = asyncio.run(_list(pool, state or "", kubeconfig, context))
     if output == "json":
-        show_json(found)
+        show_json(entries)
         return
-    if not found:
+    if not entries:
         tell("no machines")
         return
     rows = [["NAME", "POOL", "NODE", "TEE", "STATE", "ATTESTED", "REASON", "ENROLLED", "NOTES"]]
@@ -76,7 +86,7 @@ def list_machines(pool: str, state: str | None, kubeconfig: Path | None, context
             entry["name"], entry["pool"] or "-", entry["node"] or "-", entry["tee"] or "-", entry["state"],
             entry["attested"], entry["why"], entry["enrolled"], ", ".join(entry["notes"]) or "-",
         ]
-        for entry in found
+        for entry in entries
     ]  # fmt: skip
     click.echo(table(rows))
 
@@ -88,15 +98,15 @@ def list_machines(pool: str, state: str | None, kubeconfig: Path | None, context
 def show(name: str, kubeconfig: Path | None, context: str, output: str) -> None:
     """Say everything that is known about a machine."""
     with reported_errors():
-        found = asyncio.run(_show(name, kubeconfig, context))
+        facts = asyncio.run(_show(name, kubeconfig, context))
     if output == "json":
-        show_json(found)
+        show_json(facts)
         return
-    for key, value in found.items():
+    for key, value in facts.items():
         if key != "conditions" and value not in ("", [], None):
-            shown = ", ".join(value) if isinstance(value, list) else value
-            click.echo(f"{key + ':':<14}{shown}")
-    for entry in found["conditions"]:
+            text = ", ".join(value) if isinstance(value, list) else value
+            click.echo(f"{key + ':':<14}{text}")
+    for entry in facts["conditions"]:
         click.echo(f"  {entry['type']:<12}{entry['status']:<8}{entry.get('reason', ''):<16}{entry.get('message', '')}")
 
 
@@ -139,50 +149,19 @@ def move(name: str, pool: str, reason: str, kubeconfig: Path | None, context: st
     click.echo(f"{where}: {'moves to' if changed else 'is in'} pool {pool}{'' if changed else ' already'}")
 
 
-async def patch_machine(cluster: Cluster, found: JsonObject, patch: JsonObject) -> None:
-    """Write what a person decided on a Machine; raises ApiError."""
-    from fastness.kinds.trusted_execution.machine import MACHINE
-    from fastness.kube.port import PatchType, WriteOptions
-
-    meta, options = found["metadata"], WriteOptions(manager="fastness-cli")
-    await cluster.patch(MACHINE.resource, meta["name"], patch, PatchType.MERGE, meta["namespace"], options)
-
-
-@machine.command()
-@click.argument("names", nargs=-1)
-@click.option("--all", "everybody", is_flag=True, help="Every machine whose status is not signed, as after an upgrade.")
-@click.option("--reason", required=True, help="Why; kept in the record.")
-@cluster_options
-def vouch(names: tuple[str, ...], everybody: bool, reason: str, kubeconfig: Path | None, context: str) -> None:
-    """Vouch for the statuses of machines as they stand, though the control plane did not write them."""
-    from fastness.cli.trust.vouching import vouch_for
-
-    if bool(names) == everybody:
-        raise CliError("name machines, or say --all", "`fastness doctor` names those that need it.", Exit.USAGE)
-    with reported_errors():
-        done = asyncio.run(vouch_for(names, reason, kubeconfig, context))
-    for line in done:
-        click.echo(line)
-    if not done:
-        tell("the control plane wrote the status of every machine: nobody has to vouch for one")
-
-
 async def _move(name: str, pool: str, reason: str, kubeconfig: Path | None, context: str) -> tuple[str, bool]:
     """The Machine's name, and whether it was in another pool."""
-    from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
-    from fastness.kube.errors import NotFound
-
     async with connected(kubeconfig, context) as cluster:
-        found = one_of(await all_machines(cluster), name)
-        meta, status = found["metadata"], found.get("status") or {}
-        if pool == (found["spec"].get("pool") or status.get("pool")):
+        enrolled = named_among(await all_machines(cluster), name)
+        meta, status = enrolled["metadata"], enrolled.get("status") or {}
+        if pool == (enrolled["spec"].get("pool") or status.get("pool")):
             return meta["name"], False
         try:
             await cluster.get(MACHINE_CONFIG_POOL.resource, pool)
         except NotFound as error:
             raise CliError(f"there is no pool {pool}", "See `kubectl get machineconfigpools`.", Exit.NO) from error
         patch = {"metadata": {"resourceVersion": meta["resourceVersion"]}, "spec": {"pool": pool, "poolReason": reason}}
-        await patch_machine(cluster, found, patch)
+        await patch_machine(cluster, enrolled, patch)
         return meta["name"], True
 
 
@@ -193,34 +172,24 @@ def _decide(verb: str, names: Sequence[str], reason: str, kubeconfig: Path | Non
         click.echo(f"{name}: {state}{'' if changed else ' already'}")
 
 
-@asynccontextmanager
-async def connected(kubeconfig: Path | None, context: str) -> AsyncIterator[Cluster]:
-    """The cluster that kubectl would find."""
-    from fastness.kube.client import Surroundings, connect, find
-
-    around = Surroundings(os.environ, Path.home())
-    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
-        yield cluster
-
-
 async def _list(pool: str, state: str, kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
     async with connected(kubeconfig, context) as cluster:
-        standing = await _standings(cluster)
-        rows = [_row(entry, standing) for entry in await all_machines(cluster)]
+        standing_of = await standings(cluster)
+        rows = [_row(entry, standing_of) for entry in await all_machines(cluster)]
     rows.sort(key=lambda row: (row["enrolled"], row["name"]))
     return [row for row in rows if row["pool"] == (pool or row["pool"]) and row["state"] == (state or row["state"])]
 
 
 async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, Any]:
     async with connected(kubeconfig, context) as cluster:
-        found, standing = one_of(await all_machines(cluster), name), await _standings(cluster)
-    status = found.get("status") or {}
+        enrolled, standing_of = named_among(await all_machines(cluster), name), await standings(cluster)
+    status = enrolled.get("status") or {}
     return {
-        **_row(found, standing), "reason": found["spec"].get("approvalReason", ""), "id": found["spec"]["id"],
-        "uid": found["metadata"]["uid"], "thumbprint": status.get("keyThumbprint", ""),
+        **_row(enrolled, standing_of), "reason": enrolled["spec"].get("approvalReason", ""), "id": enrolled["spec"]["id"],
+        "uid": enrolled["metadata"]["uid"], "thumbprint": status.get("keyThumbprint", ""),
         "ticket": status.get("ticket", ""), "endorsement": (status.get("endorsement") or {}).get("key", ""),
         "root": (status.get("endorsement") or {}).get("root", ""), "chip": status.get("chip", ""),
-        "awaitedChip": status.get("awaitedChip", ""), "approvedChip": found["spec"].get("chip", ""),
+        "awaitedChip": status.get("awaitedChip", ""), "approvedChip": enrolled["spec"].get("chip", ""),
         "disputes": [f"{entry['shows']} since {entry['since']}" for entry in status.get("disputes") or ()],
         "supersedes": status.get("supersedes", ""),
         "verdict": status.get("lastVerdict", ""), "lastAttested": status.get("lastAttested", ""),
@@ -232,105 +201,45 @@ async def _write(
     verb: str, names: Sequence[str], reason: str, kubeconfig: Path | None, context: str
 ) -> list[tuple[str, str, bool]]:
     """Take a decision about all of these machines, or about none; says the state of each and whether it changed."""
-    from fastness.attestation.machine.decisions import DECISIONS, DecisionState, decision_patch
-
     decision = DECISIONS[verb]
     async with connected(kubeconfig, context) as cluster:
-        known = await all_machines(cluster)
-        chosen = [one_of(known, name) for name in names]
-        standings = [_standing(found, decision) for found in chosen]
-        for found, standing in zip(chosen, standings, strict=True):
-            if standing is DecisionState.OPEN:
-                await patch_machine(cluster, found, decision_patch(found, decision, reason))
+        machines = await all_machines(cluster)
+        chosen = [named_among(machines, name) for name in names]
+        outcomes = [_standing(enrolled, decision) for enrolled in chosen]
+        for enrolled, outcome in zip(chosen, outcomes, strict=True):
+            if outcome is DecisionState.OPEN:
+                await patch_machine(cluster, enrolled, decision_patch(enrolled, decision, reason))
         return [
-            (found["metadata"]["name"], decision.membership.lower(), standing is DecisionState.OPEN)
-            for found, standing in zip(chosen, standings, strict=True)
+            (enrolled["metadata"]["name"], decision.membership.lower(), outcome is DecisionState.OPEN)
+            for enrolled, outcome in zip(chosen, outcomes, strict=True)
         ]
 
 
-def _standing(found: JsonObject, decision: Decision) -> DecisionState:
+def _standing(enrolled: JsonObject, decision: Decision) -> DecisionState:
     """How a machine stands to a decision; raises CliError where it makes no sense."""
-    from fastness.attestation.machine.decisions import DecisionState, standing, way_out
-    from fastness.kinds.objects import view
-    from fastness.kinds.trusted_execution.machine import Machine
-    from fastness.kinds.trusted_execution.membership import membership_of
-
-    seen = view(found, Machine)
-    if standing(seen, decision) is DecisionState.CLOSED:
-        raise CliError(f"{seen.metadata.name} is {membership_of(seen).lower()}", way_out(seen), Exit.NO)
-    return standing(seen, decision)
+    typed = view(enrolled, Machine)
+    if standing(typed, decision) is DecisionState.CLOSED:
+        raise CliError(f"{typed.metadata.name} is {membership_of(typed).lower()}", way_out(typed), Exit.NO)
+    return standing(typed, decision)
 
 
-async def all_machines(cluster: Cluster) -> list[JsonObject]:
-    """Every Machine of the cluster; raises ApiError."""
-    from fastness.kinds.fastness_dev import NAMESPACE
-    from fastness.kinds.trusted_execution.machine import MACHINE
-    from fastness.kube.port import Scope
-
-    return (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items
-
-
-async def one_machine(cluster: Cluster, name: str) -> JsonObject:
-    """The Machine that a name means; raises CliError, ApiError."""
-    return one_of(await all_machines(cluster), name)
-
-
-def one_of(machines: Sequence[JsonObject], name: str) -> JsonObject:
-    """The machine that a name means; raises CliError for none and for several."""
-
-    def names(found: JsonObject) -> tuple[str, ...]:
-        status = found.get("status") or {}
-        key = status.get("keyThumbprint", "")
-        return (
-            found["metadata"]["name"],
-            found["metadata"]["name"].removeprefix("machine-"),
-            key,
-            key.removeprefix("sha256:"),
-            status.get("nodeName", ""),
-            found["spec"]["id"],
-            found["metadata"]["uid"],
-        )
-
-    exact = [found for found in machines if name in names(found)]
-    near = exact or [found for found in machines if any(known.startswith(name) for known in names(found))]
-    if len(near) == 1:
-        return near[0]
-    if not near:
-        raise CliError(f"there is no machine {name}", "See `fastness machine list`.", Exit.NO)
-    several = ", ".join(sorted(found["metadata"]["name"] for found in near)[:5])
-    raise CliError(f"{name} means several machines: {several}", "Give more of the name.", Exit.USAGE)
-
-
-async def _standings(cluster: Cluster) -> Callable[[Machine], MachineStanding]:
-    from fastness.cli.trust.standings import standings
-
-    return await standings(cluster)
-
-
-def _row(found: JsonObject, standing: Callable[[Machine], MachineStanding]) -> dict[str, Any]:
-    from fastness.attestation.verdict.dispute import HIDDEN, told_disputes
-    from fastness.attestation.verdict.machine_standing import FIRST_USE, identity_notes
-    from fastness.kinds.objects import condition, view
-    from fastness.kinds.trusted_execution.machine import CHIP_BARRED, Machine
-    from fastness.kinds.trusted_execution.membership import membership_of
-    from fastness.kinds.trusted_execution.subject import Endorsement
-
-    seen = view(found, Machine)
-    stands = standing(seen)
+def _row(enrolled: JsonObject, standing_of: Callable[[Machine], MachineStanding]) -> dict[str, Any]:
+    typed = view(enrolled, Machine)
+    stands = standing_of(typed)
     notes = [*stands.caveats]
-    if seen.status.endorsed_by == Endorsement.FIRST_USE and FIRST_USE not in notes:
+    if typed.status.endorsed_by == Endorsement.FIRST_USE and FIRST_USE not in notes:
         notes.append(FIRST_USE)
-    if seen.status.supersedes:
+    if typed.status.supersedes:
         notes.append("replaces another")
-    if seen.status.chip == HIDDEN:
+    if typed.status.chip == HIDDEN:
         notes.append("chip hidden by its provider")
-    notes += [*identity_notes(seen), *told_disputes(seen)]
-    if (waits := condition(found, "Approved") or {}).get("reason") == CHIP_BARRED:
+    notes += [*identity_notes(typed), *told_disputes(typed)]
+    if (waits := condition(enrolled, "Approved") or {}).get("reason") == CHIP_BARRED:
         notes.append(str(waits.get("message", "")))
-    elif seen.spec.approval == "Pending" and seen.spec.approval_reason:
-        notes.append(seen.spec.approval_reason)
+    elif typed.spec.approval == "Pending" and typed.spec.approval_reason:
+        notes.append(typed.spec.approval_reason)
     return {
-        "name": seen.metadata.name, "pool": seen.status.pool, "node": seen.status.node_name, "tee": seen.status.tee,
-        "state": str(membership_of(seen)), "attested": str(stands.state), "why": stands.reason,
-        "enrolled": seen.metadata.creation_timestamp or "", "notes": notes,
+        "name": typed.metadata.name, "pool": typed.status.pool, "node": typed.status.node_name, "tee": typed.status.tee,
+        "state": str(membership_of(typed)), "attested": str(stands.state), "why": stands.reason,
+        "enrolled": typed.metadata.creation_timestamp or "", "notes": notes,
     }  # fmt: skip

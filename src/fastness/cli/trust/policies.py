@@ -16,18 +16,21 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
+import jsonschema_rs
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.attestation.live.policy_workers import run_trial
+from fastness.attestation.policy.cases import REFUSES_NONE, Trial
+from fastness.cli import manifests
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json
 from fastness.cli.workloads.agent_policy import agent
+from fastness.formats.errors import YamlError
+from fastness.formats.yaml import load_documents
+from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.kinds.kind import JsonObject
-
-if TYPE_CHECKING:
-    from fastness.attestation.policy.cases import Trial
 
 KIND: Final = "AppraisalPolicy"
 CASES: Final = (".cases.yaml", ".cases.yml", ".cases.json")
@@ -75,8 +78,6 @@ def test(directory: Path, output: str) -> None:
 
 
 async def _try_all(found: list[Found]) -> list[Trial]:
-    from fastness.attestation.live.policy_workers import run_trial
-
     return [await run_trial(one.spec) for one in found]
 
 
@@ -85,8 +86,6 @@ def _as_json(found: Found, trial: Trial) -> JsonObject:
 
 
 def _shown(found: Found, trial: Trial) -> str:
-    from fastness.attestation.policy.cases import REFUSES_NONE
-
     lines = [f"{found.place}: for {found.spec['for']}"]
     if not trial.parsed:
         return f"{lines[0]}\n  FAIL  {trial.error}"
@@ -100,7 +99,7 @@ def _shown(found: Found, trial: Trial) -> str:
 
 
 def _policies(directory: Path) -> list[Found]:
-    """Everything that can be tried, in the order of the names; raises CliError."""
+    """Everything that can be run_trial, in the order of the names; raises CliError."""
     if not directory.is_dir():
         raise CliError(f"{directory}: not a directory", "Give a directory with policies.", Exit.USAGE)
     found = [*_manifests(directory), *_texts(directory)]
@@ -114,13 +113,8 @@ def _policies(directory: Path) -> list[Found]:
 
 
 def _manifests(directory: Path) -> Iterator[Found]:
-    from fastness.cli import manifests
-    from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
-
     files = [path for path in _files(directory) if path.suffix in manifests.SUFFIXES and not _is_cases(path)]
-    read = manifests.read(files)
-    for place, reason in read.unreadable.items():
-        raise CliError(f"{place}: {reason}", code=Exit.USAGE)
+    read = manifests.read_all(files)
     for manifest in read.found:
         if manifest.kind != KIND:
             continue
@@ -129,8 +123,6 @@ def _manifests(directory: Path) -> Iterator[Found]:
 
 
 def _texts(directory: Path) -> Iterator[Found]:
-    from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
-
     for path in _files(directory):
         if path.suffix != ".rego":
             continue
@@ -162,9 +154,6 @@ def _text(path: Path) -> str:
 
 
 def _document(path: Path) -> Any:
-    from fastness.formats.errors import YamlError
-    from fastness.formats.yaml import load_documents
-
     try:
         documents = load_documents(_text(path).encode())
     except YamlError as error:
@@ -174,8 +163,6 @@ def _document(path: Path) -> Any:
 
 def _validate(place: str, obj: JsonObject, schema: Any) -> None:
     """The schema that an API server would check; raises CliError."""
-    import jsonschema_rs
-
     spec = obj.get("spec")
     for error in jsonschema_rs.iter_errors(dict(schema["properties"]["spec"]), spec):
         where = ".".join(str(part) for part in ("spec", *error.instance_path))

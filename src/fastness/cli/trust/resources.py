@@ -11,22 +11,27 @@ import asyncio
 import base64
 import os
 import re
+import ssl
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
+import httpx
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.cluster import cluster_options, connected
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
-from fastness.cli.trust.tickets import cluster_options
-
-if TYPE_CHECKING:
-    import httpx
-
-    from fastness.kube.port import Cluster
+from fastness.cli.room_errors import reported_errors
+from fastness.keys.doors import NAME, NAMESPACE, SECRETS
+from fastness.kube.client.https import HttpsLines
+from fastness.kube.port import Cluster
+from fastness.protocol.door_role import DoorRole
+from fastness.protocol.kbs_path import parse_path
+from fastness.release.live.admins import ROLES, mint
+from fastness.release.live.resources import MAX_RESOURCE
+from fastness.runtime.clock import SystemClock, SystemEntropy
 
 F = TypeVar("F", bound=Callable[..., Any])
 OWN_LIFETIME = timedelta(minutes=1)
@@ -54,8 +59,6 @@ def resource() -> None:
 @broker_options
 def set_resource(path: str, file: Any, url: str, kubeconfig: Path | None, context: str) -> None:
     """Write the resource PATH (repository/type/tag) from FILE or standard input, replacing what was there."""
-    from fastness.release.live.resources import MAX_RESOURCE
-
     _parsed(path)
     value = file.read(MAX_RESOURCE + 1)
     if len(value) > MAX_RESOURCE:
@@ -101,29 +104,21 @@ def admin_token(
     roles: tuple[str, ...], scopes: tuple[str, ...], lifetime: str, name: str, kubeconfig: Path | None, context: str
 ) -> None:
     """Mint a credential for the broker's admin API and print it: send it as `Authorization: Bearer …`."""
-    from fastness.release.live.admins import ROLES
-
     unknown = [role for role in roles if role not in ROLES]
     if unknown or not (roles or scopes):
         raise CliError(f"--role is one of {', '.join(ROLES)}; or name calls with --scope", code=Exit.USAGE)
     wanted = [scope for role in roles for scope in ROLES[role]] + list(scopes)
     span = _span(lifetime)
 
-    async def mint() -> str:
-        from fastness.kube.client import Surroundings, connect, find
-
-        async with connect(
-            find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)
-        ) as cluster:
+    async def minted() -> str:
+        async with connected(kubeconfig, context) as cluster:
             return await _minted(cluster, wanted, span, name)
 
     with reported_errors():
-        click.echo(asyncio.run(mint()))
+        click.echo(asyncio.run(minted()))
 
 
 def _parsed(path: str) -> None:
-    from fastness.protocol.kbs_path import parse_path
-
     if parse_path(path) is None:
         raise CliError(f"{path!r} is no resource", "Write repository/type/tag, of [a-z0-9._-].", Exit.USAGE)
 
@@ -151,16 +146,7 @@ def _call(method: str, path: str, url: str, kubeconfig: Path | None, context: st
 
 
 async def _sent(method: str, path: str, url: str, kubeconfig: Path | None, context: str, body: bytes) -> httpx.Response:
-    import ssl
-
-    import httpx
-
-    from fastness.keys.doors import NAME, NAMESPACE, SECRETS
-    from fastness.kube.client import Surroundings, connect, find
-    from fastness.kube.client.https import HttpsLines
-    from fastness.protocol.door_role import DoorRole
-
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         token = await _minted(cluster, [f"{method} {path}"], OWN_LIFETIME, "")
         authority = await cluster.get(SECRETS, NAME, NAMESPACE)
     trusted = base64.b64decode(authority["data"].get("ca.crt") or authority["data"]["tls.crt"]).decode()
@@ -175,8 +161,5 @@ async def _sent(method: str, path: str, url: str, kubeconfig: Path | None, conte
 
 
 async def _minted(cluster: Cluster, scopes: list[str], lifetime: timedelta, name: str) -> str:
-    from fastness.release.live.admins import mint
-    from fastness.runtime.clock import SystemClock, SystemEntropy
-
     who = name or os.environ.get("USER", "") or "somebody"
     return (await mint(cluster, SystemEntropy(), SystemClock().now(), who, scopes, lifetime)).reveal()

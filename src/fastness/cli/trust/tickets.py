@@ -7,37 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.cluster import cluster_options, connected
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
+from fastness.cli.room_errors import reported_errors
+from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.kubernetes.core import SECRET
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kube.errors import Forbidden, NotFound
+from fastness.kube.port import Cluster
+from fastness.runtime.clock import SystemEntropy
 
-if TYPE_CHECKING:
-    from fastness.kube.port import Cluster
-
-F = TypeVar("F", bound=Callable[..., Any])
 _LIFETIME = re.compile(r"([1-9][0-9]{0,5})(m|h|d)\Z")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 MAX_LIFETIME = timedelta(days=365)
-
-
-def cluster_options(function: F) -> F:
-    """The options that find a cluster as kubectl does."""
-    kubeconfig = click.option(
-        "--kubeconfig",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="How to reach the API; default as kubectl.",
-    )
-    return kubeconfig(click.option("--context", default="", help="A context of the kubeconfig.")(function))
 
 
 @click.group()
@@ -93,15 +86,9 @@ def _duration(text: str) -> timedelta:
 async def _create(
     pool: str, uses: int | None, expires: datetime, name: str, kubeconfig: Path | None, context: str
 ) -> tuple[str, str, int]:
-    from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
-    from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
-    from fastness.kube.client import Surroundings, connect, find
-    from fastness.runtime.clock import SystemEntropy
-
     made = mint(SystemEntropy())
     stored = name or f"{pool}-{ticket_hash(made)[-10:]}"
-    around = Surroundings(os.environ, Path.home())
-    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         uses = await _countable(cluster, pool, uses)
         await _tell_unknown(cluster, pool)
         await cluster.create(JOIN_TICKET.resource, join_ticket(stored, made, pool, expires, uses))
@@ -110,9 +97,6 @@ async def _create(
 
 async def _tell_unknown(cluster: Cluster, pool: str) -> None:
     """Say when there is no such pool: a ticket may come first, and may also be a slip of the pen."""
-    from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
-    from fastness.kube.errors import Forbidden, NotFound
-
     try:
         listed = await cluster.list(MACHINE_CONFIG_POOL.resource)
     except (Forbidden, NotFound):
@@ -126,10 +110,6 @@ async def _tell_unknown(cluster: Cluster, pool: str) -> None:
 
 async def _countable(cluster: Cluster, pool: str, uses: int | None) -> int:
     """The number of uses, as far as somebody will count them; raises CliError for a limit that nobody would."""
-    from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-    from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
-    from fastness.kube.errors import NotFound
-
     try:
         confidential = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
     except NotFound:
@@ -158,13 +138,8 @@ def userdata(pool: str, kubeconfig: Path | None, context: str) -> None:
 
 
 async def _userdata(pool: str, kubeconfig: Path | None, context: str) -> str:
-    from fastness.kinds.machineconfiguration import names
-    from fastness.kube.client import Surroundings, connect, find
-    from fastness.kube.errors import NotFound
-
     secrets = SECRET.resource
-    around = Surroundings(os.environ, Path.home())
-    async with connect(find(around, kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         try:
             secret = await cluster.get(secrets, f"{pool}{names.USER_DATA_SUFFIX}", names.USER_DATA_NAMESPACE)
         except NotFound as error:

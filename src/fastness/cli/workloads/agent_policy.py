@@ -14,9 +14,17 @@ from typing import Any
 
 import click
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.cli import manifests
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
+from fastness.cli.workloads.initdata_file import load, read_bytes
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+from fastness.workloads.agent_policy.generate import policy_of
+from fastness.workloads.agent_policy.requests import VERBS, request_named
+from fastness.workloads.initdata.lint import lint_text
+from fastness.workloads.initdata.workload import TEMPLATES, NotAWorkload
+from fastness.workloads.live.agent_policies import ask_policy
 
 
 @click.group("agent")
@@ -29,13 +37,7 @@ def agent() -> None:
 @click.option("--logs", is_flag=True, help="Let the host read what the workload prints, for `kubectl logs`.")
 def write(file: str, logs: bool) -> None:
     """Print a restrictive policy for the workload in FILE."""
-    from fastness.cli import manifests
-    from fastness.workloads.agent_policy.generate import policy_of
-    from fastness.workloads.initdata.workload import TEMPLATES, NotAWorkload
-
-    read = manifests.read([file])
-    for place, reason in read.unreadable.items():
-        raise CliError(f"{place}: {reason}", code=Exit.USAGE)
+    read = manifests.read_all([file])
     workloads = read.of(*TEMPLATES)
     if len(workloads) != 1:
         raise CliError(
@@ -58,9 +60,6 @@ def ask(policy: str, request: str, command: tuple[str, ...], document: str | Non
 
     REQUEST is kubectl's verb (exec, logs, attach, cp) or the name of a request; COMMAND is what exec runs.
     """
-    from fastness.workloads.agent_policy.requests import VERBS, request_named
-    from fastness.workloads.live.agent_policies import ask_policy
-
     name = request_named(request)
     if name is None:
         raise CliError(
@@ -82,9 +81,6 @@ def ask(policy: str, request: str, command: tuple[str, ...], document: str | Non
 
 def _policy(file: str) -> str:
     """The Rego in a file, alone or inside of init data; raises CliError."""
-    from fastness.cli.workloads.initdata_file import load, read_bytes
-    from fastness.workloads.initdata.lint import lint_text
-
     if file.endswith(".rego"):
         try:
             return read_bytes(file).decode()
@@ -100,9 +96,6 @@ def _policy(file: str) -> str:
 
 
 def _input(text: str) -> dict[str, Any]:
-    from fastness.formats import json
-    from fastness.formats.errors import JsonError
-
     try:
         found = json.decode(text.encode())
     except JsonError as error:

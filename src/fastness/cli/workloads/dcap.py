@@ -14,20 +14,25 @@ import os
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
+import yaml
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.cluster import connected
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import show_json, tell
+from fastness.cli.room_errors import reported_errors
+from fastness.crypto.secret import SecretText
+from fastness.crypto.x509 import CertificateAuthority
+from fastness.formats import json
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.openshift.config import PROXY
-
-if TYPE_CHECKING:
-    from fastness.crypto.secret import SecretText
-    from fastness.kube.port import Cluster
-    from fastness.workloads.intel.dcap import DcapInputs, Images, Serving
+from fastness.kube.errors import NotFound
+from fastness.kube.port import Cluster, Scope
+from fastness.runtime.clock import SystemClock, SystemEntropy
+from fastness.workloads.intel.dcap import SERVICE_NAMES, DcapInputs, Images, Serving, dcap_objects, weaknesses
+from fastness.workloads.intel.tokens import RANDOM_BYTES, WeakToken, random_token, require_key, require_strong
 
 LIFETIME: Final = timedelta(days=365)
 MAX_FILE: Final = 64 * 1024
@@ -71,11 +76,6 @@ def manifests(
     pccs_image: str, qgs_image: str, verify: bool, kubeconfig: Path | None, context: str, output: str,
 ) -> None:  # fmt: skip
     """Print PCCS and QGS with accounts, rights, secrets, TLS, backup and network policy."""
-    import yaml
-
-    from fastness.formats import json
-    from fastness.workloads.intel.dcap import DcapInputs, dcap_objects, weaknesses
-
     place = PccsPlacement()
     if kubeconfig is not None or context:
         with reported_errors():
@@ -105,9 +105,6 @@ def credentials(
     key_file: Path | None = None, user_file: Path | None = None, admin_file: Path | None = None
 ) -> tuple[SecretText, SecretText, SecretText]:
     """API key, user token and admin token; raises CliError for a missing key and for weak ones."""
-    from fastness.runtime.clock import SystemEntropy
-    from fastness.workloads.intel.tokens import RANDOM_BYTES, WeakToken, random_token, require_key, require_strong
-
     key = _secret(key_file, KEY)
     if key is None:
         hint = f"Export {KEY} or give --api-key-file; Intel's portal shows it under Manage Subscriptions."
@@ -131,8 +128,6 @@ def tell_admin(token: SecretText) -> None:
 
 def _secret(file: Path | None, variable: str) -> SecretText | None:
     """A secret out of a file or the environment; a line end after it is not part of it. None when there is none."""
-    from fastness.crypto.secret import SecretText
-
     if file is None:
         text = os.environ.get(variable, "")
         return SecretText(text) if text else None
@@ -148,10 +143,6 @@ def _secret(file: Path | None, variable: str) -> SecretText | None:
 
 def new_serving() -> Serving:
     """A certificate for PCCS from an authority that exists for this one certificate and forgets its key."""
-    from fastness.crypto.x509 import CertificateAuthority
-    from fastness.runtime.clock import SystemClock, SystemEntropy
-    from fastness.workloads.intel.dcap import SERVICE_NAMES, Serving
-
     now, entropy = SystemClock().now(), SystemEntropy()
     authority = CertificateAuthority.create("fastness pccs", now, entropy, LIFETIME)
     issued = authority.issue_server(SERVICE_NAMES, LIFETIME, now)
@@ -159,24 +150,17 @@ def new_serving() -> Serving:
 
 
 def _images(pccs: str, qgs: str) -> Images:
-    from fastness.workloads.intel.dcap import Images
-
     usual = Images()
     return Images(pccs or usual.pccs, qgs or usual.qgs, usual.tools)
 
 
 async def _ask(kubeconfig: Path | None, context: str) -> PccsPlacement:
-    from fastness.kube.client import Surroundings, connect, find
-
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         return await place_in(cluster)
 
 
 async def place_in(cluster: Cluster) -> PccsPlacement:
     """The first node of the control plane by name, and the proxy; raises ApiError."""
-    from fastness.kube.errors import NotFound
-    from fastness.kube.port import Scope
-
     nodes = (await cluster.list(NODE.resource, Scope(labels=CONTROL_PLANE))).items
     try:
         proxy = await cluster.get(PROXY.resource, "cluster")
@@ -189,16 +173,10 @@ async def place_in(cluster: Cluster) -> PccsPlacement:
 
 def inputs_for(place: PccsPlacement) -> DcapInputs:
     """Everything for a cluster, with credentials from the environment; raises CliError."""
-    from fastness.workloads.intel.dcap import DcapInputs
-
     return DcapInputs(*credentials(), place.node, new_serving(), place.https_proxy, place.no_proxy)
 
 
 def inputs_in_use(place: PccsPlacement) -> DcapInputs:
     """Everything but the credentials, which the cluster has already and nobody reads back: those here go nowhere."""
-    from fastness.runtime.clock import SystemEntropy
-    from fastness.workloads.intel.dcap import DcapInputs
-    from fastness.workloads.intel.tokens import RANDOM_BYTES, random_token
-
     unused = random_token(SystemEntropy().token(RANDOM_BYTES))
     return DcapInputs(unused, unused, unused, place.node, new_serving(), place.https_proxy, place.no_proxy)

@@ -15,27 +15,37 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.cluster import cluster_options, connected
+from fastness.cli.config import plan_view
+from fastness.cli.config.cluster_state import state_of
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table, tell
-from fastness.cli.trust.tickets import cluster_options
+from fastness.cli.room_errors import reported_errors
+from fastness.cli.workloads.dcap import ADMIN, KEY, inputs_for, inputs_in_use, place_in, tell_admin
 from fastness.kinds.kata.config import KATA_CONFIG
+from fastness.kinds.kata.names import Tee
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.native import RUNTIME_CLASS
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
-
-if TYPE_CHECKING:
-    from fastness.kube.port import Cluster
-    from fastness.machineconfig.rollout.plan import Plan
-    from fastness.workloads.enable.changes import ObjectChange
-    from fastness.workloads.enable.inputs import EnableRequest, Snapshot
-    from fastness.workloads.enable.preflight import Check
-    from fastness.workloads.enable.steps import Step
-    from fastness.workloads.intel.dcap import DcapInputs
+from fastness.kinds.objects import condition, object_name
+from fastness.kinds.registry import find
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.machineconfig.rollout.plan import Plan
+from fastness.machineconfig.rollout.plan_json import to_json
+from fastness.workloads.enable.changes import Action, ObjectChange
+from fastness.workloads.enable.inputs import LOOKED_AT, EnableRequest, Snapshot
+from fastness.workloads.enable.preflight import Check, preflight
+from fastness.workloads.enable.steps import Step, open_changes, reboots, steps
+from fastness.workloads.intel import parts
+from fastness.workloads.intel.dcap import DcapInputs
+from fastness.workloads.intel.parts import SECRETS
 
 MARKS: Final = {"ok": "+", "warning": "!", "refused": "x", "create": "+", "change": "~", "keep": "="}
 POLL_SECONDS: Final = 0.5
@@ -97,9 +107,6 @@ def _request(
     tee: str, *, gpu: bool, selected: tuple[str, ...], name: str, deployment_mode: str | None, without_dcap: bool,
     trustee_elsewhere: bool, pccs_node: str,
 ) -> EnableRequest:  # fmt: skip
-    from fastness.kinds.kata.names import Tee
-    from fastness.workloads.enable.inputs import EnableRequest
-
     labels: dict[str, str] = {}
     for text in selected:
         found = _LABEL.match(text)
@@ -114,9 +121,7 @@ def _request(
 async def _run(
     request: EnableRequest, only_plan: bool, seconds: float, kubeconfig: Path | None, context: str, output: str
 ) -> bool:
-    from fastness.kube.client import Surroundings, connect, find
-
-    async with connect(find(Surroundings(os.environ, Path.home()), kubeconfig=kubeconfig, context=context)) as cluster:
+    async with connected(kubeconfig, context) as cluster:
         outcome = await outcome_of(cluster, request)
         if output == "json":
             show_json(as_json(outcome))
@@ -131,10 +136,6 @@ async def _run(
 
 async def outcome_of(cluster: Cluster, request: EnableRequest) -> Outcome:
     """Look at a cluster and say what a request means for it; raises ApiError, CliError."""
-    from fastness.cli.workloads.dcap import KEY
-    from fastness.workloads.enable.preflight import preflight
-    from fastness.workloads.enable.steps import reboots, steps
-
     snapshot = await look(cluster)
     checks = preflight(snapshot, request, has_key=bool(os.environ.get(KEY)))
     dcap = await _dcap(cluster, snapshot, request)
@@ -144,12 +145,6 @@ async def outcome_of(cluster: Cluster, request: EnableRequest) -> Outcome:
 
 async def look(cluster: Cluster) -> Snapshot:
     """Everything that is looked at; raises ApiError."""
-    from fastness.cli.config.offline import state_of
-    from fastness.kinds.kind import JsonObject
-    from fastness.kinds.registry import find
-    from fastness.kube.errors import NotFound
-    from fastness.kube.port import Scope
-    from fastness.workloads.enable.inputs import LOOKED_AT, Snapshot
 
     objects: dict[str, list[JsonObject] | None] = {}
     for one in LOOKED_AT:
@@ -164,11 +159,6 @@ async def look(cluster: Cluster) -> Snapshot:
 
 async def _dcap(cluster: Cluster, snapshot: Snapshot, request: EnableRequest) -> DcapInputs | None:
     """What Intel's services are made from; None where they are not asked for or cannot be made."""
-    from dataclasses import replace
-
-    from fastness.cli.workloads.dcap import KEY, inputs_for, inputs_in_use, place_in
-    from fastness.workloads.intel import parts
-
     if str(request.tee) != "tdx" or not request.dcap:
         return None
     place = await place_in(cluster)
@@ -183,14 +173,6 @@ async def _dcap(cluster: Cluster, snapshot: Snapshot, request: EnableRequest) ->
 
 async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None, say: Callable[[str], None]) -> None:
     """Write what is open, in order; raises ApiError. A new admin token of PCCS is told when its hash was stored."""
-    from fastness.cli.workloads.dcap import ADMIN, tell_admin
-    from fastness.kinds.objects import object_name
-    from fastness.kube.errors import AlreadyExists
-    from fastness.kube.port import PatchType, WriteOptions
-    from fastness.workloads.enable.changes import Action
-    from fastness.workloads.enable.steps import open_changes
-    from fastness.workloads.intel.parts import SECRETS
-
     options = WriteOptions(manager="fastness-enable")
     for change in open_changes(found):
         place = object_name(change.target)
@@ -210,7 +192,6 @@ async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None, sa
 
 async def _settled(cluster: Cluster, seconds: float, plan: Plan, say: Callable[[str], None]) -> bool:
     """Wait until the machines that restart are back and the runtime is installed; whether that was in time."""
-    from fastness.kinds.kubernetes.native import RUNTIME_CLASS
 
     classes, last = RUNTIME_CLASS.resource, ""
     try:
@@ -232,8 +213,6 @@ async def _settled(cluster: Cluster, seconds: float, plan: Plan, say: Callable[[
 
 async def _progress(cluster: Cluster) -> tuple[str, bool]:
     """How far the runtime is, in words, and whether that is all the way."""
-    from fastness.kinds.objects import condition
-
     items = (await cluster.list(KATA_CONFIG.resource)).items
     status = (items[0].get("status") or {}) if items else {}
     nodes, progress = status.get("kataNodes") or {}, condition(items[0], "InProgress") if items else None
@@ -244,7 +223,6 @@ async def _progress(cluster: Cluster) -> tuple[str, bool]:
 
 async def _moved(cluster: Cluster, plan: Plan) -> bool:
     """Whether every pool whose machines restart has left the config that it had, with all of them."""
-
     before = {one.pool: one.before for one in plan.pools if one.reboots}
     for pool in (await cluster.list(MACHINE_CONFIG_POOL.resource)).items if before else ():
         name, status = pool["metadata"]["name"], pool.get("status") or {}
@@ -258,8 +236,6 @@ async def _moved(cluster: Cluster, plan: Plan) -> bool:
 
 def shown(outcome: Outcome) -> str:
     """For people: checks, steps, restarts."""
-    from fastness.cli.config import plan_view as planview
-
     rows = [
         [MARKS[str(one.result)], one.name, one.message + (f"  ({one.hint})" if one.hint else "")]
         for one in outcome.checks
@@ -271,7 +247,7 @@ def shown(outcome: Outcome) -> str:
         if step.changes:
             lines += ["", f"{step.title}: {step.reason}", *(f"  {_line(change)}" for change in step.changes)]
     if outcome.plan:
-        lines += ["", "Machines", planview.shown(outcome.plan, diffs=False)]
+        lines += ["", "Machines", plan_view.shown(outcome.plan, diffs=False)]
     elif all(step.done for step in outcome.steps):
         lines += ["", "Nothing is left to do."]
     return "\n".join(lines)
@@ -284,8 +260,6 @@ def _line(change: ObjectChange) -> str:
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
     """For programs."""
-    from fastness.machineconfig.rollout.plan_json import to_json
-
     return {
         "refused": outcome.refused,
         "checks": [

@@ -11,21 +11,27 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
+from fastness.agent.host.errors import DriverError
+from fastness.agent.host.features import discover
+from fastness.agent.host.host_tree import Directory, read_recording, recorded, recorded_names
+from fastness.cli import manifests
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json
+from fastness.formats import json
+from fastness.formats.errors import YamlError
+from fastness.formats.yaml import load_documents
 from fastness.kinds.kind import JsonObject
-
-if TYPE_CHECKING:
-    from fastness.workloads.features.discovered import Features
-    from fastness.workloads.features.errors import FeatureError
-    from fastness.workloads.features.evaluate import Outcome
-    from fastness.workloads.features.match import TermTrace
-    from fastness.workloads.features.rules import Rule
+from fastness.workloads.features.builtin import builtin_labels
+from fastness.workloads.features.discovered import Features, read_features
+from fastness.workloads.features.errors import FeatureError
+from fastness.workloads.features.evaluate import Outcome, evaluate
+from fastness.workloads.features.match import TermTrace
+from fastness.workloads.features.outputs import Settings
+from fastness.workloads.features.rules import Rule, in_order
 
 KIND: Final = "NodeFeatureRule"
 
@@ -45,9 +51,6 @@ def test(files: tuple[str, ...], node: str, taints: bool, output: str) -> None:
 
     Exit code 1 when a rule is wrong, 2 when a file is unreadable; a rule that does not match is no error.
     """
-    from fastness.workloads.features.evaluate import evaluate
-    from fastness.workloads.features.outputs import Settings
-
     found = load_node(node)
     rules, wrong = _rules(files)
     outcomes, left = list[tuple["Rule", "Outcome"]](), dict[str, str]()
@@ -76,8 +79,6 @@ def test(files: tuple[str, ...], node: str, taints: bool, output: str) -> None:
 @output_option
 def show(node: str, output: str) -> None:
     """Print what is found on a node, and the labels that it gets without any rule."""
-    from fastness.workloads.features.builtin import builtin_labels
-
     found = load_node(node)
     if output == "json":
         show_json({"features": found.to_json(), "labels": dict(sorted(builtin_labels(found).items()))})
@@ -93,11 +94,6 @@ def show(node: str, output: str) -> None:
 
 def load_node(node: str) -> Features:
     """What was found on a node that was named on the command line; raises CliError."""
-    from fastness.agent.host.errors import DriverError
-    from fastness.agent.host.features import discover
-    from fastness.agent.host.host_tree import Directory, recorded, recorded_names
-    from fastness.workloads.features.errors import FeatureError
-
     path = Path(node)
     try:
         if node in recorded_names():
@@ -112,13 +108,6 @@ def load_node(node: str) -> Features:
 
 
 def _from_file(path: Path) -> Features:
-    from fastness.agent.host.features import discover
-    from fastness.agent.host.host_tree import read_recording, recorded_names
-    from fastness.formats import json
-    from fastness.formats.errors import YamlError
-    from fastness.formats.yaml import load_documents
-    from fastness.workloads.features.discovered import read_features
-
     try:
         documents = load_documents(path.read_bytes())
     except OSError as error:
@@ -136,12 +125,7 @@ def _from_file(path: Path) -> Features:
 
 
 def _rules(files: tuple[str, ...]) -> tuple[list[Rule], list[FeatureError]]:
-    from fastness.cli import manifests
-    from fastness.workloads.features.rules import Rule, in_order
-
-    read = manifests.read(files)
-    for place, reason in read.unreadable.items():
-        raise CliError(f"{place}: {reason}", code=Exit.USAGE)
+    read = manifests.read_all(files)
     objects = read.of(KIND)
     if not objects:
         raise CliError(f"no {KIND} in {', '.join(files)}", "Give a manifest of that kind.", Exit.USAGE)

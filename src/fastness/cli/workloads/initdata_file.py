@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fastness.cli.errors import CliError
-from fastness.cli.exits import Exit
-
-if TYPE_CHECKING:
-    from fastness.workloads.initdata.finding import Finding
+from fastness.cli.errors import CliError, Exit
+from fastness.formats.errors import YamlError
+from fastness.formats.initdata import InitData, InitDataError, parse_init_data
+from fastness.formats.yaml import load_documents
+from fastness.workloads.initdata.finding import Finding, Severity
+from fastness.workloads.initdata.lint import lint_encoded
+from fastness.workloads.initdata.workload import NotAWorkload, carried
 
 MAX_FILE: Final = 16 * 1024 * 1024
 STDIN: Final = "-"
@@ -35,6 +37,16 @@ def load(file: str, *, lenient: bool = False) -> Loaded:
     return loaded
 
 
+def parsed(loaded: Loaded, place: str) -> InitData:
+    """The document, which must be right in itself; raises CliError."""
+    try:
+        return parse_init_data(loaded.text.decode())
+    except UnicodeDecodeError as error:
+        raise CliError(f"{place}: not UTF-8", code=Exit.NO) from error
+    except InitDataError as error:
+        raise CliError(f"{place}: {error}", f"{error.hint} `fastness initdata lint` tells more.", Exit.NO) from error
+
+
 def read_bytes(file: str) -> bytes:
     """The content of a file or of standard input; raises CliError."""
     try:
@@ -52,8 +64,6 @@ def read_bytes(file: str) -> bytes:
 
 def _from_text(data: bytes) -> Loaded:
     """The document itself, or the single line that is its encoded form."""
-    from fastness.workloads.initdata.lint import lint_encoded
-
     line = data.strip()
     if b"\n" in line or b"=" in line.rstrip(b"=") or not line:
         return Loaded(data)
@@ -63,12 +73,6 @@ def _from_text(data: bytes) -> Loaded:
 
 def _from_manifest(data: bytes) -> Loaded | None:
     """What a workload carries, or None where this is no manifest."""
-    from fastness.formats.errors import YamlError
-    from fastness.formats.yaml import load_documents
-    from fastness.workloads.initdata.finding import Finding, Severity
-    from fastness.workloads.initdata.lint import lint_encoded
-    from fastness.workloads.initdata.workload import NotAWorkload, carried
-
     try:
         documents = load_documents(data)
     except YamlError:

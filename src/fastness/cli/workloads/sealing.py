@@ -14,19 +14,26 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import click
 
-from fastness.cli.errors import CliError, reported_errors
-from fastness.cli.exits import Exit
+from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
-
-if TYPE_CHECKING:
-    from fastness.crypto.jwk import PublicJwk
-    from fastness.crypto.keys import PrivateKey
-    from fastness.crypto.secret import SecretBytes
-    from fastness.protocol.sealed import EnvelopeSecret, VaultSecret
+from fastness.cli.room_errors import reported_errors
+from fastness.crypto.errors import BadSignature, BrokenSeal
+from fastness.crypto.jwk import PublicJwk, private_key, public_jwk, public_key
+from fastness.crypto.keys import PrivateKey
+from fastness.crypto.secret import SecretBytes
+from fastness.formats import json
+from fastness.formats.errors import FormatError
+from fastness.keys.key_files import read_private, write_private, write_public
+from fastness.protocol.kbs_uri import parse_uri
+from fastness.protocol.sealed import EnvelopeSecret, VaultSecret
+from fastness.runtime.clock import SystemEntropy
+from fastness.workloads.sealed_secrets import checked, opened
+from fastness.workloads.sealed_secrets import envelope as make
+from fastness.workloads.sealed_secrets import seal as sealed
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -62,12 +69,6 @@ def _signing(function: F) -> F:
 @click.argument("path", type=_FILE)
 def keygen(path: Path) -> None:
     """Write a new signing key to PATH (0600) and its public half beside it, as <PATH>.pub."""
-    from fastness.crypto.jwk import public_jwk
-    from fastness.crypto.keys import PrivateKey
-    from fastness.formats import json
-    from fastness.keys.key_files import write_private, write_public
-    from fastness.runtime.clock import SystemEntropy
-
     if path.exists():
         raise CliError(f"{path} exists", "Choose another name; keys are not overwritten.", Exit.USAGE)
     made = PrivateKey.generate(SystemEntropy())
@@ -82,9 +83,6 @@ def keygen(path: Path) -> None:
 @_signing
 def vault(uri: str, kid: str, key_file: Path, manifest: str, field: str) -> None:
     """A secret that names a resource of the key broker."""
-    from fastness.protocol.kbs_uri import parse_uri
-    from fastness.protocol.sealed import VaultSecret
-
     with _understood():
         made = VaultSecret("kbs", str(parse_uri(uri)))
         _print(made, kid, _private(key_file), manifest, field)
@@ -98,11 +96,6 @@ def vault(uri: str, kid: str, key_file: Path, manifest: str, field: str) -> None
 @_signing
 def envelope(key_id: str, wrapping: Path, kid: str, key_file: Path, manifest: str, field: str) -> None:
     """A secret that carries its data, read from standard input, encrypted."""
-    from fastness.crypto.secret import SecretBytes
-    from fastness.protocol.kbs_uri import parse_uri
-    from fastness.runtime.clock import SystemEntropy
-    from fastness.workloads.sealed_secrets import envelope as make
-
     with _understood():
         data = SecretBytes(_input())
         made = make(data, str(parse_uri(key_id)), _wrapping(wrapping), SystemEntropy())
@@ -114,8 +107,6 @@ def envelope(key_id: str, wrapping: Path, kid: str, key_file: Path, manifest: st
 @output_option
 def verify(key_file: Path, output: str) -> None:
     """Say what the sealed secret on standard input is, if this key signed it."""
-    from fastness.protocol.sealed import VaultSecret
-
     with _understood():
         found = _checked(key_file)
     kind = "vault" if isinstance(found, VaultSecret) else "envelope"
@@ -131,9 +122,6 @@ def verify(key_file: Path, output: str) -> None:
 @click.option("--wrapping", type=_FILE, help="The key that wraps an envelope: a file of 32 bytes.")
 def unseal(key_file: Path, wrapping: Path | None) -> None:
     """Open the envelope on standard input; of a vault secret, print the resource to ask for."""
-    from fastness.protocol.sealed import EnvelopeSecret
-    from fastness.workloads.sealed_secrets import opened
-
     with _understood():
         found = _checked(key_file)
         if not isinstance(found, EnvelopeSecret):
@@ -146,9 +134,6 @@ def unseal(key_file: Path, wrapping: Path | None) -> None:
 
 @contextmanager
 def _understood() -> Iterator[None]:
-    from fastness.crypto.errors import BadSignature, BrokenSeal
-    from fastness.formats.errors import FormatError
-
     try:
         with reported_errors():
             yield
@@ -161,8 +146,6 @@ def _understood() -> Iterator[None]:
 
 
 def _print(made: VaultSecret | EnvelopeSecret, kid: str, key: PrivateKey, manifest: str, field: str) -> None:
-    from fastness.workloads.sealed_secrets import seal as sealed
-
     text = sealed(made, kid, key)
     if not manifest:
         click.echo(text)
@@ -172,8 +155,6 @@ def _print(made: VaultSecret | EnvelopeSecret, kid: str, key: PrivateKey, manife
 
 
 def _checked(key_file: Path) -> VaultSecret | EnvelopeSecret:
-    from fastness.workloads.sealed_secrets import checked
-
     text = _input().decode("ascii", "replace").strip()
     return checked(text, _public(key_file))
 
@@ -186,11 +167,6 @@ def _input() -> bytes:
 
 
 def _private(path: Path) -> PrivateKey:
-    from fastness.crypto.jwk import private_key
-    from fastness.crypto.keys import PrivateKey
-    from fastness.formats import json
-    from fastness.keys.key_files import read_private
-
     content = read_private(path)
     if content is None:
         raise CliError(f"{path} does not exist", "Make a key with `fastness secret keygen`.", Exit.USAGE)
@@ -200,16 +176,11 @@ def _private(path: Path) -> PrivateKey:
 
 
 def _public(path: Path) -> PublicJwk:
-    from fastness.crypto.jwk import public_key
-    from fastness.formats import json
-
     value = json.decode(path.read_bytes())
     return public_key(value if isinstance(value, dict) else {})
 
 
 def _wrapping(path: Path) -> SecretBytes:
-    from fastness.keys.key_files import read_private
-
     content = read_private(path)
     if content is None:
         raise CliError(f"{path} does not exist", "It holds the 32 bytes of the wrapping key.", Exit.USAGE)

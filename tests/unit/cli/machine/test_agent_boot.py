@@ -14,12 +14,12 @@ from fastness.agent.host.errors import ReportFailure
 from fastness.agent.host.tee import configfs_tsm
 from fastness.agent.host.tee.configfs_tsm import TsmAttester
 from fastness.agent.host.tee.tpm import TpmAttester
-from fastness.cli.machine import agent_proof as agentproof
+from fastness.cli.machine import agent_attest, agent_boot, agent_hardware
 from fastness.cli.main import cli
 
 
-def hardware(tee: str, place: Path) -> agentproof.Hardware:
-    return agentproof.Hardware(tee, "swtpm:path=nowhere", place, place / "log")
+def hardware(tee: str, place: Path) -> agent_hardware.Hardware:
+    return agent_hardware.Hardware(tee, "swtpm:path=nowhere", place, place / "log")
 
 
 def offered(monkeypatch: pytest.MonkeyPatch, tee: str) -> None:
@@ -39,7 +39,7 @@ async def test_reports_of_the_processor_come_before_the_tpm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tee: str
 ) -> None:
     offered(monkeypatch, tee)
-    chosen = await agentproof._attester(hardware("auto", tmp_path))
+    chosen = await agent_hardware.attester_of(hardware("auto", tmp_path))
     assert isinstance(chosen, TsmAttester)
     assert chosen.tee == tee
 
@@ -48,9 +48,9 @@ async def test_without_reports_the_tpm_vouches(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(configfs_tsm.TsmReports, "offered", False)
-    assert isinstance(await agentproof._attester(hardware("auto", tmp_path)), TpmAttester)
+    assert isinstance(await agent_hardware.attester_of(hardware("auto", tmp_path)), TpmAttester)
     offered(monkeypatch, "")
-    assert isinstance(await agentproof._attester(hardware("auto", tmp_path)), TpmAttester)
+    assert isinstance(await agent_hardware.attester_of(hardware("auto", tmp_path)), TpmAttester)
     assert "taking the TPM" in capsys.readouterr().err
 
 
@@ -59,7 +59,7 @@ async def test_what_was_asked_for_is_taken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tee: str, kind: type
 ) -> None:
     offered(monkeypatch, "snp")
-    assert isinstance(await agentproof._attester(hardware(tee, tmp_path)), kind)
+    assert isinstance(await agent_hardware.attester_of(hardware(tee, tmp_path)), kind)
 
 
 def test_an_image_that_believes_nobody_does_not_boot(tmp_path: Path) -> None:
@@ -86,18 +86,18 @@ def booted(broker: str) -> BootedConfig:
 
 
 def test_the_broker_of_the_boot_is_kept_beside_the_key_and_found_again(tmp_path: Path) -> None:
-    agentproof._remember_doors(tmp_path / "identity", booted("https://broker.example:8080"))
+    agent_boot._remember_doors(tmp_path / "identity", booted("https://broker.example:8080"))
     kept = tmp_path / "identity/broker"
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert agentproof._known_broker("", tmp_path / "identity") == "https://broker.example:8080"
-    assert agentproof._known_broker("https://other.example", tmp_path / "identity") == "https://other.example"
+    assert agent_attest.known_broker("", tmp_path / "identity") == "https://broker.example:8080"
+    assert agent_attest.known_broker("https://other.example", tmp_path / "identity") == "https://other.example"
 
 
 def test_a_broker_that_cannot_be_kept_does_not_take_the_configuration_away(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    agentproof._remember_doors(tmp_path / "file", booted("https://broker.example:8080"))
+    agent_boot._remember_doors(tmp_path / "file", booted("https://broker.example:8080"))
     assert "agent attest will need --broker" in capsys.readouterr().err
 
 

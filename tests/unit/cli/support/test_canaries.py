@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from fastness.cli.support.gather import collected_kinds
-from fastness.cli.support.redact import redacted, scrubbed
+from fastness.cli.support.redact import redacted, scrubbed, taken_out
 from fastness.cli.support.shapes import looks_like_key
-from fastness.cli.support.taken import taken_out
 from fastness.kinds.kind import JsonObject, Kind
 
 KEY = "7hQ2mVx9LpRtZ3nK8sWdYb4C"

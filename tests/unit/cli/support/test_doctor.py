@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,10 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from fastness.attestation.evidence.snp_floors import DATE
-from fastness.cli.exits import Exit
+from fastness.cli.errors import Exit
 from fastness.cli.support import doctor
+from fastness.cli.support.finding import Finding
 from fastness.formats.evidence.snp.tcb import Generation
 from fastness.sim.tee import SimVendor
+from tests.patience import PATIENCE
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -46,6 +50,25 @@ def test_a_dependency_that_is_missing_makes_the_answer_no(tmp_path: Path, monkey
     assert said.exit_code == Exit.NO
     assert "pip install no-such-package" in said.output
     assert "1 required things are missing." in said.output
+
+
+def test_it_says_which_dependency_is_missing_where_that_cannot_be_imported(tmp_path: Path) -> None:
+    script = (
+        "import sys, importlib.metadata as metadata\n"
+        "version = metadata.version\n"
+        "def without(name):\n"
+        "    if name in ('httpx', 'cryptography', 'msgspec'): raise metadata.PackageNotFoundError(name)\n"
+        "    return version(name)\n"
+        "metadata.version = without\n"
+        "for name in ('httpx', 'cryptography', 'msgspec'): sys.modules[name] = None\n"
+        "from fastness.cli.main import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "doctor", "--state", str(tmp_path)],
+        capture_output=True, text=True, check=False, timeout=PATIENCE,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (Exit.NO, "")
+    assert "pip install cryptography" in done.stdout
 
 
 def test_a_place_that_cannot_be_written_is_missing(tmp_path: Path) -> None:
@@ -95,7 +118,7 @@ def test_documents_that_ran_out_or_cannot_be_read_are_named(tmp_path: Path) -> N
 
 
 def test_an_old_table_of_minimums_is_told_with_what_to_do(tmp_path: Path) -> None:
-    def finding(now: datetime) -> doctor.Finding:
+    def finding(now: datetime) -> Finding:
         return next(one for one in doctor.examine(tmp_path, nowhere, now) if one.name == "snp-minimums")
 
     made = datetime(DATE.year, DATE.month, DATE.day, tzinfo=UTC)

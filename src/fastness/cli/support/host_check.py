@@ -7,14 +7,19 @@ a cluster, every combination among its workers is judged; asked with --openshift
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fastness.cli.support.doctor import Finding
-
-if TYPE_CHECKING:
-    from fastness.kinds.kind import JsonObject
-    from fastness.kube.port import Cluster
-    from fastness.workloads.compat.support import Combination
+from fastness.cli.support.finding import Finding
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.registry import find
+from fastness.kube.errors import NotFound
+from fastness.kube.port import Cluster
+from fastness.workloads.compat.combinations import combinations, release_of
+from fastness.workloads.compat.support import Combination, judge
+from fastness.workloads.compat.tables import Platform
+from fastness.workloads.nvidia.ccmode import CcState, mode_of
+from fastness.workloads.nvidia.labels import CONFIDENTIAL_CLASS, missing
+from fastness.workloads.nvidia.policy import check
 
 NAME: Final = "confidential containers"
 GPUS: Final = "confidential gpus"
@@ -25,8 +30,6 @@ MOST: Final = 3
 
 def judged(one: Combination, nodes: Sequence[str] = (), *, asked: bool = False) -> Finding:
     """What the tables say about a combination; one that was asked about and is not supported counts as missing."""
-    from fastness.workloads.compat.support import judge
-
     support = judge(one)
     where = (
         f"{', '.join(nodes[:MOST])}{f' and {len(nodes) - MOST} more' if len(nodes) > MOST else ''}: " if nodes else ""
@@ -40,16 +43,11 @@ def judged(one: Combination, nodes: Sequence[str] = (), *, asked: bool = False) 
 
 def asked_for(openshift: str, architecture: str, platform: str, tee: str, gpu: bool) -> Finding:
     """The combination that options describe."""
-    from fastness.workloads.compat.support import Combination
-    from fastness.workloads.compat.tables import Platform
-
     return judged(Combination(openshift, architecture, Platform(platform), tee, gpu), asked=True)
 
 
 async def hosts(cluster: Cluster) -> list[Finding]:
     """The combinations of a cluster, and what is wrong with its GPUs; raises ApiError."""
-    from fastness.workloads.compat.combinations import combinations, release_of
-
     nodes = await _all(cluster, "", "v1", "nodes")
     versions = await _all(cluster, "config.openshift.io", "v1", "clusterversions")
     infrastructures = await _all(cluster, "config.openshift.io", "v1", "infrastructures")
@@ -64,10 +62,6 @@ async def hosts(cluster: Cluster) -> list[Finding]:
 
 
 def _gpus(nodes: Sequence[JsonObject], policies: Sequence[JsonObject]) -> list[Finding]:
-    from fastness.workloads.nvidia.ccmode import CcState, mode_of
-    from fastness.workloads.nvidia.labels import CONFIDENTIAL_CLASS, missing
-    from fastness.workloads.nvidia.policy import check
-
     found = [
         Finding(GPUS, "optional", f"ClusterPolicy {policy['metadata']['name']}: {one.sentence}", _GPU_PURPOSE)
         for policy in policies
@@ -87,9 +81,6 @@ def _gpus(nodes: Sequence[JsonObject], policies: Sequence[JsonObject]) -> list[F
 
 
 async def _all(cluster: Cluster, group: str, version: str, plural: str) -> list[JsonObject]:
-    from fastness.kinds.registry import find
-    from fastness.kube.errors import NotFound
-
     try:
         return (await cluster.list(find(group, version, plural).resource)).items
     except NotFound:

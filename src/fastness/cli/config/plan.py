@@ -1,0 +1,147 @@
+"""`fastness plan` and `blame`: what a change would do to pools and nodes, and where a part of a config came from.
+
+Both ask the cluster, or take its objects from files with `--offline`. They call the functions that the controllers call, so what
+they say is what will happen.
+
+Exit codes of `plan`: 0 nothing goes down, 1 a pool would not render, 2 something reboots.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fastness.cli import manifests
+from fastness.cli.config import offline, overlays, plan_view
+from fastness.cli.config.cluster_state import ask
+from fastness.cli.config.offline import near
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.output import output_option, show_json, table
+from fastness.cli.room_errors import reported_errors
+from fastness.machineconfig.overlay.plan import plan_overlays
+from fastness.machineconfig.render.blame import Blame
+from fastness.machineconfig.render.render import sources_of
+from fastness.machineconfig.rollout.plan import State
+from fastness.machineconfig.rollout.plan import plan as planned
+from fastness.machineconfig.rollout.plan_json import to_json
+
+REBOOTS = 2
+PLANNED = ("MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay")
+_PATH = click.Path(path_type=str)
+
+
+def _cluster_options(function: Any) -> Any:
+    """The options of verbs that ask a cluster, or files in its place."""
+    for option in (
+        click.option("--context", default="", help="A context of the kubeconfig."),
+        click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="How to reach the API; as kubectl."),
+        click.option("--offline", "files", multiple=True, type=_PATH, help="Take the cluster's objects from this file."),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@click.command()
+@click.option(
+    "--machine", default="", metavar="NAME", help="With the overlays of this machine: a Machine, a node or a uid."
+)
+@_cluster_options
+@output_option
+@click.argument("what", nargs=-1, required=True, metavar="[POOL] PATH")
+def blame(
+    what: tuple[str, ...], machine: str, output: str, files: tuple[str, ...], kubeconfig: Path | None, context: str
+) -> None:
+    """Say which MachineConfig a part of a pool's config came from, and what it overrode.
+
+    PATH is a file, a unit, unit/drop-in, a user, an SSH key, a kernel argument, an extension or a field as kernelType. With
+    --machine the pool is the machine's own, and NodeOverlays that match it are named as overlay:NAME.
+    """
+    if len(what) != (1 if machine else 2):
+        raise CliError("name a part of a pool, or of a machine", "Give POOL PATH, or --machine NAME PATH.", Exit.USAGE)
+    path, named = what[-1], () if machine else what[:1]
+    state = _state(files, kubeconfig, context, pools=named)
+    pool, more = overlays.sources_for(state, machine) if machine else (what[0], [])
+    found = next((one for one in state.pools if one["metadata"]["name"] == pool), None)
+    if found is None:
+        raise CliError(f"there is no pool {pool!r}", near(pool, [one["metadata"]["name"] for one in state.pools]))
+    whole = Blame([*sources_of(found, state.configs), *more])
+    origins = whole.of(path)
+    if not origins:
+        raise CliError(f"nothing in pool {pool} is called {path!r}", near(path, [one.name for one in whole.origins]))
+    if output == "json":
+        show_json([origin.to_json() for origin in origins])
+        return
+    rows = [("KIND", "NAME", "FROM", "OVERRODE", "FIELDS")]
+    for origin in origins:
+        by_config: dict[str, list[str]] = {}
+        for name, config in origin.fields.items():
+            by_config.setdefault(config, []).append(name)
+        fields = "; ".join(f"{config}: {', '.join(names)}" for config, names in by_config.items())
+        rows.append((origin.kind, origin.name, origin.source, ", ".join(origin.overridden) or "-", fields))
+    click.echo(table(rows))
+
+
+@click.command()
+@click.option(
+    "-f", "--filename", "apply", multiple=True, type=_PATH, help="Configs and settings to apply; - for standard input."
+)
+@click.option(
+    "--delete",
+    multiple=True,
+    metavar="NAME",
+    help="A MachineConfig, or kubeletconfig/, ctrcfg/ or nodeoverlay/NAME, to delete.",
+)
+@click.option("--pool", default="", help="Look at this pool only.")
+@click.option("--diff/--no-diff", "diffs", default=True, help="Show what changes inside files.")
+@_cluster_options
+@output_option
+def plan(
+    apply: tuple[str, ...],
+    delete: tuple[str, ...],
+    pool: str,
+    diffs: bool,
+    output: str,
+    files: tuple[str, ...],
+    kubeconfig: Path | None,
+    context: str,
+) -> None:
+    """Say what a change would do to every pool and node, before anything happens.
+
+    A change is MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs and NodeOverlays, applied or deleted.
+
+    Exit 0 when nothing goes down, 1 when a pool would not render, 2 when something reboots.
+    """
+    if not apply and not delete:
+        raise CliError("there is nothing to plan", "Give -f FILE or --delete NAME.", Exit.USAGE)
+    new = manifests.read_all(apply) if apply else manifests.Manifests()
+    if apply and not any(new.of(kind) for kind in PLANNED):
+        raise CliError(f"{', '.join(apply)} holds no {', '.join(PLANNED)}", "", Exit.USAGE)
+    state = _state(files, kubeconfig, context, pools=(pool,) if pool else ())
+    gone, others = overlays.deleted(state, delete)
+    proposal = offline.proposal(state, new, others)
+    if pool and pool not in [one["metadata"]["name"] for one in state.pools]:
+        raise CliError(f"there is no pool {pool!r}", near(pool, [one["metadata"]["name"] for one in state.pools]))
+    result = planned(state, proposal, pool)
+    laid = plan_overlays(state, new.of(overlays.KIND), gone)
+    if output == "json":
+        show_json({**to_json(result), **({"overlays": laid.to_json()} if laid.overlays else {})})
+    else:
+        if result or not laid.overlays:
+            click.echo(plan_view.shown(result, diffs=diffs))
+        if laid.overlays:
+            click.echo(overlays.shown(laid, diffs=diffs))
+    if result.reboots:
+        raise SystemExit(REBOOTS)
+    if result.fails or laid.fails:
+        raise SystemExit(Exit.NO)
+
+
+def _state(files: tuple[str, ...], kubeconfig: Path | None, context: str, *, pools: tuple[str, ...] = ()) -> State:
+    """The objects of a cluster: from files, or asked for."""
+    if files:
+        return offline.state(manifests.read_all(files), pools=pools)
+    with reported_errors():
+        return asyncio.run(ask(kubeconfig, context))

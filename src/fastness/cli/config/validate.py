@@ -1,0 +1,111 @@
+"""`fastness validate` and `render`: machine configuration in files, before a cluster sees it.
+
+Neither connects. Both call the functions that the controllers call, so what they say is what will happen.
+
+Exit codes of `validate`: 0 good, 1 with problems, 2 unreadable.
+"""
+
+from __future__ import annotations
+
+import click
+import yaml
+
+from fastness.cli import manifests
+from fastness.cli.config import offline
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.manifests import Manifests
+from fastness.cli.output import output_option, show_json, tell
+from fastness.kinds.fastness_dev.trust_model import TrustModel
+from fastness.machineconfig.render.errors import Problem
+from fastness.machineconfig.render.inputs import with_stream
+from fastness.machineconfig.render.render import RenderFailure, Setting
+from fastness.machineconfig.render.render import render as rendered
+from fastness.machineconfig.render.suggest import layer
+from fastness.machineconfig.render.validate import problems
+
+_PATH = click.Path(path_type=str)
+
+
+@click.command()
+@click.option("--confidential", is_flag=True, help="Judge as in a confidential pool.")
+@click.option("--suggest", is_flag=True, help="Print an image layer that does what a confidential pool refuses.")
+@output_option
+@click.argument("files", nargs=-1, required=True, type=_PATH)
+def validate(confidential: bool, suggest: bool, output: str, files: tuple[str, ...]) -> None:
+    """Say everything that is wrong with MachineConfigs in files; offline.
+
+    Exit 0 when all are good, 1 when there are problems, 2 when a file cannot be read.
+    """
+    read = manifests.read(files)
+    found = _problems(read, confidential)
+    if not read.of("MachineConfig") and not read.unreadable:
+        read.unreadable[", ".join(files)] = "holds no MachineConfig"
+    snippet = layer(read.of("MachineConfig")) if suggest else ""
+    if output == "json":
+        problems = [{"file": file, "line": line, **problem.to_json()} for file, line, problem in found]
+        unreadable = [{"file": file, "message": message} for file, message in read.unreadable.items()]
+        valid = not unreadable and not any(problem.fatal for _, _, problem in found)
+        show_json({"valid": valid, "problems": problems, "unreadable": unreadable, "suggestion": snippet})
+    else:
+        _show_problems(read, found)
+        if snippet:
+            click.echo(f"\n{snippet}", nl=False)
+    if read.unreadable:
+        raise SystemExit(Exit.USAGE)
+    if any(problem.fatal for _, _, problem in found):
+        raise SystemExit(Exit.NO)
+
+
+def _problems(read: Manifests, confidential: bool) -> list[tuple[str, int, Problem]]:
+    trust = TrustModel.CONFIDENTIAL_CLUSTER if confidential else TrustModel.NONE
+    found: list[tuple[str, int, Problem]] = []
+    places: dict[str, str] = {}
+    for one in read.found:
+        if one.kind != "MachineConfig":
+            tell(f"{one.place}: {one.kind} is not a MachineConfig and was left out")
+            continue
+        name = str((one.object.get("metadata") or {}).get("name") or "")
+        if not name:
+            missing = Problem("(unnamed)", "metadata.name", "no-name", "the config has no name", "give it one")
+            found.append((one.file, one.line, missing))
+        elif name in places:
+            twice = Problem(name, "metadata.name", "name-twice", f"is also in {places[name]}", "rename one of the two")
+            found.append((one.file, one.line, twice))
+        places.setdefault(name, one.place)
+        found += [(one.file, one.line, problem) for problem in problems(one.object, trust)]
+    return found
+
+
+def _show_problems(read: Manifests, found: list[tuple[str, int, Problem]]) -> None:
+    for file, message in read.unreadable.items():
+        click.echo(f"{file}: unreadable: {message}")
+    for file, line, problem in found:
+        click.echo(f"{file}:{line}: {problem.severity}: {problem}")
+    if not read.unreadable and not any(problem.fatal for _, _, problem in found):
+        click.echo(f"{len(read.of('MachineConfig'))} MachineConfigs are good.")
+
+
+@click.command()
+@click.option("--pool", required=True, help="The pool to render.")
+@click.option("--confidential", is_flag=True, help="Render as a confidential pool.")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@click.argument("files", nargs=-1, required=True, type=_PATH)
+def render(pool: str, confidential: bool, output: str, files: tuple[str, ...]) -> None:
+    """Print the config that a pool's machines would get from MachineConfigs in files; offline.
+
+    Pools, KubeletConfigs and ContainerRuntimeConfigs in the files are used too; a pool that is not there is assumed.
+    """
+    state = offline.state(manifests.read_all(files), pools=(pool,))
+    model = TrustModel.CONFIDENTIAL_CLUSTER if confidential else TrustModel.NONE
+    wanted = next(one for one in state.pools if one["metadata"]["name"] == pool)
+    defaults, _, missing = with_stream(state.defaults, wanted, state.pools, state.streams)
+    result = rendered(wanted, state.configs, Setting(defaults=defaults, trust=model, obstacle=missing))
+    if isinstance(result, RenderFailure):
+        raise CliError(result.message, f"Look at: {', '.join(result.guilty)}" if result.guilty else "")
+    for warning in result.warnings:
+        tell(f"warning: {warning.short}")
+    manifest = result.manifest(wanted, defaults)
+    if output == "json":
+        show_json(manifest)
+    else:
+        click.echo(yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True, width=120), nl=False)

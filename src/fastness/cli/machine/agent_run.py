@@ -1,0 +1,177 @@
+"""`fastness agent run`: bring this machine where its node's desired config says, and keep it there.
+
+With `--root` it works on a directory that stands for a machine: units become links, the operating system is a record, and a
+reboot starts the agent anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from fastness.agent.apply.cluster import RenderedConfigs
+from fastness.agent.apply.hosts import STATE, DirectoryMachine, PlainSystem, real_host
+from fastness.agent.apply.node import FAST, Agent, Settings
+from fastness.agent.apply.ports import OperatingSystem, Watcher
+from fastness.agent.host.file_changes import Inotify, InotifyWatcher, NoInotify, PollingWatcher
+from fastness.agent.host.ostree import OstreeOs
+from fastness.agent.host.own_process import only_one
+from fastness.cli.cluster import connected
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.machine.agent_attest import attested_configs
+from fastness.cli.machine.agent_errors import reported_agent_errors
+from fastness.cli.machine.agent_hardware import EVENT_LOG, TEE, TPM, Hardware
+from fastness.cli.machine.agent_node import Shown, node_of
+from fastness.cli.output import tell
+from fastness.kube.port import Cluster
+from fastness.observe import logs
+from fastness.runtime.clock import SystemClock, SystemEntropy
+
+REBOOT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTarget:
+    """Where an agent works: this machine, or a directory and what is kept beside it."""
+
+    root: Path | None
+    state: Path
+    system: str
+    ostree_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attested:
+    """How a machine that proves itself comes by its configs: its hardware and key, whom it believes, the doors if named."""
+
+    hardware: Hardware
+    trust: Path
+    doors: tuple[str, str]
+
+
+@click.command("run")
+@click.option(
+    "--node",
+    default="",
+    help="Name of this machine's Node; default: as the kubeconfig's certificate says, else the host name.",
+)
+@click.option(
+    "--root", type=click.Path(path_type=Path), default=None,
+    help="A directory that stands for the root of a machine. Default: this machine.",
+)  # fmt: skip
+@click.option(
+    "--state", type=click.Path(path_type=Path), default=None,
+    help="With --root: where journal and originals are kept. Default: beside the root, with .state added to its name.",
+)  # fmt: skip
+@click.option(
+    "--os", "system", type=click.Choice(["none", "ostree"]), default="none", show_default=True,
+    help="What deploys the operating system of this machine.",
+)  # fmt: skip
+@click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
+@click.option("--context", default="", help="Context in the kubeconfig.")
+@click.option(
+    "--identity", type=click.Path(path_type=Path), default=None,
+    help="Where this machine kept its key and its doors at boot. With it, configs come from the doors, attested and signed; "
+    "without it from --config-server, or from the API, which gives none in a pool that enforces attestation.",
+)  # fmt: skip
+@click.option(
+    "--config-server", "config_server", default="",
+    help="URL of the config server, for nodes that never attest: configs come from there, for the certificate in the kubeconfig. "
+    "With --identity it is not asked.",
+)  # fmt: skip
+@click.option("--broker", default="", help="With --identity: URL of the key broker. Default: as enrolment told it.")
+@click.option("--gate", default="", help="With --identity: URL of the gate. Default: as enrolment told it.")
+@click.option(
+    "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
+    help="With --identity or --config-server: whom this machine believes, doors and signatures of configs.",
+)  # fmt: skip
+@TEE
+@TPM
+@EVENT_LOG
+@click.option("--fast", is_flag=True, help="Short waiting times, for simulations.")
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
+def run(
+    node: str, root: Path | None, state: Path | None, system: str, ostree_name: str, kubeconfig: Path | None,
+    context: str, identity: Path | None, config_server: str, broker: str, gate: str, trusted: Path,
+    tee: str, tcti: str, event_log: Path, fast: bool, log_level: str,
+) -> None:  # fmt: skip
+    """Follow the desired config of this machine's node until stopped."""
+    logs.configure(level=log_level)
+    if root is None and os.geteuid() != 0:
+        raise CliError("the agent of a machine must be root", "Use --root DIR for a directory.", Exit.MISSING)
+    kept = state or (root.with_name(f"{root.name}.state") if root else Path())
+    with reported_agent_errors():
+        # Enrolment names the nodes of attested machines: their host names are the host's word.
+        name = node or node_of(kubeconfig, context) or socket.gethostname()
+        place = AgentTarget(root, kept, system, ostree_name)
+        source: Attested | Shown | None = None
+        if identity:
+            source = Attested(Hardware(tee, tcti, identity, event_log), trusted, (broker, gate))
+        elif config_server:
+            source = Shown(config_server, trusted, kubeconfig, context)
+        asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings(), source))
+
+
+async def _run(
+    node: str,
+    place: AgentTarget,
+    kubeconfig: Path | None,
+    context: str,
+    settings: Settings,
+    source: Attested | Shown | None,
+) -> None:
+    async with connected(kubeconfig, context) as cluster:
+        tell(f"agent of node {node} on {place.root or 'this machine'}")
+        work = asyncio.ensure_future(_live(cluster, node, place, settings, source))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        with suppress(asyncio.CancelledError):
+            await work
+
+
+async def _live(
+    cluster: Cluster, node: str, place: AgentTarget, settings: Settings, source: Attested | Shown | None
+) -> None:
+    """One agent; for a directory, one after the other, boot by boot."""
+    clock, entropy = SystemClock(), SystemEntropy()
+    configs: RenderedConfigs | None = None
+    prove: Callable[[], Awaitable[None]] | None = None
+    if isinstance(source, Attested):
+        configs = attested = await attested_configs(source.hardware, source.trust, source.doors, clock, entropy)
+        prove = attested.prove
+    elif source is not None:
+        configs = source.configs(clock, entropy)
+    with only_one(STATE if place.root is None else place.state / "agent"):
+        if place.root is None:
+            host = real_host(_watcher(Path("/")), _system(place))
+            await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove).run()
+            await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
+            return
+        machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)
+        while True:
+            await Agent(cluster, machine.host, node, clock, entropy, settings, configs=configs, prove=prove).run()
+            await clock.sleep(REBOOT_SECONDS)
+            machine.reboot()
+
+
+def _watcher(root: Path) -> Watcher:
+    try:
+        return InotifyWatcher(Inotify(), root)
+    except NoInotify as error:
+        tell(f"{error.message}; looking for drift at an interval")
+        return PollingWatcher(root, SystemClock())
+
+
+def _system(place: AgentTarget) -> OperatingSystem:
+    return OstreeOs(Path("/sysroot"), place.ostree_name) if place.system == "ostree" else PlainSystem()
