@@ -113,6 +113,7 @@ def _problem(head: Head | None, spec: Object) -> str | None:
     expected = head.sequence + 1 if head else 1
     if spec["sequence"] != expected:
         return "record-gap"
+    # Each batch names the hash of the one before: a door whose key was copied cannot go on beside its copy unnoticed.
     if spec.get("previous", "") != (head.hash if head else ""):
         return "record-fork"
     return None

@@ -100,6 +100,7 @@ def is_genuine(batch: Object, registered: Registered) -> bool:
 
 
 def _problem(name: str, spec: Object, registered: Registered) -> BatchProblem | None:
+    # The signature covers the spec and not the object's name: a copy under another name is not the door's.
     if name != batch_name(spec["door"], spec["sequence"]):
         return BatchProblem.WRONG_NAME
     keys = registered.get(role_of(spec["door"]))

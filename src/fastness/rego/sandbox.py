@@ -4,7 +4,7 @@
     worker = await Worker.start()                               # one that answers several questions, one after the other
 
 The engine ends the process on some texts, and a policy may run for ever. So what a user wrote is compiled and asked in another
-process (`policyworker`), which says what it does by a name (`tasks`). One that dies, or does not answer in time, gave no answer.
+process (`worker`), which says what it does by a name (`tasks`). One that dies, or does not answer in time, gave no answer.
 A text that was never tried meets a process of its own: no other policy ever runs where an untried one has.
 """
 

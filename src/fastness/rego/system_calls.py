@@ -2,7 +2,7 @@
 
     allow_computing()        # from here on: read, write, memory, time, and the end
 
-Limits on resources (`policyworker.confine`) keep a process from opening anything. What needs no descriptor is left: tracing or
+Limits on resources (`worker.confine`) keep a process from opening anything. What needs no descriptor is left: tracing or
 signalling another process of the same user, which would be the door that holds the secrets; renaming or deleting a file;
 running a program. The filter is a list of what is allowed, because new kernels bring new calls; whatever is not on it fails with
 EPERM, so that a call of a library that nobody thought of costs that call and not the process.

@@ -10,7 +10,7 @@ evidence is judged and secrets are released, so it happens here (`sandbox` start
 * Memory is bounded as address space beyond what is taken when the engine is loaded.
 * No file, socket or pipe can be opened any more, nothing can be written but to the pipes that are there, and no privilege is
   gained by running another program. There is no environment to be read but a path. What a policy prints goes nowhere.
-* Of the kernel it can ask for memory and the time (`systemcalls`): it traces, signals, renames and runs nothing.
+* Of the kernel it can ask for memory and the time (`system_calls`): it traces, signals, renames and runs nothing.
 """
 
 from __future__ import annotations

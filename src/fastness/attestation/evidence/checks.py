@@ -58,6 +58,7 @@ class Check(msgspec.Struct, frozen=True, gc=False):
     @property
     def refuses(self) -> bool:
         """Whether this check alone is enough to say no."""
+        # What could not be looked at counts as bad: otherwise leaving a document or a certificate out would be the way in.
         return self.result is _FAIL or (self.result is _NOT_ASSESSED and self.mandatory)
 
     def as_json(self) -> dict[str, Any]:
@@ -126,6 +127,7 @@ class Appraisal(msgspec.Struct, frozen=True):
     @property
     def authentic(self) -> bool:
         """Whether every check that authenticity rests on passed."""
+        # None at all is not all of them: an appraisal that ended early proves nothing.
         proved = False
         for check in self.checks:
             if check.proof:

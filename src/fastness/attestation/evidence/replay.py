@@ -6,8 +6,8 @@ ones and the replay ends in the signed value. All others stay in the list, marke
 * Every bank that the log has is replayed, as far as its hash exists here.
 * EV_NO_ACTION extends nothing. One of them says from which locality the TPM was started, which is the first value of PCR 0.
 * The data of an event is covered only where its digest is the hash of the data: `covers_data`.
-* One register is the agent's: what it took from user-data (`userdataevent`) is shown as a check of its own. PCR 15 is shared with
-  systemd, so a log that does not explain all of it is a finding and refuses nothing; the other registers refuse.
+* One register is the agent's: what it took from user-data (`protocol.user_data_event`) is shown as a check of its own. PCR 15 is
+  shared with systemd, so a log that does not explain all of it is a finding and refuses nothing; the other registers refuse.
 * What a log of ordinary size says is remembered by its bytes; what is signed is compared each time.
 """
 
@@ -26,6 +26,7 @@ from fastness.protocol.registers import Register
 from fastness.protocol.user_data_event import described
 
 _LOCALITY: Final = b"StartupLocality\0"
+# Registers of a dynamic launch begin with ones, so that zeros show that a launch took place (PC Client Platform TPM Profile).
 _RESET_TO_ONES: Final = range(17, 23)
 _REMEMBERED: Final = 64 * 1024
 _NO_ACTION: Final = EVENT_NAMES[EV_NO_ACTION]
@@ -43,6 +44,7 @@ def _replay_bank(log: EventLog, place: int, bank: Hash) -> dict[int, bytes]:
     for event in log.events:
         if event.kind == EV_NO_ACTION:
             data = event.data
+            # Only ahead of the first extension: one in the middle of a log would undo what was measured before it.
             if data.startswith(_LOCALITY) and len(data) == len(_LOCALITY) + 1 and 0 not in values:
                 values[0] = zeros[1:] + data[-1:]
             continue
@@ -78,6 +80,7 @@ class _Replayed:
         else:
             made = [dict(claim) for claim in self._events]
         for claim in made:
+            # EV_NO_ACTION extends nothing: whoever carries the log can add one, and it still ends in the signed value.
             claim["verified"] = claim["register"] in agreeing and claim["type"] != _NO_ACTION
         self._events, self._confirmed = made, agreeing
         return list(made)

@@ -4,7 +4,7 @@ The endorsement key's certificate must be of the kind that the report names, cha
 say the same firmware versions and chip as the report. Chip ids have 8 bytes on Turin and 64 before.
 
 * Debug, a migration agent and a privilege level other than the expected one are hard failures.
-* Whether the chip is new enough and still vouched for is asked in `snpstanding`.
+* Whether the chip is new enough and still vouched for is asked in `snp_tcb`.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ def endorsement_of(
 
 def _endorsement(findings: Findings, report: Report, pool: Sequence[Certificate]) -> _Endorsement | None:
     name, kind = "endorsement-key", report.signing_key.name
+    # With MASK_CHIP_KEY the firmware writes zeros in place of the signature (SNP firmware ABI, MSG_REPORT_REQ).
     if report.signing_key is SigningKey.NONE or report.chip_key_masked:
         findings.fail(name, "report-unsigned", "the host hid the key: nothing signed the report", proof=True)
         return None
@@ -104,6 +105,7 @@ def _endorsement(findings: Findings, report: Report, pool: Sequence[Certificate]
             proof=True,
         )
         return None
+    # The sender chooses what it brings: of several the one that signed is judged, so that no stray one refuses a good report.
     signer = candidates[0]
     if len(candidates) > 1:
         signer = next((entry for entry in candidates if _signs(entry.certificate, report)), signer)
@@ -180,6 +182,8 @@ def _links(chain: tuple[Certificate, ...]) -> str:
 
 def _binding(findings: Findings, report: Report, vek: Vek) -> None:
     reported = read_tcb(report.reported_tcb, vek.generation)
+    # The key is derived from the chip's secret and the versions. Firmware that was rolled back has another key, so a report that
+    # names other versions than its certificate is not signed by the firmware that it names.
     versions, equal = str(reported), reported == vek.tcb
     findings.expect(
         "endorsement-versions",
@@ -191,7 +195,7 @@ def _binding(findings: Findings, report: Report, vek: Vek) -> None:
         hint="Fetch the certificate for the reported versions.",
         proof=True,
     )
-    if not vek.shared:
+    if not vek.shared:  # a VLEK is a cloud's and names no chip
         size = vek.generation.chip_id_size
         findings.expect(
             "chip-id",

@@ -1,7 +1,7 @@
 """Whether an SNP chip is still good: its generation, its firmware versions, and what AMD has revoked.
 
 * Minimums hold for the reported, committed and launch version: a host could roll back to anything between. Each generation has
-  one that is built in (`snpfloors`), which a cluster can raise. Whoever only asks what evidence says gets a warning instead.
+  one that is built in (`snp_floors`), which a cluster can raise. Whoever only asks what evidence says gets a warning instead.
 * Milan is a tier of its own that can be switched off (`generations`): its root seed was extracted by software (arXiv 2605.12990).
 * AMD's list is issued by the root and speaks of the authorities below it. Endorsement keys all have the serial number zero, so no
   list can name one; they are outdated by raising the minimum.

@@ -108,6 +108,7 @@ def _platform(findings: Findings, quote: TdxQuote, extra: Sequence[Certificate],
         findings.fail("certificate-chain", error.code, str(error), source=_INTEL, hint=error.hint, proof=True)
         return None
     names = [subject_name(entry) for entry in chain]
+    # By name, too: Intel's root also stands over certificates of other services, which vouch for no platform.
     good = findings.expect(
         "certificate-chain",
         len(chain) == 3 and names[0] == _LEAF and names[1] in _AUTHORITIES,
@@ -131,6 +132,7 @@ def _signatures(findings: Findings, quote: TdxQuote, platform: _Platform | None)
         hint="The quote was changed after signing.",
         proof=True,
     )
+    # The attestation key has no certificate: the quoting enclave's own report vouches for it, and the platform's key signed that.
     bound = sha256(quote.attestation_key + quote.qe_auth_data).value.ljust(64, b"\0")
     findings.expect(
         "attestation-key",

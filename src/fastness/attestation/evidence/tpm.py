@@ -25,6 +25,7 @@ from fastness.formats.evidence.tpm.algorithms import Scheme
 from fastness.formats.evidence.tpm.envelope import TpmEvidence
 from fastness.protocol.registers import PCR
 
+# Debug and application support (PC Client Platform TPM Profile): any locality may reset them, so a machine sets them as it likes.
 RESETTABLE: Final = frozenset({16, 23})
 BANKS: Final = ("sha256", "sha384", "sha512")
 _TCG: Final = "TPM 2.0 Library"
@@ -98,6 +99,7 @@ def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
     _signature(findings, evidence, key)
     _selection(findings, evidence, expected.registers)
     _digest(findings, evidence)
+    # Qualifying data has the length that was asked for: it is compared whole, and nothing is filled up.
     findings.nonce(evidence.quote.extra_data, expected.nonce, None)
     _clock(findings, evidence)
     findings.checks.append(_BARE)
@@ -135,6 +137,7 @@ def _key(findings: Findings, evidence: TpmEvidence, enrolled: AttestationKey | N
         return carried
     matches = carried is None or carried is enrolled or carried.der == enrolled.der
     findings.answer(_KEY, matches, carried.name if carried else "", enrolled.name)
+    # Never the carried one: whatever the sender brings, the signature is checked with the key that was activated.
     return enrolled
 
 
@@ -154,6 +157,8 @@ def _made_with(scheme: str, algorithm: str, key: str) -> str:
 def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[int] | None) -> None:
     selections, valued = evidence.quote.selections, evidence.pcrs.order
     complete = _listed(evidence.bank, valued)
+    # The signed digest is over the values alone, one after the other (TPM 2.0 Part 2, TPMS_QUOTE_INFO). Which register a value is
+    # of stands in the selection and nowhere else: with another one, the value of PCR 16 could be shown as that of PCR 4.
     exact = (
         bool(valued)
         and len(selections) == 1
@@ -191,6 +196,7 @@ def _lacking(quoted: tuple[int, ...], required: frozenset[int]) -> tuple[str, st
 
 
 def _digest(findings: Findings, evidence: TpmEvidence) -> None:
+    # By the hash of the signing scheme, whatever the bank (TPM 2.0 Part 3, TPM2_Quote).
     algorithm = evidence.signature.hash.name
     computed = hashed(algorithm, evidence.pcrs.joined)
     quoted, agree = evidence.quote.digest.hex(), computed == evidence.quote.digest

@@ -119,6 +119,7 @@ class Books:
     def values(self, now: datetime, pool: str) -> ReferenceValues:
         """The reference values that count now for the machines of a pool."""
         distrusted = self._distrusts.images(now)
+        # A set that ends while nothing changes must stop counting all the same.
         over = any(book.until is not None and now >= book.until for book in self._values.values())
         if self._stale_values.changed or over or distrusted != self._distrusted:
             self._stale_values.changed, self._distrusted = False, distrusted

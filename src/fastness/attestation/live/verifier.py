@@ -154,6 +154,7 @@ class ClusterVerifier:
             claimed, named = _claimed_key(attempt), named_keys(attempt.additional)
         except (BadIdentity, BadNames) as error:
             return await self._refuse(error.code, error.detail)
+        # Only claimed so far: it finds the Machine to compare with, and decides nothing.
         thumbprint = str(_key_of(claimed).thumbprint)
         machine = await self._machine(attempt.tee, thumbprint)
         if machine is None:
@@ -203,6 +204,7 @@ class ClusterVerifier:
             conclusion, judged.appraisal, pool=pool, chip=chip, override=override, distrusts=against, wait=wait, dispute=dispute
         )  # fmt: skip
         thumbprint = str(key.thumbprint)
+        # Whoever replays a quote that it recorded, or makes one up, leaves no verdict and takes no challenge from the machine.
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
             retry = stale(judged.appraisal)
             return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, enrolled=True, retry=retry)
@@ -219,6 +221,7 @@ class ClusterVerifier:
     async def _settle(self, attempt: Attempt, machine: Machine, outcome: Outcome, now: datetime) -> Judgement:
         """Authentic and fresh: spend the challenge, keep the verdict, mark the machine."""
         subject = _subject(machine, outcome.simulated)
+        # Before anything counts: of two answers to one challenge, at whichever doors, the API server lets one create this object.
         await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
         outcome.conclusion = conclusion = await self.admissions.counted(machine, outcome.conclusion)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
@@ -227,6 +230,7 @@ class ClusterVerifier:
         if conclusion.accepted:
             await self._chips.approved_change(machine, outcome.chip)
         await self._verdicts.mark(raw, verdict, outcome, now)
+        # The record comes before the answer: a token that the caller gets is one that somebody can look up.
         name = object_name(verdict).name
         detail = {"code": conclusion.reason or "ok", "tee": attempt.tee}
         detail |= {"override": override.line} if override is not None else {}

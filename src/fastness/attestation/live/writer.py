@@ -135,7 +135,7 @@ class Verdicts:
 
     async def _blob(self, tee: str, evidence: bytes) -> str:
         digest = sha256(evidence)
-        packed = gzip.compress(evidence, 6, mtime=0)
+        packed = gzip.compress(evidence, 6, mtime=0)  # without a time: the same evidence makes the same object
         if len(packed) <= MOST_BYTES:
             spec = {"digest": str(digest), "type": tee, "encoding": "gzip", "data": base64.b64encode(packed).decode()}
             body = {

@@ -4,7 +4,7 @@
     ak-<id>        AttestationKey: the public half of an AK; guest keys are no attestation keys and have none
     <pool>-<id>    the node that this machine, and no other, may become
 
-`machinenames` makes these names of the key; `kinds.trusted_execution.membership` says who may take part.
+`protocol.machine_names` makes these names of the key; `kinds.trusted_execution.membership` says who may take part.
 """
 
 from __future__ import annotations

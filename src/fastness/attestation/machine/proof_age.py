@@ -4,7 +4,7 @@
     demand = demanded(proof, now, rules)              # taint, cordon, drain
     patch = node_patch(node, demand, labels)          # one write, or None when the node is as it should be
 
-A proof is good while the machine stands as Proved or Overridden (`machinestanding`, which every surface asks). When it is not:
+A proof is good while the machine stands as Proved or Overridden (`machine_standing`, which every surface asks). When it is not:
 
 * The node is tainted at once, so that nothing new is scheduled; after a grace it is cordoned; where the cluster says so it is
   drained. Revoked and quarantined machines get no grace.

@@ -172,6 +172,7 @@ class PolicySet:
         closest: Opinion | None = None
         for book in values.books(tee, seen_values(tee, document)):
             built_in = None if is_replaced(own) else _built_in(tee, document, book)
+            # Policies of users only take away, so an image that the built-in one does not affirm needs no question to them.
             if built_in is not None and not built_in.affirms(tee):
                 nearest = nearest or (book, built_in)
                 continue
@@ -203,6 +204,7 @@ def _agreed(
         else:
             judged.append((policy.label, TrustVector.of(answer.value).seen_by(tee)))
     refusing = tuple(label for label, vector in judged if not vector.affirms(tee))
+    # A refusal of one policy stands whatever another would have said; without any, nobody knows.
     if late and not refusing:
         return Opinion(TrustVector(error=late), unassessed=late)
     return Opinion(worst_of(vector for _, vector in judged).seen_by(tee), refusing)

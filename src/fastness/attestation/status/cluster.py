@@ -1,6 +1,6 @@
 """How a confidential cluster stands, as its status tells it.
 
-Counts come from the standings of the Machines (`machinestanding`), values from published sets, the freshness of documents from
+Counts come from the standings of the Machines (`machine_standing`), values from published sets, the freshness of documents from
 what doors tell. Nodes that never attested have no Machine to be counted by, so they are counted and named beside them.
 
 * Only Proved counts as attested; a machine that an override let in is counted apart.

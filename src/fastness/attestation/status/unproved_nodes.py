@@ -6,7 +6,7 @@ Machine, whatever its labels say.
 
 * A node counts when its pool has the model ConfidentialCluster and the mode is Audit or Enforce.
 * It has proved something when it is the node of a Machine that passed an appraisal once. How that Machine stands now is another
-  question (`machinestanding`), which its own row answers.
+  question (`machine_standing`), which its own row answers.
 * A node that two custom pools claim is counted if any of them is confidential: nobody gets out by a second label.
 """
 

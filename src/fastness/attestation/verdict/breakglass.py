@@ -41,6 +41,7 @@ CODE: Final = "break-glass"
 REASON: Final = "BreakGlass"
 NEEDED: Final = 2
 MOST_BYTES: Final = 8192
+# Approvers may use their keys elsewhere: what they signed there must not be an override here.
 _DOMAIN: Final = b"fastness break-glass v1\n"
 _MEMBERS: Final = ("cluster", "expires", "issued", "pool", "reason")
 
@@ -95,6 +96,7 @@ def agreed_override(cluster: Object, approvers: Mapping[str, str]) -> Override |
         return None
     document = _document(text)
     statement = _statement(document.get("statement"))
+    # The uid and not the name: a statement of a cluster that was deleted says nothing of one that has its name now.
     if not metadata(cluster).get("uid") or statement["cluster"] != metadata(cluster).get("uid"):
         raise BadOverride("other-cluster", "the statement names another ConfidentialCluster")
     issued, expires = _moment(statement["issued"]), _moment(statement["expires"])
@@ -172,5 +174,6 @@ def signers(agreed: Any, signed: bytes, approvers: Mapping[str, str]) -> set[str
         except binascii.Error:
             continue
         if key.signed(signature, signed):
+            # By key: one person who is listed under two names is still one.
             people.setdefault(key.raw, by)
     return set(people.values())

@@ -164,6 +164,7 @@ def _below(properties: Mapping[str, str], levels: Any) -> bool:
 
 
 def _number(text: str | None) -> int:
+    # What is not reported is below everything: a platform that hides its version must not pass for a new one.
     return int(text) if text and text.isascii() and text.isdecimal() else -1
 
 

@@ -59,6 +59,7 @@ class RecordGuard:
 
     async def check(self, head: RecordHead, origin: str) -> None:
         """Compare the state of the record with what is known elsewhere; raises RecordBehind, ApiError."""
+        # Whoever puts back an old copy of the whole store takes our checkpoints back with it; a witness is elsewhere.
         for witness, (of, size) in sorted(self._witnessed.items()):
             if of == origin and size > head.size:
                 raise RecordBehind(

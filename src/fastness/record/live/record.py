@@ -78,6 +78,7 @@ class ClusterRecord:
     """The record of one door, in the cluster."""
 
     def __init__(self, cluster: Cluster, clock: Clock, entropy: Entropy, role: RecordRole) -> None:
+        # A name for each process: two replicas that numbered their batches alike would look like a fork.
         self.door = f"{role}-{entropy.token(8).hex()}"
         self._signer = DoorSigner(role, cluster, clock, entropy)
         self._latest: datetime | None = None
@@ -183,6 +184,7 @@ class ClusterRecord:
             await self._cluster.create(AUDIT_BATCH.resource, batch, WriteOptions(manager=self.door))
         except AlreadyExists:
             await self._compare(batch)
+        # Only now: a batch whose fate is not known is written again under the same number, and never skipped.
         self._next += 1
         self._previous = batch_hash(batch["spec"])
         self._unsure = None

@@ -1,7 +1,7 @@
 """Refusals of callers who proved nothing: on the record, and unable to fill it.
 
-    strangers = UnauthenticatedRefusals(record, clock)
-    await strangers.refused("not-enrolled", thumbprint)
+    refusals = UnauthenticatedRefusals(record, clock)
+    await refusals.refused("not-enrolled", thumbprint)
 
 Whoever asks for a challenge may send any evidence with it, under any number of keys, and may name a key that somebody else
 enrolled. An operator must see that it happens; the record must not grow as fast as it is done. So of these refusals, per door:
@@ -65,6 +65,7 @@ class UnauthenticatedRefusals:
         self._record = record
         self._clock = clock
         now = clock.monotonic()
+        # Apart: a flood under keys that nobody enrolled must not use up what is written about keys of machines.
         self._budgets = {enrolled: _Budget(now) for enrolled in (False, True)}
         self._written = {enrolled: BoundedCache[tuple[str, str], _Written](REMEMBERED) for enrolled in (False, True)}
 

@@ -112,12 +112,14 @@ class Sequencer:
         if head.intent is None:
             fresh = pending(head.doors, batches)[0]
             if fresh:
+                # The choice is durable before a tile is written: after a crash the same entries come out in the same order.
                 head = await write_head(self._cluster, head.intending(await self._intent(head, fresh)))
         before, refused = head.size, [name for name, _, _ in head.intent.refused] if head.intent else []
         if head.intent is not None:
             head = await self._fold(head, head.intent, batches)
             self._not_before = now + PACE_SECONDS
         await self._checkpoint(head)
+        # Batches go last, when a signed checkpoint holds what is in them.
         done = [*pending(head.doors, batches)[1], *refused]
         for name in done:
             with suppress(NotFound):
@@ -236,6 +238,7 @@ class Sequencer:
         }  # fmt: skip
         with suppress(AlreadyExists):
             await self._cluster.create(AUDIT_CHECKPOINT.resource, body, _AS)
+        # Kept beside the tiles, too: they outlive a store that somebody puts back to an older state.
         await self._guard.signed(checkpoint, note)
         for old in _superseded(listed, own):
             with suppress(NotFound):
