@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fastness.attestation.policy.policy import default_policy
-from fastness.attestation.values.from_images import values_of_manifest
+from fastness.attestation.values.from_images import joined, states_of_manifest
 from fastness.attestation.values.values import ReferenceValues
 from fastness.kinds.kind import JsonObject
 from tests.evidence.vectors import vectors
@@ -23,7 +23,7 @@ def label(system: str) -> JsonObject:
 
 
 def book(system: str) -> ReferenceValues:
-    values = values_of_manifest(label(system))
+    values = joined(states_of_manifest(label(system)))
     return ReferenceValues.of([{"metadata": {"name": system}, "spec": {"source": "manual", "values": values}}], NOW)
 
 
@@ -45,7 +45,7 @@ def test_a_machine_that_measured_another_label_is_refused() -> None:
 
 def test_a_label_alone_does_not_cover_registers_that_it_does_not_name() -> None:
     system = "rhel-9.6-ovmf"
-    values = values_of_manifest(json.loads((vectors() / "pcrs" / system / "all-pcrs.json").read_text()))
+    values = joined(states_of_manifest(json.loads((vectors() / "pcrs" / system / "all-pcrs.json").read_text())))
     named = ReferenceValues.of([{"metadata": {"name": "l"}, "spec": {"source": "manual", "values": values}}], NOW)
     assert not default_policy("tpm").evaluate(measured(system), named).affirms("tpm")
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from fastness.attestation.evidence import tdx_tcb as tcb
+from fastness.attestation.evidence import tdx_tcb
 from fastness.attestation.evidence.checks import DEBUG, Appraisal, Findings, Identity
 from fastness.attestation.evidence.intel_documents import judge_collateral
 from fastness.attestation.evidence.replay import judge_log
@@ -31,9 +31,9 @@ from fastness.crypto.silicon.chains import (
     chain_to_pin,
     extension_values,
     load_certificates,
+    outside_validity,
     subject_name,
 )
-from fastness.crypto.silicon.chains import outside_validity as dates_wrong
 from fastness.crypto.silicon.dcap import SEPT_VE_REFUSED, second_opinion
 from fastness.crypto.silicon.pins import INTEL_ROOT
 from fastness.crypto.silicon.verify import p256_certified, p256_raw
@@ -60,7 +60,7 @@ class TdxExpectations:
 
     nonce: bytes | None = None
     collateral: Collateral | None = None
-    statuses: frozenset[str] = frozenset({tcb.UP_TO_DATE})
+    statuses: frozenset[str] = frozenset({tdx_tcb.UP_TO_DATE})
     minimum: TdxMinimum = NO_MINIMUM
     event_log: bytes = b""
     root: str = INTEL_ROOT
@@ -216,7 +216,7 @@ def _sept_ve(findings: Findings, disabled: bool, bits: str, allowed: bool) -> No
 
 
 def _dates(findings: Findings, platform: _Platform, at: datetime) -> None:
-    wrong = dates_wrong(platform.chain, at)
+    wrong = outside_validity(platform.chain, at)
     findings.expect(
         "certificate-dates",
         not wrong,
@@ -230,7 +230,7 @@ def _dates(findings: Findings, platform: _Platform, at: datetime) -> None:
 
 def _collateral(
     findings: Findings, quote: TdxQuote, platform: _Platform | None, expected: TdxExpectations, at: datetime
-) -> tcb.TcbStatus | None:
+) -> tdx_tcb.TcbStatus | None:
     collateral = expected.collateral
     if collateral is None:
         findings.skip(
@@ -251,7 +251,7 @@ def _collateral(
     return standing
 
 
-def _minimum(findings: Findings, collateral: Collateral, standing: tcb.TcbStatus, least: TdxMinimum) -> None:
+def _minimum(findings: Findings, collateral: Collateral, standing: tdx_tcb.TcbStatus, least: TdxMinimum) -> None:
     """Floors that the cluster sets beside Intel's own statuses."""
     hint = "Update the host's firmware and TDX module, and fetch newer documents."
     if least.evaluation:
@@ -279,9 +279,9 @@ def _minimum(findings: Findings, collateral: Collateral, standing: tcb.TcbStatus
 
 def _standing(
     findings: Findings, quote: TdxQuote, pck: Pck, collateral: Collateral, accepted: frozenset[str]
-) -> tcb.TcbStatus:
+) -> tdx_tcb.TcbStatus:
     info, report = collateral.tcb_info, quote.report
-    differences = tcb.qe_differences(collateral.qe_identity, quote.qe_report)
+    differences = tdx_tcb.qe_differences(collateral.qe_identity, quote.qe_report)
     findings.expect(
         "qe-identity",
         not differences,
@@ -290,23 +290,23 @@ def _standing(
         expected="the published identity",
         source=_INTEL,
     )
-    module = tcb.module_of(info, report.tee_tcb_svn)
+    module = tdx_tcb.module_of(info, report.tee_tcb_svn)
     findings.expect(
         "seam-identity",
-        module is not None and tcb.module_matches(module, report),
+        module is not None and tdx_tcb.module_matches(module, report),
         "seam-module-unknown",
         seen=f"TDX module {report.tee_tcb_svn[1]}.{report.tee_tcb_svn[0]}, MRSEAM {report.mr_seam.hex()}",
         expected="a published identity",
         source=_INTEL,
         hint="Update the host's TDX module.",
     )
-    parts = [tcb.qe_standing(collateral.qe_identity, quote.qe_report)]
+    parts = [tdx_tcb.qe_standing(collateral.qe_identity, quote.qe_report)]
     lacks: dict[str, None] = {}
-    for svn in tcb.versions(report):
-        of_module = tcb.module_standing(info, svn)
-        parts += [tcb.platform_standing(info, pck, svn), *([of_module] if of_module else [])]
-        lacks |= dict.fromkeys(tcb.behind(info, pck, svn))
-    standing = tcb.worst(parts)
+    for svn in tdx_tcb.versions(report):
+        of_module = tdx_tcb.module_standing(info, svn)
+        parts += [tdx_tcb.platform_standing(info, pck, svn), *([of_module] if of_module else [])]
+        lacks |= dict.fromkeys(tdx_tcb.behind(info, pck, svn))
+    standing = tdx_tcb.worst(parts)
     facts = [standing.status or "no level matches", *lacks, *standing.advisories]
     findings.expect(
         "tcb-status",
@@ -325,7 +325,7 @@ def _agreement(
     quote: TdxQuote,
     platform: _Platform,
     collateral: Collateral,
-    standing: tcb.TcbStatus,
+    standing: tdx_tcb.TcbStatus,
     at: datetime,
 ) -> None:
     opinion = second_opinion(quote.raw, collateral.raw, platform.chain[-1], at)

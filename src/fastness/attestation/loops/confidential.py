@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fastness.attestation.evidence.roots import accepted_evidence
-from fastness.attestation.live import collateral_report as collateralnews
+from fastness.attestation.live import collateral_report
 from fastness.attestation.loops.guarding import Guard
 from fastness.attestation.status.alarms import approvers_said, newest_success, override_said, verifying
 from fastness.attestation.status.cluster import StandingRules, conditions_of, counted
@@ -70,7 +70,9 @@ def _one(_: Any) -> Iterable[ObjectName]:
 
 def _news(names: Mapping[str, Any]) -> Iterable[ObjectName]:
     meta = names["metadata"]
-    return (KEY,) if meta.get("namespace") == NAMESPACE and meta["name"] in (collateralnews.NAME, APPOINTMENTS) else ()
+    return (
+        (KEY,) if meta.get("namespace") == NAMESPACE and meta["name"] in (collateral_report.NAME, APPOINTMENTS) else ()
+    )
 
 
 class Confidential:
@@ -198,7 +200,7 @@ class Confidential:
         book = ReferenceValues.of(self._sets.list(), now, self._images.list())
         conditions: Sequence[JsonObject] = (cluster.get("status") or {}).get("conditions") or []
         generation = cluster["metadata"].get("generation")
-        reports = (self._maps.get(NAMESPACE, collateralnews.NAME) or {}).get("data") or {}
+        reports = (self._maps.get(NAMESPACE, collateral_report.NAME) or {}).get("data") or {}
         collateral = freshness(reports.values(), now)
         last = newest_success(machines)
         LAST_ATTESTED.set(last.timestamp() if last is not None else 0)

@@ -134,11 +134,6 @@ def end_of(approval: Object) -> datetime:
     return end
 
 
-def values_of_manifest(manifest: object) -> list[JsonObject]:
-    """The values in a manifest: registers, what explains them, and whatever else it lists; raises BadValues."""
-    return joined(states_of_manifest(manifest))
-
-
 def states_of_manifest(manifest: object) -> list[State]:
     """The states that a manifest names, each with all its values; raises BadValues."""
     if not isinstance(manifest, dict) or not {"pcrs", "values"} & set(manifest):

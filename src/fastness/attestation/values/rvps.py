@@ -91,11 +91,6 @@ def read_value(book: ReferenceValues, name: str) -> Any | None:
     return book.query(name)
 
 
-def read_all(book: ReferenceValues) -> JsonObject:
-    """What a query for everything answers; events explain and are not reference values."""
-    return dict(book.document)
-
-
 def _scalar(name: str, value: object) -> JsonObject:
     if isinstance(value, bool):
         return {"value": "true" if value else "false", "type": "Boolean"}

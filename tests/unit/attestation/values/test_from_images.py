@@ -14,9 +14,10 @@ from fastness.attestation.values.from_images import (
     MAX_VALUES,
     checked_value,
     end_of,
+    joined,
     set_name,
     set_of_image,
-    values_of_manifest,
+    states_of_manifest,
 )
 from fastness.crypto.silicon.registers import extend, hashed
 from fastness.formats import json
@@ -64,14 +65,16 @@ def test_the_registers_of_a_label_become_values_and_its_events_explanations(key:
 
 def test_a_manifest_whose_events_do_not_end_in_its_value_is_refused() -> None:
     with pytest.raises(BadValues) as refused:
-        values_of_manifest(label(value="00" * 32))
+        joined(states_of_manifest(label(value="00" * 32)))
     assert refused.value.code == "does-not-add-up"
 
 
 def test_a_manifest_may_list_what_a_tpm_does_not_measure() -> None:
     launch = {"name": "snp_launch_measurement", "algorithm": "sha384", "value": "ab" * 48}
-    assert values_of_manifest({"values": [launch]}) == [{"state": "Current", "type": "Text", "single": False, **launch}]
-    both = values_of_manifest({**label(), "values": [launch]})
+    assert joined(states_of_manifest({"values": [launch]})) == [
+        {"state": "Current", "type": "Text", "single": False, **launch}
+    ]
+    both = joined(states_of_manifest({**label(), "values": [launch]}))
     assert {value["name"] for value in both} == {"tpm_pcr4", "event_pcr4", "snp_launch_measurement"}
 
 
@@ -84,7 +87,7 @@ def test_a_manifest_may_list_what_a_tpm_does_not_measure() -> None:
 )  # fmt: skip
 def test_what_is_no_manifest_is_refused(manifest: object) -> None:
     with pytest.raises(BadValues):
-        values_of_manifest(manifest)
+        joined(states_of_manifest(manifest))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +190,7 @@ _JSON = st.recursive(
 @given(_JSON | _JSON.map(lambda inner: {"values": [{"name": "a", "value": "b", "algorithm": inner}]}))
 def test_any_json_is_a_manifest_or_bad_values(value: object) -> None:
     with suppress(BadValues):
-        assert all(checked_value(entry) == entry for entry in values_of_manifest(value))
+        assert all(checked_value(entry) == entry for entry in joined(states_of_manifest(value)))
 
 
 def zero(pcr: int, value: str = "0" * 64) -> JsonObject:
@@ -198,7 +201,7 @@ def test_named_states_of_an_image_are_variants_of_its_values() -> None:
     ready = {"name": "tpm_pcr11", "value": "cd" * 32, "algorithm": "sha256"}
     manifest = {**label(), "variants": {"ready": {"values": [ready]}}}
     manifest["pcrs"].append(zero(11))
-    found = {(one["name"], one["value"]): one.get("variants") for one in values_of_manifest(manifest)}
+    found = {(one["name"], one["value"]): one.get("variants") for one in joined(states_of_manifest(manifest))}
     assert found["tpm_pcr4", replayed(SHIM, GRUB)] is None
     assert found["tpm_pcr11", "0" * 64] == ["booted"]
     assert found["tpm_pcr11", "cd" * 32] == ["ready"]
@@ -211,7 +214,7 @@ def test_named_states_of_an_image_are_variants_of_its_values() -> None:
 )  # fmt: skip
 def test_variants_that_are_none_are_refused(variants: Any) -> None:
     with pytest.raises(BadValues):
-        values_of_manifest({**label(), "variants": variants})
+        joined(states_of_manifest({**label(), "variants": variants}))
 
 
 def test_two_approvals_of_an_image_that_say_different_things_do_not_mix() -> None:

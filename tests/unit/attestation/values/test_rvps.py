@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fastness.attestation.errors import BadValues
 from fastness.attestation.values.from_images import MAX_VALUES
-from fastness.attestation.values.rvps import parse_message, read_all, read_value, set_of_message, values_of
+from fastness.attestation.values.rvps import parse_message, read_value, set_of_message, values_of
 from fastness.attestation.values.values import ReferenceValues
 from tests.unit.attestation.policyinputs import NOW
 
@@ -29,7 +29,7 @@ def test_a_message_becomes_a_set_and_reads_back_as_it_was() -> None:
     assert made["spec"]["source"] == "import"
     assert made["spec"]["validity"]["notAfter"] == "2027-11-01T00:00:00Z"
     book = ReferenceValues.of([made], NOW)
-    assert read_all(book) == {key: value for key, value in said.items() if value != []}
+    assert book.document == {key: value for key, value in said.items() if value != []}
     assert read_value(book, "smt") is True
     assert read_value(book, "none") is None
 

@@ -6,7 +6,7 @@ import pytest
 
 from fastness.keys.errors import RecordError
 from fastness.record.entry import RecordEntry
-from fastness.record.live import unauthenticated as strangers
+from fastness.record.live import unauthenticated
 from fastness.record.live.unauthenticated import UnauthenticatedRefusals
 from tests.virtual import VirtualClock
 
@@ -51,10 +51,10 @@ async def test_the_same_again_is_written_a_minute_later_with_how_often_it_came(
     for _ in range(500):
         await door.refused("signature-invalid", "sha256:aa", enrolled=True)
     assert len(lines.entries) == 1
-    await clock.advance(strangers.QUIET_SECONDS)
+    await clock.advance(unauthenticated.QUIET_SECONDS)
     await door.refused("signature-invalid", "sha256:aa", enrolled=True)
     assert lines.told()[1] == ("sha256:aa", {"code": "signature-invalid", "repeated": "499"})
-    await clock.advance(strangers.QUIET_SECONDS)
+    await clock.advance(unauthenticated.QUIET_SECONDS)
     await door.refused("signature-invalid", "sha256:aa", enrolled=True)
     assert lines.told()[2] == ("sha256:aa", {"code": "signature-invalid"})
 
@@ -70,11 +70,11 @@ async def test_a_flood_of_new_keys_is_bounded_and_told(lines: Lines, clock: Virt
     door = UnauthenticatedRefusals(lines, clock)
     for number in range(10_000):
         await door.refused("not-enrolled", f"sha256:{number}")
-    assert len(lines.entries) == strangers.BUDGET
+    assert len(lines.entries) == unauthenticated.BUDGET
     await clock.advance(6)
     for number in range(10):
         await door.refused("not-enrolled", f"sha256:new-{number}")
-    assert len(lines.entries) == strangers.BUDGET + 1
+    assert len(lines.entries) == unauthenticated.BUDGET + 1
     assert lines.told()[-1] == ("sha256:new-0", {"code": "not-enrolled", "unwritten": str(10_000 - 60)})
 
 
@@ -83,7 +83,7 @@ async def test_an_hour_of_flood_costs_ten_entries_a_minute(lines: Lines, clock: 
     for number in range(3600):
         await door.refused("not-enrolled", f"sha256:{number}")
         await clock.advance(1)
-    assert len(lines.entries) <= strangers.BUDGET + 600
+    assert len(lines.entries) <= unauthenticated.BUDGET + 600
 
 
 async def test_keys_that_nobody_enrolled_leave_the_part_of_machines_alone(lines: Lines, clock: VirtualClock) -> None:
@@ -97,7 +97,7 @@ async def test_keys_that_nobody_enrolled_leave_the_part_of_machines_alone(lines:
 async def test_what_is_remembered_is_bounded_and_what_is_forgotten_is_counted(
     lines: Lines, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strangers, "REMEMBERED", 2)
+    monkeypatch.setattr(unauthenticated, "REMEMBERED", 2)
     door = UnauthenticatedRefusals(lines, clock)
     for who in ("a", "a", "a", "b", "c"):
         await door.refused("not-enrolled", who)

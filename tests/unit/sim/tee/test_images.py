@@ -15,7 +15,7 @@ from sevsnpmeasure.gctx import GCTX  # type: ignore[import-untyped]
 from sevsnpmeasure.sev_hashes import SevHashes  # type: ignore[import-untyped]
 
 from fastness.attestation.evidence.replay import replay
-from fastness.attestation.values.from_images import values_of_manifest
+from fastness.attestation.values.from_images import joined, states_of_manifest
 from fastness.crypto.silicon.registers import hashed
 from fastness.formats.evidence.eventlog.log import parse_log
 from fastness.images.measurement import parse_manifest
@@ -167,7 +167,7 @@ def test_values_have_the_names_that_policies_ask_for() -> None:
 
 def test_a_manifest_adds_up_and_holds_the_values_of_every_kind() -> None:
     assert parse_manifest(IMAGE.manifest()).registers == {index: IMAGE.pcrs[index] for index in TPM_REFERENCES}
-    values = values_of_manifest(IMAGE.manifest())
+    values = joined(states_of_manifest(IMAGE.manifest()))
     assert len({(entry["name"], entry["value"]) for entry in values}) == len(values)
     for tee in ("tpm", "snp", "tdx"):
         wanted = {(entry["name"], entry["value"]) for entry in IMAGE.reference_values(tee)}
