@@ -34,7 +34,6 @@ when they are first used, because a verb that looks after a state directory need
     large_objects.py  Work on one large object, away from the event loop
     lookups.py        What authentication, authorization and admission must know of the store
     meta.py           Metadata: the part that every object has, and the server's own fields in it
-    redaction.py      Refusals about objects whose values are secret
     refusals.py       Refusals in the words that Kubernetes clients know
     seed.py           What an API server has from its first second
     storable.py       What may be stored, and how it is read again: nothing goes in that would not come out
@@ -59,7 +58,7 @@ when they are first used, because a verb that looks after a state directory need
    conflicts, `fields/managed.py` writes managedFields.
 7. `meta.py` fills in the server's own fields; `strategies/strategy.py` is what a kind adds, `strategies/natives.py` for those
    of Kubernetes. `schema/validation.py` finds what is wrong and `schema/cel/rules.py` runs the rules; `refusals.py` says it
-   in the words that clients know, `redaction.py` without the values of secrets.
+   in the words that clients know, without the values of secrets.
 8. `admission/admit.py` asks the rules: those of any Kubernetes (`admission/own.py`), then those handed in.
 9. `store/store.py` decides with the latest state and `store/writer.py` commits many changes at once: rows by
    `store/journal.py`, made durable by `store/database.py`, sealed by `store/seal.py`. Only then `store/snapshot.py` shows the

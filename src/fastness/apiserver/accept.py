@@ -45,8 +45,8 @@ class MediaRange:
 
     def admits(self, media: Media) -> bool:
         """Whether `media` satisfies this range."""
-        asked = tuple(self.parameters.get(name, "") for name in _TRANSFORM)
-        if asked != (media.as_kind, media.group, media.version):
+        transformation = tuple(self.parameters.get(name, "") for name in _TRANSFORM)
+        if transformation != (media.as_kind, media.group, media.version):
             return False
         main, _, sub = self.type.partition("/")
         offered_main, _, offered_sub = media.type.partition("/")
@@ -61,15 +61,15 @@ def parse(header: str) -> tuple[MediaRange, ...]:
     """The ranges of an `Accept` header, best first; `*/*` for an empty one."""
     if not header.strip():
         return ANY
-    ranges = [found for text in header.split(",")[:MAX_RANGES] if (found := _range(text)) is not None]
-    return tuple(sorted(ranges, key=lambda found: -found.quality))
+    ranges = [range_ for text in header.split(",")[:MAX_RANGES] if (range_ := _range(text)) is not None]
+    return tuple(sorted(ranges, key=lambda range_: -range_.quality))
 
 
 def negotiate(header: str, offers: Sequence[Media]) -> Media | None:
     """The offer that the client likes best, or None when it accepts none of them."""
-    for wanted in parse(header):
+    for media_range in parse(header):
         for offer in offers:
-            if wanted.quality > 0 and wanted.admits(offer):
+            if media_range.quality > 0 and media_range.admits(offer):
                 return offer
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from fastness.apiserver import storable as stored
+from fastness.apiserver import storable
 from fastness.apiserver.catalog import Catalog, crd_status
 from fastness.apiserver.store import Key, Make, Record, Store, WriteStep
 from fastness.formats import json
@@ -31,7 +31,7 @@ def is_builtin(catalog: Catalog, name: str) -> bool:
 
 def _users(catalog: Catalog, store: Store) -> dict[str, JsonObject]:
     return {
-        record.key.name: stored.read(record.body)
+        record.key.name: storable.read(record.body)
         for record in records(store)
         if not is_builtin(catalog, record.key.name)
     }
@@ -39,12 +39,12 @@ def _users(catalog: Catalog, store: Store) -> dict[str, JsonObject]:
 
 def current(catalog: Catalog, store: Store) -> Catalog:
     """The catalog that the stored definitions make; the same one when nothing about them changed."""
-    wanted = _users(catalog, store)
-    for name in catalog.crds.keys() - wanted.keys():
+    stored_definitions = _users(catalog, store)
+    for name in catalog.crds.keys() - stored_definitions.keys():
         catalog = catalog.without_crd(name)
-    for name, manifest in wanted.items():
-        known = catalog.crds.get(name)
-        if known is None or known["spec"] != manifest["spec"]:
+    for name, manifest in stored_definitions.items():
+        served_manifest = catalog.crds.get(name)
+        if served_manifest is None or served_manifest["spec"] != manifest["spec"]:
             catalog = catalog.with_crd(manifest)
     return catalog
 
@@ -56,7 +56,7 @@ async def publish_status(store: Store, catalog: Catalog, now: datetime) -> None:
         head = store.head(key)
         if head is None:
             continue
-        latest = stored.read(head.body)
+        latest = storable.read(head.body)
         status = crd_status(latest, catalog, now)
         if status != latest.get("status"):
             await store.write(_with_status(key, head, latest, status))

@@ -87,10 +87,10 @@ class EmbeddedApi:
 
     def served(self, group: str, version: str, plural: str) -> Served:
         """The kind at these coordinates; raises NotFound."""
-        found = self.catalog.find(group, version, plural)
-        if found is None:
+        kind = self.catalog.find(group, version, plural)
+        if kind is None:
             raise no_such_resource()
-        return found
+        return kind
 
     def check_version(self, text: str) -> None:
         """A version that a read names must be one that was given; raises BadRequest, Timeout."""

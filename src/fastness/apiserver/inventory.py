@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from fastness.apiserver import storable as stored
+from fastness.apiserver import storable
 from fastness.apiserver.engine import EmbeddedApi
 from fastness.apiserver.store import Key, LogEntry, Record
 from fastness.kinds.kind import JsonObject, Resource
@@ -99,9 +99,9 @@ class Inventory:
 
     def _forget(self, key: Key) -> None:
         for uid in self._owners.pop(key, ()):
-            known = self._dependents[uid]
-            known.discard(key)
-            if not known:
+            dependents = self._dependents[uid]
+            dependents.discard(key)
+            if not dependents:
                 del self._dependents[uid]
 
     def dependents(self, uid: str) -> list[Key]:
@@ -111,7 +111,7 @@ class Inventory:
     def read(self, key: Key) -> JsonObject | None:
         """One object as it is now."""
         record = self._api.store.get(key)
-        return stored.read(record.body) if record is not None else None
+        return storable.read(record.body) if record is not None else None
 
     def owner_key(self, reference: JsonObject, namespace: str) -> Key | None:
         """Where the owner that a reference names would be; None when its kind is not served."""

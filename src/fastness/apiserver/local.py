@@ -12,8 +12,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from fastness.apiserver import storable as stored
-from fastness.apiserver import subresources
+from fastness.apiserver import storable, subresources
 from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.engine import EmbeddedApi
@@ -145,7 +144,7 @@ class LocalCluster:
         return self._api.served(resource.group, resource.version, resource.plural)
 
     async def _read(self, body: bytes) -> JsonObject:
-        return await self._reading.run(len(body), partial(stored.read, body))
+        return await self._reading.run(len(body), partial(storable.read, body))
 
     def _call(self, options: WriteOptions, body: Any = None) -> Call:
         return Call(
@@ -163,6 +162,6 @@ def _selection(served: Served, scope: Scope) -> selection.Selection:
 
 
 def _event(item: Item) -> Event:
-    obj = stored.read(item.body)
+    obj = storable.read(item.body)
     notes = obj["metadata"].get("annotations") or {}
     return Event(item.type, obj, item.type is EventType.BOOKMARK and INITIAL_EVENTS_END in notes)

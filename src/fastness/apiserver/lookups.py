@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from fastness.apiserver import storable as stored
+from fastness.apiserver import storable
 from fastness.apiserver.store import Key, Record, Store
 from fastness.apiserver.verbs.reads import require_readable
 from fastness.kinds import kata
@@ -24,7 +24,7 @@ from fastness.runtime.clock import Clock
 
 RBAC = "rbac.authorization.k8s.io"
 MCO = "machineconfiguration.openshift.io"
-MAX_KEPT = 4096
+MAX_CACHED = 4096
 
 
 class StoreLookups(ABC):
@@ -35,7 +35,7 @@ class StoreLookups(ABC):
         self.clock = clock
         self._simulated = simulated
         self._rbac_generation = 1
-        self._kept: dict[Key, tuple[Record, JsonObject]] = {}
+        self._cache: dict[Key, tuple[Record, JsonObject]] = {}
         self._authorizer: Callable[[Attributes], Decision] | None = None
         self._policy: Callable[[], Policy] | None = None
 
@@ -83,7 +83,7 @@ class StoreLookups(ABC):
         needle = node.encode()
         for record in self._store.range("", "pods").records:
             if needle in record.body:
-                pod = stored.read(record.body)
+                pod = storable.read(record.body)
                 if (pod.get("spec") or {}).get("nodeName") == node:
                     yield pod
 
@@ -113,7 +113,9 @@ class StoreLookups(ABC):
 
     def machines(self) -> Iterable[JsonObject]:
         """The Machines that count."""
-        return [one for one in self._all(MACHINE.group, MACHINE.plural) if object_name(one).namespace == HOME]
+        return [
+            machine for machine in self._all(MACHINE.group, MACHINE.plural) if object_name(machine).namespace == HOME
+        ]
 
     def pools(self) -> Iterable[JsonObject]:
         """All MachineConfigPools."""
@@ -157,8 +159,8 @@ class StoreLookups(ABC):
 
     def live_uid(self, resource: str, namespace: str, name: str) -> str | None:
         """The uid of an object that exists and is not being deleted."""
-        found = metadata(self.find(resource, namespace, name) or {})
-        return None if not found or found.get("deletionTimestamp") else str(found["uid"])
+        meta = metadata(self.find(resource, namespace, name) or {})
+        return None if not meta or meta.get("deletionTimestamp") else str(meta["uid"])
 
     def get(self, key: Key) -> JsonObject | None:
         """One object of any kind; raises ApiError for one that cannot be read."""
@@ -168,14 +170,14 @@ class StoreLookups(ABC):
         return self._decoded(record) if record is not None else None
 
     def _decoded(self, record: Record) -> JsonObject:
-        kept = self._kept.get(record.key)
-        if kept is not None and kept[0] is record:
-            return kept[1]
-        if len(self._kept) >= MAX_KEPT:
-            self._kept.clear()
-        obj = stored.read(record.body)
-        self._kept[record.key] = (record, obj)
+        entry = self._cache.get(record.key)
+        if entry is not None and entry[0] is record:
+            return entry[1]
+        if len(self._cache) >= MAX_CACHED:
+            self._cache.clear()
+        obj = storable.read(record.body)
+        self._cache[record.key] = (record, obj)
         return obj
 
     def _all(self, group: str, plural: str) -> Iterator[JsonObject]:
-        return (stored.read(record.body) for record in self._store.range(group, plural).records)
+        return (storable.read(record.body) for record in self._store.range(group, plural).records)

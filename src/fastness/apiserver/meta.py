@@ -67,9 +67,9 @@ def read(obj: Mapping[str, Any]) -> tuple[JsonObject, list[str]]:
     return meta, unknown
 
 
-def _wrong_type(path: str, wanted: str, value: Any) -> BadRequest:
-    found = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else f"{value!r:.60}"
-    return BadRequest(f"{path}: must be {wanted}, is {found}")
+def _wrong_type(path: str, expected: str, value: Any) -> BadRequest:
+    actual = "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else f"{value!r:.60}"
+    return BadRequest(f"{path}: must be {expected}, is {actual}")
 
 
 def _string_map(field: str, value: Any) -> Any:
@@ -203,13 +203,13 @@ def for_create(meta: JsonObject, *, uid: str, now: datetime, generation: bool) -
 
 def for_update(meta: JsonObject, old: Mapping[str, Any]) -> JsonObject:
     """The metadata of a changed object: the server's own fields stay as they were."""
-    kept: JsonObject = stated(meta)
+    new: JsonObject = stated(meta)
     for field in _SERVERS_OWN:
         if field in old:
-            kept[field] = old[field]
-    if "generateName" in old and "generateName" not in kept:
-        kept["generateName"] = old["generateName"]
-    return kept
+            new[field] = old[field]
+    if "generateName" in old and "generateName" not in new:
+        new["generateName"] = old["generateName"]
+    return new
 
 
 def generated_name(prefix: str, entropy: bytes) -> str:

@@ -2,14 +2,18 @@
 
 Tools match on code, reason and `details`; people read the message. `details.kind` is the plural for refusals about an object's
 existence or version, and the kind for refusals about its content: that is how Kubernetes does it.
+
+A refusal quotes the value that is wrong. For a Secret that value may be the secret itself, and refusals travel: into terminals,
+logs, tickets. So the causes of such kinds keep the field and the rule and lose the value (`conceal`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from fastness.apiserver.catalog import Served
-from fastness.apiserver.redaction import conceal
 from fastness.kube.errors import (
     AlreadyExists,
     BadRequest,
@@ -25,6 +29,12 @@ from fastness.kube.errors import (
 )
 
 MAX_MESSAGE_CAUSES = 10
+_SECRET_KINDS = frozenset({("", "secrets")})
+_PUBLIC = ("metadata", "type")
+_QUOTING = frozenset({
+    "FieldValueInvalid", "FieldValueTypeInvalid", "FieldValueNotSupported", "FieldValueDuplicate",
+})  # fmt: skip
+_CUT = "…"
 
 
 def qualified(served: Served) -> str:
@@ -62,9 +72,9 @@ def too_large(served: Served, name: str, size: int, most: int) -> TooLarge:
 
 def set_aside(group: str, plural: str, name: str, reason: str) -> InternalError:
     """The object is there and nobody can read it."""
-    shown = f"{plural}.{group}" if group else plural
+    resource = f"{plural}.{group}" if group else plural
     return InternalError(
-        f'{shown} "{name}" is set aside, because it cannot be read: {reason}. `fastness state remove` takes it away.',
+        f'{resource} "{name}" is set aside, because it cannot be read: {reason}. `fastness state remove` takes it away.',
         group=group, kind=plural, name=name,
     )  # fmt: skip
 
@@ -139,3 +149,28 @@ def too_new(version: int, current: int) -> Timeout:
 def strict(problems: Sequence[str]) -> BadRequest:
     """What fieldValidation=Strict found."""
     return BadRequest(f"strict decoding error: {', '.join(problems)}")
+
+
+def is_concealed(served: Served) -> bool:
+    """Whether values of this kind must not be repeated."""
+    return served.storage_key in _SECRET_KINDS
+
+
+def conceal(served: Served, causes: Iterable[Cause]) -> list[Cause]:
+    """The causes as they may be told: without values, where the kind is a secret one."""
+    if not is_concealed(served):
+        return list(causes)
+    return [_without_value(cause) for cause in causes]
+
+
+def _without_value(cause: Cause) -> Cause:
+    start, quoted, rest = cause.message.partition(" value: ")
+    if not quoted or cause.reason not in _QUOTING or cause.field.startswith(_PUBLIC):
+        return cause
+    try:
+        tail = rest[json.JSONDecoder().raw_decode(rest)[1] :]
+    except ValueError:  # no value, or one that was cut
+        if _CUT not in rest:
+            return cause
+        tail = rest.rpartition(_CUT)[2].lstrip("'\"")
+    return replace(cause, message=f"{start} value: (not shown){tail}")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from fastness.apiserver import storable as stored
+from fastness.apiserver import storable
 from fastness.apiserver.catalog.definitions import builtin_crd
 from fastness.apiserver.definitions import CRD_KEY
 from fastness.apiserver.store import Key, Record, Store, WriteStep
@@ -44,8 +44,8 @@ async def seed(store: Store, entropy: Entropy, now: datetime) -> int:
     """Write what is missing; the number of objects written."""
     changes = [
         change
-        for wanted in (*_namespaces(now), *_roles(), *_definitions(now), *_platform())
-        if (change := _change(store.get(wanted.key), wanted, entropy, now)) is not None  # one set aside is made anew
+        for first in (*_namespaces(now), *_roles(), *_definitions(now), *_platform())
+        if (change := _change(store.get(first.key), first, entropy, now)) is not None  # one set aside is made anew
     ]
     if not changes:
         return 0
@@ -63,19 +63,19 @@ def _stamped(key: Key, obj: JsonObject, head: Record | None, revision: int) -> W
 
 
 def _change(
-    head: Record | None, wanted: _Wanted, entropy: Entropy, now: datetime
+    head: Record | None, first: _Wanted, entropy: Entropy, now: datetime
 ) -> tuple[Key, JsonObject, Record | None] | None:
     if head is None:
-        meta = {"uid": entropy.uid(), "creationTimestamp": rfc3339(now), **wanted.obj["metadata"]}
-        return wanted.key, {**wanted.obj, "metadata": meta}, None
-    current = stored.read(head.body)
-    if wanted.key.group == RBAC:
-        merged = reconciled(current, wanted.obj)
-        return (wanted.key, merged, head) if merged is not None else None
-    if wanted.key[:2] == CRD_KEY and current["spec"] != wanted.obj["spec"]:
+        meta = {"uid": entropy.uid(), "creationTimestamp": rfc3339(now), **first.obj["metadata"]}
+        return first.key, {**first.obj, "metadata": meta}, None
+    current = storable.read(head.body)
+    if first.key.group == RBAC:
+        merged = reconciled(current, first.obj)
+        return (first.key, merged, head) if merged is not None else None
+    if first.key[:2] == CRD_KEY and current["spec"] != first.obj["spec"]:
         generation = int(current["metadata"].get("generation") or 1) + 1
         meta = {**current["metadata"], "generation": generation}
-        return wanted.key, {**wanted.obj, "metadata": meta}, head
+        return first.key, {**first.obj, "metadata": meta}, head
     return None
 
 
@@ -124,6 +124,6 @@ def _roles() -> Iterable[_Wanted]:
 
 def _definitions(now: datetime) -> Iterator[_Wanted]:
     for manifest in crd.manifests():
-        shown = builtin_crd(manifest, now, "0")
+        definition = builtin_crd(manifest, now, "0")
         # A round trip gives the form in which it will be read back, so that the next start sees no difference.
-        yield _Wanted(Key(*CRD_KEY, "", shown["metadata"]["name"]), json.decode(json.encode(shown)))
+        yield _Wanted(Key(*CRD_KEY, "", definition["metadata"]["name"]), json.decode(json.encode(definition)))

@@ -133,8 +133,8 @@ class ApiServer:
 
     def publish_expiry(self) -> None:
         """Say in the metrics when certificates expire."""
-        for name, found in (("ca", self.pki.authority.certificate), ("serving", self.pki.serving.certificate)):
-            metrics.CERTIFICATE_EXPIRY.labels(name).set(found.not_after.timestamp())
+        for name, issued in (("ca", self.pki.authority.certificate), ("serving", self.pki.serving.certificate)):
+            metrics.CERTIFICATE_EXPIRY.labels(name).set(issued.not_after.timestamp())
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from fastness.apiserver import storable as stored
+from fastness.apiserver import storable
 from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.engine import EmbeddedApi
@@ -23,7 +23,7 @@ from fastness.formats import json
 from fastness.formats.patch import apply_json_patch, apply_merge_patch
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import rfc3339
-from fastness.kube import budgets as disruption
+from fastness.kube.budgets import assess, guards, is_ready, needs_no_budget
 from fastness.kube.errors import BadRequest, Cause, Conflict, InternalError, Invalid, TooManyRequests
 from fastness.kube.port import DeleteOptions, PatchType
 
@@ -38,8 +38,8 @@ async def evict(api: EmbeddedApi, call: Call, namespace: str, name: str, body: J
     if (part(body, "metadata").get("name") or name) != name:
         raise BadRequest("the name in the eviction does not match the pod in the path")
     pods = api.served("", "v1", "pods")
-    pod = stored.read(api.get(pods, namespace, name))
-    if not disruption.needs_no_budget(pod):
+    pod = storable.read(api.get(pods, namespace, name))
+    if not needs_no_budget(pod):
         _ask_budgets(api, namespace, pod)
     sent = part(body, "deleteOptions")
     preconditions = part(sent, "preconditions")
@@ -54,9 +54,9 @@ async def evict(api: EmbeddedApi, call: Call, namespace: str, name: str, body: J
 
 def _ask_budgets(api: EmbeddedApi, namespace: str, pod: JsonObject) -> None:
     budgets = (
-        stored.read(record.body) for record in api.store.range("policy", "poddisruptionbudgets", namespace).records
+        storable.read(record.body) for record in api.store.range("policy", "poddisruptionbudgets", namespace).records
     )
-    guarding = [budget for budget in budgets if disruption.guards(budget, pod)]
+    guarding = [budget for budget in budgets if guards(budget, pod)]
     if not guarding:
         return
     if len(guarding) > 1:
@@ -64,12 +64,14 @@ def _ask_budgets(api: EmbeddedApi, namespace: str, pod: JsonObject) -> None:
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         )
     budget = guarding[0]
-    pods = [stored.read(record.body) for record in api.store.range("", "pods", namespace).records]
-    found = disruption.assess(budget, pods)
-    if found.allowed > 0 or not disruption.is_ready(pod):
+    pods = [storable.read(record.body) for record in api.store.range("", "pods", namespace).records]
+    assessment = assess(budget, pods)
+    if assessment.allowed > 0 or not is_ready(pod):
         return
     name = budget["metadata"]["name"]
-    text = f"The disruption budget {name} needs {found.desired} healthy pods and has {found.healthy} currently"
+    text = (
+        f"The disruption budget {name} needs {assessment.desired} healthy pods and has {assessment.healthy} currently"
+    )
     # No Retry-After: clients would wait silently by themselves, and `kubectl drain` could not say what blocks it.
     raise TooManyRequests(
         "Cannot evict pod as it would violate the pod's disruption budget.",
@@ -92,8 +94,8 @@ async def bind(api: EmbeddedApi, call: Call, namespace: str, name: str, body: Js
             raise Conflict(text, kind="pods/binding", name=name)
         now = rfc3339(api.clock.now())
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-        known = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != "PodScheduled"]
-        status = {**(pod.get("status") or {}), "conditions": [*known, scheduled]}
+        others = [each for each in (pod.get("status") or {}).get("conditions") or () if each["type"] != "PodScheduled"]
+        status = {**(pod.get("status") or {}), "conditions": [*others, scheduled]}
         return {**pod, "spec": {**pod["spec"], "nodeName": node}, "status": status}
 
     await api.change(call, pods, namespace, name, edit, "binding")
@@ -121,14 +123,14 @@ def only(served: Served, subresource: str, sent: JsonObject) -> Edit:
         base = old or {}
         meta = part(sent, "metadata")
         identity = {key: meta[key] for key in ("name", "uid", "resourceVersion") if key in meta}
-        kept = {**base, "metadata": {**base["metadata"], **identity}}
+        unchanged = {**base, "metadata": {**base["metadata"], **identity}}
         if subresource == "finalize":
             return {
-                **kept,
+                **unchanged,
                 "spec": {**(base.get("spec") or {}), "finalizers": part(sent, "spec").get("finalizers") or []},
             }
         conditions = part(sent, "status").get("conditions") or []
-        return {**kept, "status": {**(base.get("status") or {}), "conditions": conditions}}
+        return {**unchanged, "status": {**(base.get("status") or {}), "conditions": conditions}}
 
     if (served.kind.kind, subresource) not in (("Namespace", "finalize"), ("CertificateSigningRequest", "approval")):
         raise no_such_resource()
@@ -142,9 +144,11 @@ def get_scale(served: Served, obj: JsonObject) -> JsonObject:
     status: JsonObject = {"replicas": _at(obj, paths["statusReplicasPath"]) or 0}
     if selector:
         status["selector"] = selector if isinstance(selector, str) else _selector_text(selector)
-    known = obj["metadata"]
+    source = obj["metadata"]
     meta = {
-        key: known[key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp") if key in known
+        key: source[key]
+        for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if key in source
     }
     spec = {"replicas": _at(obj, paths["specReplicasPath"]) or 0}
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status}
@@ -202,7 +206,7 @@ def scale_change(kind: PatchType | None, body: Any) -> Any:
 async def change_scale(api: EmbeddedApi, call: Call, served: Served, namespace: str, name: str, change: Any) -> Written:
     """Set the replicas of an object and answer with its Scale."""
     done = await api.change(call, served, namespace, name, scaled(served, name, change), "scale")
-    return Written(json.encode(get_scale(served, stored.read(done.body))))
+    return Written(json.encode(get_scale(served, storable.read(done.body))))
 
 
 def _at(obj: JsonObject, path: str) -> Any:

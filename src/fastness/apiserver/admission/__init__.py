@@ -3,5 +3,4 @@
 admit.py       Admission inside the write pipeline
 namespaces.py  The life of namespaces: nothing is created where nothing may live
 own.py         What the embedded API asks of every write itself, as any Kubernetes does
-rbac.py        Rules about who writes: nobody grants more than they have, and a node writes its own objects only
 """

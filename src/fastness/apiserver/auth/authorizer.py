@@ -69,11 +69,11 @@ class Authorizer:
     def impersonated(self, user: User, headers: Iterable[tuple[str, str]]) -> User:
         """The user that the request acts as; raises Forbidden, BadRequest."""
         try:
-            wanted = impersonation(user, headers)
+            assumed = impersonation(user, headers)
         except BadImpersonation as error:
             raise BadRequest(error.message) from error
-        if wanted is None:
+        if assumed is None:
             return user
-        for attrs in wanted.needs:
+        for attrs in assumed.needs:
             self.require(attrs)
-        return wanted.user
+        return assumed.user

@@ -26,11 +26,11 @@ class BootstrapTokens:
     def authenticate(self, token: str) -> User | None:
         """The user whose token this is."""
         given = fingerprint(token.encode())
-        found = None
-        for known, user in self._users:
-            if same(known, given):
-                found = user
-        return found
+        owner = None
+        for digest, user in self._users:
+            if same(digest, given):
+                owner = user
+        return owner
 
 
 def hashed(token: SecretText) -> Digest:

@@ -26,17 +26,17 @@ class ClientCertificates:
 
     def __init__(self, authorities: Sequence[Certificate]) -> None:
         self._authorities = tuple(authorities)
-        self._known: ExpiringCache[User] = ExpiringCache(CACHE_CAPACITY)
+        self._verified: ExpiringCache[User] = ExpiringCache(CACHE_CAPACITY)
 
     def replace(self, authorities: Sequence[Certificate]) -> None:
         """Trust these authorities from now on: rotation without a restart."""
         self._authorities = tuple(authorities)
-        self._known.clear()
+        self._verified.clear()
 
     def authenticate(self, der: bytes, now: datetime) -> User:
         """The user that the certificate names; raises CryptoError, NamelessCertificate."""
         key = fingerprint(der)
-        user = self._known.get(key, now)
+        user = self._verified.get(key, now)
         if user is not None:
             return user
         certificate = Certificate.from_der(der)
@@ -50,5 +50,5 @@ class ClientCertificates:
         )
         # notAfter is the last valid second; an authority that expires earlier ends the answer too.
         ends = [certificate.not_after, *(entry.not_after for entry in self._authorities if entry.not_after >= now)]
-        self._known.put(key, user, certificate.not_before, min(ends) + _SECOND)
+        self._verified.put(key, user, certificate.not_before, min(ends) + _SECOND)
         return user

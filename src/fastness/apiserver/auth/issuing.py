@@ -111,10 +111,10 @@ def _bound(reference: Any, namespace: str, account: str, lookups: TokenLookups) 
         group = version if "/" in version else f"/{version}"
         raise BadRequest(f"cannot bind token to object of type {group}, Kind={kind}")
     claim, resource = _KINDS[kind]
-    found = lookups.find(resource, "" if resource == "nodes" else namespace, name)
-    if found is None or lookups.live_uid(resource, "" if resource == "nodes" else namespace, name) is None:
+    bound_to = lookups.find(resource, "" if resource == "nodes" else namespace, name)
+    if bound_to is None or lookups.live_uid(resource, "" if resource == "nodes" else namespace, name) is None:
         raise NotFound(f'{resource} "{name}" not found', kind=resource, name=name)
-    actual = str(metadata(found).get("uid") or "")
+    actual = str(metadata(bound_to).get("uid") or "")
     if uid and uid != actual:
         raise Conflict(
             f'Operation cannot be fulfilled on {kind} "{name}": the UID in the bound object reference ({uid}) does not match '
@@ -123,7 +123,7 @@ def _bound(reference: Any, namespace: str, account: str, lookups: TokenLookups) 
             name=name,
         )
     claims: JsonObject = {claim: {"name": name, "uid": actual}}
-    return {**claims, **_pod_claims(found, account, lookups)} if claim == "pod" else claims
+    return {**claims, **_pod_claims(bound_to, account, lookups)} if claim == "pod" else claims
 
 
 def _pod_claims(pod: Mapping[str, Any], account: str, lookups: TokenLookups) -> JsonObject:

@@ -46,16 +46,16 @@ class BootstrapTokenAuthenticator:
         if parts is None:
             raise MalformedCredential("this is not a bootstrap token")
         identity, secret = parts.groups()
-        found = self._lookups.find("secrets", NAMESPACE, f"bootstrap-token-{identity}")
-        if found is None or is_being_deleted(found) or found.get("type") != TYPE:
+        stored = self._lookups.find("secrets", NAMESPACE, f"bootstrap-token-{identity}")
+        if stored is None or is_being_deleted(stored) or stored.get("type") != TYPE:
             raise MalformedCredential("the token is not known")
-        data = _data(found)
+        data = _data(stored)
         if data.get("token-id") != identity or not same(data.get("token-secret", "").encode(), secret.encode()):
             raise MalformedCredential("the token is not known")
         if data.get("usage-bootstrap-authentication") != "true":
             raise MalformedCredential("the token is not for authentication")
         _check_date(data.get("expiration", ""), now)
-        groups = [one for one in data.get("auth-extra-groups", "").split(",") if one]
+        groups = [group for group in data.get("auth-extra-groups", "").split(",") if group]
         if not all(map(_GROUP.match, groups)):
             raise MalformedCredential("the token names groups that it may not name")
         return User(f"system:bootstrap:{identity}", (*sorted({BOOTSTRAPPERS, *groups}), AUTHENTICATED))

@@ -85,16 +85,16 @@ def review_token(body: Body, authenticator: Authenticator, now: datetime) -> Jso
     token = spec.get("token") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(token, str) or not token:
         raise EmptyReview("token is required for TokenReview in authentication", "spec.token")
-    asked = spec.get("audiences") or []
-    if not isinstance(asked, list) or not all(isinstance(item, str) for item in asked):
+    requested = spec.get("audiences") or []
+    if not isinstance(requested, list) or not all(isinstance(item, str) for item in requested):
         raise InvalidReview(("spec.audiences", "Invalid value: must be a list of strings"))
     try:
         owner, issued_for = authenticator.identify(token, now)
     except (CryptoError, CredentialRefused):
         return {**body, "status": {"user": {}, "error": _INVALID_TOKEN}}
-    wanted = asked or list(authenticator.tokens.audiences)
-    audiences = [item for item in issued_for if item in wanted]
+    targets = requested or list(authenticator.tokens.audiences)
+    audiences = [item for item in issued_for if item in targets]
     if not audiences:
-        problem = f"token audiences {quoted(issued_for)} is invalid for the target audiences {quoted(wanted)}"
+        problem = f"token audiences {quoted(issued_for)} is invalid for the target audiences {quoted(targets)}"
         return {**body, "status": {"user": {}, "error": f"[{_INVALID_TOKEN}, {problem}]"}}
     return {**body, "status": {"authenticated": True, "user": reviews.user_info(owner), "audiences": audiences}}

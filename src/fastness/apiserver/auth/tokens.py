@@ -61,12 +61,12 @@ class ServiceAccountTokens:
         self.issuer = issuer
         self.audiences = tuple(audiences)
         self.lookups = lookups
-        self._known: ExpiringCache[Verified] = ExpiringCache(CACHE_CAPACITY)
+        self._verified: ExpiringCache[Verified] = ExpiringCache(CACHE_CAPACITY)
 
     def replace(self, keys: TokenKeys) -> None:
         """Accept tokens of these keys from now on: rotation without a restart."""
         self.keys = keys
-        self._known.clear()
+        self._verified.clear()
 
     def authenticate(self, token: str, now: datetime) -> User:
         """The service account that the token names; raises CryptoError, CredentialRefused."""
@@ -78,12 +78,12 @@ class ServiceAccountTokens:
     def verify(self, token: str, now: datetime) -> Verified:
         """What the token says, whoever it was issued for; raises CryptoError, CredentialRefused."""
         key = fingerprint(token.encode())
-        verified = self._known.get(key, now)
+        verified = self._verified.get(key, now)
         if verified is None:
             verified = self._read(self.keys.verify(token))
             if not verified.since <= now < verified.until:
                 raise TokenExpired(f"the token is valid from {verified.since} until {verified.until}")
-            self._known.put(key, verified, verified.since, verified.until)
+            self._verified.put(key, verified, verified.since, verified.until)
         for bound in verified.bound:
             if self.lookups.live_uid(bound.resource, bound.namespace, bound.name) != bound.uid:
                 raise TokenRevoked(f"{bound.resource} {bound.name} is gone or was made anew")

@@ -4,7 +4,6 @@
     crd_rules.py    Whether a CustomResourceDefinition may be served: the rules that its own schema cannot express
     definitions.py  CustomResourceDefinition objects: what becomes of them
     served.py       One kind in one version, as the REST engine uses it
-    versions.py     The order of versions and of groups
 
 A `Catalog` is an immutable answer to every "is there such a resource?" of the REST engine: lookups in O(1) by (group,
 version, plural), by kind and by the names that people type. `with_crd` and `without_crd` return a new catalog with the next

@@ -3,26 +3,40 @@
 * Built-in kinds are given once; they cannot be removed, replaced or shadowed by a user's definition.
 * A definition is served only when its names are accepted (`definitions.crd_status`); until then it is known but serves nothing.
 * A new generation copies a few small dictionaries (about a hundred entries) and shares every `Served`.
-* Groups come in the order of discovery, versions in the order of preference, kinds in the order of their plural.
+* Groups come in the order of discovery, versions in the order of preference, kinds in the order of their plural. The order of
+  groups is that of a real server, then by name: it decides which group `kubectl get events` means when two have that name.
+  Versions go stable, beta, alpha, each with the larger number first; names of another form last.
 
 `discovery.Discovery(catalog)` and `openapi.OpenApi(catalog)` encode what one generation says.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from fastness.apiserver.catalog.crd_rules import require_valid
 from fastness.apiserver.catalog.definitions import builtin_crd, name_conflicts
 from fastness.apiserver.catalog.served import Served, Source
-from fastness.apiserver.catalog.versions import group_key, version_key
 from fastness.kinds.crd import from_manifest
 from fastness.kinds.crd.manifest import describe
 from fastness.kinds.kind import JsonObject, Kind
 from fastness.kube.errors import Forbidden, NotFound
+
+_VERSION: Final = re.compile(r"v([1-9][0-9]{0,9})(?:(alpha|beta)([1-9][0-9]{0,9}))?")
+_STAGE: Final = {None: 0, "beta": 1, "alpha": 2}
+_UNUSUAL: Final = 3
+
+GROUP_ORDER: Final = (
+    "", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling",
+    "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
+    "admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io",
+    "discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
+)  # fmt: skip
+_RANK: Final = {name: rank for rank, name in enumerate(GROUP_ORDER)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +92,8 @@ class Catalog:
         candidates = self._by_name.get(name, ())
         if rest:
             version, _, group = rest.partition(".")
-            exact = [found for found in candidates if (found.kind.version, found.kind.group) == (version, group)]
-            candidates = tuple(exact or (found for found in candidates if found.kind.group == rest))
+            exact = [served for served in candidates if (served.kind.version, served.kind.group) == (version, group)]
+            candidates = tuple(exact or (served for served in candidates if served.kind.group == rest))
         return candidates[0] if candidates else None
 
     def groups(self) -> tuple[GroupVersions, ...]:
@@ -88,7 +102,7 @@ class Catalog:
 
     def group(self, name: str) -> GroupVersions | None:
         """One group with its versions."""
-        return next((found for found in self._groups if found.name == name), None)
+        return next((versions for versions in self._groups if versions.name == name), None)
 
     def kinds(self, group: str, version: str) -> tuple[Served, ...]:
         """The kinds of one group version, by plural."""
@@ -96,9 +110,10 @@ class Catalog:
 
     def versions_of(self, group: str, plural: str) -> tuple[Served, ...]:
         """All versions of one kind, the preferred one first."""
-        versions = next((found.versions for found in self._groups if found.name == group), ())
-        found = (self._by_plural.get((group, version, plural)) for version in versions)
-        return tuple(served for served in found if served is not None)
+        group_versions = self.group(group)
+        versions = group_versions.versions if group_versions is not None else ()
+        kinds = (self._by_plural.get((group, version, plural)) for version in versions)
+        return tuple(served for served in kinds if served is not None)
 
     def all(self) -> Iterable[Served]:
         """Everything that is served."""
@@ -156,8 +171,8 @@ class Catalog:
     def _next(self, crds: Mapping[str, JsonObject]) -> Catalog:
         following = Catalog(self._builtin, generation=self.generation + 1)
         for name, manifest in crds.items():
-            known = self._crds.get(name)
-            following._add(manifest, known[1] if known is not None and known[0] is manifest else None)
+            current = self._crds.get(name)
+            following._add(manifest, current[1] if current is not None and current[0] is manifest else None)
         following._index(following._by_plural.values())
         return following
 
@@ -170,7 +185,7 @@ class Catalog:
         if not served:
             served = tuple(_serve(from_manifest(manifest), Source.CRD))
         self._crds[name] = (manifest, served)
-        self._by_plural.update({_coordinates(found): found for found in served})
+        self._by_plural.update({_coordinates(kind): kind for kind in served})
 
     def _index(self, all_served: Iterable[Served]) -> None:
         ordered = sorted(all_served, key=_discovery_key)
@@ -184,12 +199,12 @@ class Catalog:
             by_version.setdefault((served.kind.group, served.kind.version), []).append(served)
             for name in names_of(served.kind):
                 by_name.setdefault(name, []).append(served)
-        self._by_version = {key: tuple(found) for key, found in by_version.items()}
-        self._by_name = {key: tuple(found) for key, found in by_name.items()}
+        self._by_version = {key: tuple(members) for key, members in by_version.items()}
+        self._by_name = {key: tuple(members) for key, members in by_name.items()}
         versions: dict[str, list[str]] = {}
         for group, version in self._by_version:
             versions.setdefault(group, []).append(version)
-        self._groups = tuple(GroupVersions(name, tuple(found)) for name, found in versions.items())
+        self._groups = tuple(GroupVersions(name, tuple(members)) for name, members in versions.items())
 
 
 def names_of(kind: Kind) -> set[str]:
@@ -216,3 +231,16 @@ def _coordinates(served: Served) -> tuple[str, str, str]:
 
 def _discovery_key(served: Served) -> tuple[Any, ...]:
     return *group_key(served.kind.group), *version_key(served.kind.version), served.kind.plural
+
+
+def version_key(version: str) -> tuple[int, int, int, str]:
+    """A key that sorts versions as Kubernetes prefers them: best first."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return _UNUSUAL, 0, 0, version
+    return _STAGE[match[2]], -int(match[1]), -int(match[3] or 0), version
+
+
+def group_key(group: str) -> tuple[int, str]:
+    """A key that sorts groups as discovery lists them."""
+    return _RANK.get(group, len(GROUP_ORDER)), group

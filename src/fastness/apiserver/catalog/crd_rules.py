@@ -30,7 +30,7 @@ _SIMPLE_PATH: Final = re.compile(r"(\.[A-Za-z_][A-Za-z0-9_-]*)+")
 COLUMN_TYPES: Final = ("integer", "number", "string", "boolean", "date")
 COLUMN_FORMATS: Final = ("int32", "int64", "float", "double", "byte", "date", "date-time", "password")
 APPROVAL: Final = "api-approved.kubernetes.io"
-MAX_SHOWN: Final = 200
+MAX_EXCERPT: Final = 200
 
 
 class Neighbours(Protocol):
@@ -149,11 +149,11 @@ def _check_names(manifest: Mapping[str, Any], spec: Mapping[str, Any], neighbour
             if not isinstance(value, str) or not _LABEL.fullmatch(value):
                 yield _invalid(f"spec.names.{field}[{index}]", value, "must be a DNS-1035 label")
     plural, group = names.get("plural"), spec.get("group")
-    found = _mapping(manifest.get("metadata")).get("name")
-    if not isinstance(found, str) or not _SUBDOMAIN.fullmatch(found):
-        yield _invalid("metadata.name", found, "must be a lowercase RFC 1123 subdomain")
-    elif found != f"{plural}.{group}":
-        yield _invalid("metadata.name", found, 'must be spec.names.plural+"."+spec.group')
+    name = _mapping(manifest.get("metadata")).get("name")
+    if not isinstance(name, str) or not _SUBDOMAIN.fullmatch(name):
+        yield _invalid("metadata.name", name, "must be a lowercase RFC 1123 subdomain")
+    elif name != f"{plural}.{group}":
+        yield _invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
     if isinstance(plural, str) and isinstance(group, str) and neighbours.is_builtin(group, plural):
         yield Cause(
             "metadata.name", "FieldValueForbidden", "Forbidden: this kind is built in and cannot be defined again"
@@ -248,15 +248,15 @@ def _required(field: str, detail: str = "") -> Cause:
 
 
 def _invalid(field: str, value: Any, detail: str) -> Cause:
-    return Cause(field, "FieldValueInvalid", f"Invalid value: {_shown(value)}: {detail}")
+    return Cause(field, "FieldValueInvalid", f"Invalid value: {_excerpt(value)}: {detail}")
 
 
-def _unsupported(field: str, value: Any, known: Sequence[str], detail: str = "") -> Cause:
-    listed = ", ".join(f'"{name}"' for name in known)
-    text = f"Unsupported value: {_shown(value)}: supported values: {listed}"
+def _unsupported(field: str, value: Any, supported: Sequence[str], detail: str = "") -> Cause:
+    listed = ", ".join(f'"{name}"' for name in supported)
+    text = f"Unsupported value: {_excerpt(value)}: supported values: {listed}"
     return Cause(field, "FieldValueNotSupported", text + (f"; {detail}" if detail else ""))
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = json.dumps(value)
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+    return text if len(text) <= MAX_EXCERPT else text[:MAX_EXCERPT] + "…"

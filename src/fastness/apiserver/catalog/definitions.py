@@ -60,9 +60,9 @@ def name_conflicts(manifest: Mapping[str, Any], served: ServedNames) -> dict[str
     names = manifest["spec"]["names"]
     conflicts = {}
     for field, reason in _CONFLICTS.items():
-        wanted = names.get(field) or ()
+        claimed = names.get(field) or ()
         taken = taken_kinds if field in ("kind", "listKind") else taken_names
-        clashes = [name for name in ([wanted] if isinstance(wanted, str) else wanted) if name in taken]
+        clashes = [name for name in ([claimed] if isinstance(claimed, str) else claimed) if name in taken]
         if clashes:
             conflicts[reason] = ", ".join(f'"{name}" is already in use' for name in clashes)
     return conflicts
@@ -73,27 +73,33 @@ def crd_status(manifest: Mapping[str, Any], served: ServedNames, now: datetime) 
     status = dict(manifest.get("status") or {})
     names = {key: value for key, value in manifest["spec"]["names"].items() if value}
     conflicts = name_conflicts(manifest, served)
-    known = status.get("conditions") or []
+    conditions = status.get("conditions") or []
     if conflicts:
         reason, message = next(iter(conflicts.items()))
-        known = with_condition(known, kind="NamesAccepted", status="False", reason=reason, message=message, now=now)
+        conditions = with_condition(
+            conditions, kind="NamesAccepted", status="False", reason=reason, message=message, now=now
+        )
         if not is_established(manifest):
             text = "not all names are accepted"
-            known = with_condition(
-                known, kind="Established", status="False", reason="NotAccepted", message=text, now=now
+            conditions = with_condition(
+                conditions, kind="Established", status="False", reason="NotAccepted", message=text, now=now
             )
     else:
         text = "no conflicts found"
-        known = with_condition(known, kind="NamesAccepted", status="True", reason="NoConflicts", message=text, now=now)
+        conditions = with_condition(
+            conditions, kind="NamesAccepted", status="True", reason="NoConflicts", message=text, now=now
+        )
         if not is_established(manifest):
             reason, text = "InitialNamesAccepted", "the initial names have been accepted"
-            known = with_condition(known, kind="Established", status="True", reason=reason, message=text, now=now)
+            conditions = with_condition(
+                conditions, kind="Established", status="True", reason=reason, message=text, now=now
+            )
     storage = [version["name"] for version in manifest["spec"]["versions"] if version.get("storage")]
     stored = status.get("storedVersions") or []
     accepted = status.get("acceptedNames") or {"plural": "", "kind": ""} if conflicts else names
     return {
         **status,
-        "conditions": known,
+        "conditions": conditions,
         "acceptedNames": accepted,
         "storedVersions": [*stored, *(version for version in storage if version not in stored)],
     }
@@ -101,8 +107,8 @@ def crd_status(manifest: Mapping[str, Any], served: ServedNames, now: datetime) 
 
 def is_established(manifest: Mapping[str, Any]) -> bool:
     """Whether the definition's names were accepted once."""
-    found = condition(manifest, "Established")
-    return found is not None and found.get("status") == "True"
+    established = condition(manifest, "Established")
+    return established is not None and established.get("status") == "True"
 
 
 class Nobody:
@@ -123,5 +129,5 @@ def builtin_crd(manifest: JsonObject, since: datetime, version: str) -> JsonObje
         "creationTimestamp": rfc3339(since),
         "labels": {**(manifest["metadata"].get("labels") or {}), BUILTIN_LABEL: "true"},
     }
-    shown = default_crd({**manifest, "metadata": metadata})
-    return {**shown, "status": crd_status(shown, Nobody(), since)}
+    crd = default_crd({**manifest, "metadata": metadata})
+    return {**crd, "status": crd_status(crd, Nobody(), since)}

@@ -57,9 +57,9 @@ class Discovery:
         parts = path.strip("/").split("/")
         offers = (JSON, *AGGREGATED) if len(parts) == 1 else (JSON,)
         media = negotiate(accept, offers) or JSON
-        known = self._documents.get((path, media))
-        if known is not None:
-            return known
+        cached = self._documents.get((path, media))
+        if cached is not None:
+            return cached
         value = self._aggregated(parts, media) if media.as_kind else self._legacy(parts)
         if value is None:
             return None
@@ -72,10 +72,10 @@ class Discovery:
             case ["api"]:
                 return self._versions()
             case ["apis"]:
-                groups = [_group(found) for found in self._catalog.groups() if found.name]
+                groups = [_group(group_versions) for group_versions in self._catalog.groups() if group_versions.name]
                 return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-            case ["apis", name] if name and (found := self._catalog.group(name)) is not None:
-                return {"kind": "APIGroup", "apiVersion": "v1", **_group(found)}
+            case ["apis", name] if name and (group_versions := self._catalog.group(name)) is not None:
+                return {"kind": "APIGroup", "apiVersion": "v1", **_group(group_versions)}
             case ["api", version]:
                 return self._resources("", version)
             case ["apis", name, version] if name:
@@ -95,7 +95,7 @@ class Discovery:
         if not served:
             return None
         api_version = f"{group}/{version}" if group else version
-        rows = [row for found in served for row in _legacy_rows(found)]
+        rows = [row for kind in served for row in _legacy_rows(kind)]
         head = {"kind": "APIResourceList", **({"apiVersion": "v1"} if group else {})}
         return {**head, "groupVersion": api_version, "resources": rows}
 
@@ -124,12 +124,15 @@ class Discovery:
 
 def subresources_of(kind: Kind) -> Iterator[Subresource]:
     """The subresources that a kind serves, with what each speaks, by name."""
-    native = {found.name: found for found in _native_subresources().get((kind.group, kind.version, kind.plural), ())}
+    native = {
+        subresource.name: subresource
+        for subresource in _native_subresources().get((kind.group, kind.version, kind.plural), ())
+    }
     # A real server lists the subresources of custom kinds in this order, and its own by name.
     for name in sorted(kind.subresources, key=lambda name: (not kind.native and name != "status", name)):
         if name in native:
-            found = native[name]
-            yield Subresource(name, found.group, found.version, found.kind, tuple(found.verbs))
+            subresource = native[name]
+            yield Subresource(name, subresource.group, subresource.version, subresource.kind, tuple(subresource.verbs))
         elif name == "scale":
             yield Subresource(name, "autoscaling", "v1", "Scale", STATUS_VERBS)
         else:
@@ -138,7 +141,10 @@ def subresources_of(kind: Kind) -> Iterator[Subresource]:
 
 @cache
 def _native_subresources() -> dict[tuple[str, str, str], tuple[definitions.NativeSubresource, ...]]:
-    return {(found.group, found.version, found.plural): found.subresources for found in definitions.resources()}
+    return {
+        (resource.group, resource.version, resource.plural): resource.subresources
+        for resource in definitions.resources()
+    }
 
 
 def _group(group: GroupVersions) -> JsonObject:
@@ -162,15 +168,15 @@ def _legacy_rows(served: Served) -> Iterator[JsonObject]:
     if not kind.computed:
         row["storageVersionHash"] = _storage_hash(served)
     yield row
-    for found in subresources_of(kind):
-        foreign = (found.group, found.version) != (kind.group, kind.version)
+    for subresource in subresources_of(kind):
+        foreign = (subresource.group, subresource.version) != (kind.group, kind.version)
         yield {
-            "name": f"{kind.plural}/{found.name}",
+            "name": f"{kind.plural}/{subresource.name}",
             "singularName": "",
             "namespaced": kind.namespaced,
-            **({"group": found.group, "version": found.version} if foreign else {}),
-            "kind": found.kind,
-            "verbs": sorted(found.verbs),
+            **({"group": subresource.group, "version": subresource.version} if foreign else {}),
+            "kind": subresource.kind,
+            "verbs": sorted(subresource.verbs),
         }
 
 
@@ -189,11 +195,11 @@ def _aggregated_row(served: Served) -> JsonObject:
         row["categories"] = list(kind.categories)
     nested = [
         {
-            "subresource": found.name,
-            "responseKind": _response_kind(kind, found.group, found.version, found.kind),
-            "verbs": sorted(found.verbs),
+            "subresource": subresource.name,
+            "responseKind": _response_kind(kind, subresource.group, subresource.version, subresource.kind),
+            "verbs": sorted(subresource.verbs),
         }
-        for found in subresources_of(kind)
+        for subresource in subresources_of(kind)
     ]
     return {**row, "subresources": nested} if nested else row
 

@@ -73,7 +73,7 @@ async def read_patch(request: Request, heavy: HeavyWork, call: Call) -> tuple[Pa
     """
     kind = _PATCH_TYPES.get(media_type(request))
     if kind is None:
-        accepted = ", ".join(known.value for known in PatchType)
+        accepted = ", ".join(patch_type.value for patch_type in PatchType)
         raise UnknownPatch(
             f"the body of the request was in an unknown format - accepted media types include: {accepted}"
         )

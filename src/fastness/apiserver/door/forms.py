@@ -46,10 +46,10 @@ def object_answer(request: Request, served: Served, body: bytes, now: datetime, 
     if table is not None:
         obj = json.decode(body)
         meta = ListMeta(obj["metadata"].get("resourceVersion", ""))
-        shown = render_table(served.printer, [obj], table, meta, now)
+        content = render_table(served.printer, [obj], table, meta, now)
     else:
-        shown = partial_object(json.decode(body), f"{media.group}/{media.version}")
-    return Answer(code, json.encode(shown), media.type.encode())
+        content = partial_object(json.decode(body), f"{media.group}/{media.version}")
+    return Answer(code, json.encode(content), media.type.encode())
 
 
 def list_answer(request: Request, served: Served, listed: Listed, now: datetime) -> Answer:
@@ -82,8 +82,8 @@ def _items(served: Served, bodies: Sequence[bytes]) -> Sequence[bytes]:
     """Objects as items: a native list says apiVersion and kind once, at its head, and not in every item."""
     if not served.kind.native:
         return bodies
-    said = json.encode({"apiVersion": served.kind.api_version, "kind": served.kind.kind})[:-1] + b","
-    return [b"{" + body[len(said) :] if body.startswith(said) else body for body in bodies]
+    type_meta = json.encode({"apiVersion": served.kind.api_version, "kind": served.kind.kind})[:-1] + b","
+    return [b"{" + body[len(type_meta) :] if body.startswith(type_meta) else body for body in bodies]
 
 
 def _joined(head: Mapping[str, object], items: Sequence[bytes]) -> bytes:

@@ -181,7 +181,7 @@ async def watch(ctx: Context) -> Stream:
     """GET of a collection with `watch`."""
     query, clock = ctx.request.query, ctx.api.clock
     initial = query.get("sendInitialEvents")
-    wanted = WatchQuery(
+    watch_query = WatchQuery(
         version=query.get("resourceVersion", ""),
         bookmarks=_boolean(query.get("allowWatchBookmarks", "")),
         initial=None if initial is None else _boolean(initial),
@@ -192,9 +192,9 @@ async def watch(ctx: Context) -> Stream:
     seconds = float(_integer(query.get("timeoutSeconds", ""), "timeoutSeconds")) or _patience(ctx)
     if not 0 < seconds <= MAX_TIMEOUT:
         raise BadRequest(f"timeoutSeconds: must be between 1 and {MAX_TIMEOUT:.0f}")
-    stream = ctx.api.watch(ctx.served, _selection(ctx), wanted)
+    stream = ctx.api.watch(ctx.served, _selection(ctx), watch_query)
     writer = streams.Writer(ctx.served, media, table, clock)
-    chunks = streams.lines(stream, writer, bookmarks=wanted.bookmarks, seconds=seconds, clock=clock)
+    chunks = streams.lines(stream, writer, bookmarks=watch_query.bookmarks, seconds=seconds, clock=clock)
     return Stream(200, chunks, media.type.encode())
 
 
@@ -284,9 +284,9 @@ async def delete_collection(ctx: Context) -> Answer:
     options = await _delete_options(ctx)
     listed = ctx.api.list(ctx.served, _selection(ctx), _list_query(ctx))
     for body in listed.bodies:
-        found = json.decode(body)["metadata"]
+        meta = json.decode(body)["metadata"]
         try:
-            await ctx.api.delete(ctx.call, ctx.served, found.get("namespace", ""), found["name"], options)
+            await ctx.api.delete(ctx.call, ctx.served, meta.get("namespace", ""), meta["name"], options)
         except NotFound:
             continue
     return forms.list_answer(ctx.request, ctx.served, listed, ctx.api.clock.now())

@@ -39,13 +39,13 @@ class Writer:
         obj = json.decode(item.body)
         if self.table is not None:
             meta = ListMeta(obj["metadata"].get("resourceVersion", ""))
-            shown = render_table(self.served.printer, [obj], self.table, meta, self.clock.now(), headers=self.first)
+            content = render_table(self.served.printer, [obj], self.table, meta, self.clock.now(), headers=self.first)
             if item.type is EventType.BOOKMARK:
-                shown["rows"] = [{"cells": [], "object": obj}]
+                content["rows"] = [{"cells": [], "object": obj}]
             self.first = False
         else:
-            shown = partial_object(obj, f"{self.media.group}/{self.media.version}")
-        return b'{"type":"%b","object":%b}\n' % (item.type.value.encode(), json.encode(shown))
+            content = partial_object(obj, f"{self.media.group}/{self.media.version}")
+        return b'{"type":"%b","object":%b}\n' % (item.type.value.encode(), json.encode(content))
 
 
 async def lines(

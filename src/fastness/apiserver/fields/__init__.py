@@ -12,7 +12,6 @@ Kubernetes' structured merge and diff, leaf by leaf, with the list and map types
     merge.py        Putting an applied configuration into the live object, and taking out what is no longer applied
     managed.py      The list in metadata.managedFields: who owns which fields, since when
     tracking.py     Ownership through a write: the two entry points of this package
-    evolution.py    Ownership that was recorded under an older schema
     client_side.py  Peace between `kubectl apply` and `kubectl apply --server-side`
     errors.py       Why field ownership said no
 

@@ -57,17 +57,17 @@ def compare(live: Mapping[str, Any], new: Mapping[str, Any], schema: TypedSchema
     return _compare_entries(_unmanaged(live), _unmanaged(new), root)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Whether two JSON values are equal as Kubernetes has it."""
-    if one.__class__ not in _CONTAINERS:
-        return bool(one == other) and (one is True or one is False) == (other is True or other is False)
-    if one != other:
+    if left.__class__ not in _CONTAINERS:
+        return bool(left == right) and (left is True or left is False) == (right is True or right is False)
+    if left != right:
         return False
-    if orjson.dumps(one) == orjson.dumps(other):
+    if orjson.dumps(left) == orjson.dumps(right):
         return True
-    if isinstance(one, dict):
-        return all(same(value, other[name]) for name, value in one.items())
-    return all(same(value, other[place]) for place, value in enumerate(one))
+    if isinstance(left, dict):
+        return all(same(value, right[name]) for name, value in left.items())
+    return all(same(value, right[place]) for place, value in enumerate(left))
 
 
 class _Collected:
@@ -106,26 +106,26 @@ def _unmanaged(obj: Mapping[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": {name: value for name, value in meta.items() if name != "managedFields"}}
 
 
-def _compare(one: Any, other: Any, node: Node) -> FieldChange:
-    if one is _ABSENT:
-        return FieldChange(added=appeared(other, node))
-    if other is _ABSENT:
-        return FieldChange(removed=appeared(one, node))
-    if one.__class__ not in _CONTAINERS and other.__class__ not in _CONTAINERS:
-        return SAME if same(one, other) else _MODIFIED
-    if one == other and orjson.dumps(one) == orjson.dumps(other):
+def _compare(old: Any, new: Any, node: Node) -> FieldChange:
+    if old is _ABSENT:
+        return FieldChange(added=appeared(new, node))
+    if new is _ABSENT:
+        return FieldChange(removed=appeared(old, node))
+    if old.__class__ not in _CONTAINERS and new.__class__ not in _CONTAINERS:
+        return SAME if same(old, new) else _MODIFIED
+    if old == new and orjson.dumps(old) == orjson.dumps(new):
         return SAME
-    return _compare_containers(one, other, node)
+    return _compare_containers(old, new, node)
 
 
-def _compare_containers(one: Any, other: Any, node: Node) -> FieldChange:
-    shapes = {id(shape): shape for shape in (_shape(one, other, node), _shape(other, one, node))}
+def _compare_containers(old: Any, new: Any, node: Node) -> FieldChange:
+    shapes = {id(shape): shape for shape in (_shape(old, new, node), _shape(new, old, node))}
     if len(shapes) == 1:
         (shape,) = shapes.values()
-        return _compare_as(shape, one, other)
+        return _compare_as(shape, old, new)
     collected, modified = _Collected(), False
     for shape in shapes.values():
-        part = _compare_as(shape, one, other)
+        part = _compare_as(shape, old, new)
         modified = modified or part.modified == {}
         collected.removed = union(collected.removed, part.removed or {})
         collected.added = union(collected.added, part.added or {})
@@ -143,33 +143,33 @@ def _shape(value: Any, beside: Any, node: Node) -> MapType | ListType | None:
     return None if node.scalar else node.map or node.list
 
 
-def _compare_as(shape: MapType | ListType | None, one: Any, other: Any) -> FieldChange:
+def _compare_as(shape: MapType | ListType | None, old: Any, new: Any) -> FieldChange:
     if shape is not None and not shape.atomic:
         if isinstance(shape, MapType):
-            before, after = one if isinstance(one, dict) else {}, other if isinstance(other, dict) else {}
+            before, after = old if isinstance(old, dict) else {}, new if isinstance(new, dict) else {}
             if before or after:
                 return _compare_entries(before, after, shape)
         else:
-            earlier, later = one if isinstance(one, list) else [], other if isinstance(other, list) else []
+            earlier, later = old if isinstance(old, list) else [], new if isinstance(new, list) else []
             if earlier or later:
                 return _compare_items(earlier, later, shape)
-    return SAME if same(one, other) else _MODIFIED
+    return SAME if same(old, new) else _MODIFIED
 
 
-def _compare_entries(one: dict[str, Any], other: dict[str, Any], entries: MapType) -> FieldChange:
+def _compare_entries(old: dict[str, Any], new: dict[str, Any], entries: MapType) -> FieldChange:
     collected, implied = _Collected(), entries.implied
-    for name, before in one.items():
-        after = other[name] if name in other else implied.get(name, _ABSENT)
+    for name, before in old.items():
+        after = new[name] if name in new else implied.get(name, _ABSENT)
         if after is not before:
             collected.add(f"f:{name}", _compare(before, after, entries.field(name)))
-    for name, after in other.items():
-        if name not in one:
+    for name, after in new.items():
+        if name not in old:
             collected.add(f"f:{name}", _compare(implied.get(name, _ABSENT), after, entries.field(name)))
     return collected.change()
 
 
-def _compare_items(one: list[Any], other: list[Any], items: ListType) -> FieldChange:
-    before, after = _by_step(one, items), _by_step(other, items)
+def _compare_items(old: list[Any], new: list[Any], items: ListType) -> FieldChange:
+    before, after = _by_step(old, items), _by_step(new, items)
     collected = _Collected()
     for step in dict.fromkeys((*before, *after)):
         collected.add(step, _compare_found(before.get(step, []), after.get(step, []), items.element))
@@ -188,10 +188,10 @@ def _compare_found(before: list[Any], after: list[Any], element: Node) -> FieldC
 
 
 def _by_step(values: list[Any], items: ListType) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    by_step: dict[str, list[Any]] = {}
     for item in values:
         try:
-            found.setdefault(items.step(item), []).append(item)
+            by_step.setdefault(items.step(item), []).append(item)
         except ValueError:
             continue  # an item that cannot be named cannot be owned; validation answers for it
-    return found
+    return by_step

@@ -50,10 +50,10 @@ class FieldConflict:
     @property
     def owner(self) -> str:
         """The other manager as messages name it; the version tells two updaters of one name apart."""
-        told = f'"{self.manager}"'
+        text = f'"{self.manager}"'
         if self.subresource:
-            told += f' with subresource "{self.subresource}"'
-        return f"{told} using {self.api_version}" if self.operation == "Update" else told
+            text += f' with subresource "{self.subresource}"'
+        return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
 
 class ApplyConflict(FieldsError):

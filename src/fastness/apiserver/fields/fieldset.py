@@ -135,10 +135,10 @@ def ordered(trie: Trie) -> Trie:
     return {step: ordered(trie[step]) if trie[step] else {} for step in in_order(trie)}
 
 
-def union(one: Trie, other: Trie) -> Trie:
+def union(left: Trie, right: Trie) -> Trie:
     """Paths of either; subtrees that only one has are shared."""
-    out = dict(one)
-    for step, node in other.items():
+    out = dict(left)
+    for step, node in right.items():
         mine = out.get(step)
         if mine is None:
             out[step] = node
@@ -147,11 +147,11 @@ def union(one: Trie, other: Trie) -> Trie:
     return out
 
 
-def difference(one: Trie, other: Trie) -> Trie:
+def difference(minuend: Trie, subtrahend: Trie) -> Trie:
     """Paths of the first that the second does not have."""
     out: Trie = {}
-    for step, mine in one.items():
-        node = other.get(step)
+    for step, mine in minuend.items():
+        node = subtrahend.get(step)
         if node is None:
             out[step] = mine
         elif mine:
@@ -163,11 +163,11 @@ def difference(one: Trie, other: Trie) -> Trie:
     return out
 
 
-def intersection(one: Trie, other: Trie) -> Trie:
+def intersection(left: Trie, right: Trie) -> Trie:
     """Paths of both."""
     out: Trie = {}
-    for step, mine in one.items():
-        node = other.get(step)
+    for step, mine in left.items():
+        node = right.get(step)
         if node is None or step == SELF:
             continue
         below = intersection(mine, node) if mine and node else {}
@@ -178,11 +178,11 @@ def intersection(one: Trie, other: Trie) -> Trie:
     return out
 
 
-def without(one: Trie, other: Trie) -> Trie:
+def without(minuend: Trie, subtrahend: Trie) -> Trie:
     """Paths of the first that are neither in the second nor below one of its paths."""
     out: Trie = {}
-    for step, mine in one.items():
-        node = other.get(step)
+    for step, mine in minuend.items():
+        node = subtrahend.get(step)
         if node is None:
             out[step] = mine
         elif not is_member(node):
@@ -205,8 +205,8 @@ def _read(fields: Mapping[str, Any], depth: int) -> Trie:
         if step == SELF:
             trie[SELF] = {}
             continue
-        known = normal(step)
-        if known is not None:
+        canonical = normal(step)
+        if canonical is not None:
             node = _read(below, depth + 1)
-            trie[known] = union({"": trie[known]}, {"": node})[""] if known in trie else node
+            trie[canonical] = union({"": trie[canonical]}, {"": node})[""] if canonical in trie else node
     return {} if len(trie) == 1 and SELF in trie else trie

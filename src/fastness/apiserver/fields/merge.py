@@ -54,15 +54,15 @@ def _merge_entries(live: dict[str, Any], config: dict[str, Any], entries: MapTyp
 
 
 def _merge_items(live: list[Any], config: list[Any], items: ListType) -> list[Any]:
-    wanted = {items.step(item): item for item in config}
+    applied = {items.step(item): item for item in config}
     named = [(_step(items, item), item) for item in live]
     times = Counter(step for step, _ in named)
     old = {step: item for step, item in named if step is not None and times[step] == 1}
     out: list[Any] = []
-    rest, waiting = iter(wanted.items()), iter([step for step in wanted if step in times])
+    rest, waiting = iter(applied.items()), iter([step for step in applied if step in times])
     awaited = next(waiting, None)
     for step, item in named:
-        if step not in wanted:
+        if step not in applied:
             out.append(item)
         elif step == awaited:
             for key, value in rest:
@@ -126,9 +126,9 @@ def check(value: Any, node: Node, path: str = "") -> None:
         _check_items(value, node.list, path)
     elif not node.scalar:
         expected = "map" if node.map is not None else "list"
-        raise WrongShape(f"{path}: expected {expected}, got {_shown(value)}", path)
+        raise WrongShape(f"{path}: expected {expected}, got {_type_name(value)}", path)
     elif not _fits(value, node.scalar):
-        raise WrongShape(f"{path}: expected {_EXPECTED[node.scalar]}, got {_shown(value)}", path)
+        raise WrongShape(f"{path}: expected {_EXPECTED[node.scalar]}, got {_type_name(value)}", path)
 
 
 def _check_entries(value: dict[str, Any], entries: MapType, path: str) -> None:
@@ -139,7 +139,7 @@ def _check_entries(value: dict[str, Any], entries: MapType, path: str) -> None:
 
 
 def _check_items(values: list[Any], items: ListType, path: str) -> None:
-    seen: set[str] = set()
+    steps: set[str] = set()
     for place, item in enumerate(values):
         if items.atomic:
             check(item, items.element, f"{path}[{place}]")
@@ -148,9 +148,9 @@ def _check_items(values: list[Any], items: ListType, path: str) -> None:
             step = items.step(item)
         except ValueError as bad:
             raise BadListItem(f"{path}: element {place}: {bad}", f"{path}[{place}]") from bad
-        if step in seen:
+        if step in steps:
             raise BadListItem(f"{path}: duplicate entries for key {describe_step(step)}", path + describe_step(step))
-        seen.add(step)
+        steps.add(step)
         check(item, items.element, path + describe_step(step))
 
 
@@ -162,6 +162,6 @@ def _fits(value: Any, scalar: str) -> bool:
     )
 
 
-def _shown(value: Any) -> str:
+def _type_name(value: Any) -> str:
     names = {dict: "map", list: "list", str: "string", bool: "boolean"}
     return names.get(value.__class__, "number")

@@ -115,8 +115,8 @@ class ListType:
     def defaults(self) -> dict[str, Any]:
         """Defaults of key fields that have one."""
         entries = self.element.map
-        found = {key: entries.default(key) for key in self.keys} if entries is not None else {}
-        return {key: value for key, value in found.items() if value is not None}
+        by_key = {key: entries.default(key) for key in self.keys} if entries is not None else {}
+        return {key: value for key, value in by_key.items() if value is not None}
 
     def step(self, item: Any) -> str:
         """The step to an item of a set or keyed list; raises ValueError for an item that has no place in it."""
@@ -134,16 +134,16 @@ class ListType:
         if not isinstance(item, dict):
             shape = "a null element" if item is None else "non-map elements"
             raise ValueError(f"associative list with keys may not have {shape}")
-        found = {key: item[key] for key in self.keys if key in item}
-        if len(found) < len(self.keys):
-            found = {**{key: value for key, value in self.defaults.items() if key not in found}, **found}
-        if not found:
+        values = {key: item[key] for key in self.keys if key in item}
+        if len(values) < len(self.keys):
+            values = {**{key: value for key, value in self.defaults.items() if key not in values}, **values}
+        if not values:
             names = " ".join(f'"{key}"' for key in self.keys)
             raise ValueError(
                 f"associative list with keys has an element that omits all key fields [{names}] "
                 "(and doesn't have default values for any key fields)"
             )
-        return keyed(found)
+        return keyed(values)
 
 
 class Compiler:
@@ -164,10 +164,10 @@ class Compiler:
         if reference is None:
             return self._inline(raw)
         key = (reference, str(raw.get("x-kubernetes-map-type", "")))
-        known = self._memo.get(key)
-        if known is None:
-            known = self._memo[key] = self._referred(*key)
-        return known
+        compiled = self._memo.get(key)
+        if compiled is None:
+            compiled = self._memo[key] = self._referred(*key)
+        return compiled
 
     def _referred(self, reference: str, map_type: str) -> Node:
         name = reference.rsplit("/", 1)[-1]
@@ -254,12 +254,12 @@ class TypedSchema:
 
 
 def _reference(raw: RawNode) -> str | None:
-    found = raw.get("$ref")
-    if found is None:
+    reference = raw.get("$ref")
+    if reference is None:
         every = raw.get("allOf")
         if isinstance(every, list) and len(every) == 1 and isinstance(every[0], Mapping):
-            found = every[0].get("$ref")
-    return found if isinstance(found, str) else None
+            reference = every[0].get("$ref")
+    return reference if isinstance(reference, str) else None
 
 
 def _formatted(kind: str, form: str) -> str:

@@ -32,7 +32,6 @@ from fastness.apiserver.fields.errors import (
     FieldConflict,
     ManagedFieldsGiven,
 )
-from fastness.apiserver.fields.evolution import reconciled
 from fastness.apiserver.fields.fieldset import (
     FieldSet,
     Path,
@@ -59,7 +58,7 @@ from fastness.apiserver.fields.managed import (
 )
 from fastness.apiserver.fields.merge import check, merge, remove
 from fastness.apiserver.fields.ownership import NOTHING, created, stated_fields, strip
-from fastness.apiserver.fields.schema import Node, TypedSchema
+from fastness.apiserver.fields.schema import DEDUCED, Node, TypedSchema
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import metadata
 
@@ -160,14 +159,14 @@ def _result(
 
 def _before(live: Mapping[str, Any] | None, sent: Any, by: Writer, schema: TypedSchema) -> Managed:
     """Ownership before the write: what the client sent counts, unless it sent nothing that can be read."""
-    known = metadata(live).get("managedFields") if live is not None else None
-    if sent is not None and not by.subresource and sent != known:
+    entries = metadata(live).get("managedFields") if live is not None else None
+    if sent is not None and not by.subresource and sent != entries:
         if is_reset(sent):
             return {}
         with suppress(DamagedOwnership):
             return _current(parse(sent), schema)
     with suppress(DamagedOwnership):
-        return _current(stored(known), schema)
+        return _current(stored(entries), schema)
     return {}
 
 
@@ -196,8 +195,8 @@ def _taken_over(managed: Managed, change: FieldChange, by: Writer) -> Managed:
     own = strip(taken)
     if own:
         mine = identity("Update", by.manager or "unknown", by.api_version, by.subresource)
-        kept = out.get(mine)
-        fields = ordered(union(kept.fields, own) if kept is not None else own)
+        previous = out.get(mine)
+        fields = ordered(union(previous.fields, own) if previous is not None else own)
         out[mine] = ManagedFieldsEntry(
             by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields
         )
@@ -265,8 +264,8 @@ def _pruned(merged: JsonObject, managed: Managed, last: Trie, root: Node) -> Jso
         claimed = union(claimed, entry.fields)
     before = _named(last, root)
     bare = remove(merged, before, root)
-    kept = union(_named(stated_fields(bare, root) or {}, root), _named(claimed, root))
-    owned = remove(merged, difference(everything, kept), root)
+    named = union(_named(stated_fields(bare, root) or {}, root), _named(claimed, root))
+    owned = remove(merged, difference(everything, named), root)
     gone = difference(everything, _named(stated_fields(owned, root) or {}, root))
     left: JsonObject = remove(merged, intersection(gone, before), root)
     return left
@@ -284,3 +283,27 @@ def _named(trie: Trie, node: Node | None) -> Trie:
         deeper = _named(below, child) if below else below
         out[step] = {SELF: {}, **deeper} if deeper and declared else deeper
     return out
+
+
+def reconciled(trie: Trie, node: Node) -> Trie:
+    """The trie with paths below atomic places replaced by the place; the very same trie when there are none.
+
+    When a list or a map becomes atomic, managers still hold paths below it that nobody can own any more. They own the whole from
+    then on, all of them, until one changes it. The other way round needs nothing: the next write divides what was whole.
+    Free-form places are left alone.
+    """
+    if node is DEDUCED:
+        return trie
+    shape = node.map or (None if node.scalar else node.list)
+    if shape is None or not trie:
+        return trie
+    if shape.atomic:
+        return {}
+    changed: Trie = {}
+    for step, below in trie.items():
+        if below and step != SELF:
+            child = shape.element if step[0] != "f" or node.map is None else node.map.field(step[2:])
+            now = reconciled(below, child) if child is not None else below
+            if now is not below:
+                changed[step] = now
+    return {**trie, **changed} if changed else trie

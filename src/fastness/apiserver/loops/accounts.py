@@ -55,18 +55,18 @@ class NamespaceFurniture:
         await self._ensure(CONFIG_MAPS, bundle, data)
         return Done()
 
-    async def _ensure(self, resource: Resource, wanted: JsonObject, data: JsonObject | None) -> None:
-        place = object_name(wanted)
+    async def _ensure(self, resource: Resource, furniture: JsonObject, data: JsonObject | None) -> None:
+        place = object_name(furniture)
         try:
-            found = await self._cluster.get(resource, place.name, place.namespace)
+            current = await self._cluster.get(resource, place.name, place.namespace)
         except NotFound:
-            await self._create(resource, wanted)
+            await self._create(resource, furniture)
             return
-        if data is not None and found.get("data") != data and not is_being_deleted(found):
+        if data is not None and current.get("data") != data and not is_being_deleted(current):
             await self._cluster.patch(resource, place.name, {"data": data}, PatchType.MERGE, place.namespace, _AS)
 
-    async def _create(self, resource: Resource, wanted: JsonObject) -> None:
+    async def _create(self, resource: Resource, furniture: JsonObject) -> None:
         try:
-            await self._cluster.create(resource, wanted, _AS)
+            await self._cluster.create(resource, furniture, _AS)
         except (AlreadyExists, Forbidden):
             return  # somebody was faster, or the namespace is on its way out

@@ -11,7 +11,7 @@ from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import POD
 from fastness.kinds.kubernetes.policy import POD_DISRUPTION_BUDGET
 from fastness.kinds.objects import ObjectName, object_name, with_condition
-from fastness.kube import budgets as disruption
+from fastness.kube.budgets import assess
 from fastness.kube.controllers.controller import Done, Object, Source
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
@@ -57,20 +57,20 @@ class BudgetStatus:
             return []
 
     async def _write(self, budget: JsonObject, pods: list[JsonObject]) -> None:
-        found = disruption.assess(budget, pods)
-        known = budget.get("status") or {}
-        enough = found.allowed > 0
+        assessment = assess(budget, pods)
+        before = budget.get("status") or {}
+        enough = assessment.allowed > 0
         conditions = with_condition(
-            known.get("conditions") or [], kind="DisruptionAllowed", status="True" if enough else "False",
+            before.get("conditions") or [], kind="DisruptionAllowed", status="True" if enough else "False",
             reason="SufficientPods" if enough else "InsufficientPods", message="", now=self._clock.now(),
             generation=budget["metadata"].get("generation"),
         )  # fmt: skip
         status = {
-            "currentHealthy": found.healthy, "desiredHealthy": found.desired, "expectedPods": found.expected,
-            "disruptionsAllowed": found.allowed, "observedGeneration": budget["metadata"].get("generation", 1),
+            "currentHealthy": assessment.healthy, "desiredHealthy": assessment.desired, "expectedPods": assessment.expected,
+            "disruptionsAllowed": assessment.allowed, "observedGeneration": budget["metadata"].get("generation", 1),
             "conditions": conditions,
         }  # fmt: skip
-        if any(known.get(name) != value for name, value in status.items()):
+        if any(before.get(name) != value for name, value in status.items()):
             place = object_name(budget)
             try:
                 await self._cluster.patch(

@@ -54,9 +54,9 @@ class EventExpiry:
 def _last(event: Object) -> datetime:
     """When it last happened; whatever of it cannot be read counts as the moment it was written."""
     series = event.get("series") or {}
-    for said in (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")):
+    for timestamp in (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime")):
         try:
-            return datetime.fromisoformat(str(said))
+            return datetime.fromisoformat(str(timestamp))
         except ValueError:
             continue
     return datetime.fromisoformat(event["metadata"]["creationTimestamp"])

@@ -56,21 +56,21 @@ class GarbageCollector:
     async def _orphan(self, key: Key, obj: JsonObject) -> None:
         uid = obj["metadata"]["uid"]
         for dependent in self._inventory.dependents(uid):
-            found = self._inventory.read(dependent)
-            if found is not None:
-                await self._keep_owners(dependent, found, lambda ref: ref["uid"] != uid)
+            child = self._inventory.read(dependent)
+            if child is not None:
+                await self._keep_owners(dependent, child, lambda ref: ref["uid"] != uid)
         await self._drop_finalizer(key, obj, ORPHAN)
 
     async def _foreground(self, key: Key, obj: JsonObject) -> None:
         uid = obj["metadata"]["uid"]
         blocking = False
         for dependent in self._inventory.dependents(uid):
-            found = self._inventory.read(dependent)
-            if found is None:
+            child = self._inventory.read(dependent)
+            if child is None:
                 continue
-            blocking |= any(ref["uid"] == uid and ref.get("blockOwnerDeletion") for ref in _owners(found))
-            if not found["metadata"].get("deletionTimestamp"):
-                await self._judge(dependent, found)
+            blocking |= any(ref["uid"] == uid and ref.get("blockOwnerDeletion") for ref in _owners(child))
+            if not child["metadata"].get("deletionTimestamp"):
+                await self._judge(dependent, child)
         if not blocking:
             await self._drop_finalizer(key, obj, FOREGROUND)
 
@@ -101,8 +101,8 @@ class GarbageCollector:
         return owner if owner is not None and owner["metadata"]["uid"] == ref["uid"] else None
 
     async def _keep_owners(self, key: Key, obj: JsonObject, keep: Callable[[JsonObject], bool]) -> None:
-        kept = [ref for ref in _owners(obj) if keep(ref)]
-        meta = {"uid": obj["metadata"]["uid"], "ownerReferences": kept or None}
+        references = [ref for ref in _owners(obj) if keep(ref)]
+        meta = {"uid": obj["metadata"]["uid"], "ownerReferences": references or None}
         await self._patch(key, obj, meta)
 
     async def _drop_finalizer(self, key: Key, obj: JsonObject, finalizer: str) -> None:

@@ -82,28 +82,28 @@ class NamespaceLifecycle:
 
     async def _tell(self, namespace: JsonObject, remaining: list[str], failures: list[str]) -> None:
         """Say in the conditions what holds the namespace."""
-        known = (namespace.get("status") or {}).get("conditions") or []
+        before = (namespace.get("status") or {}).get("conditions") or []
         now = self._clock.now()
         content = with_condition(
-            known, kind="NamespaceContentRemaining", status="True" if remaining else "False",
+            before, kind="NamespaceContentRemaining", status="True" if remaining else "False",
             reason="SomeResourcesRemain" if remaining else "ContentRemoved",
             message=f"Some resources are remaining: {', '.join(remaining)}" if remaining else "All content successfully removed",
             now=now,
         )  # fmt: skip
-        told = with_condition(
+        conditions = with_condition(
             content, kind="NamespaceDeletionContentFailure", status="True" if failures else "False",
             reason="ContentDeletionFailed" if failures else "ContentDeleted",
             message="; ".join(failures[:5]) if failures else "All content successfully deleted, may be waiting on finalization",
             now=now,
         )  # fmt: skip
-        if told == known:
+        if conditions == before:
             return
         options = WriteOptions(manager=_AS.manager, subresource="status")
         try:
             await self._cluster.patch(
                 NAMESPACES,
                 namespace["metadata"]["name"],
-                {"status": {"conditions": told}},
+                {"status": {"conditions": conditions}},
                 PatchType.MERGE,
                 "",
                 options,

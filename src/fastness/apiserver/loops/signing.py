@@ -57,11 +57,14 @@ class NodeSigning:
         except NotFound:
             return GONE
         status = csr.get("status") or {}
-        asked = read_asked(csr)
+        request = read_asked(csr)
         decided = status.get("certificate") or condition(csr, "Failed") or condition(csr, "Denied")
-        if asked is None or decided or condition(csr, "Approved") is None:
+        if request is None or decided or condition(csr, "Approved") is None:
             return Done()
-        patch = {"metadata": {"resourceVersion": metadata(csr)["resourceVersion"]}, "status": self._answer(csr, asked)}
+        patch = {
+            "metadata": {"resourceVersion": metadata(csr)["resourceVersion"]},
+            "status": self._answer(csr, request),
+        }
         try:
             await self._cluster.patch(REQUESTS, key.name, patch, PatchType.MERGE, "", _STATUS)
         except NotFound:
@@ -70,16 +73,16 @@ class NodeSigning:
             return Done(again_after=0.2)
         return Done()
 
-    def _answer(self, csr: JsonObject, asked: KubeletRequest) -> JsonObject:
+    def _answer(self, csr: JsonObject, request: KubeletRequest) -> JsonObject:
         now = self._clock.now()
-        wrong = malformed(asked)
+        wrong = malformed(request)
         if wrong is not None:
             failed = {
                 "type": "Failed", "status": "True", "reason": "SignerValidationFailure", "message": wrong.message,
                 "lastUpdateTime": rfc3339(now), "lastTransitionTime": rfc3339(now),
             }  # fmt: skip
             return {"conditions": [*((csr.get("status") or {}).get("conditions") or ()), failed]}
-        lifetime = timedelta(seconds=asked.seconds) if asked.seconds else LONGEST
+        lifetime = timedelta(seconds=request.seconds) if request.seconds else LONGEST
         pem = base64.b64decode(csr["spec"]["request"])
-        made = self._signer.sign_for_node(pem, client=asked.signer == CLIENT_SIGNER, lifetime=lifetime, now=now)
+        made = self._signer.sign_for_node(pem, client=request.signer == CLIENT_SIGNER, lifetime=lifetime, now=now)
         return {"certificate": base64.b64encode(made.pem).decode()}

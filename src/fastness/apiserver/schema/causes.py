@@ -38,7 +38,7 @@ def key(path: str, name: str) -> str:
     return f"{path}[{name}]"
 
 
-def shown(value: Any) -> str:
+def excerpt(value: Any) -> str:
     """A value as a message shows it: JSON, cut when long."""
     try:
         text = orjson.dumps(value).decode()
@@ -54,18 +54,18 @@ def required(path: str, detail: str = "") -> Cause:
 
 def invalid(path: str, value: Any, detail: str) -> Cause:
     """A value that breaks a rule."""
-    return Cause(path or NOWHERE, INVALID, f"Invalid value: {shown(value)}: {detail}")
+    return Cause(path or NOWHERE, INVALID, f"Invalid value: {excerpt(value)}: {detail}")
 
 
 def type_invalid(path: str, value: Any, detail: str) -> Cause:
     """A value of the wrong type or format."""
-    return Cause(path or NOWHERE, TYPE_INVALID, f"Invalid value: {shown(value)}: {detail}")
+    return Cause(path or NOWHERE, TYPE_INVALID, f"Invalid value: {excerpt(value)}: {detail}")
 
 
 def not_supported(path: str, value: Any, supported: Sequence[Any]) -> Cause:
     """A value that is none of a closed set."""
-    names = ", ".join(shown(entry) for entry in supported)
-    return Cause(path or NOWHERE, NOT_SUPPORTED, f"Unsupported value: {shown(value)}: supported values: {names}")
+    names = ", ".join(excerpt(entry) for entry in supported)
+    return Cause(path or NOWHERE, NOT_SUPPORTED, f"Unsupported value: {excerpt(value)}: supported values: {names}")
 
 
 def too_long(path: str, limit: int) -> Cause:
@@ -80,7 +80,7 @@ def too_many(path: str, count: int, limit: int) -> Cause:
 
 def duplicate(path: str, value: Any) -> Cause:
     """An entry that is there already."""
-    return Cause(path or NOWHERE, DUPLICATE, f"Duplicate value: {shown(value)}")
+    return Cause(path or NOWHERE, DUPLICATE, f"Duplicate value: {excerpt(value)}")
 
 
 def forbidden(path: str, detail: str) -> Cause:

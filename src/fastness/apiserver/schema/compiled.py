@@ -74,19 +74,19 @@ class CompiledSchema:
     def validate(self, obj: Any, old: Any = None) -> list[Cause]:
         """Everything that is wrong with the object; with `old`, transition rules are judged as well."""
         before = MISSING if old is None else old
-        found = [] if self._accepts(obj) else validation.problems(self._root, obj, before)
+        causes = [] if self._accepts(obj) else validation.problems(self._root, obj, before)
         if self._root.has_embedded:
-            found += embedded_problems(self._root, obj)
+            causes += embedded_problems(self._root, obj)
         if self._root.has_keyed_lists:
             doubled = duplicates(self._root, obj)
             if doubled and (old is None or not duplicates(self._root, old)):
-                found += doubled
+                causes += doubled
         if self._root.has_rules:
-            if any(cause.reason in _BLOCKING for cause in found):
-                found.append(_UNCHECKED)
+            if any(cause.reason in _BLOCKING for cause in causes):
+                causes.append(_UNCHECKED)
             else:
-                found += self._rules.broken(obj, before)
-        return found
+                causes += self._rules.broken(obj, before)
+        return causes
 
     def type_errors(self, obj: Any) -> list[Cause]:
         """Values whose JSON type a typed decoder would refuse: the 400 of native kinds.

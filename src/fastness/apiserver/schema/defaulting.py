@@ -35,26 +35,26 @@ def _fill_object(node: Node, value: dict[str, Any]) -> dict[str, Any]:
     out = value
     properties, extra = node.properties, node.extra
     for key, below in value.items():
-        known = properties.get(key, extra)
-        if known is None:
+        child = properties.get(key, extra)
+        if child is None:
             continue
         if below is None:
-            if known.nullable:
+            if child.nullable:
                 continue
             out = dict(value) if out is value else out
-            if known.default is MISSING:
+            if child.default is MISSING:
                 del out[key]
             else:
-                out[key] = _fill(known, deepcopy(known.default))
+                out[key] = _fill(child, deepcopy(child.default))
         elif type(below) is dict or type(below) is list:
-            filled = _fill(known, below)
+            filled = _fill(child, below)
             if filled is not below:
                 out = dict(value) if out is value else out
                 out[key] = filled
-    for key, known in node.with_default:
+    for key, child in node.with_default:
         if key not in value:
             out = dict(value) if out is value else out
-            out[key] = _fill(known, deepcopy(known.default))
+            out[key] = _fill(child, deepcopy(child.default))
     return out
 
 

@@ -29,10 +29,10 @@ _PREFIX: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a
 
 def embedded_problems(root: Node, obj: Any) -> list[Cause]:
     """Everything that is wrong with the identity of embedded resources."""
-    found: list[Cause] = []
+    problems: list[Cause] = []
     if root.has_embedded:
-        _walk(root, obj, "", found)
-    return found
+        _walk(root, obj, "", problems)
+    return problems
 
 
 def undecodable(root: Node, obj: Any) -> list[Cause]:
@@ -40,20 +40,20 @@ def undecodable(root: Node, obj: Any) -> list[Cause]:
     return [cause for cause in embedded_problems(root, obj) if cause.message.endswith(_UNDECODABLE)]
 
 
-def _walk(node: Node, value: Any, path: str, found: list[Cause]) -> None:
+def _walk(node: Node, value: Any, path: str, problems: list[Cause]) -> None:
     if type(value) is dict:
         if node.embedded:
-            found.extend(_identity(value, path))
+            problems.extend(_identity(value, path))
         for name, below in value.items():
-            known = node.properties.get(name)
-            if known is not None:
-                if known.has_embedded:
-                    _walk(known, below, causes.child(path, name), found)
+            schema = node.properties.get(name)
+            if schema is not None:
+                if schema.has_embedded:
+                    _walk(schema, below, causes.child(path, name), problems)
             elif node.extra is not None and node.extra.has_embedded:
-                _walk(node.extra, below, causes.key(path, name), found)
+                _walk(node.extra, below, causes.key(path, name), problems)
     elif type(value) is list and node.items is not None and node.items.has_embedded:
         for i, entry in enumerate(value):
-            _walk(node.items, entry, f"{path}[{i}]", found)
+            _walk(node.items, entry, f"{path}[{i}]", problems)
 
 
 def _identity(value: dict[str, Any], path: str) -> Iterator[Cause]:

@@ -38,13 +38,13 @@ def parse_duration(text: str) -> int | None:
     exact = _go_duration(text)
     if exact is not None:
         return exact
-    total, seen = 0, False
+    total, any_unit = 0, False
     for count, word in _WORD_PART.findall(text):
         unit = word.lower()
         for names, stem, nano in _WORDS:
             if unit in names or unit.startswith(stem):
-                total, seen = total + int(count) * nano, True
-    return total if seen and abs(total) < _MAX_NANO else None
+                total, any_unit = total + int(count) * nano, True
+    return total if any_unit and abs(total) < _MAX_NANO else None
 
 
 def _go_duration(text: str) -> int | None:
@@ -78,8 +78,8 @@ _TIME: Final = re.compile(r"(\d{2}):(\d{2}):(\d{2})(.\d+)?(z|[+-]\d{2}:\d{2})", 
 @lru_cache(maxsize=4096)
 def _is_date_time(text: str) -> bool:
     day, separator, rest = text.lower().partition("t")
-    found = _TIME.fullmatch(rest.split("t")[0]) if separator else None
-    return found is not None and _is_date(day) and found[1] <= "23" and found[2] <= "59" and found[3] <= "59"
+    time = _TIME.fullmatch(rest.split("t")[0]) if separator else None
+    return time is not None and _is_date(day) and time[1] <= "23" and time[2] <= "59" and time[3] <= "59"
 
 
 def _is_ip(text: str, version: int) -> bool:

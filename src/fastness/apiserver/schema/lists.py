@@ -16,50 +16,50 @@ from fastness.kube.errors import Cause
 
 def duplicates(root: Node, obj: Any) -> list[Cause]:
     """Every entry that stands twice in a set or a map."""
-    found: list[Cause] = []
+    problems: list[Cause] = []
     if root.has_keyed_lists and type(obj) is dict:
-        _object(root, obj, "", found)
-    return found
+        _object(root, obj, "", problems)
+    return problems
 
 
-def _object(node: Node, value: dict[str, Any], path: str, found: list[Cause]) -> None:
+def _object(node: Node, value: dict[str, Any], path: str, problems: list[Cause]) -> None:
     for name, below in value.items():
-        known = node.properties.get(name)
-        if known is not None:
-            if known.has_keyed_lists:
-                _value(known, below, causes.child(path, name), found)
+        schema = node.properties.get(name)
+        if schema is not None:
+            if schema.has_keyed_lists:
+                _value(schema, below, causes.child(path, name), problems)
         elif node.extra is not None and node.extra.has_keyed_lists:
-            _value(node.extra, below, causes.key(path, name), found)
+            _value(node.extra, below, causes.key(path, name), problems)
 
 
-def _value(node: Node, value: Any, path: str, found: list[Cause]) -> None:
+def _value(node: Node, value: Any, path: str, problems: list[Cause]) -> None:
     if type(value) is dict:
-        _object(node, value, path, found)
+        _object(node, value, path, problems)
     elif type(value) is list:
         if node.list_type == "set":
-            _unique(value, path, found)
+            _unique(value, path, problems)
         elif node.list_type == "map":
-            _unique_keys(node, value, path, found)
+            _unique_keys(node, value, path, problems)
         if node.items is not None and node.items.has_keyed_lists:
             for i, entry in enumerate(value):
-                _value(node.items, entry, f"{path}[{i}]", found)
+                _value(node.items, entry, f"{path}[{i}]", problems)
 
 
-def _unique(entries: list[Any], path: str, found: list[Cause]) -> None:
+def _unique(entries: list[Any], path: str, problems: list[Cause]) -> None:
     if len(entries) < 2:
         return
-    seen: dict[bytes, int] = {}
+    first_at: dict[bytes, int] = {}
     for i, entry in enumerate(entries):
         identity = orjson.dumps(entry, option=orjson.OPT_SORT_KEYS)
-        times = seen[identity] = seen.get(identity, 0) + 1
+        times = first_at[identity] = first_at.get(identity, 0) + 1
         if times == 2:
-            found.append(causes.duplicate(f"{path}[{i}]", entry))
+            problems.append(causes.duplicate(f"{path}[{i}]", entry))
 
 
-def _unique_keys(node: Node, entries: list[Any], path: str, found: list[Cause]) -> None:
+def _unique_keys(node: Node, entries: list[Any], path: str, problems: list[Cause]) -> None:
     for i, entry in enumerate(entries):
         if entry is not None and type(entry) is not dict:
-            found.append(causes.invalid(f"{path}[{i}]", entry, "must be an object, as the list is a map"))
+            problems.append(causes.invalid(f"{path}[{i}]", entry, "must be an object, as the list is a map"))
             return
     keys = [{name: entry[name] for name in node.list_keys if name in entry} if entry else {} for entry in entries]
-    _unique(keys, path, found)
+    _unique(keys, path, problems)

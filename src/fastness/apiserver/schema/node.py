@@ -106,15 +106,15 @@ class _Builder:
         ref = _reference(schema)
         if ref is None:
             return self._fill(Node(schema))
-        found = self._by_ref.get(ref)
-        if found is None:
+        shared = self._by_ref.get(ref)
+        if shared is None:
             if self._resolve is None:
                 raise ValueError(f"the schema refers to {ref}, and there is nothing to resolve it with")
-            found = self._by_ref[ref] = Node(self._resolve(ref), ref)
-            self._fill(found)
+            shared = self._by_ref[ref] = Node(self._resolve(ref), ref)
+            self._fill(shared)
         if "default" not in schema or self._is_zero(schema["default"]):
-            return found
-        return self._fill(Node({**found.schema, "default": schema["default"]}))
+            return shared
+        return self._fill(Node({**shared.schema, "default": schema["default"]}))
 
     def _fill(self, node: Node) -> Node:
         self._all.append(node)

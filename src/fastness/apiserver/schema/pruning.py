@@ -30,7 +30,7 @@ def _is_clean(node: Node, value: Any, keep: bool) -> bool:
     if type(value) is dict:
         properties, extra = node.properties, node.extra
         for key, below in value.items():
-            known = properties.get(key, extra)
+            child = properties.get(key, extra)
             if key in node.closed_names:
                 if (
                     node.embedded
@@ -40,11 +40,11 @@ def _is_clean(node: Node, value: Any, keep: bool) -> bool:
                 ):
                     return False
                 continue
-            if known is None:
+            if child is None:
                 if keep:
                     continue
                 return False
-            if (type(below) is dict or type(below) is list) and not _is_clean(known, below, known.preserve):
+            if (type(below) is dict or type(below) is list) and not _is_clean(child, below, child.preserve):
                 return False
     elif type(value) is list:
         items = node.items or CLOSED
@@ -59,17 +59,17 @@ def _prune(node: Node, value: Any, path: str, unknown: list[str], keep: bool) ->
     if type(value) is dict:
         out: dict[str, Any] = {}
         for key, below in value.items():
-            known = node.child(key)
+            schema = node.child(key)
             if node.embedded and key == "metadata" and type(below) is dict:
                 where = f"{path}.metadata" if path else "metadata"
                 out[key] = {name: value for name, value in below.items() if name in META_TYPES}
                 unknown.extend(f"{where}.{name}" for name in below if name not in META_TYPES)
-            elif key in node.closed_names or (known is None and keep):
+            elif key in node.closed_names or (schema is None and keep):
                 out[key] = below
-            elif known is None:
+            elif schema is None:
                 unknown.append(f"{path}.{key}" if path else key)
             else:
-                out[key] = _prune(known, below, f"{path}.{key}" if path else key, unknown, known.preserve)
+                out[key] = _prune(schema, below, f"{path}.{key}" if path else key, unknown, schema.preserve)
         return out
     if type(value) is list:
         items = node.items or CLOSED

@@ -40,13 +40,13 @@ def structural_problems(schema: Mapping[str, Any], path: str = "") -> list[Cause
     malformed = list(_malformed(schema, path))
     if malformed:
         return malformed
-    found = [*_structure(schema, "root", path), *_completeness(schema, schema, path, path)]
-    if not found:
-        found = default_problems(schema, path)
+    problems = [*_structure(schema, "root", path), *_completeness(schema, schema, path, path)]
+    if not problems:
+        problems = default_problems(schema, path)
     if schema.get("nullable"):
-        found.append(causes.forbidden(causes.child(path, "nullable"), "must not be set at the root"))
-    found += keyword_problems(schema, path, compile_rules=not found)
-    return list(dict.fromkeys(found))
+        problems.append(causes.forbidden(causes.child(path, "nullable"), "must not be set at the root"))
+    problems += keyword_problems(schema, path, compile_rules=not problems)
+    return list(dict.fromkeys(problems))
 
 
 def _malformed(schema: Any, path: str) -> Iterator[Cause]:
@@ -137,9 +137,9 @@ def _metadata(schema: Schema, place: str, path: str) -> Iterator[Cause]:
         return
     for name in sorted(META_FIELDS & properties.keys()):
         where = causes.key(causes.child(path, "properties"), name)
-        wanted = "object" if name == "metadata" else "string"
-        if (properties[name].get("type") or "") != wanted:
-            yield causes.invalid(causes.child(where, "type"), properties[name].get("type") or "", f"must be {wanted}")
+        allowed = "object" if name == "metadata" else "string"
+        if (properties[name].get("type") or "") != allowed:
+            yield causes.invalid(causes.child(where, "type"), properties[name].get("type") or "", f"must be {allowed}")
         if name == "metadata" and place == "root" and not _only_restricts_names(properties[name]):
             yield causes.forbidden(where, "must restrict nothing but name and generateName, the rest is given")
 

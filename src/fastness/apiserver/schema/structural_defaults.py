@@ -20,29 +20,29 @@ from fastness.kube.errors import Cause
 
 def default_problems(schema: Mapping[str, Any], path: str) -> list[Cause]:
     """Everything that is wrong with the defaults of a structural schema."""
-    found: list[Cause] = []
-    _walk(schema, path, found, inside_meta=False)
-    return found
+    problems: list[Cause] = []
+    _walk(schema, path, problems, inside_meta=False)
+    return problems
 
 
-def _walk(schema: Mapping[str, Any], path: str, found: list[Cause], *, inside_meta: bool) -> None:
+def _walk(schema: Mapping[str, Any], path: str, problems: list[Cause], *, inside_meta: bool) -> None:
     if schema.get("default") is not None and not inside_meta:
-        found.extend(_judge(build_part(schema), schema["default"], causes.child(path, "default")))
+        problems.extend(_judge(build_part(schema), schema["default"], causes.child(path, "default")))
     if isinstance(schema.get("items"), Mapping):
-        _walk(schema["items"], causes.child(path, "items"), found, inside_meta=inside_meta)
+        _walk(schema["items"], causes.child(path, "items"), problems, inside_meta=inside_meta)
     for name, below in (schema.get("properties") or {}).items():
         meta = inside_meta or (bool(schema.get("x-kubernetes-embedded-resource")) and name in META_FIELDS)
-        _walk(below, causes.key(causes.child(path, "properties"), name), found, inside_meta=meta)
+        _walk(below, causes.key(causes.child(path, "properties"), name), problems, inside_meta=meta)
 
 
 def _judge(node: Node, default: Any, path: str) -> list[Cause]:
     pruned, _ = prune(node, default)
-    found = [] if same(pruned, default) else [causes.invalid(path, default, "must not have unknown fields")]
+    unknown = [] if same(pruned, default) else [causes.invalid(path, default, "must not have unknown fields")]
     wrong = embedded_problems(node, default) or validation.problems(node, default)
     if not wrong and node.has_rules:
         rules = Rules(node, is_object=False)
         wrong = rules.broken(default, default) or rules.broken(default, MISSING)
-    return found + [_under(path, cause) for cause in wrong]
+    return unknown + [_under(path, cause) for cause in wrong]
 
 
 def _under(path: str, cause: Cause) -> Cause:

@@ -111,13 +111,13 @@ def _standard(schema: Schema, place: _Place) -> Iterator[Cause]:
         yield causes.invalid(place.child("x-kubernetes-preserve-unknown-fields"), False, "must be true or left out")
 
 
-def _typed(schema: Schema, place: _Place, word: str, wanted: str, allowed: tuple[str, ...]) -> Iterator[Cause]:
+def _typed(schema: Schema, place: _Place, word: str, type_: str, allowed: tuple[str, ...]) -> Iterator[Cause]:
     """A list or map type needs the type it speaks of."""
     given, kind = schema.get(word), schema.get("type") or ""
     if given is None:
         return
-    if kind != wanted:
-        detail = f"must be {wanted} beside {word}"
+    if kind != type_:
+        detail = f"must be {type_} beside {word}"
         where = place.child("type")
         yield causes.invalid(where, kind, detail) if kind else causes.required(where, detail)
     if given not in allowed:

@@ -17,25 +17,25 @@ from fastness.kube.errors import Cause
 
 def type_errors(root: Node, obj: Any) -> list[Cause]:
     """Every value that does not decode, with the path of its field."""
-    found: list[Cause] = []
-    _walk(root, obj, "", found)
-    return found
+    problems: list[Cause] = []
+    _walk(root, obj, "", problems)
+    return problems
 
 
-def _walk(node: Node, value: Any, path: str, found: list[Cause]) -> None:
+def _walk(node: Node, value: Any, path: str, problems: list[Cause]) -> None:
     if value is None:
         return
     problem = _problem(node, value)
     if problem is not None:
-        found.append(causes.type_invalid(path, value, problem))
+        problems.append(causes.type_invalid(path, value, problem))
     elif type(value) is dict:
         for name, below in value.items():
-            known = node.child(name)
-            if known is not None:
-                _walk(known, below, causes.child(path, name), found)
+            schema = node.child(name)
+            if schema is not None:
+                _walk(schema, below, causes.child(path, name), problems)
     elif type(value) is list and node.items is not None:
         for i, entry in enumerate(value):
-            _walk(node.items, entry, f"{path}[{i}]", found)
+            _walk(node.items, entry, f"{path}[{i}]", problems)
 
 
 def _problem(node: Node, value: Any) -> str | None:

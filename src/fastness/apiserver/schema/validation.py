@@ -255,9 +255,9 @@ def _alternatives(node: Node, schema: Mapping[str, Any], value: Any, path: str, 
     every = [s for s in schema.get("allOf") or () if "$ref" not in s]
     if every:
         results = [judge(s) for s in every]
-        for one in results:
-            result.merge(one)
-        if any(one.causes for one in results):
+        for alternative in results:
+            result.merge(alternative)
+        if any(alternative.causes for alternative in results):
             result.add(causes.invalid("", "", f"{path!r} must be valid by every schema of allOf"))
     if schema.get("not") is not None and not judge(schema["not"]).causes:
         result.add(causes.invalid("", "", f"{path!r} must not be valid by the schema of not"))
@@ -265,18 +265,18 @@ def _alternatives(node: Node, schema: Mapping[str, Any], value: Any, path: str, 
 
 
 def _any_of(results: list[_Result], path: str, result: _Result) -> None:
-    valid = next((one for one in results if not one.causes), None)
+    valid = next((alternative for alternative in results if not alternative.causes), None)
     if valid is None:
         result.add(causes.invalid("", "", f"{path!r} must be valid by at least one schema of anyOf"))
-    result.merge(valid or max(results, key=lambda one: one.passed))
+    result.merge(valid or max(results, key=lambda alternative: alternative.passed))
 
 
 def _one_of(results: list[_Result], path: str, result: _Result) -> None:
-    valid = [one for one in results if not one.causes]
+    valid = [alternative for alternative in results if not alternative.causes]
     if len(valid) == 1:
         result.merge(valid[0])
         return
-    found = f"{len(valid)} are" if valid else "none is"
-    result.add(causes.invalid("", "", f"{path!r} must be valid by exactly one schema of oneOf, {found}"))
+    count = f"{len(valid)} are" if valid else "none is"
+    result.add(causes.invalid("", "", f"{path!r} must be valid by exactly one schema of oneOf, {count}"))
     if not valid:
-        result.merge(max(results, key=lambda one: one.passed))
+        result.merge(max(results, key=lambda alternative: alternative.passed))

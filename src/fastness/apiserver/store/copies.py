@@ -87,11 +87,11 @@ def backup(
 
 def keep_before_migration(connection: sqlite3.Connection, path: Path, version: int) -> Path:
     """Leave a copy of the file as it was, so that a migration can be gone back on."""
-    kept = path.with_name(f"{path.name}.v{version}")
-    files.create_private(kept)
-    connection.execute("VACUUM INTO ?", (str(kept),))
-    files.sync_file(kept)
-    return kept
+    copy = path.with_name(f"{path.name}.v{version}")
+    files.create_private(copy)
+    connection.execute("VACUUM INTO ?", (str(copy),))
+    files.sync_file(copy)
+    return copy
 
 
 def _finished(connection: sqlite3.Connection, macs: Macs | None) -> tuple[int, int]:

@@ -150,10 +150,10 @@ class Stale(StoreError):
 
     code, hint = "stale", "Read the object again and repeat the change."
 
-    def __init__(self, key: Key, expected: int | None, found: int) -> None:
-        wanted = "any revision" if expected is None else f"revision {expected}" if expected else "none"
-        super().__init__(f"{'/'.join(key)}: expected {wanted}, found {f'revision {found}' if found else 'none'}")
-        self.key, self.expected, self.found = key, expected, found
+    def __init__(self, key: Key, expected: int | None, actual: int) -> None:
+        described = "any revision" if expected is None else f"revision {expected}" if expected else "none"
+        super().__init__(f"{'/'.join(key)}: expected {described}, found {f'revision {actual}' if actual else 'none'}")
+        self.key, self.expected, self.found = key, expected, actual
 
 
 class Compacted(StoreError):
@@ -161,9 +161,9 @@ class Compacted(StoreError):
 
     code, hint = "compacted", "List again and watch from the revision of that list."
 
-    def __init__(self, asked: int, oldest: int) -> None:
-        super().__init__(f"revision {asked} was compacted; the oldest is {oldest}")
-        self.asked, self.oldest = asked, oldest
+    def __init__(self, revision: int, oldest: int) -> None:
+        super().__init__(f"revision {revision} was compacted; the oldest is {oldest}")
+        self.asked, self.oldest = revision, oldest
 
 
 class FutureRevision(StoreError):
@@ -171,9 +171,9 @@ class FutureRevision(StoreError):
 
     code, hint = "future-revision", "Wait for the revision, or list again: a restored store starts over at a jump."
 
-    def __init__(self, asked: int, current: int) -> None:
-        super().__init__(f"revision {asked} is in the future; the current is {current}")
-        self.asked, self.current = asked, current
+    def __init__(self, revision: int, current: int) -> None:
+        super().__init__(f"revision {revision} is in the future; the current is {current}")
+        self.asked, self.current = revision, current
 
 
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})

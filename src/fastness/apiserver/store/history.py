@@ -101,14 +101,14 @@ class Cursor:
     """One watcher's place in a channel; with a name it is given the entries of that name alone. One task uses it; `close` it
     when done."""
 
-    __slots__ = ("_channel", "_closed", "_history", "_name", "_position", "_seen", "_wakeup")
+    __slots__ = ("_channel", "_closed", "_history", "_name", "_position", "_revision", "_wakeup")
 
     def __init__(self, history: History, channel: Channel, since: int, name: str = "") -> None:
         self._history = history
         self._channel = channel
         self._name = name
         self._position = channel.position_after(since)
-        self._seen = since
+        self._revision = since
         self._wakeup: asyncio.Future[bool] | None = None
         self._closed = False
         channel.cursors += 1
@@ -116,7 +116,7 @@ class Cursor:
     @property
     def progress(self) -> int:
         """The revision up to which everything was taken: what a bookmark may say after the last batch was sent."""
-        return self._history.revision if self._position >= self._channel.end else self._seen
+        return self._history.revision if self._position >= self._channel.end else self._revision
 
     @property
     def closed(self) -> bool:
@@ -130,16 +130,16 @@ class Cursor:
         if position == channel.end:
             return []
         if position < channel.first:
-            raise Compacted(self._seen, self._history.compacted)
+            raise Compacted(self._revision, self._history.compacted)
         batch = channel.read(position, 0 if self._name else limit)
         if self._name:
-            found = [(at, entry) for at, entry in enumerate(batch, 1) if entry.record.key.name == self._name][:limit]
+            named = [(at, entry) for at, entry in enumerate(batch, 1) if entry.record.key.name == self._name][:limit]
             # Past all that is for others, unless more of ours is there than was asked for.
-            self._position = position + (found[-1][0] if len(found) == limit else len(batch))
-            self._seen = batch[self._position - position - 1].record.revision
-            return [entry for _, entry in found]
+            self._position = position + (named[-1][0] if len(named) == limit else len(batch))
+            self._revision = batch[self._position - position - 1].record.revision
+            return [entry for _, entry in named]
         self._position = position + len(batch)
-        self._seen = batch[-1].record.revision
+        self._revision = batch[-1].record.revision
         return batch
 
     async def next_batch(self, limit: int = 500, wait: float | None = None) -> list[LogEntry]:

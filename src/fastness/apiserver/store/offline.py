@@ -127,14 +127,14 @@ def authenticate(
         version = version_of(connection)
         require_known(version)
         check_structure(connection)
-        kept = keep_before_migration(connection, directory / files.DATABASE, version)
+        before = keep_before_migration(connection, directory / files.DATABASE, version)
         migrate(connection, version)
         facts = facts_of(connection)
         if facts.head:
             verified(connection, macs)
-            kept.unlink()
+            before.unlink()
             done()
-            return Migrated(0, 0, kept)
+            return Migrated(0, 0, before)
         if macs.required:
             raise StoreForged("the rows carry no tags, and the vault key says that this store has them")
         replay(rows_of(connection), facts.compacted, cipher)  # everything opens, or nothing is changed
@@ -143,7 +143,7 @@ def authenticate(
         done()
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return Migrated(rows, sealed, kept)
+        return Migrated(rows, sealed, before)
 
 
 def _tag_all(connection: sqlite3.Connection, cipher: Cipher, macs: Macs, kinds: Kinds) -> tuple[int, int]:

@@ -69,7 +69,7 @@ class Reserve:
 
     def _free(self) -> int:
         try:
-            found = os.statvfs(self._path.parent)
+            usage = os.statvfs(self._path.parent)
         except OSError:
             return 0
-        return found.f_bavail * found.f_frsize
+        return usage.f_bavail * usage.f_frsize

@@ -46,7 +46,7 @@ def set_aside(state: Replayed, judge: Judge) -> tuple[dict[Key, Aside], bool]:
     live = {record.revision for record in state.records.values()}
     for key in aside:
         del state.records[key]
-    bad = {one.record.revision for one in aside.values()}
+    bad = {unreadable.record.revision for unreadable in aside.values()}
     return aside, any(
         record.revision in bad or (record.revision not in live and judge(record.body))
         for record in _logged(entry for entry, _ in state.log)

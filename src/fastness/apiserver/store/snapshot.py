@@ -167,10 +167,10 @@ class Present:
         """The page as it was before the keys in `undo` changed from the records that it gives for them."""
         touched = {key: old for key, old in undo.items() if after is None or (key.namespace, key.name) > after}
         records, left = self.page(group, plural, namespace, after, limit and limit + len(touched))
-        kept = [record for record in records if record.key not in touched]
+        untouched = [record for record in records if record.key not in touched]
         total = left + len(records) - sum(1 for key in touched if key in self.records)
         old = [record for record in touched.values() if record is not None]
         total += len(old)
-        merged = sorted(kept + old, key=lambda record: record.key)
+        merged = sorted(untouched + old, key=lambda record: record.key)
         page = list(islice(merged, limit)) if limit else merged
         return page, total - len(page)

@@ -295,9 +295,9 @@ class Store:
         for revision, change in enumerate(changes, self._next):
             key = change.key
             head = heads[key] if key in heads else self.head(key)
-            found = head.revision if head is not None else 0
-            if change.expect is not None and change.expect != found:
-                raise Stale(key, change.expect, found)
+            actual = head.revision if head is not None else 0
+            if change.expect is not None and change.expect != actual:
+                raise Stale(key, change.expect, actual)
             if len(change.last if change.body is None else change.body) > self._settings.max_body:
                 raise RecordTooLarge(f"{'/'.join(key)} is larger than {self._settings.max_body} bytes")
             if change.body is None:

@@ -164,11 +164,11 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
 def check_structure(connection: sqlite3.Connection) -> None:
     """Ask SQLite whether its pages hold together; raises StoreDamaged."""
     try:
-        found = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
+        problems = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
     except sqlite3.DatabaseError as error:
         raise StoreDamaged(f"the file is damaged: {error}") from error
-    if found != ["ok"]:
-        raise StoreDamaged(f"the file is damaged: {'; '.join(map(str, found))}")
+    if problems != ["ok"]:
+        raise StoreDamaged(f"the file is damaged: {'; '.join(map(str, problems))}")
 
 
 @contextlib.contextmanager

@@ -184,15 +184,15 @@ class Writer:
 
     def _finished(self, job: Future[None]) -> None:
         error = job.exception()
-        shown = False
+        handled = False
         try:
             if error is None:
                 self._succeeded()
             else:
                 self._failed(error)
-            shown = True
+            handled = True
         finally:
-            if not shown:
+            if not handled:
                 self._halt()
         if self._waiting:
             self._schedule()
@@ -228,10 +228,10 @@ class Writer:
         self._suspect = True
         self.failures += 1
         self._heads.clear()
-        known = error if isinstance(error, StoreUnavailable) else StoreUnavailable(f"cannot write: {error}")
-        self.problem = known
-        spared = [] if self._last_try or not isinstance(known, DiskFull) else self._spare()
-        self._refuse_all(type(known), str(known), error)
+        unavailable = error if isinstance(error, StoreUnavailable) else StoreUnavailable(f"cannot write: {error}")
+        self.problem = unavailable
+        spared = [] if self._last_try or not isinstance(unavailable, DiskFull) else self._spare()
+        self._refuse_all(type(unavailable), str(unavailable), error)
         self._last_try = bool(spared)
         self._waiting.extend(spared)
         self._heads.update((entry.record.key, entry) for write in spared for entry in write.entries)
@@ -242,7 +242,8 @@ class Writer:
         spared = [
             write
             for write in lost
-            if write.frees and all(one.previous and one.previous.revision <= self._committed for one in write.entries)
+            if write.frees
+            and all(entry.previous and entry.previous.revision <= self._committed for entry in write.entries)
         ]
         self._batch, self._waiting = [], deque(write for write in lost if write not in spared)
         return spared

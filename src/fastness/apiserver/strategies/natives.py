@@ -112,8 +112,8 @@ def _job_created(obj: JsonObject, _about: Preparation) -> None:
     meta, template = obj["metadata"], spec["template"]
     identity = {"controller-uid": meta["uid"], "job-name": meta.get("name", "")}
     labels = {**{f"batch.kubernetes.io/{key}": value for key, value in identity.items()}, **identity}
-    known = template.get("metadata") or {}
-    marked = {**template, "metadata": {**known, "labels": {**(known.get("labels") or {}), **labels}}}
+    template_meta = template.get("metadata") or {}
+    marked = {**template, "metadata": {**template_meta, "labels": {**(template_meta.get("labels") or {}), **labels}}}
     selector = {"matchLabels": {"batch.kubernetes.io/controller-uid": meta["uid"]}}
     obj["spec"] = {**spec, "selector": selector, "template": marked}
     if not meta.get("labels"):
@@ -141,21 +141,21 @@ def _pod_created(obj: JsonObject, _about: Preparation) -> None:
 
 def _tolerations(stated: list[JsonObject]) -> list[JsonObject]:
     """With five minutes of patience for a node that is gone, unless the pod says otherwise."""
-    known = {entry.get("key") for entry in stated if entry.get("effect") in (None, "", "NoExecute")}
+    tolerated = {entry.get("key") for entry in stated if entry.get("effect") in (None, "", "NoExecute")}
     added = [
         {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
         for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-        if key not in known and not known & {None, ""}
+        if key not in tolerated and not tolerated & {None, ""}
     ]
     return [*stated, *added]
 
 
 def _qos(spec: Mapping[str, Any]) -> str:
     """Guaranteed when every container limits cpu and memory to what it requests, BestEffort when none asks for anything."""
-    asked = [container.get("resources") or {} for container in spec.get("containers") or ()]
-    if not any(resources.get("requests") or resources.get("limits") for resources in asked):
+    requirements = [container.get("resources") or {} for container in spec.get("containers") or ()]
+    if not any(resources.get("requests") or resources.get("limits") for resources in requirements):
         return "BestEffort"
-    for resources in asked:
+    for resources in requirements:
         limits = resources.get("limits") or {}
         requests = {**limits, **(resources.get("requests") or {})}
         if not {"cpu", "memory"} <= limits.keys() or any(requests[name] != limits[name] for name in ("cpu", "memory")):
@@ -229,10 +229,10 @@ def _event_updated(obj: JsonObject, _old: Mapping[str, Any]) -> None:
 def _complete_event(obj: JsonObject) -> None:
     """Fields that every event shows, also those that say nothing: clients of both groups read them."""
     if obj["apiVersion"] == "v1":
-        shown: JsonObject = {"source": {}, "reportingComponent": "", "reportingInstance": ""}
+        fields: JsonObject = {"source": {}, "reportingComponent": "", "reportingInstance": ""}
     else:
-        shown = {"deprecatedSource": {}}
-    for field, empty in shown.items():
+        fields = {"deprecatedSource": {}}
+    for field, empty in fields.items():
         obj.setdefault(field, empty)
 
 

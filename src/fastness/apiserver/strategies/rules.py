@@ -25,9 +25,9 @@ def required(field: str, why: str = "") -> Cause:
     return Cause(field, "FieldValueRequired", f"Required value: {why}" if why else "Required value")
 
 
-def unsupported(field: str, value: Any, *known: str) -> Cause:
+def unsupported(field: str, value: Any, *supported: str) -> Cause:
     """A value is not one of the known ones."""
-    listed = ", ".join(f'"{each}"' for each in known)
+    listed = ", ".join(f'"{each}"' for each in supported)
     return Cause(field, "FieldValueNotSupported", f'Unsupported value: "{str(value)[:60]}": supported values: {listed}')
 
 
@@ -46,9 +46,9 @@ def _at(obj: Obj | None, *path: str) -> Any:
 def deployment(new: Obj, old: Obj | None) -> list[Cause]:
     """The selector selects the template and does not change."""
     causes = []
-    wanted = _at(new, "spec", "selector", "matchLabels") or {}
+    selector = _at(new, "spec", "selector", "matchLabels") or {}
     labels = _at(new, "spec", "template", "metadata", "labels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    if any(labels.get(key) != value for key, value in selector.items()):
         causes.append(wrong("spec.template.metadata.labels", labels, "`selector` does not match template `labels`"))
     if old is not None and _at(new, "spec", "selector") != _at(old, "spec", "selector"):
         causes.append(wrong("spec.selector", _at(new, "spec", "selector"), "field is immutable"))

@@ -91,9 +91,13 @@ def stateful_set(obj: JsonObject) -> None:
     if not isinstance(obj.get("spec"), dict):
         return
     spec = {"replicas": 1, "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10, **obj["spec"]}
-    kept = {"whenDeleted": "Retain", "whenScaled": "Retain", **(spec.get("persistentVolumeClaimRetentionPolicy") or {})}
+    retention = {
+        "whenDeleted": "Retain",
+        "whenScaled": "Retain",
+        **(spec.get("persistentVolumeClaimRetentionPolicy") or {}),
+    }
     rolling = _with_rolling(spec.get("updateStrategy"), {"partition": 0})
-    obj["spec"] = with_template({**spec, "updateStrategy": rolling, "persistentVolumeClaimRetentionPolicy": kept})
+    obj["spec"] = with_template({**spec, "updateStrategy": rolling, "persistentVolumeClaimRetentionPolicy": retention})
 
 
 def job(obj: JsonObject) -> None:

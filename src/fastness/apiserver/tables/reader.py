@@ -45,7 +45,7 @@ class RowReader:
 
     def __init__(self, paths: Sequence[JsonPath]) -> None:
         inside = [path.lead[1:] if path.lead[0] == "metadata" else None for path in paths]
-        outside = [path.lead if found is None else None for path, found in zip(paths, inside, strict=True)]
+        outside = [path.lead if getter is None else None for path, getter in zip(paths, inside, strict=True)]
         meta, body = _tree([_NAME, *filter(None, inside)]), _tree([path for path in outside if path is not None])
         body.pop("metadata", None)
         self._decode_meta = msgspec.json.Decoder(_struct("Metadata", meta)).decode

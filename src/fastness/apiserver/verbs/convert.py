@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fastness.apiserver import storable as stored
+from fastness.apiserver import storable
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.refusals import invalid, too_large
 from fastness.formats import json
@@ -39,7 +39,7 @@ def outward(served: Served, body: bytes) -> bytes:
 
 def inward(served: Served, body: bytes) -> JsonObject:
     """The stored object, decoded, in the version that was asked for."""
-    obj = stored.read(body)
+    obj = storable.read(body)
     if is_stored_form(served):
         return obj
     if served.kind.group == EVENTS_GROUP:
@@ -54,8 +54,8 @@ def inward(served: Served, body: bytes) -> JsonObject:
 def to_storage(served: Served, obj: JsonObject, *, leaving: bool = False) -> bytes:
     """An object as it is stored, if it can be read again; raises TooLarge, Invalid. `leaving`: it is being deleted."""
     name = str(obj["metadata"].get("name") or "")
-    deepest = READABLE.max_depth if leaving else stored.MAX_DEPTH
-    most = READABLE.max_bytes if leaving else stored.MAX_BYTES
+    deepest = READABLE.max_depth if leaving else storable.MAX_DEPTH
+    most = READABLE.max_bytes if leaving else storable.MAX_BYTES
     try:
         json.check_depth(obj, deepest)  # before the encoder, which has a bound of its own and a poorer message
     except JsonError as error:

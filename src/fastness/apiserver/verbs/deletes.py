@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fastness.apiserver import storable as stored
+from fastness.apiserver import storable
 from fastness.apiserver.admission.admit import Admission, Operation
 from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
@@ -40,12 +40,12 @@ def options_of(body: Any, query: Mapping[str, str]) -> DeleteOptions:
         raise BadRequest("DeleteOptions must be a JSON object")
     if body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise BadRequest(f"the body of a delete is DeleteOptions, not {str(body['kind'])[:40]}")
-    wanted = body.get("propagationPolicy") or query.get("propagationPolicy") or _legacy(body, query)
-    if wanted not in {policy.value for policy in Propagation}:
-        text = f'Unsupported value: "{str(wanted)[:40]}": supported values: "Foreground", "Background", "Orphan"'
+    policy_name = body.get("propagationPolicy") or query.get("propagationPolicy") or _legacy(body, query)
+    if policy_name not in {policy.value for policy in Propagation}:
+        text = f'Unsupported value: "{str(policy_name)[:40]}": supported values: "Foreground", "Background", "Orphan"'
         raise options_invalid("DeleteOptions", "propagationPolicy", "FieldValueNotSupported", text)
     if (body.get("propagationPolicy") or query.get("propagationPolicy")) and "orphanDependents" in {**body, **query}:
-        text = f'Invalid value: "{wanted}": orphanDependents and propagationPolicy exclude each other'
+        text = f'Invalid value: "{policy_name}": orphanDependents and propagationPolicy exclude each other'
         raise options_invalid("DeleteOptions", "propagationPolicy", "FieldValueInvalid", text)
     preconditions = part(body, "preconditions")
     dry_run = body.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else [])
@@ -55,7 +55,7 @@ def options_of(body: Any, query: Mapping[str, str]) -> DeleteOptions:
     return DeleteOptions(
         uid=preconditions.get("uid") or "",
         resource_version=preconditions.get("resourceVersion") or "",
-        propagation=Propagation(wanted),
+        propagation=Propagation(policy_name),
         grace_seconds=_grace(body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))),
         dry_run=bool(dry_run),
     )
@@ -119,14 +119,14 @@ def _copied(obj: JsonObject) -> JsonObject:
 
 
 def _check_preconditions(served: Served, old: JsonObject, options: DeleteOptions) -> None:
-    known = old["metadata"]
-    for label, wanted, found in (
-        ("UID", options.uid, known["uid"]),
-        ("ResourceVersion", options.resource_version, known["resourceVersion"]),
+    meta = old["metadata"]
+    for label, expected, actual in (
+        ("UID", options.uid, meta["uid"]),
+        ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
     ):
-        if wanted and wanted != found:
-            why = f"the {label} in the precondition ({wanted}) does not match the {label} in record ({found})"
-            raise precondition_failed(served, known["name"], why)
+        if expected and expected != actual:
+            why = f"the {label} in the precondition ({expected}) does not match the {label} in record ({actual})"
+            raise precondition_failed(served, meta["name"], why)
 
 
 def _with_propagation(obj: JsonObject, propagation: Propagation) -> JsonObject:
@@ -145,8 +145,8 @@ def deleted_status(served: Served, body: bytes) -> JsonObject | None:
     """The `Status` that answers a finished delete, or None for kinds that answer with the object."""
     if strategy_of(served.kind).returns_deleted:
         return None
-    known = stored.name_of(body)
-    details = {"name": known.name, "group": served.kind.group, "kind": served.kind.plural, "uid": known.uid}
+    identity = storable.name_of(body)
+    details = {"name": identity.name, "group": served.kind.group, "kind": served.kind.plural, "uid": identity.uid}
     return {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "details": {name: value for name, value in details.items() if value},

@@ -13,8 +13,7 @@ from typing import Any
 from fastness.apiserver import meta as metadata
 from fastness.apiserver.call import Call
 from fastness.apiserver.catalog import Served
-from fastness.apiserver.redaction import conceal
-from fastness.apiserver.refusals import strict
+from fastness.apiserver.refusals import conceal, strict
 from fastness.apiserver.strategies import strategy_of
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import BadRequest
@@ -90,15 +89,15 @@ def check_namespace(served: Served, namespace: str, meta: JsonObject) -> None:
         return
     if not namespace:
         raise BadRequest("an empty namespace may not be set during creation")
-    said = meta.get("namespace")
-    if said and said != namespace:
+    stated = meta.get("namespace")
+    if stated and stated != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     meta["namespace"] = namespace
 
 
 def check_name(name: str, meta: JsonObject) -> None:
     """The name in the body is the name in the path; raises BadRequest."""
-    said = meta.get("name")
-    if said and said != name:
-        raise BadRequest(f"the name of the object ({said}) does not match the name on the URL ({name})")
+    stated = meta.get("name")
+    if stated and stated != name:
+        raise BadRequest(f"the name of the object ({stated}) does not match the name on the URL ({name})")
     meta["name"] = name

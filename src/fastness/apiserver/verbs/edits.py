@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastness.apiserver.catalog import Served
-from fastness.apiserver.redaction import is_concealed
-from fastness.apiserver.refusals import invalid
+from fastness.apiserver.refusals import invalid, is_concealed
 from fastness.apiserver.verbs.drafts import part
 from fastness.apiserver.verbs.writes import Edit
 from fastness.formats.errors import MalformedPatch, PatchError, PatchTooLarge
@@ -56,8 +55,8 @@ def _guarded(served: Served, name: str, apply: Callable[[JsonObject], Any]) -> E
 
 def _keep_uid(served: Served, name: str, old: JsonObject, new: JsonObject) -> None:
     """A replacement with another uid is for another object (a conflict), a patch that changes it is wrong."""
-    known, sent = (part(obj, "metadata").get("uid") for obj in (old, new))
-    if known and sent and known != sent:
+    uid, sent = (part(obj, "metadata").get("uid") for obj in (old, new))
+    if uid and sent and uid != sent:
         text = f'Invalid value: "{str(sent)[:80]}": field is immutable'
         raise invalid(served, name, [Cause("metadata.uid", "FieldValueInvalid", text)])
 
@@ -77,7 +76,7 @@ class DefinitionRules:
 
     def __init__(self, name: str) -> None:
         self._root = name
-        self._known: dict[tuple[str, ...], tuple[MergeRule, Mapping[str, Any] | None]] = {}
+        self._rules_by_path: dict[tuple[str, ...], tuple[MergeRule, Mapping[str, Any] | None]] = {}
 
     def rule(self, path: tuple[str, ...]) -> MergeRule:
         """The rule of the field at `path`."""
@@ -86,11 +85,11 @@ class DefinitionRules:
     def _at(self, path: tuple[str, ...]) -> tuple[MergeRule, Mapping[str, Any] | None]:
         if not path:
             return MergeRule(), definitions.definition(self._root)
-        found = self._known.get(path)
-        if found is None:
+        rule = self._rules_by_path.get(path)
+        if rule is None:
             parent = self._at(path[:-1])[1]
-            found = self._known[path] = _member(parent, path[-1])
-        return found
+            rule = self._rules_by_path[path] = _member(parent, path[-1])
+        return rule
 
 
 def _member(parent: Mapping[str, Any] | None, name: str) -> tuple[MergeRule, Mapping[str, Any] | None]:

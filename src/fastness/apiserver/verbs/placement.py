@@ -44,13 +44,13 @@ class PodsByNode:
             return None
         if not self._built:
             self._build()
-        found = []
-        for key in sorted(self._on.get(node, ()), key=lambda one: (one.namespace, one.name)):
+        bodies = []
+        for key in sorted(self._on.get(node, ()), key=lambda pod: (pod.namespace, pod.name)):
             record = self._store.get(key)
             here = record is not None and selection.namespace in ("", key.namespace)
             if here and record is not None and selection.matches(record.body):
-                found.append(record.body)
-        return Listed(found, self._store.revision)
+                bodies.append(record.body)
+        return Listed(bodies, self._store.revision)
 
     def _build(self) -> None:
         for record in self._store.range(GROUP, PLURAL).records:

@@ -66,8 +66,8 @@ def list_objects(store: Store, served: Served, selection: Selection, query: List
     name = selection.name
     if name is not None and (selection.namespace or not served.kind.namespaced) and at is None:
         record = store.get(Key(*served.storage_key, selection.namespace, name))
-        found = [record.body] if record is not None and selection.matches(record.body) else []
-        return Listed(found, store.revision)
+        bodies = [record.body] if record is not None and selection.matches(record.body) else []
+        return Listed(bodies, store.revision)
     try:
         return _scan(store, served, selection, query.limit, at, after)
     except Compacted as error:

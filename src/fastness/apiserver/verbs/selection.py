@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from fastness.apiserver import storable as stored
+from fastness.apiserver import storable
 from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import (
     EVERYTHING,
@@ -91,7 +91,7 @@ class Selection:
             return False
         if not self.labels.everything and not self.labels.matches(_decode_head(body).metadata.labels or {}):
             return False
-        return self.fields is None or self.fields.matches(field_values(stored.read(body), self.fields.fields))
+        return self.fields is None or self.fields.matches(field_values(storable.read(body), self.fields.fields))
 
 
 def parse(kind: Kind, namespace: str, labels: str, fields: str) -> Selection:
@@ -106,16 +106,18 @@ def parse(kind: Kind, namespace: str, labels: str, fields: str) -> Selection:
             field_selector = None
         else:
             declared = (path.removeprefix(".") for path in kind.selectable_fields)
-            known = _ALWAYS.union(SELECTABLE.get((kind.group, kind.plural), ()), declared)
+            selectable = _ALWAYS.union(SELECTABLE.get((kind.group, kind.plural), ()), declared)
             for field in field_selector.fields:
-                if field not in known:
-                    raise BadRequest(f'field label not supported: "{field}"; this kind has {", ".join(sorted(known))}')
+                if field not in selectable:
+                    raise BadRequest(
+                        f'field label not supported: "{field}"; this kind has {", ".join(sorted(selectable))}'
+                    )
     return Selection(namespace, label_selector, field_selector, _sure(label_selector))
 
 
 def _sure(labels: LabelSelector) -> bytes:
     """The longest value that a label must have, as it stands in an encoded object; label values are never escaped."""
-    exact = [one.values[0] for one in labels.requirements if one.operator is Operator.EQUALS]
+    exact = [requirement.values[0] for requirement in labels.requirements if requirement.operator is Operator.EQUALS]
     return f'"{max(exact, key=len)}"'.encode("ascii") if exact else b""
 
 

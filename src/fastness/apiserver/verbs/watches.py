@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fastness.apiserver import storable as stored
+from fastness.apiserver import storable
 from fastness.apiserver.catalog import Served
 from fastness.apiserver.refusals import options_invalid, too_new
 from fastness.apiserver.store import Compacted, Cursor, LogEntry, Record, Store
@@ -119,7 +119,7 @@ class Stream:
 
 def _with_version(record: Record, revision: int) -> bytes:
     """The last state that the watcher knew, at the revision at which it left the selection."""
-    obj = stored.read(record.body)
+    obj = storable.read(record.body)
     obj["metadata"] = {**obj["metadata"], "resourceVersion": str(revision)}
     return json.encode(obj)
 

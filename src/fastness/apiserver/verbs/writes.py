@@ -260,19 +260,19 @@ class Writer:
         return Written(outward(served, await self._put(served, key, new, head)))
 
     def _check_identity(self, served: Served, key: Key, draft: JsonObject, old: JsonObject, head: Record) -> None:
-        sent, known = draft["metadata"], old["metadata"]
+        sent, stored_meta = draft["metadata"], old["metadata"]
         if not sent.get("name"):
             raise BadRequest(f"the name of the object ({key.name} in the path) must be in the body, too")
         drafts.check_name(key.name, sent)
         drafts.check_namespace(served, key.namespace, sent)
-        if sent.get("uid") and sent["uid"] != known["uid"]:
+        if sent.get("uid") and sent["uid"] != stored_meta["uid"]:
             raise conflict(
                 served, key.name,
-                f"Precondition failed: UID in precondition: {sent['uid']}, UID in object meta: {known['uid']}",
+                f"Precondition failed: UID in precondition: {sent['uid']}, UID in object meta: {stored_meta['uid']}",
             )  # fmt: skip
-        asked = sent.get("deletionTimestamp")
-        if asked and asked != known.get("deletionTimestamp"):
-            text = f'Invalid value: "{asked[:40]}": field is immutable'
+        deletion = sent.get("deletionTimestamp")
+        if deletion and deletion != stored_meta.get("deletionTimestamp"):
+            text = f'Invalid value: "{deletion[:40]}": field is immutable'
             raise invalid(served, key.name, [Cause("metadata.deletionTimestamp", "FieldValueInvalid", text)])
         version = sent.get("resourceVersion")
         if version and version != str(head.revision):
@@ -286,19 +286,19 @@ class Writer:
     def _merged(self, served: Served, draft: JsonObject, old: JsonObject, subresource: str) -> JsonObject:
         """The new object: what this request may change, over what it may not."""
         strategy = strategy_of(served.kind)
-        known = old["metadata"]
+        stored_meta = old["metadata"]
         if subresource == "status":
-            new = {**old, "metadata": dict(known)}
+            new = {**old, "metadata": dict(stored_meta)}
             if "status" in draft:
                 new["status"] = draft["status"]
             else:
                 new.pop("status", None)
             if not strategy.status_keeps_metadata:
-                new["metadata"] = meta.for_update(draft["metadata"], known)
+                new["metadata"] = meta.for_update(draft["metadata"], stored_meta)
             elif "managedFields" in draft["metadata"]:
                 new["metadata"]["managedFields"] = draft["metadata"]["managedFields"]
             return new
-        new = {**draft, "metadata": meta.for_update(draft["metadata"], known)}
+        new = {**draft, "metadata": meta.for_update(draft["metadata"], stored_meta)}
         if served.kind.has_status:
             new.pop("status", None)
             if "status" in old:
@@ -331,9 +331,9 @@ class Writer:
         self, served: Served, strategy: Strategy, new: JsonObject, old: JsonObject | None
     ) -> list[Cause]:
         """What strategy, judge and schema find; "required" of the schema gives way to what was found there or below."""
-        found = [*strategy.check(new, old), *self._judge(served, new, old)]
-        places = tuple(cause.field for cause in found)
-        return found + [
+        causes = [*strategy.check(new, old), *self._judge(served, new, old)]
+        places = tuple(cause.field for cause in causes)
+        return causes + [
             cause
             for cause in _schema_causes(served, new, old)
             if cause.reason != "FieldValueRequired" or not any(place.startswith(cause.field) for place in places)

@@ -238,8 +238,8 @@ def test_cache_is_bounded_and_holds_no_tokens(server: Server, monkeypatch: pytes
     made = [server.key.sign({**GOOD, "jti": str(index)}).reveal() for index in range(10)]
     for token in made:
         tokens.authenticate(token, NOW)
-    assert len(tokens._known) == 3
-    assert not any(token.encode() in repr(tokens._known._entries).encode() for token in made)
+    assert len(tokens._verified) == 3
+    assert not any(token.encode() in repr(tokens._verified._entries).encode() for token in made)
 
 
 def test_replaced_keys_end_old_tokens_at_once(server: Server) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from fastness.apiserver.catalog.versions import group_key, version_key
+from fastness.apiserver.catalog.catalog import group_key, version_key
 
 BEST_FIRST = [
     "v10",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastness.apiserver.fields import TypedSchema
-from fastness.apiserver.fields.evolution import reconciled
+from fastness.apiserver.fields.tracking import reconciled
 from tests.unit.apiserver.fields.examples import SCHEMA, applied, created, owned, updated, widget
 
 

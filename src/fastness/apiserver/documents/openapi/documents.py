@@ -49,8 +49,8 @@ class OpenApi:
         return replace(document, headers=FOR_EVER)
 
     def _index(self) -> Document:
-        known = self._documents.get("")
-        if known is None:
+        index = self._documents.get("")
+        if index is None:
             paths = {}
             for group in self._catalog.groups():
                 for version in group.versions:
@@ -58,8 +58,8 @@ class OpenApi:
                     document = self._documents.get(name) or self._build(name)
                     if document is not None:
                         paths[name] = {"serverRelativeURL": f"{ROOT}/{name}?hash={document.digest}"}
-            known = self._documents[""] = Document.of({"paths": paths})
-        return known
+            index = self._documents[""] = Document.of({"paths": paths})
+        return index
 
     def _build(self, name: str) -> Document | None:
         match name.split("/"):

@@ -24,8 +24,8 @@ NAMESPACE: Final = _path("namespace", "Namespace of the object.")
 PRETTY: Final = _query("pretty", "string", "Indent the answer when set to 'true'.")
 
 QUERY: Final[dict[str, JsonObject]] = {
-    found["name"]: found
-    for found in (
+    parameter["name"]: parameter
+    for parameter in (
         _query("allowWatchBookmarks", "boolean", "Send bookmarks, which carry a version and no object."),
         _query("continue", "string", "Token of the next page, from the previous one."),
         _query("dryRun", "string", "'All': do everything except storing the result."),

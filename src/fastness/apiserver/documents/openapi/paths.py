@@ -68,8 +68,13 @@ def paths_of(kind: Kind, components: Components) -> JsonObject:
         listing = {"list": COLLECTION["list"]}
         _put(paths, f"{root}/{kind.plural}", [parameters.PRETTY], _collection(kind, listing, "ForAllNamespaces"))
     _put(paths, f"{inside}/{kind.plural}/{{name}}", named, _item(kind))
-    for found in subresources_of(kind):
-        _put(paths, f"{inside}/{kind.plural}/{{name}}/{found.name}", named, _subresource(kind, found, components))
+    for subresource in subresources_of(kind):
+        _put(
+            paths,
+            f"{inside}/{kind.plural}/{{name}}/{subresource.name}",
+            named,
+            _subresource(kind, subresource, components),
+        )
     return paths
 
 
@@ -99,15 +104,17 @@ def _item(kind: Kind) -> JsonObject:
     return operations
 
 
-def _subresource(kind: Kind, found: Subresource, components: Components) -> JsonObject:
-    own = (found.group, found.version, found.kind) == (kind.group, kind.version, kind.kind)
-    name = definition_name(kind) if own else foreign_definition(found.group, found.version, found.kind)
+def _subresource(kind: Kind, subresource: Subresource, components: Components) -> JsonObject:
+    own = (subresource.group, subresource.version, subresource.kind) == (kind.group, kind.version, kind.kind)
+    name = (
+        definition_name(kind) if own else foreign_definition(subresource.group, subresource.version, subresource.kind)
+    )
     if not own:
-        components.add(name, found.group, found.version, found.kind)
-    gvk = {"group": found.group, "kind": found.kind, "version": found.version}
-    suffix = found.name[:1].upper() + found.name[1:]
+        components.add(name, subresource.group, subresource.version, subresource.kind)
+    gvk = {"group": subresource.group, "kind": subresource.kind, "version": subresource.version}
+    suffix = subresource.name[:1].upper() + subresource.name[1:]
     operations: JsonObject = {}
-    for verb in found.verbs:
+    for verb in subresource.verbs:
         method = SUBRESOURCE.get(verb)
         if method is not None:
             body = PATCH if verb == "patch" else name if verb in ("create", "update") else ""

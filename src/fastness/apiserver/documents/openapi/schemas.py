@@ -92,7 +92,7 @@ def _custom(kind: Kind) -> JsonObject:
         "apiVersion": {"type": "string", "description": _API_VERSION},
         "kind": {"type": "string", "description": _KIND},
         "metadata": {"description": _METADATA, "allOf": [reference(OBJECT_META)]},
-        **{name: found for name, found in (schema.get("properties") or {}).items() if name != "metadata"},
+        **{name: property_ for name, property_ in (schema.get("properties") or {}).items() if name != "metadata"},
     }
     return {"type": "object", **schema, "properties": properties}
 
@@ -122,11 +122,11 @@ def _gvk(group: str, version: str, kind: str) -> JsonObject:
 
 def _references(schema: Any) -> Iterator[str]:
     if isinstance(schema, Mapping):
-        for key, found in schema.items():
-            if key == "$ref" and isinstance(found, str):
-                yield found.removeprefix(REFERENCE)
+        for key, value in schema.items():
+            if key == "$ref" and isinstance(value, str):
+                yield value.removeprefix(REFERENCE)
             else:
-                yield from _references(found)
+                yield from _references(value)
     elif isinstance(schema, list | tuple):
-        for found in schema:
-            yield from _references(found)
+        for value in schema:
+            yield from _references(value)

@@ -88,14 +88,14 @@ def _format(template: str, arguments: list[Any]) -> str:
     out: list[str] = []
     rest = iter(arguments)
     at = 0
-    for found in re.finditer(r"%(?:(%)|(?:\.(\d{1,3}))?([sdfexXob]))?", template):
-        literal, precision, verb = found[1], found[2], found[3]
-        out.append(template[at : found.start()])
-        at = found.end()
+    for match in re.finditer(r"%(?:(%)|(?:\.(\d{1,3}))?([sdfexXob]))?", template):
+        literal, precision, verb = match[1], match[2], match[3]
+        out.append(template[at : match.start()])
+        at = match.end()
         if literal:
             out.append("%")
         elif verb is None:
-            raise ValueError(f"format: unknown directive at {found.start()}")
+            raise ValueError(f"format: unknown directive at {match.start()}")
         else:
             try:
                 out.append(_directive(verb, precision, next(rest)))
@@ -107,7 +107,7 @@ def _format(template: str, arguments: list[Any]) -> str:
 def _directive(verb: str, precision: str | None, value: Any) -> str:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if verb == "s":
-        return _shown(value)
+        return _printed(value)
     if verb in "fe" and number:
         return f"{value:.{precision or 6}{verb}}"
     if verb == "d" and number:
@@ -120,13 +120,13 @@ def _directive(verb: str, precision: str | None, value: Any) -> str:
     raise ValueError(f"format: %{verb} does not take this value")
 
 
-def _shown(value: Any) -> str:
+def _printed(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, list):
-        return "[" + ", ".join(_shown(entry) for entry in value) + "]"
+        return "[" + ", ".join(_printed(entry) for entry in value) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_shown(k)}: {_shown(v)}" for k, v in sorted(value.items())) + "}"
+        return "{" + ", ".join(f"{_printed(k)}: {_printed(v)}" for k, v in sorted(value.items())) + "}"
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -217,13 +217,13 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = _pattern(pattern).search(text)
-    return found[0] if found else ""
+    match = _pattern(pattern).search(text)
+    return match[0] if match else ""
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match[0] for match in _pattern(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
+    matches = [match[0] for match in _pattern(pattern).finditer(text)]
+    return matches if limit < 0 else matches[:limit]
 
 
 S: Final = "string"

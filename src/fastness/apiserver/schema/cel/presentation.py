@@ -46,7 +46,7 @@ def escape(name: str) -> str | None:
         return f"__{name}__"
     if _NAME.fullmatch(name) is None:
         return None
-    return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], name)
+    return _ESCAPED.sub(lambda match: _ESCAPES[match[0]], name)
 
 
 def type_name(node: Node) -> str | None:
@@ -81,16 +81,16 @@ def visible(node: Node, *, root: bool = False) -> dict[str, tuple[str, Node]]:
 
 def typed_paths(node: Node, *, root: bool = False) -> dict[str, str]:
     """The types of all fields below an object, by path in escaped names."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     waiting = [("", node, root)]
-    while waiting and len(found) < MAX_PATHS:
+    while waiting and len(paths) < MAX_PATHS:
         path, at, top = waiting.pop()
         for escaped, (_, below) in visible(at, root=top).items():
             where = f"{path}.{escaped}" if path else escaped
-            found[where] = type_name(below) or "dyn"
+            paths[where] = type_name(below) or "dyn"
             if below.type == "object" and below.extra is None and not below.int_or_string:
                 waiting.append((where, below, False))
-    return found
+    return paths
 
 
 Present = Callable[[Any], Any]
@@ -146,15 +146,15 @@ def _object_presenter(node: Node, root: bool, only: frozenset[str] | None) -> Pr
 @lru_cache(maxsize=4096)
 def _timestamp(text: str) -> Any:
     # the format admits a small t and z, the parser behind rules does not: such a text stays one, and a rule about time fails
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)", text)
-    if found is None:
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)", text)
+    if match is None:
         return text
     try:
-        moment = dt.datetime.fromisoformat(found[1] + found[3].replace("Z", "+00:00"))
+        moment = dt.datetime.fromisoformat(match[1] + match[3].replace("Z", "+00:00"))
     except ValueError:
         # year 0 cannot be told to the library: it stays a text, on which a rule about time fails
         return text
-    return timestamp((moment - _EPOCH) // _SECOND, int(f"{found[2] or '0':0<9}"))
+    return timestamp((moment - _EPOCH) // _SECOND, int(f"{match[2] or '0':0<9}"))
 
 
 def _date(text: str) -> Any:

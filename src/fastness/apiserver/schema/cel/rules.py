@@ -46,11 +46,11 @@ def uses_old(expression: str) -> bool:
 def loop_depth(expression: str) -> int:
     """How many loops stand inside of each other at most."""
     depth, deepest, open_calls = 0, 0, list[bool]()
-    for found in _LOOP.finditer(bare(expression)):
-        if found[0] == ")":
+    for match in _LOOP.finditer(bare(expression)):
+        if match[0] == ")":
             depth -= open_calls.pop() if open_calls else False
         else:
-            open_calls.append(found[0] != "(")
+            open_calls.append(match[0] != "(")
             depth += open_calls[-1]
             deepest = max(deepest, depth)
     return deepest
@@ -67,10 +67,10 @@ def _longest(value: Any) -> int:
 
 def unknown_field(node: Node, expression: str, *, root: bool) -> str | None:
     """The first field of `self` that the expression names and the schema does not have."""
-    for found in _CHAIN.finditer(bare(expression)):
+    for match in _CHAIN.finditer(bare(expression)):
         at: Node | None = node
         top = root
-        for name in re.findall(r"[A-Za-z_]\w*", found[2]):
+        for name in re.findall(r"[A-Za-z_]\w*", match[2]):
             if at is None or at.type != "object" or at.extra is not None or at.int_or_string:
                 break
             fields = visible(at, root=top)
@@ -89,11 +89,11 @@ def check_rule(node: Node, spec: Mapping[str, Any], *, root: bool) -> None:
     if kind is None:
         raise RuleError("rules cannot see a value without a type")
     fields = typed_paths(node, root=root) if node.type == "object" and node.extra is None else {}
-    for word, wanted in (("rule", "bool"), ("messageExpression", "string")):
+    for word, result_type in (("rule", "bool"), ("messageExpression", "string")):
         if spec.get(word):
             given = check_types(str(spec[word]), kind, fields, optional_old=bool(spec.get("optionalOldSelf")))
-            if given not in (wanted, "dyn"):
-                raise RuleError(f"the expression must evaluate to a {wanted}, not to a {given}")
+            if given not in (result_type, "dyn"):
+                raise RuleError(f"the expression must evaluate to a {result_type}, not to a {given}")
     for raw, text in _SPELLED.findall(str(spec.get("rule") or "")):
         wrong = regex_problem(text) if raw or "\\" not in text else None
         if wrong is not None:
@@ -120,13 +120,13 @@ class Rule:
         self.fields = _fields_asked(source, message)
         self.path = field_path(node, str(spec.get("fieldPath") or ""))
 
-    def _compile(self, node: Node, source: str, kind: str, wanted: str, root: bool) -> Program:
+    def _compile(self, node: Node, source: str, kind: str, result_type: str, root: bool) -> Program:
         missing = unknown_field(node, source, root=root)
         if missing is not None:
             raise RuleError(f"undefined field '{missing}'")
         program = compile_rule(source, kind, optional_old=self.optional)
-        if program.returns not in (wanted, "dyn"):
-            raise RuleError(f"the expression must evaluate to a {wanted}, not to a {program.returns}")
+        if program.returns not in (result_type, "dyn"):
+            raise RuleError(f"the expression must evaluate to a {result_type}, not to a {program.returns}")
         return program
 
     def broken(self, data: Any, path: str, type_of_self: str) -> Cause | None:
@@ -166,13 +166,13 @@ def _joined(path: str, below: str) -> str:
 
 def _fields_asked(*sources: str) -> frozenset[str] | None:
     """The fields of `self` that expressions ask for; None when they use `self` as a whole."""
-    asked: set[str] = set()
+    fields: set[str] = set()
     for source in sources:
-        for found in _FIRST.finditer(bare(source)):
-            if found[1] is None:
+        for match in _FIRST.finditer(bare(source)):
+            if match[1] is None:
                 return None
-            asked.add(found[1])
-    return frozenset(asked)
+            fields.add(match[1])
+    return frozenset(fields)
 
 
 def field_path(node: Node, path: str) -> str:
@@ -199,11 +199,11 @@ class Rules:
 
     def broken(self, obj: Any, old: Any = MISSING) -> list[Cause]:
         """Every rule that the object breaks."""
-        found: list[Cause] = []
-        self._judge(self._root, obj, old, "", False, found)
-        return found
+        problems: list[Cause] = []
+        self._judge(self._root, obj, old, "", False, problems)
+        return problems
 
-    def _judge(self, node: Node, value: Any, old: Any, path: str, unchanged: bool, found: list[Cause]) -> None:
+    def _judge(self, node: Node, value: Any, old: Any, path: str, unchanged: bool, problems: list[Cause]) -> None:
         if value is None:
             return
         if old is not MISSING and not unchanged:
@@ -212,17 +212,17 @@ class Rules:
             rules = self._by_node.get(id(node))
             if rules is None:
                 rules = self._by_node[id(node)] = _NodeRules(node, root=self._is_object and node is self._root)
-            rules.judge(value, old, path, unchanged, found)
+            rules.judge(value, old, path, unchanged, problems)
         if type(value) is dict:
-            self._judge_fields(node, value, old, path, unchanged, found)
+            self._judge_fields(node, value, old, path, unchanged, problems)
         elif type(value) is list and node.items is not None and node.items.has_rules:
             entries = OldEntries(node, old)
             alike = unchanged or (old is not MISSING and same(value, old))
             for i, entry in enumerate(value):
-                self._judge(node.items, entry, entries.of(entry), f"{path}[{i}]", alike, found)
+                self._judge(node.items, entry, entries.of(entry), f"{path}[{i}]", alike, problems)
 
     def _judge_fields(
-        self, node: Node, value: dict[str, Any], old: Any, path: str, unchanged: bool, found: list[Cause]
+        self, node: Node, value: dict[str, Any], old: Any, path: str, unchanged: bool, problems: list[Cause]
     ) -> None:
         before = old if type(old) is dict else {}
         if node.map_type == "atomic" and old is not MISSING:
@@ -231,9 +231,9 @@ class Rules:
             below = node.properties.get(name)
             if below is not None:
                 if below.has_rules:
-                    self._judge(below, entry, before.get(name, MISSING), causes.child(path, name), unchanged, found)
+                    self._judge(below, entry, before.get(name, MISSING), causes.child(path, name), unchanged, problems)
             elif node.extra is not None and node.extra.has_rules:
-                self._judge(node.extra, entry, before.get(name, MISSING), causes.key(path, name), unchanged, found)
+                self._judge(node.extra, entry, before.get(name, MISSING), causes.key(path, name), unchanged, problems)
 
 
 class _NodeRules:
@@ -250,32 +250,36 @@ class _NodeRules:
                 self._failures.append(f"rule compile error: {error}")
         self._nests = any(rule.depth > 1 for rule in self._rules)
         self._looks_back = any(rule.old for rule in self._rules)
-        asked = [rule.fields for rule in self._rules]
-        only = None if None in asked else frozenset[str]().union(*(fields for fields in asked if fields is not None))
+        field_sets = [rule.fields for rule in self._rules]
+        only = (
+            None
+            if None in field_sets
+            else frozenset[str]().union(*(fields for fields in field_sets if fields is not None))
+        )
         self._present = presenter(node, root=root, only=only)
 
-    def judge(self, value: Any, old: Any, path: str, unchanged: bool, found: list[Cause]) -> None:
+    def judge(self, value: Any, old: Any, path: str, unchanged: bool, problems: list[Cause]) -> None:
         """Add what the value breaks to `found`."""
-        found.extend(causes.invalid(path, self._type, failure) for failure in self._failures)
+        problems.extend(causes.invalid(path, self._type, failure) for failure in self._failures)
         has_old = old is not MISSING and old is not None
         if not self._looks_back and not self._nests and (unchanged or (has_old and same(value, old))):
             return  # What was stored stays valid; only rules about the change would have to be asked.
-        shown = self._present(value)
+        presented = self._present(value)
         was = self._present(old) if has_old and self._looks_back else None
-        longest = _longest(shown) if self._nests else 0
+        longest = _longest(presented) if self._nests else 0
         made: dict[bool, Any] = {}
         for rule in self._rules:
             if rule.old and not has_old and not rule.optional:
                 continue
             if rule.depth > 1 and longest**rule.depth > STEPS:
-                found.append(
+                problems.append(
                     causes.invalid(path, self._type, f"the rule would exceed its cost budget: {rule.spec['rule']}")
                 )
                 continue
             data = made.get(rule.optional)
             if data is None:
-                data = rule.program.variables(bindings(shown, was, has_old=has_old, optional_old=rule.optional))
+                data = rule.program.variables(bindings(presented, was, has_old=has_old, optional_old=rule.optional))
                 made[rule.optional] = data
             cause = rule.broken(data, path, self._type)
             if cause is not None and (rule.old or not (unchanged or (has_old and same(value, old)))):
-                found.append(cause)
+                problems.append(cause)

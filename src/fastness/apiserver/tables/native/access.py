@@ -28,12 +28,13 @@ def binding(obj: Obj, now: datetime) -> list[Any]:
     role = f"{text(obj, 'roleRef', 'kind')}/{text(obj, 'roleRef', 'name')}"
     subjects = entries(obj, "subjects")
     named = [
-        ", ".join(text(found, "name") for found in subjects if found.get("kind") == kind) for kind in ("User", "Group")
+        ", ".join(text(subject, "name") for subject in subjects if subject.get("kind") == kind)
+        for kind in ("User", "Group")
     ]
     accounts = ", ".join(
-        f"{text(found, 'namespace')}/{text(found, 'name')}"
-        for found in subjects
-        if found.get("kind") == "ServiceAccount"
+        f"{text(subject, 'namespace')}/{text(subject, 'name')}"
+        for subject in subjects
+        if subject.get("kind") == "ServiceAccount"
     )
     return [name_of(obj), role, age_of(obj, now), *named, accounts]
 
@@ -86,30 +87,30 @@ def webhooks(obj: Obj, now: datetime) -> list[Any]:
 def policy(obj: Obj, now: datetime) -> list[Any]:
     """How many rules it has, and which kind configures it."""
     kind = part(obj, "spec", "paramKind")
-    shown = f"{text(kind, 'apiVersion')}/{text(kind, 'kind')}" if kind else UNSET
-    return [name_of(obj), len(entries(obj, "spec", "validations")), shown, age_of(obj, now)]
+    parameters = f"{text(kind, 'apiVersion')}/{text(kind, 'kind')}" if kind else UNSET
+    return [name_of(obj), len(entries(obj, "spec", "validations")), parameters, age_of(obj, now)]
 
 
 def policy_binding(obj: Obj, now: datetime) -> list[Any]:
     """Which policy, with which parameters."""
-    reference, shown = part(obj, "spec", "paramRef"), UNSET
+    reference, cell = part(obj, "spec", "paramRef"), UNSET
     if text(reference, "name"):
-        shown = f"{text(reference, 'namespace', default='*')}/{text(reference, 'name')}"
-    return [name_of(obj), text(obj, "spec", "policyName"), shown, age_of(obj, now)]
+        cell = f"{text(reference, 'namespace', default='*')}/{text(reference, 'name')}"
+    return [name_of(obj), text(obj, "spec", "policyName"), cell, age_of(obj, now)]
 
 
 def api_service(obj: Obj, now: datetime) -> list[Any]:
     """Who answers for a group version, and whether it does."""
     service = part(obj, "spec", "service")
-    shown = f"{text(service, 'namespace')}/{text(service, 'name')}" if service else "Local"
-    found = (entry for entry in entries(obj, "status", "conditions") if entry.get("type") == "Available")
-    condition = next(found, None)
+    backend = f"{text(service, 'namespace')}/{text(service, 'name')}" if service else "Local"
+    conditions = (entry for entry in entries(obj, "status", "conditions") if entry.get("type") == "Available")
+    condition = next(conditions, None)
     available = "Unknown"
     if condition is not None:
         available, reason = text(condition, "status"), text(condition, "reason")
         if available != "True" and reason:
             available = f"{available} ({reason})"
-    return [name_of(obj), shown, available, age_of(obj, now)]
+    return [name_of(obj), backend, available, age_of(obj, now)]
 
 
 CELLS: Final[dict[tuple[str, str], Cells]] = {

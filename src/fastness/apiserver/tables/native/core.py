@@ -82,8 +82,8 @@ def _node_roles(labels: Obj) -> list[str]:
 
 
 def _address(obj: Obj, kind: str) -> str:
-    found = (entry for entry in entries(obj, "status", "addresses") if entry.get("type") == kind)
-    return next((text(entry, "address") for entry in found), NONE)
+    addresses = (entry for entry in entries(obj, "status", "addresses") if entry.get("type") == kind)
+    return next((text(entry, "address") for entry in addresses), NONE)
 
 
 def resource_quota(obj: Obj, now: datetime) -> list[Any]:
@@ -92,8 +92,8 @@ def resource_quota(obj: Obj, now: datetime) -> list[Any]:
     requests: list[str] = []
     limits: list[str] = []
     for resource in sorted(hard):
-        shown = f"{resource}: {text(used, resource, default='0')}/{hard[resource]}"
-        (limits if resource.startswith("limits.") else requests).append(shown)
+        cell = f"{resource}: {text(used, resource, default='0')}/{hard[resource]}"
+        (limits if resource.startswith("limits.") else requests).append(cell)
     return [name_of(obj), ", ".join(requests), ", ".join(limits), age_of(obj, now)]
 
 

@@ -65,19 +65,19 @@ def _external_address(obj: Obj) -> str:
 
 def _balancer(obj: Obj) -> str:
     ingress = entries(obj, "status", "loadBalancer", "ingress")
-    found = {text(entry, "ip") or text(entry, "hostname") for entry in ingress}
-    return ",".join(sorted(found - {""}))
+    hosts = {text(entry, "ip") or text(entry, "hostname") for entry in ingress}
+    return ",".join(sorted(hosts - {""}))
 
 
 def endpoints(obj: Obj, now: datetime) -> list[Any]:
     """The first three addresses with their ports."""
-    found: list[str] = []
+    addressed: list[str] = []
     for subset in entries(obj, "subsets"):
         addresses = [text(entry, "ip") for entry in entries(subset, "addresses")]
         ports = entries(subset, "ports")
-        found += [_host_port(ip, count(port, "port")) for port in ports for ip in addresses] if ports else addresses
-    shown = cut(found, len(found), "") if entries(obj, "subsets") else NONE
-    return [name_of(obj), shown, age_of(obj, now)]
+        addressed += [_host_port(ip, count(port, "port")) for port in ports for ip in addresses] if ports else addresses
+    cell = cut(addressed, len(addressed), "") if entries(obj, "subsets") else NONE
+    return [name_of(obj), cell, age_of(obj, now)]
 
 
 def _host_port(ip: str, port: int) -> str:
@@ -122,13 +122,13 @@ def _hosts(rules: list[Obj]) -> str:
 
 def ingress_class(obj: Obj, now: datetime) -> list[Any]:
     """Controller and parameters; the default class says so."""
-    parameters, shown = part(obj, "spec", "parameters"), NONE
+    parameters, cell = part(obj, "spec", "parameters"), NONE
     if parameters:
         group = text(parameters, "apiGroup")
-        shown = f"{text(parameters, 'kind')}{f'.{group}' if group else ''}/{text(parameters, 'name')}"
+        cell = f"{text(parameters, 'kind')}{f'.{group}' if group else ''}/{text(parameters, 'name')}"
     default = text(obj, "metadata", "annotations", DEFAULT_CLASS) == "true"
     name = name_of(obj) + (" (default)" if default else "")
-    return [name, text(obj, "spec", "controller"), shown, age_of(obj, now)]
+    return [name, text(obj, "spec", "controller"), cell, age_of(obj, now)]
 
 
 def network_policy(obj: Obj, now: datetime) -> list[Any]:

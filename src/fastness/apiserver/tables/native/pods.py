@@ -49,7 +49,7 @@ class Judgement:
 def pod(obj: Obj, now: datetime) -> list[Any]:
     """The cells of a pod."""
     spec, status = part(obj, "spec"), part(obj, "status")
-    sidecars = {text(found, "name") for found in entries(spec, "initContainers") if _restarts_always(found)}
+    sidecars = {text(container, "name") for container in entries(spec, "initContainers") if _restarts_always(container)}
     judgement = judge(spec, status, sidecars)
     reason = _deleted(obj, judgement.reason)
     total = len(entries(spec, "containers")) + len(sidecars)
@@ -89,16 +89,16 @@ def judge(spec: Obj, status: Obj, sidecars: set[str]) -> Judgement:
 def _init(spec: Obj, status: Obj, sidecars: set[str], reason: str) -> tuple[Judgement, Judgement]:
     """The judgement over all init containers, and over the sidecars among them only."""
     all_of_them, of_sidecars = Judgement(reason), Judgement(reason)
-    for index, found in enumerate(entries(status, "initContainerStatuses")):
-        is_sidecar = text(found, "name") in sidecars
-        all_of_them.count_restarts(found)
+    for index, container in enumerate(entries(status, "initContainerStatuses")):
+        is_sidecar = text(container, "name") in sidecars
+        all_of_them.count_restarts(container)
         if is_sidecar:
-            of_sidecars.count_restarts(found)
-        ended, waiting = part(found, "state").get("terminated"), text(found, "state", "waiting", "reason")
+            of_sidecars.count_restarts(container)
+        ended, waiting = part(container, "state").get("terminated"), text(container, "state", "waiting", "reason")
         if ended is not None and count(ended, "exitCode") == 0:
             continue
-        if is_sidecar and found.get("started") is True:
-            all_of_them.ready += found.get("ready") is True
+        if is_sidecar and container.get("started") is True:
+            all_of_them.ready += container.get("ready") is True
             continue
         if ended is not None:
             all_of_them.reason = f"Init:{_end_reason(ended)}"
@@ -113,9 +113,9 @@ def _init(spec: Obj, status: Obj, sidecars: set[str], reason: str) -> tuple[Judg
 
 def _main(status: Obj, judgement: Judgement, *, ready: bool) -> None:
     running, failure = False, ""
-    for found in reversed(entries(status, "containerStatuses")):
-        judgement.count_restarts(found)
-        state = part(found, "state")
+    for container in reversed(entries(status, "containerStatuses")):
+        judgement.count_restarts(container)
+        state = part(container, "state")
         ended, waiting = state.get("terminated"), text(state, "waiting", "reason")
         if waiting:
             judgement.reason = waiting
@@ -123,7 +123,7 @@ def _main(status: Obj, judgement: Judgement, *, ready: bool) -> None:
             judgement.reason = _end_reason(ended)
             if count(ended, "exitCode") != 0:
                 failure = judgement.reason
-        elif found.get("ready") is True and "running" in state:
+        elif container.get("ready") is True and "running" in state:
             running = True
             judgement.ready += 1
     if judgement.reason == "Completed":

@@ -30,29 +30,29 @@ def part(value: Any, *path: str) -> Obj:
 def entries(value: Any, *path: str) -> list[Obj]:
     """The objects in the list at the end of the path."""
     *before, last = path
-    found = part(value, *before).get(last)
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    leaf = part(value, *before).get(last)
+    return [entry for entry in leaf if isinstance(entry, dict)] if isinstance(leaf, list) else []
 
 
 def words(value: Any, *path: str) -> list[str]:
     """The strings in the list at the end of the path."""
     *before, last = path
-    found = part(value, *before).get(last)
-    return [entry for entry in found if isinstance(entry, str)] if isinstance(found, list) else []
+    leaf = part(value, *before).get(last)
+    return [entry for entry in leaf if isinstance(entry, str)] if isinstance(leaf, list) else []
 
 
 def text(value: Any, *path: str, default: str = "") -> str:
     """The text at the end of the path; `default` when it is missing or empty."""
     *before, last = path
-    found = part(value, *before).get(last)
-    return default if found is None or found == "" else str(found)
+    leaf = part(value, *before).get(last)
+    return default if leaf is None or leaf == "" else str(leaf)
 
 
 def count(value: Any, *path: str) -> int:
     """The number at the end of the path, 0 when it is missing."""
     *before, last = path
-    found = part(value, *before).get(last)
-    return found if isinstance(found, int) else 0
+    leaf = part(value, *before).get(last)
+    return leaf if isinstance(leaf, int) else 0
 
 
 def name_of(obj: Obj) -> str:
@@ -91,21 +91,21 @@ def selector_text(selector: Any, empty: str = NONE) -> str:
                 terms.append((key, f"!{key}"))
             case _:
                 return "<error>"
-    return ",".join(term for _, term in sorted(terms, key=lambda found: found[0])) or empty
+    return ",".join(term for _, term in sorted(terms, key=lambda pair: pair[0])) or empty
 
 
 def container_cells(pod_spec: Obj) -> list[str]:
     """Names and images of the containers of a pod template."""
     containers = entries(pod_spec, "containers")
     return [
-        ",".join(text(found, "name") for found in containers),
-        ",".join(text(found, "image") for found in containers),
+        ",".join(text(container, "name") for container in containers),
+        ",".join(text(container, "image") for container in containers),
     ]
 
 
-def cut(found: Sequence[str], total: int, empty: str) -> str:
+def cut(values: Sequence[str], total: int, empty: str) -> str:
     """The first three of a list, and how many more there are."""
-    shown = ",".join(found[:SHOWN])
+    cell = ",".join(values[:SHOWN])
     if total > SHOWN:
-        return f"{shown} + {total - SHOWN} more..."
-    return shown or empty
+        return f"{cell} + {total - SHOWN} more..."
+    return cell or empty

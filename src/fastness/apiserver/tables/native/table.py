@@ -26,7 +26,7 @@ def native_printer(kind: Kind) -> Printer:
     cells = CELLS.get((kind.group, kind.kind))
     if cells is None:
         return CREATED
-    return Printer(tuple(_header(found) for found in definitions.columns(kind.group, kind.plural)), cells)
+    return Printer(tuple(_header(column) for column in definitions.columns(kind.group, kind.plural)), cells)
 
 
 def _header(column: definitions.NativeColumn) -> Header:

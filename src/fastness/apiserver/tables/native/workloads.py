@@ -92,20 +92,20 @@ def controller_revision(obj: Obj, now: datetime) -> list[Any]:
     """Whose revision it is."""
     owners = (entry for entry in entries(obj, "metadata", "ownerReferences") if entry.get("controller") is True)
     owner = next(owners, None)
-    shown = NONE
+    controller = NONE
     if owner is not None:
         group = text(owner, "apiVersion").rpartition("/")[0]
         kind = text(owner, "kind") + (f".{group}" if group else "")
-        shown = f"{kind.lower()}/{text(owner, 'name')}"
-    return [name_of(obj), shown, count(obj, "revision"), age_of(obj, now)]
+        controller = f"{kind.lower()}/{text(owner, 'name')}"
+    return [name_of(obj), controller, count(obj, "revision"), age_of(obj, now)]
 
 
 def job(obj: Obj, now: datetime) -> list[Any]:
     """State, completions, how long it ran."""
     spec, status = part(obj, "spec"), part(obj, "status")
-    done, wanted, parallel = count(status, "succeeded"), spec.get("completions"), count(spec, "parallelism")
+    done, target, parallel = count(status, "succeeded"), spec.get("completions"), count(spec, "parallelism")
     completions = (
-        f"{done}/{wanted}" if wanted is not None else f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
+        f"{done}/{target}" if target is not None else f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
     )
     return [
         name_of(obj),
