@@ -37,7 +37,7 @@ from fastness.formats.evidence.eventlog.log import parse_log
 from fastness.formats.evidence.snp.envelope import read_envelope as read_snp
 from fastness.formats.evidence.tdx.quote import parse_evidence as parse_tdx
 from fastness.formats.evidence.tpm.envelope import read_envelope as read_tpm
-from fastness.protocol.registers import PCR
+from fastness.protocol.user_data_event import PCR
 from fastness.sim.tee import SimVendor
 from fastness.sim.tee.vendor import EPOCH
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from fastness.agent.host.user_data.init_data import MAGIC, InitDataDisk
 from fastness.formats import json
 from fastness.formats.initdata import InitData, parse_init_data, write_init_data
-from fastness.protocol.init_data import ENTRY
-from fastness.protocol.user_data import VERSION
+from fastness.protocol.user_data import ENTRY, VERSION
 
 
 def user_data(pool: str = "worker", ticket: str = "fjt_secret", server: str = "https://a.example") -> str:

@@ -8,8 +8,7 @@ from itertools import count
 
 from fastness.sim.tee.tdx import pem as bundle
 from fastness.sim.tee.writers.authority import Authority, Extension, Period, name
-from fastness.sim.tee.writers.keys import EcKey, Signer
-from fastness.sim.tee.writers.seed import Seed
+from fastness.sim.tee.writers.keys import EcKey, Seed, Signer
 
 START, END = datetime(2024, 1, 1, tzinfo=UTC), datetime(2034, 1, 1, tzinfo=UTC)
 _NUMBERS = count(100)

@@ -9,7 +9,7 @@ from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.protocol import kbs
-from fastness.protocol.kbs_uri import parse_uri
+from fastness.protocol.kbs_path import parse_uri
 from fastness.protocol.sealed import VaultSecret, parse_sealed
 from fastness.workloads.sealed_secrets import envelope, seal
 from tests.fuzz.driver import Target

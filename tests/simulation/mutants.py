@@ -114,8 +114,8 @@ MUTANTS = (
         "fastness.attestation.live.verifier.anchors_of": lambda _cluster, _tee, simulated: [simulated] if simulated else [],
     }),
     Mutant("ticket", "a ticket for one machine lets one in", {
-        "fastness.enrolment.live.ticket_uses.TicketUses.check": _answers(),
-        "fastness.enrolment.live.ticket_uses.TicketUses.spend": _answers(),
+        "fastness.enrolment.live.tickets.TicketUses.check": _answers(),
+        "fastness.enrolment.live.tickets.TicketUses.spend": _answers(),
     }),
     Mutant("budget", "a rollout takes no more nodes than its pool allows", {
         "fastness.machineconfig.rollout.rollout.candidates": _everybody,

@@ -45,7 +45,7 @@ from fastness.sim.faults import Ground
 from fastness.sim.fleet import hall
 from fastness.sim.hardware import Hardware, Silicon
 from fastness.sim.inventory import Spec
-from fastness.sim.machines import Fleet, Proofs
+from fastness.sim.platform import Fleet, Proofs
 from fastness.sim.simulation import CONTAINERS_PROFILE, Simulation
 from fastness.sim.tee.firmware import CURRENT_TCB
 from fastness.sim.tee.images import default_image

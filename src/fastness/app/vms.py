@@ -24,7 +24,7 @@ from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import Cluster
 from fastness.runtime.clock import Clock
 from fastness.sim.vms import parts, trusted
-from fastness.sim.vms.running import Around, real_machines
+from fastness.sim.vms.running import RealMachines
 
 SECRETS: Final = SECRET.resource
 POOL: Final = "worker"
@@ -71,8 +71,8 @@ async def vms(cluster: Cluster, state: Path, count: int, told: Told, clock: Cloc
                     return found
             await asyncio.sleep(LOOK_AGAIN)
 
-    around = Around(cluster, state / "vms", told.trust, user_data, told.broker, told.ports, clock)
-    async with real_machines(around, count):
+    machines = RealMachines(cluster, state / "vms", told.trust, user_data, told.broker, told.ports, clock)
+    async with machines.running(count):
         yield
 
 

@@ -7,19 +7,15 @@ dpop.py               Proof of possession on every request: DPoP (RFC 9449), wit
 enrolment.py          The messages of enrolment, as they go over the wire
 guest_key.py          How a machine without a TPM shows which machine it is, and which boot of it
 ignition_spec.py      The versions of the Ignition spec, in their order
-init_data.py          User-data in an init-data document, whose digest the processor signs
 kbs.py                The messages of the KBS protocol, version 0.4.0, as guests in the field send them
-kbs_path.py           Paths of resources as the key broker keeps them: `repository/type/tag`
-kbs_uri.py            Addresses of resources as guests write them: `kbs://[address]/repository/type/tag`
+kbs_path.py           Resources of the key broker: their paths, the addresses by which guests name them, patterns of paths
 machine_names.py      The names that follow from a machine's key: its thumbprint, its objects, its node
 node_certificates.py  What the certificates of a node are called, and for which hosts they may speak
 node_keys.py          The keys of a node's certificates: named in an attested session, good for one certificate
 origin.py             Origins: where a door is, as trust files, user-data and enrolment name it
 pointer.py            The pointer: the small Ignition config that leads a machine to the agent on its own loopback
-registers.py          The registers that hardware keeps measurements in: names, first values, the agent's own
-resource_patterns.py  Patterns of resource paths, matched in linear time
 sealed.py             Text that lies in an ordinary Kubernetes Secret and means something only inside an attested guest
-user_data.py          User-data, read strictly: which pool, with which ticket, at which server
-user_data_event.py    What a machine took from its user-data, as an event of its log
+user_data.py          User-data, read strictly: which pool, with which ticket, at which server; also as init-data
+user_data_event.py    What a machine took from its user-data, as an event of its log, and the registers of platforms
 witness.py            What a log sends to a witness (C2SP tlog-witness, `add-checkpoint`), and what a witness answers with
 """

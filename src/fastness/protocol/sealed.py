@@ -22,7 +22,7 @@ from typing import Any, Final
 from fastness.formats import json
 from fastness.formats.errors import FormatError, JsonError
 from fastness.kinds.kind import JsonObject
-from fastness.protocol.kbs_uri import UriError, parse_uri
+from fastness.protocol.kbs_path import UriError, parse_uri
 
 PREFIX: Final = "sealed."
 VERSION: Final = "0.1.0"

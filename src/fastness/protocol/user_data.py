@@ -17,6 +17,9 @@ and the pointer that the user-data controller writes and that machine controller
 * JSON in UTF-8, not compressed and not encoded once more. Where a platform wraps user-data, its reader unwraps it.
 * Errors name paths and reasons and never a value: a value may be the ticket. Names of members are the host's, too, and are shown
   without characters that a console would obey.
+
+On SNP and TDX the host may put the document into init-data instead (`user_data_in`), as its one entry: the digest of the whole is
+in HOSTDATA or MRCONFIGID, so the verifier reads what the machine was told, and nothing else can ride along.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from typing import Any, Final
 
 from fastness.formats import json
 from fastness.formats.errors import JsonError, UserDataError
+from fastness.formats.initdata import InitData
 from fastness.formats.names import dns1123_subdomain
 from fastness.protocol.ignition_spec import SPEC3
 from fastness.protocol.origin import is_origin
@@ -194,3 +198,17 @@ def _step(name: str) -> str:
 
 def _refused(path: str, reason: str) -> UserDataError:
     return UserDataError(CODE, reason or _REASONS.get(path, _ONLY), path, _HINT)
+
+
+ENTRY: Final = "fastness-userdata.json"
+_ENTRY_HINT: Final = f"Leave {ENTRY} alone in the document: only pool, ticket and server are taken from user-data."
+
+
+def user_data_in(document: InitData) -> UserData | None:
+    """What a document tells a machine; None where it is not for a machine; raises UserDataError."""
+    if ENTRY not in document.data:
+        return None
+    if len(document.data) > 1:
+        # The name of the other entry is the host's; that there is one says enough.
+        raise UserDataError(CODE, f"there are other entries beside {ENTRY}", "/data", _ENTRY_HINT)
+    return parse_user_data(document.data[ENTRY].encode())

@@ -41,8 +41,7 @@ from fastness.formats import json
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.trusted_execution.subject import GRANTING, Basis, Grant, ProvenCaller, Subject, is_endorsed
 from fastness.kube.admission import Denied
-from fastness.protocol.kbs_path import STATUS, ResourcePath, is_pool_config
-from fastness.protocol.resource_patterns import covers
+from fastness.protocol.kbs_path import STATUS, ResourcePath, covers, is_pool_config
 
 _RESERVED: Final = ("machine", "pool", "tenant")
 

@@ -3,6 +3,7 @@
     simulation.py      The simulation: virtual machines and what was done to them, as the page and the command line see it
     fleet.py           Where virtual machines stand: they come and go while it is open
     machines.py        Virtual machines: directories that boot, join the cluster and run the real agent
+    platform.py        The platform under virtual machines: what they share, what an installed disk has, the user-data of a pool
     inventory.py       Which virtual machines there are and what was done to them
     hardware.py        The hardware of a virtual machine: what is switched on, and how it then speaks for what it booted
     first_boot.py      The first boot of a virtual machine: what Ignition and the first-boot service of a real one do, in process

@@ -21,7 +21,8 @@ from fastness.agent.host.file_changes import Inotify, InotifyWatcher, NoInotify,
 from fastness.observe.logs import logger
 from fastness.sim.hardware import TEES
 from fastness.sim.inventory import Spec
-from fastness.sim.machines import Fleet, VirtualMachine
+from fastness.sim.machines import VirtualMachine
+from fastness.sim.platform import Fleet
 
 _log = logger("machines")
 

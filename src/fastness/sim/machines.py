@@ -13,93 +13,51 @@ a moment, and a new agent starts on the same directory.
 * `switch` pulls the plug and puts it in again, at any moment; the journal of the agent has to live with that.
 * A machine that is refused for good is switched on again after a while, longer each time up to a minute: whoever put it right
   need not touch it, and the record does not fill.
-* The parts of platform, kubelet and node controller are played by `kubelet.py`.
+* The parts of kubelet and node controller are played by `kubelet.py`, that of whoever installs machines by `platform.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.hosts import DirectoryMachine
-from fastness.agent.apply.node import FAST, Agent, Settings, uninterrupted
+from fastness.agent.apply.node import Agent, uninterrupted
 from fastness.agent.apply.ports import Watcher
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.boot import BootRefused, boot_once, hint_for
 from fastness.agent.boot.configs import AttestedConfigs
 from fastness.agent.boot.enrol import Doors, RetryBudget
-from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.prove import BrokerClient, DoorRefused
 from fastness.agent.boot.reattest import Staying
 from fastness.agent.boot.user_data import Given, ask_of_host
 from fastness.agent.errors import AgentError
 from fastness.agent.host.errors import DriverError
-from fastness.agent.host.states import Absent, File
-from fastness.crypto.silicon.verify import attestation_key
-from fastness.formats.evidence.tpm.public import parse_public
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.kubernetes.core import SECRET
 from fastness.kinds.machineconfiguration import names
-from fastness.kinds.trusted_execution.subject import KeyKind
-from fastness.kube.errors import ApiError, NotFound
-from fastness.kube.port import Cluster
+from fastness.kube.errors import ApiError
 from fastness.observe.logs import logger
-from fastness.protocol.machine_names import machine_name, machine_of_node
-from fastness.runtime.clock import Clock, Entropy
+from fastness.protocol.machine_names import machine_of_node
 from fastness.runtime.retries import Backoff
 from fastness.sim import kubelet
 from fastness.sim.first_boot import ACCEPT, BootFailure, carries_pointer, fetch, lay_down
-from fastness.sim.hardware import AS_IT_SHOULD, Conditions, Hardware
+from fastness.sim.hardware import AS_IT_SHOULD, Conditions
 from fastness.sim.inventory import Spec
 from fastness.sim.kubelet import Kubelet
 from fastness.sim.network import Cable, Cabled
+from fastness.sim.platform import Fleet, install, machine_of, user_data_of
 
-SECRETS: Final = SECRET.resource
 FORGOTTEN: Final = "not-enrolled"
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
-REBOOT_SECONDS: Final = 0.3
 REFUSED_AGAIN: Final = Backoff(first=5.0, most=60.0)
 LOOK_AGAIN: Final = Backoff(first=0.1, most=1.0)
 ASK_AGAIN: Final = Backoff(first=0.5, most=10.0)
-_PASSWD: Final = b"root:x:0:0:root:/root:/bin/sh\ncore:x:1000:1000:core:/home/core:/bin/sh\n"
-_GROUP: Final = b"root:x:0:\ncore:x:1000:\n"
-_SHADOW: Final = b"root:*:20000:0:99999:7:::\ncore:*:20000:0:99999:7:::\n"
-_OS_RELEASE: Final = b'ID=fastness-virtual\nPRETTY_NAME="Virtual machine of Fastness"\n'
 _log = logger("machines")
-
-
-@dataclass(frozen=True, slots=True)
-class Proofs:
-    """How machines of a confidential pool prove themselves: by which hardware, believing whom, to which doors."""
-
-    hardware: Callable[[Spec], Hardware]
-    trust: Callable[[], ImageTrust]
-    broker: Callable[[], str]
-    gate: Callable[[], str]
-    patience: float = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """What machines share: the control plane's view of the cluster, and each node's own; the doors that user-data leads to."""
-
-    cluster: Cluster
-    as_node: Callable[[str], Cluster]
-    directory: Path
-    clock: Clock
-    entropy: Entropy
-    pool: str = names.WORKER
-    settings: Settings = FAST
-    reboot_seconds: float = REBOOT_SECONDS
-    proofs: Proofs | None = None
-    doors: tuple[str, ...] = ()
 
 
 class VirtualMachine:
@@ -158,7 +116,7 @@ class VirtualMachine:
 
     async def run(self) -> None:
         """Boot, work, boot again; until cancelled."""
-        await uninterrupted(self._install)
+        await uninterrupted(lambda: install(self.machine.host.root, self.name))
         failures = 0
         try:
             while True:
@@ -221,7 +179,7 @@ class VirtualMachine:
         self.console = "booting"
         if self._hardware is not None:
             self._attester = await self._hardware.power_on(self.conditions)
-            self._machine = await _machine_of(self._attester)
+            self._machine = await machine_of(self._attester)
         if not self.cable.plugged:
             self.console = "waiting for the network"
             await self.cable.carries()
@@ -282,17 +240,6 @@ class VirtualMachine:
     def _is_new(self) -> bool:
         root = self.machine.host.root
         return disk.read_current(root) is None and disk.read_first_boot(root) is None
-
-    def _install(self) -> None:
-        """What an installed machine has before its first boot."""
-        files = self.machine.host.root
-        shipped = {
-            "/etc/passwd": File(_PASSWD), "/etc/group": File(_GROUP), "/etc/shadow": File(_SHADOW, 0o600),
-            "/etc/hostname": File(f"{self.name}\n".encode()), "/usr/lib/os-release": File(_OS_RELEASE),
-        }  # fmt: skip
-        for path, state in shipped.items():
-            if isinstance(files.look(path), Absent):
-                files.put(path, state)
 
     async def _first_boot(self) -> None:
         """Follow the user-data to the config of the pool and lay it down."""
@@ -364,22 +311,8 @@ class VirtualMachine:
         return self._node or self.name
 
     async def user_data(self) -> bytes:
-        """What the platform starts the machine with; waits until the pool has it, and it leads to a door of today.
-
-        Doors of an embedded control plane are elsewhere after each start, and a machine follows what it booted with for long.
-        """
-        fleet, attempt = self.fleet, 0
-        name = f"{fleet.pool}{names.USER_DATA_SUFFIX}"
-        while True:
-            try:
-                secret = await fleet.cluster.get(SECRETS, name, names.USER_DATA_NAMESPACE)
-                found = base64.b64decode(secret["data"]["userData"])
-                if not fleet.doors or any(door.encode() in found for door in fleet.doors):
-                    return found
-            except NotFound:
-                _log.debug("machine.waiting", machine=self.name, pool=fleet.pool)
-            await self._pause(attempt)
-            attempt += 1
+        """What the platform starts the machine with; waits until the pool has it, and it leads to a door of today."""
+        return await user_data_of(self.fleet, self._pause)
 
     async def _pause(self, attempt: int) -> None:
         await self.fleet.clock.sleep(LOOK_AGAIN.delay(attempt, self.fleet.entropy.fraction()))
@@ -400,16 +333,8 @@ class VirtualMachine:
         """The annotations of a machine whose Node was lost: what its disk says."""
         current = disk.read_current(self.machine.host.root) or {}
         name = str(current.get("metadata", {}).get("name", ""))
-        kept = {names.CURRENT_CONFIG: name, names.DESIRED_CONFIG: name, names.STATE: names.NodeState.DONE}
-        return kept if name else {}
-
-
-async def _machine_of(attester: Attester) -> str:
-    """The name of a machine's Machine, by its key: one that was refused before it joined has no node to be found by."""
-    public = await attester.identity_public()
-    kind = KeyKind.AK if attester.tee == "tpm" else KeyKind.GUEST
-    spki = parse_public(public).spki if kind is KeyKind.AK else public
-    return machine_name(kind, str(attestation_key(spki).thumbprint))
+        notes = {names.CURRENT_CONFIG: name, names.DESIRED_CONFIG: name, names.STATE: names.NodeState.DONE}
+        return notes if name else {}
 
 
 async def _either(event: asyncio.Event, other: object) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastness.enrolment.live.ticket_uses import TicketSpent, TicketUses
-from fastness.enrolment.live.tickets import TicketProblem, join_ticket, mint
+from fastness.enrolment.live.tickets import TicketProblem, TicketSpent, TicketUses, join_ticket, mint
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import Conflict, Unavailable

@@ -65,7 +65,8 @@ from fastness.sim.fleet import hall
 from fastness.sim.hardware import Silicon
 from fastness.sim.inventory import Spec
 from fastness.sim.kubelet import READY, Kubelet
-from fastness.sim.machines import Fleet, Proofs, VirtualMachine
+from fastness.sim.machines import VirtualMachine
+from fastness.sim.platform import Fleet, Proofs
 from fastness.sim.tee.vendor import SimVendor
 from tests.component.realkube.test_accounts import acting, apply
 from tests.e2e.live import FASTNESS, environment, run

@@ -25,7 +25,7 @@ from fastness.machineconfig.loops.timing import SIMULATED
 from fastness.release.door.config_server.server import config_server
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.sim.fleet import machines
-from fastness.sim.machines import Fleet
+from fastness.sim.platform import Fleet
 from tests.patience import PATIENCE
 from tests.realkube.cluster import RealKube
 

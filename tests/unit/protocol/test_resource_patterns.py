@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from fastness.attestation.policy.query import ActivePolicy
 from fastness.kinds.trusted_execution.subject import Subject
-from fastness.protocol.kbs_path import ResourcePath
-from fastness.protocol.resource_patterns import covers
+from fastness.protocol.kbs_path import ResourcePath, covers
 from tests.granting import path_denial
 
 TWELVE_SECONDS = "*a*a*a*a*a*b/t/g"

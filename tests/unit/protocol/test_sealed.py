@@ -16,7 +16,7 @@ from fastness.crypto.errors import BadKey, BadSignature, BrokenSeal
 from fastness.crypto.jwk import encoded, private_key, public_jwk, public_key
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
-from fastness.protocol.kbs_uri import KbsUri, UriError, parse_uri
+from fastness.protocol.kbs_path import KbsUri, UriError, parse_uri
 from fastness.protocol.sealed import MAX_SEALED, EnvelopeSecret, SealedError, VaultSecret, parse_sealed
 from fastness.workloads import sealed_secrets as sealed
 from tests.virtual import SeededEntropy

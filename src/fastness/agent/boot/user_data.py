@@ -27,8 +27,7 @@ from fastness.agent.host.user_data import UserDataSource
 from fastness.crypto.secret import SecretText
 from fastness.formats.errors import UserDataError
 from fastness.formats.initdata import InitData
-from fastness.protocol.init_data import ENTRY, user_data_in
-from fastness.protocol.user_data import CODE, UserData, parse_user_data
+from fastness.protocol.user_data import CODE, ENTRY, UserData, parse_user_data, user_data_in
 from fastness.protocol.user_data_event import user_data_event
 
 MISSING: Final = "user-data-missing"

@@ -22,8 +22,7 @@ from fastness.crypto.silicon.registers import hash_of, replayable
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, parse_log
 from fastness.formats.evidence.tpm.algorithms import Hash
-from fastness.protocol.registers import Register
-from fastness.protocol.user_data_event import described
+from fastness.protocol.user_data_event import Register, described
 
 _LOCALITY: Final = b"StartupLocality\0"
 # Registers of a dynamic launch begin with ones, so that zeros show that a launch took place (PC Client Platform TPM Profile).

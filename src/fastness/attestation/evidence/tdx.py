@@ -42,7 +42,7 @@ from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.tdx.collateral import Collateral
 from fastness.formats.evidence.tdx.pck import EXTENSION, Pck, read_pck
 from fastness.formats.evidence.tdx.quote import INTEL_QE, TdxQuote
-from fastness.protocol.registers import RTMR
+from fastness.protocol.user_data_event import RTMR
 
 _INTEL: Final = "Intel"
 SEPT_VE: Final = "sept-ve-enabled"

@@ -23,7 +23,7 @@ from fastness.crypto.silicon.registers import hashed
 from fastness.crypto.silicon.verify import AttestationKey
 from fastness.formats.evidence.tpm.algorithms import Scheme
 from fastness.formats.evidence.tpm.envelope import TpmEvidence
-from fastness.protocol.registers import PCR
+from fastness.protocol.user_data_event import PCR
 
 # Debug and application support (PC Client Platform TPM Profile): any locality may reset them, so a machine sets them as it likes.
 RESETTABLE: Final = frozenset({16, 23})

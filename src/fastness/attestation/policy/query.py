@@ -20,7 +20,7 @@ from fastness.attestation.policy.reading import PolicyView, reading_of, view_for
 from fastness.attestation.values.values import ReferenceValues
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import is_being_deleted, metadata, object_name
-from fastness.protocol.resource_patterns import covers
+from fastness.protocol.kbs_path import covers
 
 Made = TypeVar("Made")
 

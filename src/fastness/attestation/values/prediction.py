@@ -16,7 +16,7 @@ from fastness.attestation.evidence.replay import replay
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.eventlog.log import EV_NO_ACTION, Event, parse_log
 from fastness.images.measurement import BANK, MeasuredEvent, Measurement
-from fastness.protocol.registers import PCR
+from fastness.protocol.user_data_event import PCR
 
 
 @dataclass(frozen=True, slots=True)

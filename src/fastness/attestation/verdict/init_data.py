@@ -18,7 +18,7 @@ from fastness.attestation.policy.claims import init_data_bound
 from fastness.crypto.silicon.registers import hashed
 from fastness.formats.errors import UserDataError
 from fastness.formats.initdata import InitData
-from fastness.protocol.init_data import ENTRY, user_data_in
+from fastness.protocol.user_data import ENTRY, user_data_in
 from fastness.protocol.user_data_event import sentence, words_of
 
 USER_DATA: Final = "init-data user-data"

@@ -28,7 +28,7 @@ from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.keys.key_files import read_private, write_private, write_public
-from fastness.protocol.kbs_uri import parse_uri
+from fastness.protocol.kbs_path import parse_uri
 from fastness.protocol.sealed import EnvelopeSecret, VaultSecret
 from fastness.runtime.clock import SystemEntropy
 from fastness.workloads.sealed_secrets import checked, opened

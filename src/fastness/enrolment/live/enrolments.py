@@ -39,9 +39,7 @@ from fastness.enrolment.enrolment import (
     prove,
     thumbprint_of,
 )
-from fastness.enrolment.live.ticket_cache import TicketCache
-from fastness.enrolment.live.ticket_uses import TicketSpent, TicketUses
-from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, limit_of
+from fastness.enrolment.live.tickets import TicketCache, TicketCheck, TicketProblem, TicketSpent, TicketUses, limit_of
 from fastness.enrolment.live.tpm_makers import CONFIG_MAPS, TpmMakers
 from fastness.enrolment.unproved import MOST_UNPROVED, bound, counted_at_enrolment, giving_way
 from fastness.keys.authorities import HERE

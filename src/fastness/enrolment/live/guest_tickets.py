@@ -17,8 +17,7 @@ from typing import Final
 
 from fastness.attestation.evidence.checks import Check, Result
 from fastness.attestation.verdict.conclude import Conclusion
-from fastness.enrolment.live.ticket_uses import TicketSpent, TicketUses
-from fastness.enrolment.live.tickets import TicketProblem
+from fastness.enrolment.live.tickets import TicketProblem, TicketSpent, TicketUses
 from fastness.enrolment.unproved import counted_at_enrolment
 from fastness.kinds.trusted_execution.machine import Machine
 from fastness.kube.port import Cluster

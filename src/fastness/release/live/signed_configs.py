@@ -19,8 +19,7 @@ from typing import Final
 
 from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
 from fastness.crypto.secret import SecretBytes
-from fastness.enrolment.live.ticket_cache import TicketCache
-from fastness.enrolment.live.tickets import TicketProblem
+from fastness.enrolment.live.tickets import TicketCache, TicketProblem
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import BadToken, NoTokenKeys, TicketUnclear
 from fastness.keys.keyrings import KeySecret, LiveKeys, Publication, Ring, RingKey

@@ -25,7 +25,8 @@ from fastness.page.simulator import FaultKind
 from fastness.protocol.pointer import SERVER_HEADER
 from fastness.sim.faults.fault import Ground, Outcome, needed
 from fastness.sim.first_boot import ACCEPT
-from fastness.sim.machines import Fleet, Proofs, VirtualMachine
+from fastness.sim.machines import VirtualMachine
+from fastness.sim.platform import Fleet, Proofs
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.vendor import SimVendor
 

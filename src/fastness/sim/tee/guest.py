@@ -9,8 +9,7 @@ import hashlib
 from functools import cached_property
 
 from fastness.sim.tee.images import BootImage
-from fastness.sim.tee.writers.keys import EcKey
-from fastness.sim.tee.writers.seed import Seed
+from fastness.sim.tee.writers.keys import EcKey, Seed
 
 
 class Guest:

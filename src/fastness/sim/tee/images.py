@@ -27,6 +27,7 @@ from fastness.sim.tee.firmware import CURRENT_TCB, XFAM
 from fastness.sim.tee.writers import uefi
 from fastness.sim.tee.writers.eventlog import Measured, replayed, write_log
 from fastness.sim.tee.writers.launch import PAGE, kernel_hashes, mr_td, snp_launch_digest, whole_pages
+from fastness.sim.tee.writers.uefi import Loader
 
 PCRS: Final = 24
 RTMRS: Final = 4
@@ -35,15 +36,6 @@ LOG_BANKS: Final = ("sha256", "sha384")
 TPM_REFERENCES: Final = (2, 3, 4, 6, 7, 9, 11, 12, 14)
 _ONES: Final = range(17, 23)
 Value = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Loader:
-    """A program on the way to the kernel."""
-
-    what: str
-    path: str
-    content: bytes
 
 
 @dataclass(frozen=True)

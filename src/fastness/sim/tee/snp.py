@@ -24,9 +24,8 @@ from fastness.sim.tee.guest import Guest
 from fastness.sim.tee.images import BootImage, default_image
 from fastness.sim.tee.writers import asn1
 from fastness.sim.tee.writers.authority import Authority, Extension, Period, name
-from fastness.sim.tee.writers.keys import EcKey, RsaAuthority
+from fastness.sim.tee.writers.keys import EcKey, RsaAuthority, Seed
 from fastness.sim.tee.writers.rsa import RsaKey
-from fastness.sim.tee.writers.seed import Seed
 
 Endorsement = Literal["VCEK", "VLEK"]
 PROVIDER: Final = "CN=cloud.example"

@@ -22,16 +22,14 @@ from typing import Any, Final
 from fastness.crypto.silicon.registers import extend, hashed
 from fastness.formats.evidence.tdx.collateral import Collateral, parse_collateral
 from fastness.formats.evidence.tdx.pck import EXTENSION
-from fastness.protocol.registers import RTMR
-from fastness.protocol.user_data_event import USER_DATA_RTMR, logged
+from fastness.protocol.user_data_event import RTMR, USER_DATA_RTMR, logged
 from fastness.sim.tee.firmware import FMSPC, QE_SIGNER, TDX_LEVELS, XFAM, TdxFirmware
 from fastness.sim.tee.guest import Guest
 from fastness.sim.tee.images import BootImage, default_image
 from fastness.sim.tee.writers import asn1
 from fastness.sim.tee.writers import tdx_documents as tdxdocuments
 from fastness.sim.tee.writers.authority import Authority, Extension, Period, key_usage, name
-from fastness.sim.tee.writers.keys import EcKey
-from fastness.sim.tee.writers.seed import Seed
+from fastness.sim.tee.writers.keys import EcKey, Seed
 from fastness.sim.tee.writers.tdx_quote import (
     DEBUG,
     SEPT_VE_DISABLE,

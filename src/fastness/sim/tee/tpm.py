@@ -22,14 +22,12 @@ from fastness.attestation.evidence.proofs import SIMULATED_TPM_FIRMWARE
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.silicon.credential import CredentialBlob, open_credential
 from fastness.crypto.silicon.registers import extend, hashed
-from fastness.protocol.registers import PCR
-from fastness.protocol.user_data_event import USER_DATA_PCR, logged
+from fastness.protocol.user_data_event import PCR, USER_DATA_PCR, logged
 from fastness.sim.tee.images import PCRS, BootImage, default_image
 from fastness.sim.tee.writers import asn1, tpm2
 from fastness.sim.tee.writers.authority import Authority, Extension, Period, key_usage
-from fastness.sim.tee.writers.keys import EcKey, rsa_handle, rsa_public_der
+from fastness.sim.tee.writers.keys import EcKey, Seed, rsa_handle, rsa_public_der
 from fastness.sim.tee.writers.rsa import RsaKey
-from fastness.sim.tee.writers.seed import Seed
 
 Keys = Literal["ecc", "rsa"]
 ROOT: Final = "Simulated TPM Root CA"

@@ -26,7 +26,7 @@ from fastness.sim.tee.tdx import TdxChip, TdxFoundry
 from fastness.sim.tee.tpm import Keys, TpmChip, TpmFoundry
 from fastness.sim.tee.writers import tpm2
 from fastness.sim.tee.writers.authority import Period
-from fastness.sim.tee.writers.seed import Seed
+from fastness.sim.tee.writers.keys import Seed
 from fastness.sim.tee.writers.tdx_documents import QE_SVN
 
 SEED_BYTES: Final = 32

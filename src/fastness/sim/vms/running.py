@@ -27,8 +27,8 @@ _log = logger("vms")
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """Where real machines stand: the cluster, their directory, and what they are told.
+class RealMachines:
+    """Real machines of a cluster, with a directory of their own, and what they are told.
 
     `trust` is the content of the image's trust.json, `user_data` what the platform gives a machine, `ports` those of the doors.
     """
@@ -41,66 +41,62 @@ class Around:
     ports: tuple[int, ...]
     clock: Clock
 
-
-@asynccontextmanager
-async def real_machines(around: Around, count: int) -> AsyncIterator[None]:
-    """So many machines for the time of the block; what they are trusted for ends with it."""
-    around.directory.mkdir(mode=0o700, exist_ok=True)
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(_all(around, count), name="vms")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-            await trusted.withdraw(around.cluster)
-
-
-async def _all(around: Around, count: int) -> None:
-    """Make the image, believe in it, boot; a failure is told and leaves the rest of the control plane alone."""
-    maker = TpmMaker(around.directory / "maker")
-    try:
-        disk = await _prepared(around, maker)
+    @asynccontextmanager
+    async def running(self, count: int) -> AsyncIterator[None]:
+        """So many machines for the time of the block; what they are trusted for ends with it."""
+        self.directory.mkdir(mode=0o700, exist_ok=True)
         async with asyncio.TaskGroup() as group:
-            for number in range(count):
-                group.create_task(_one(around, maker, disk, f"vm-{number}"), name=f"vm-{number}")
-    except* (parts.NoRealMachine, DriverError, ApiError) as failed:
-        for error in failed.exceptions:
-            _log.error("vms.failed", error=error, hint=getattr(error, "hint", ""))
-    finally:
-        maker.close()
+            task = group.create_task(self._run(count), name="vms")
+            try:
+                yield
+            finally:
+                task.cancel()
+                await asyncio.wait([task])
+                await trusted.withdraw(self.cluster)
 
+    async def _run(self, count: int) -> None:
+        """Make the image, believe in it, boot; a failure is told and leaves the rest of the control plane alone."""
+        maker = TpmMaker(self.directory / "maker")
+        try:
+            disk = await self._prepare(maker)
+            async with asyncio.TaskGroup() as group:
+                for number in range(count):
+                    group.create_task(self._machine(maker, disk, f"vm-{number}"), name=f"vm-{number}")
+        except* (parts.NoRealMachine, DriverError, ApiError) as failed:
+            for error in failed.exceptions:
+                _log.error("vms.failed", error=error, hint=getattr(error, "hint", ""))
+        finally:
+            maker.close()
 
-async def _prepared(around: Around, maker: TpmMaker) -> Path:
-    """The disk that all machines boot from; by then the cluster believes in it."""
-    place = around.directory
-    shutil.rmtree(place / "agent", ignore_errors=True)
-    agent = await asyncio.to_thread(image.agent_directory, place / "agent")
-    uki = await asyncio.to_thread(image.image, agent, around.trust())
-    measured = await asyncio.to_thread(image.predicted, uki)
-    await asyncio.to_thread(qemu.write_disk, place / "image.disk", uki)
-    await maker.open()
-    await trusted.grant(around.cluster, maker.certificates, uki, measured)
-    _log.info("vms.image", megabytes=len(uki) // 1024**2)
-    return place / "image.disk"
+    async def _prepare(self, maker: TpmMaker) -> Path:
+        """The disk that all machines boot from; by then the cluster believes in it."""
+        shutil.rmtree(self.directory / "agent", ignore_errors=True)
+        agent = await asyncio.to_thread(image.agent_directory, self.directory / "agent")
+        uki = await asyncio.to_thread(image.image, agent, self.trust())
+        measured = await asyncio.to_thread(image.predicted, uki)
+        disk = self.directory / "image.disk"
+        await asyncio.to_thread(qemu.write_disk, disk, uki)
+        await maker.open()
+        await trusted.grant(self.cluster, maker.certificates, uki, measured)
+        _log.info("vms.image", megabytes=len(uki) // 1024**2)
+        return disk
 
-
-async def _one(around: Around, maker: TpmMaker, disk: Path, name: str) -> None:
-    """One machine, boot after boot."""
-    place = around.directory / name
-    made = place / "tpm" / ".provisioned"
-    if not made.exists():
-        shutil.rmtree(place, ignore_errors=True)
-        await maker.provision(made.parent, name)
-        made.touch()
-    while True:
-        answers = {
-            initrd.USER_DATA: await around.user_data(), initrd.BROKER: around.broker.encode(),
-            initrd.PORTS: " ".join(map(str, around.ports)).encode(),
-        }  # fmt: skip
-        _log.info("vms.boot", machine=name)
-        await qemu.life(
-            place, qemu.Boot(disk, around.ports, answers), lambda line: _log.info("vms.says", machine=name, line=line)
-        )
-        _log.warning("vms.off", machine=name, console=str(place / "console.log"))
-        await around.clock.sleep(AGAIN_SECONDS)
+    async def _machine(self, maker: TpmMaker, disk: Path, name: str) -> None:
+        """One machine, boot after boot."""
+        place = self.directory / name
+        made = place / "tpm" / ".provisioned"
+        if not made.exists():
+            shutil.rmtree(place, ignore_errors=True)
+            await maker.provision(made.parent, name)
+            made.touch()
+        while True:
+            answers = {
+                initrd.USER_DATA: await self.user_data(), initrd.BROKER: self.broker.encode(),
+                initrd.PORTS: " ".join(map(str, self.ports)).encode(),
+            }  # fmt: skip
+            _log.info("vms.boot", machine=name)
+            await qemu.life(
+                place, qemu.Boot(disk, self.ports, answers), lambda line: _log.info("vms.says", machine=name, line=line)
+            )
+            _log.warning("vms.off", machine=name, console=str(place / "console.log"))
+            await self.clock.sleep(AGAIN_SECONDS)

@@ -24,7 +24,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from fastness.formats.initdata import ALGORITHMS, VERSIONS, InitDataError, decode_init_data, encode_init_data
-from fastness.protocol.kbs_uri import UriError, parse_uri
+from fastness.protocol.kbs_path import UriError, parse_uri
 from fastness.workloads.initdata.finding import Finding, Severity
 
 ENTRIES: Final = ("aa.toml", "cdh.toml", "policy.rego")

@@ -16,8 +16,7 @@ import pytest
 
 from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.keys import PrivateKey
-from fastness.enrolment.live.ticket_cache import TicketCache
-from fastness.enrolment.live.tickets import TicketCheck, join_ticket, mint
+from fastness.enrolment.live.tickets import TicketCache, TicketCheck, join_ticket, mint
 from fastness.http.limits import Limits
 from fastness.http.refusals import Refusal
 from fastness.kinds.fastness_dev import NAMESPACE

@@ -27,7 +27,7 @@ from fastness.formats.evidence.snp.report import parse_report
 from fastness.formats.evidence.tdx.collateral import parse_collateral
 from fastness.formats.evidence.tdx.quote import parse_evidence
 from fastness.formats.evidence.tpm.envelope import parse_envelope
-from fastness.protocol.registers import PCR
+from fastness.protocol.user_data_event import PCR
 from fastness.sim.tee import SimVendor, default_image
 from tests.evidence import tpm
 from tests.evidence.snp import VENDOR, Chip

@@ -9,7 +9,7 @@ from fastness.attestation.policy.claims import policy_input
 from fastness.attestation.policy.policy import default_policy
 from fastness.attestation.verdict.init_data import FIELDS, USER_DATA, digest_of, judged
 from fastness.formats.initdata import InitData, parse_init_data, write_init_data
-from fastness.protocol.init_data import ENTRY
+from fastness.protocol.user_data import ENTRY
 from tests.initdisks import document, user_data
 from tests.unit.attestation.policyinputs import GOOD_VALUES, book, good_input
 

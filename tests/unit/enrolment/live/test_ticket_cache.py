@@ -9,8 +9,17 @@ from typing import Any, cast
 import pytest
 
 from fastness.crypto.secret import SecretText
-from fastness.enrolment.live.ticket_cache import AT_ONCE, BURST, MOST_UNKNOWN, PER_SECOND, UNKNOWN_SECONDS, TicketCache
-from fastness.enrolment.live.tickets import TicketProblem, join_ticket, mint
+from fastness.enrolment.live.tickets import (
+    AT_ONCE,
+    BURST,
+    MOST_UNKNOWN,
+    PER_SECOND,
+    UNKNOWN_SECONDS,
+    TicketCache,
+    TicketProblem,
+    join_ticket,
+    mint,
+)
 from fastness.keys.errors import TicketUnclear
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import labels_of

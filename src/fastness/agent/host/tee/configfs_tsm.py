@@ -36,8 +36,7 @@ from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.snp.certificate_table import parse_table
 from fastness.kinds.kind import JsonObject
 from fastness.protocol.guest_key import SignedByBoot
-from fastness.protocol.registers import RTMR
-from fastness.protocol.user_data_event import USER_DATA_RTMR
+from fastness.protocol.user_data_event import RTMR, USER_DATA_RTMR
 
 REPORTS: Final = Path("/sys/kernel/config/tsm/report")
 EVENT_LOG: Final = Path("/sys/firmware/acpi/tables/data/CCEL")

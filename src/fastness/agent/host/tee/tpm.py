@@ -32,8 +32,7 @@ from fastness.crypto.digests import same
 from fastness.crypto.secret import SecretBytes
 from fastness.formats.evidence.tpm.public import TpmPublic, parse_public
 from fastness.kinds.kind import JsonObject
-from fastness.protocol.registers import PCR
-from fastness.protocol.user_data_event import USER_DATA_PCR, digests_of
+from fastness.protocol.user_data_event import PCR, USER_DATA_PCR, digests_of
 
 REGISTERS: Final = range(24)
 EVENT_LOG: Final = Path("/sys/kernel/security/tpm0/binary_bios_measurements")

@@ -17,8 +17,7 @@ from typing import Final
 
 from fastness.agent.host.errors import BadUserData, UserDataFailure
 from fastness.formats.initdata import InitData, InitDataError, parse_init_data, unpack_init_data
-from fastness.protocol.init_data import ENTRY
-from fastness.protocol.user_data import MAX_BYTES
+from fastness.protocol.user_data import ENTRY, MAX_BYTES
 
 MAGIC: Final = b"initdata"
 # The user-data of any platform with the lines around it; written as one quoted text of TOML it may be twice as long.

@@ -15,8 +15,7 @@ from collections.abc import Awaitable
 from datetime import timedelta
 from typing import Final
 
-from fastness.enrolment.live.ticket_cache import TicketCache
-from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, bearer
+from fastness.enrolment.live.tickets import TicketCache, TicketCheck, TicketProblem, bearer
 from fastness.http import Request
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import TicketUnclear

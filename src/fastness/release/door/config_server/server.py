@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fastness.crypto.errors import BadCertificate
-from fastness.enrolment.live.ticket_cache import TicketCache
+from fastness.enrolment.live.tickets import TicketCache
 from fastness.http.freshness import Touch
 from fastness.http.opening import Authorities, ListenOptions, OpenDoor, open_door
 from fastness.http.rotation import Chosen, ServedCertificate

@@ -18,8 +18,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from fastness.enrolment.live.door_events import EventSink, NullSink
-from fastness.enrolment.live.ticket_cache import TicketCache
-from fastness.enrolment.live.tickets import TicketCheck, TicketProblem, bearer
+from fastness.enrolment.live.tickets import TicketCache, TicketCheck, TicketProblem, bearer
 from fastness.http import Answer, Request
 from fastness.http.edge import Door, ErrorTable, Outage, application, healthy, nothing_but
 from fastness.http.freshness import Touch

@@ -10,7 +10,7 @@ from typing import Final
 
 from fastness.attestation.live.policy_workers import PolicyWorkers
 from fastness.enrolment.live.door_events import DoorEvents
-from fastness.enrolment.live.ticket_cache import TicketCache
+from fastness.enrolment.live.tickets import TicketCache
 from fastness.http.freshness import Touch
 from fastness.http.limits import Limits, RateLimiter
 from fastness.http.opening import ListenOptions, OpenDoor, Tasks, open_door

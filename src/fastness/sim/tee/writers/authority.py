@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from fastness.attestation.evidence.proofs import SIMULATED_ORGANIZATION
+from fastness.formats.der import encoded
 from fastness.sim.tee.writers import asn1
 from fastness.sim.tee.writers.keys import Signer
 
@@ -130,7 +131,7 @@ class Authority:
         return _signed(listed, self.key)
 
     def _authority_key(self) -> Extension:
-        return Extension(_AUTHORITY_KEY, asn1.sequence(asn1.element(0x80, _key_id(self.key.public_der()))))
+        return Extension(_AUTHORITY_KEY, asn1.sequence(encoded(0x80, _key_id(self.key.public_der()))))
 
 
 def _ca(key: Signer) -> list[Extension]:

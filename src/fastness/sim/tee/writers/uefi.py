@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, guid
 from fastness.formats.evidence.efi.variables import variable_data
 from fastness.sim.tee.writers.eventlog import Measured
-
-if TYPE_CHECKING:
-    from fastness.sim.tee.images import BootImage
 
 SEPARATOR: Final = 0x00000004
 EVENT_TAG: Final = 0x00000006
@@ -46,6 +44,66 @@ _CC_REGISTER: Final[Mapping[int, int]] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Loader:
+    """A program on the way to the kernel."""
+
+    what: str
+    path: str
+    content: bytes
+
+
+class Measurable(Protocol):
+    """What firmware sees of an image; `sim.tee.images.BootImage` is one."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def version(self) -> str:
+        """Which one of these."""
+
+    @property
+    def firmware(self) -> bytes:
+        """The firmware itself."""
+
+    @property
+    def firmware_version(self) -> str:
+        """What it calls itself."""
+
+    @property
+    def loaders(self) -> tuple[Loader, ...]:
+        """The programs before the kernel image, in order."""
+
+    @property
+    def variables(self) -> Mapping[str, bytes]:
+        """Variables of UEFI by name."""
+
+    @property
+    def secure_boot(self) -> bool:
+        """Whether Secure Boot is on."""
+
+    @property
+    def sbat_level(self) -> str:
+        """Which shims are revoked."""
+
+    @property
+    def load_options(self) -> str:
+        """Options from outside the kernel image."""
+
+    @property
+    def kernel_image(self) -> bytes:
+        """The unified kernel image."""
+
+    @property
+    def booted_with(self) -> str:
+        """The command line that the kernel gets."""
+
+    def section(self, name: str) -> bytes:
+        """A section of the kernel image; empty when it has none of that name."""
+
+
 def image_load(path: str, size: int) -> bytes:
     """UEFI_IMAGE_LOAD_EVENT with a device path to a file."""
     text = path.encode("utf-16-le") + b"\0\0"
@@ -58,13 +116,13 @@ def tagged(number: int, text: bytes) -> bytes:
     return struct.pack("<II", number, len(text)) + text
 
 
-def pcr_events(image: BootImage) -> tuple[Measured, ...]:
+def pcr_events(image: Measurable) -> tuple[Measured, ...]:
     """Everything that a machine with a TPM measures when it boots the image."""
     parts = (_firmware, _secure_boot, _boot_option, _loaders, _kernel_image, _kernel)
     return tuple(event for part in parts for event in part(image))
 
 
-def cc_events(image: BootImage) -> tuple[Measured, ...]:
+def cc_events(image: Measurable) -> tuple[Measured, ...]:
     """The same for a confidential VM: SHA-384 registers 1 to 4 instead of PCRs, and separators in the first of them only."""
     hob, variables = image.firmware_version.encode() + b" hand-off", bytes(4096)
     table = b"\x09TdxTable\0" + struct.pack("<Q16sQ", 1, _HOB, 0x80_9000)
@@ -86,14 +144,14 @@ def _measured(register: int, kind: int, data: bytes, what: str) -> Measured:
     return Measured(register, kind, data, data, what)
 
 
-def _firmware(image: BootImage) -> Iterator[Measured]:
+def _firmware(image: Measurable) -> Iterator[Measured]:
     version = image.firmware_version.encode("utf-16-le") + b"\0\0"
     yield _measured(0, CRTM_VERSION, version, "firmware version")
     place = struct.pack("<QQ", (1 << 32) - len(image.firmware), len(image.firmware))
     yield Measured(0, FIRMWARE_BLOB, image.firmware, place, "firmware")
 
 
-def _secure_boot(image: BootImage) -> Iterator[Measured]:
+def _secure_boot(image: Measurable) -> Iterator[Measured]:
     state = bytes((image.secure_boot,))
     yield _measured(7, VARIABLE_CONFIG, variable_data(GLOBAL, "SecureBoot", state), "Secure Boot state")
     for vendor, name in ((GLOBAL, "PK"), (GLOBAL, "KEK"), (IMAGE_SECURITY, "db"), (IMAGE_SECURITY, "dbx")):
@@ -101,7 +159,7 @@ def _secure_boot(image: BootImage) -> Iterator[Measured]:
     yield _measured(7, SEPARATOR, bytes(4), "end of the Secure Boot variables")
 
 
-def _boot_option(image: BootImage) -> Iterator[Measured]:
+def _boot_option(image: Measurable) -> Iterator[Measured]:
     option = struct.pack("<IH", 1, 0) + image.name.encode("utf-16-le") + b"\0\0"
     for name, value in (("BootOrder", b"\0\0"), ("Boot0000", option)):
         # Of this kind of event the digest covers the value alone.
@@ -114,14 +172,14 @@ def _boot_option(image: BootImage) -> Iterator[Measured]:
         yield _measured(7, AUTHORITY, variable_data(IMAGE_SECURITY, "db", signer), "who signed what firmware started")
 
 
-def _loaders(image: BootImage) -> Iterator[Measured]:
+def _loaders(image: Measurable) -> Iterator[Measured]:
     for number, loader in enumerate(image.loaders):
         yield Measured(4, APPLICATION, loader.content, image_load(loader.path, len(loader.content)), loader.what)
         if number == 0:
             yield from _shim(image)
 
 
-def _shim(image: BootImage) -> Iterator[Measured]:
+def _shim(image: Measurable) -> Iterator[Measured]:
     level = variable_data(SHIM, "SbatLevel", image.sbat_level.encode())
     for name in ("MokList", "MokListX", "MokListTrusted"):
         if name == "MokListTrusted" and image.secure_boot:
@@ -129,7 +187,7 @@ def _shim(image: BootImage) -> Iterator[Measured]:
         yield Measured(14, IPL, image.variables.get(name, b""), name.encode() + b"\0", name)
 
 
-def _kernel_image(image: BootImage) -> Iterator[Measured]:
+def _kernel_image(image: Measurable) -> Iterator[Measured]:
     path, content = f"\\EFI\\Linux\\{image.name}-{image.version}.efi", image.kernel_image
     yield Measured(4, APPLICATION, content, image_load(path, len(content)), "kernel image")
     if image.load_options:
@@ -144,7 +202,7 @@ def _kernel_image(image: BootImage) -> Iterator[Measured]:
         yield Measured(4, APPLICATION, kernel, image_load("\\kernel", len(kernel)), "kernel in the image")
 
 
-def _kernel(image: BootImage) -> Iterator[Measured]:
+def _kernel(image: Measurable) -> Iterator[Measured]:
     options, initrd = tagged(_TAG_LOAD_OPTIONS, b"LOADED_IMAGE::LoadOptions\0"), tagged(_TAG_INITRD, b"Linux initrd\0")
     yield Measured(9, EVENT_TAG, _wide(image.booted_with), options, "command line")
     yield Measured(9, EVENT_TAG, image.section(".initrd"), initrd, "initial RAM disk")

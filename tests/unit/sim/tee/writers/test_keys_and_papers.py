@@ -19,9 +19,8 @@ from fastness.sim.tee import SimVendor
 from fastness.sim.tee.vendor import EPOCH
 from fastness.sim.tee.writers import asn1
 from fastness.sim.tee.writers.authority import Authority, Period, name
-from fastness.sim.tee.writers.keys import EcKey, RsaAuthority, rsa_handle, rsa_public_der
+from fastness.sim.tee.writers.keys import EcKey, RsaAuthority, Seed, rsa_handle, rsa_public_der
 from fastness.sim.tee.writers.rsa import RsaKey
-from fastness.sim.tee.writers.seed import Seed
 
 VENDOR = SimVendor()
 PSS = padding.PSS(padding.MGF1(hashes.SHA384()), 48)
