@@ -57,7 +57,7 @@ async def measure(rounds: int) -> dict[str, list[float]]:
     from fastness.app.product import PRODUCT
     from fastness.kinds.trusted_execution.machine import MACHINE
     from tests.component.page.fleets import attested
-    from tests.component.page.world import web_world
+    from tests.component.page.served_page import served_page
     from tests.embedded.fixtures import Embedded
     from tests.enrolling import MovedClock
 
@@ -65,7 +65,7 @@ async def measure(rounds: int) -> dict[str, list[float]]:
         state, clock = Path(directory) / "state", MovedClock()
         async with (
             open_apiserver(ServerOptions(state), PRODUCT, clock) as server,
-            web_world(Embedded(server, state), clock) as web,
+            served_page(Embedded(server, state), clock) as web,
             async_playwright() as driver,
         ):
             for number in range(MACHINES):

@@ -16,7 +16,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.access import User
 from fastness.observe import context
-from fastness.page.app import MAX_NAME, Act, Deed
+from fastness.page.acts import MAX_NAME, Act, AuditAct
 from fastness.page.simulator import aimed_at
 from fastness.runtime.clock import Entropy
 from fastness.sim.control_client import AuditHook
@@ -26,21 +26,21 @@ VIRTUAL_MACHINES: Final = "virtualmachines"
 HATCH: Final = "fastness sim"
 
 
-def page_deeds(server: ApiServer) -> Deed:
+def audit_of_page(server: ApiServer) -> AuditAct:
     """What the page reports."""
 
-    def deed(request: Request, user: User, act: Act, code: int) -> None:
+    def audit(request: Request, user: User, act: Act, code: int) -> None:
         machine = Target(MACHINE.group, MACHINE.version, MACHINE.plural, NAMESPACE, act.name)
         target = _virtual(act.name) if act.simulator else machine
         server.audit.write(AuditEntry.of(request, user, "", context.current(), act.verb, target, code))
 
-    return deed
+    return audit
 
 
-def hatch_deeds(server: ApiServer, entropy: Entropy) -> AuditHook:
+def audit_of_control_socket(server: ApiServer, entropy: Entropy) -> AuditHook:
     """What comes through the socket of the simulator; its users are those of this machine."""
 
-    def noted(user: int, request: JsonObject, code: int) -> None:
+    def audit(user: int, request: JsonObject, code: int) -> None:
         target = _virtual(aimed_at(request)[:MAX_NAME])
         server.audit.write(
             AuditEntry(
@@ -48,7 +48,7 @@ def hatch_deeds(server: ApiServer, entropy: Entropy) -> AuditHook:
             )
         )
 
-    return noted
+    return audit
 
 
 def _virtual(name: str) -> Target:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from fastness.apiserver import ApiServer, ServerOptions, StoreSettings, open_apiserver
-from fastness.app.audit import hatch_deeds, page_deeds
+from fastness.app.audit import audit_of_control_socket, audit_of_page
 from fastness.app.control_plane import control_plane
 from fastness.app.doors import OpenDoors
 from fastness.app.machines import Believed, Simulated
@@ -179,7 +179,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
     kube = server.controllers(WITHOUT_OWNERS)
     page = PageOptions(
         options.host, options.page_port, administrator=lambda: server.pki.admin.certificate.der, tiles=tiles,
-        deed=page_deeds(server), simulator=simulated.simulation if simulated is not None else None,
+        audit=audit_of_page(server), simulator=simulated.simulation if simulated is not None else None,
     )  # fmt: skip
     return PlaneSettings(
         dict.fromkeys(DOORS, listen), tiles=tiles, page=page,
@@ -227,7 +227,7 @@ def _machines(
     believed = Believed(
         doors.ca, doors.keys, lambda: where.broker, lambda: where.gate, (where.enrolment, where.config_server)
     )
-    return simulated.running(server, believed, entropy, hatch_deeds(server, entropy))
+    return simulated.running(server, believed, entropy, audit_of_control_socket(server, entropy))
 
 
 def _real_machines(

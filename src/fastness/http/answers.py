@@ -11,6 +11,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
+NOT_SHARED: Headers = ((b"cache-control", b"no-cache, private"),)
 NOWHERE: AbstractContextManager[None] = nullcontext()
 
 
@@ -35,13 +36,18 @@ class Stream:
     place: AbstractContextManager[None] = NOWHERE
 
 
+def caching(answer: Answer | Stream) -> Headers:
+    """What nobody else may keep, unless the answer says itself how long it may be kept."""
+    return () if any(name == b"cache-control" for name, _ in answer.headers) else NOT_SHARED
+
+
 async def send_answer(answer: Answer, send: Send, headers: Headers = (), *, head: bool = False) -> None:
     """Write a finished answer; `head` leaves the body out."""
     await send({
         "type": "http.response.start", "status": answer.code,
         "headers": [
             (b"content-type", answer.content_type), (b"content-length", b"%d" % len(answer.body)),
-            (b"cache-control", b"no-cache, private"), *answer.headers, *headers,
+            *caching(answer), *answer.headers, *headers,
         ],
     })  # fmt: skip
     await send({"type": "http.response.body", "body": b"" if head else answer.body})

@@ -50,6 +50,11 @@ def _defect(correlation: str) -> Refusal:
     return Refusal(500, "internal", f"an internal error, see the log under {correlation}")
 
 
+def _said_by_itself(refusal: Refusal) -> Answer:
+    """As its class says it: some carry a header, as the nonce that the next proof must be made with."""
+    return refusal.answer()
+
+
 class Stopwatch(NamedTuple):
     """How a door's answers are timed: method, code and seconds are told when an answer is out, or a stream has ended."""
 
@@ -62,7 +67,8 @@ class Door:
     """How a door is seen: its name where defects are counted, how its answers are counted, how its refusals are noted.
 
     `unrouted` is what a caller must show to hear that nothing is at a path; nobody hears the methods of a path then who does not
-    show what they demand. `defect` is what an unexpected error becomes, given the correlation id.
+    show what they demand. `defect` is what an unexpected error becomes, given the correlation id. `headers` go with every answer.
+    `say` makes the answer of a refusal: small JSON, unless people read it.
     """
 
     name: str
@@ -72,6 +78,8 @@ class Door:
     unrouted: Auth[Any] | None = None
     defect: Callable[[str], Refusal] = _defect
     stopwatch: Stopwatch | None = None
+    headers: Headers = ()
+    say: Callable[[Refusal], Answer] = _said_by_itself
 
 
 class Edge:
@@ -108,7 +116,7 @@ class Edge:
         except Exception as error:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
             answer = self._failed(name, request, error)
         self._door.answered(name, answer.code)
-        await self._send(request, answer, send, ((b"audit-id", correlation.encode()),))
+        await self._send(request, answer, send, ((b"audit-id", correlation.encode()), *self._door.headers))
         if stopwatch is not None:
             stopwatch.observe(request.method, answer.code, stopwatch.monotonic() - started)
 
@@ -131,7 +139,7 @@ class Edge:
     def _refused(self, name: str, refusal: Refusal) -> Answer:
         if not isinstance(refusal, Outage):
             self._door.refused(name, refusal)
-        return refusal.answer()
+        return self._door.say(refusal)
 
     def _failed(self, name: str, request: Request, error: Exception) -> Answer:
         """The answer to an error, by the table; one that is not in it is a defect."""
@@ -141,7 +149,7 @@ class Edge:
                 return self._refused(name, row(error, name))
         _log.exception("request.failed", door=self._door.name, method=request.method, route=name)
         metrics.DEFECTS.inc(self._door.name)
-        return self._door.defect(context.current()).answer()
+        return self._door.say(self._door.defect(context.current()))
 
 
 def application(door: Door, routes: Routes, errors: ErrorTable, entropy: Entropy) -> Edge:
@@ -172,7 +180,7 @@ async def _read(request: Request, body: Body) -> bytes:
 def demand_media(request: Request, media: Sequence[str]) -> None:
     """Go on only with a body that says it is of one of these types; raises Refusal."""
     if request.header(b"content-type").partition(";")[0].strip().lower() not in media:
-        raise Refusal(415, "unsupported-media-type", "send application/json")
+        raise Refusal(415, "unsupported-media-type", f"send {' or '.join(media)}")
 
 
 async def healthy(_request: Request, _caller: object) -> Answer:

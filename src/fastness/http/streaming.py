@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from fastness.http.answers import Headers, Stream
+from fastness.http.answers import Headers, Stream, caching
 from fastness.http.request import Request
 
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -23,7 +23,7 @@ async def send_stream(request: Request, stream: Stream, send: Send, headers: Hea
     await send({
         "type": "http.response.start", "status": stream.code,
         "headers": [
-            (b"content-type", stream.content_type), (b"cache-control", b"no-cache, private"), *stream.headers, *headers,
+            (b"content-type", stream.content_type), *caching(stream), *stream.headers, *headers,
         ],
     })  # fmt: skip
     await send({"type": "http.response.body", "body": b"", "more_body": True})

@@ -28,12 +28,12 @@ class Assets:
 
     def __init__(self) -> None:
         made = {name: _read(name) for name in _TYPES}
-        self._by_path = {asset.path: asset for asset in made.values()}
+        self._by_name = {asset.path.rpartition("/")[2]: asset for asset in made.values()}
         self.stylesheet, self.script = made["page.css"].path, made["page.js"].path
 
-    def get(self, path: str) -> Asset | None:
-        """The file of a path, or None."""
-        return self._by_path.get(path)
+    def get(self, name: str) -> Asset | None:
+        """The file of a name, or None."""
+        return self._by_name.get(name)
 
 
 def _read(name: str) -> Asset:

@@ -1,6 +1,6 @@
 """The page behind a listener: caches, sessions, certificate and its rotation, for the time of a block.
 
-async with web_server(cluster, informers, door, clock, entropy, options) as page:
+async with web_server(cluster, informers, visitors, clock, entropy, options) as page:
     page.port, page.link()
 """
 
@@ -10,17 +10,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
-from fastness.http import Request
 from fastness.http.opening import Listening, ListenOptions, OpenDoor, open_door
 from fastness.http.rotation import ServedCertificate
+from fastness.http.route import Routes
 from fastness.keys.certificates import DoorCertificates
-from fastness.kube.access import User
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
+from fastness.page.acts import AuditAct, unaudited
 from fastness.page.admission import Doorkeeper
-from fastness.page.app import Act, Behind, Deed, PageApp
+from fastness.page.app import DOOR, PageApp
 from fastness.page.live_updates import News
 from fastness.page.record import Reader
 from fastness.page.sessions import Credential, Sessions
@@ -31,35 +30,29 @@ from fastness.record.live.reader import grown
 from fastness.record.live.tiles import TileStore
 from fastness.runtime.clock import Clock, Entropy
 
-PORT: Final = 8443
-FACE: Final = "page"
-
-
-def _unwritten(_request: Request, _user: User, _act: Act, _code: int) -> None:
-    """Where nobody keeps lines about writes."""
-
 
 @dataclass(frozen=True, slots=True)
 class PageOptions(Listening):
     """Where to listen, where the record lies, and who the one-time link logs in.
 
     `administrator` is the certificate (DER) that a link stands for, where there are links; `names` are those under which people
-    reach the page besides the address it listens on;
-    `simulator` is who holds the machines where they are virtual.
+    reach the page besides the address it listens on; `audit` writes lines about what people do, where no API server does;
+    `simulator` has the machines where they are virtual.
     """
 
     administrator: Callable[[], bytes] | None = None
     tiles: TileStore | None = None
-    deed: Deed = _unwritten
+    audit: AuditAct = unaudited
     simulator: Simulator | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Page(OpenDoor):
-    """A running page."""
+    """A running page, and its table."""
 
     sessions: Sessions
     news: News
+    routes: Routes
     _host: str
     _administrator: Callable[[], bytes] | None
 
@@ -83,19 +76,19 @@ class Page(OpenDoor):
 
 @asynccontextmanager
 async def web_server(
-    cluster: Cluster, informers: Informers, door: Doorkeeper, clock: Clock, entropy: Entropy, options: PageOptions
+    cluster: Cluster, informers: Informers, visitors: Doorkeeper, clock: Clock, entropy: Entropy, options: PageOptions
 ) -> AsyncIterator[Page]:
     """A page that listens for the time of the block; raises BadDoorNames, ApiError, OSError."""
     stock = Stock(informers)
     await stock.synced()
     certificates = await DoorCertificates.open(DoorRole.PAGE, cluster, informers, clock, options.hosts)
     sessions, news = Sessions(clock, entropy), News(clock)
-    app = PageApp(Behind(
-        door, stock, sessions, news, Reader(options.tiles, grown(cluster)), options.deed, clock, entropy,
-        simulator=options.simulator,
-    ))  # fmt: skip
-    app.prepare()
+    page = PageApp(
+        visitors=visitors, stock=stock, sessions=sessions, news=news, reader=Reader(options.tiles, grown(cluster)),
+        audit=options.audit, clock=clock, entropy=entropy, simulator=options.simulator,
+    )  # fmt: skip
+    page.prepare()
     listen, tasks = ListenOptions(options.host, options.port), {"pulse": partial(news.pulse, cluster)}
     with news.follow(stock):
-        async with open_door(app, listen, ServedCertificate(FACE, certificates), clock, tasks) as port:
-            yield Page(port, certificates, sessions, news, options.host, options.administrator)
+        async with open_door(page.app, listen, ServedCertificate(DOOR, certificates), clock, tasks) as port:
+            yield Page(port, certificates, sessions, news, page.app.routes, options.host, options.administrator)

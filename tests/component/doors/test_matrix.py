@@ -6,21 +6,27 @@ A row says who gets past the column `auth`: everybody else is answered 401 or 40
 
 from __future__ import annotations
 
+import base64
 import ssl
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 import httpx
 
 from fastness.admission.door.server import WebhookServer, webhook_server
+from fastness.crypto.jws import SigningKey
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import CertificateAuthority, Credential
+from fastness.formats import json
 from fastness.http.certificates import load
 from fastness.http.route import Route, Routes
 from fastness.keys.internal import internal_authority
 from fastness.kinds.kind import JsonObject
+from fastness.page.admission import GuardDoor
+from fastness.page.server import Page, PageOptions, web_server
 from fastness.protocol import dpop, kbs
 from fastness.protocol.door_role import DoorRole
 from fastness.release.door.config_server.server import ConfigDoor, config_server
@@ -28,6 +34,8 @@ from fastness.release.door.gate.server import GateDoor, gate
 from fastness.release.live.admins import ROLES
 from fastness.release.live.admins import mint as mint_admin
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world
+from tests.component.page.served_page import Browser, account_token, viewer_token
+from tests.component.page.simulated import MemorySimulator
 from tests.component.release.config_server.doors import CONFIG, POOL, pool, rendered
 from tests.component.release.config_server.test_nodes import NEW, NODES, OLD, node
 from tests.embedded.fixtures import Embedded
@@ -38,7 +46,7 @@ PLAIN, CONFIDENTIAL = "plain", "worker"
 CREDENTIALS = (
     "nothing", "garbage", "ticket", "token without its key", "token of a machine", "session", "challenge",
     "administrator", "administrator of something else", "certificate of a node", "certificate of the gate",
-    "certificate of another role",
+    "certificate of another role", "guest", "viewer", "operator",
 )  # fmt: skip
 EVERYBODY = frozenset(CREDENTIALS)
 # The broker and the internal port end the handshake of whoever shows a certificate of an authority that is not theirs.
@@ -46,6 +54,9 @@ TLS_LETS_IN = EVERYBODY - {"certificate of a node"}
 OF_OURS = frozenset({"certificate of the gate", "certificate of another role"})
 NOBODY: frozenset[str] = frozenset()
 ADMINISTRATOR = frozenset({"administrator"})
+# Who is logged in at the page. Behind the session stands the authorizer of the API: a viewer may read machines alone.
+PEOPLE = frozenset({"viewer", "operator"})
+OPERATOR = frozenset({"operator"})
 ADMITTED: dict[tuple[str, str], frozenset[str]] = {
     ("config server", "health"): EVERYBODY - OF_OURS,
     ("config server", "config"): frozenset({"ticket", "certificate of a node"}),
@@ -66,7 +77,8 @@ ADMITTED: dict[tuple[str, str], frozenset[str]] = {
     ("broker", "health"): TLS_LETS_IN,
     ("broker", "jwks"): TLS_LETS_IN,
     ("broker", "auth"): TLS_LETS_IN,
-    ("broker", "attest"): frozenset({"challenge"}),
+    # A guest that never enrolled may show its evidence, which is refused; there is no other way to a token.
+    ("broker", "attest"): frozenset({"challenge", "guest"}),
     ("broker", "resource"): frozenset({"session", "token of a machine"}),
     ("broker", "write-resource"): ADMINISTRATOR,
     ("broker", "delete-resource"): ADMINISTRATOR,
@@ -78,17 +90,34 @@ ADMITTED: dict[tuple[str, str], frozenset[str]] = {
     ("broker", "write-value"): ADMINISTRATOR,
     ("broker", "read-value"): ADMINISTRATOR,
     ("broker", "introspect"): frozenset({"certificate of the gate"}),
+    ("page", "login-form"): EVERYBODY,
+    ("page", "asset"): EVERYBODY,
+    # It lets whoever brings the form of this very browser try a token.
+    ("page", "login"): NOBODY,
+    ("page", "logout"): PEOPLE,
+    ("page", "events"): PEOPLE,
+    ("page", "fleet"): PEOPLE,
+    ("page", "machine"): PEOPLE,
+    ("page", "simulator"): PEOPLE,
+    ("page", "pools"): OPERATOR,
+    ("page", "runtimes"): OPERATOR,
+    # Each of its parts is for those who may read it.
+    ("page", "trust"): PEOPLE,
+    ("page", "record"): OPERATOR,
+    ("page", "decision"): OPERATOR,
+    ("page", "simulate"): OPERATOR,
 }
 REFUSED = frozenset({401, 403})
 
 
 @dataclass
 class Caller:
-    """What somebody shows at every door: headers, a certificate, and the key of its token if it has it."""
+    """What somebody shows at every door: headers, a certificate, the key of its token if it has it, and fields of its forms."""
 
     headers: dict[str, str] = field(default_factory=dict)
     certificate: Credential | None = None
     key: tuple[PrivateKey, JsonObject] | None = None
+    form: dict[str, str] = field(default_factory=dict)
 
     def sent(self, method: str, url: str, nonce: str) -> dict[str, str]:
         """The headers of one request."""
@@ -110,6 +139,7 @@ class Doors:
     configs: ConfigDoor
     gate: GateDoor
     webhook: WebhookServer
+    page: Page
     nodes: CertificateAuthority
 
     def tables(self) -> dict[str, tuple[int, Routes, str]]:
@@ -122,6 +152,7 @@ class Doors:
             "gate": (self.gate.port, self.gate.routes, CONFIDENTIAL),
             "webhook": (self.webhook.port, self.webhook.routes, ""),
             "broker": (doors.broker.port, doors.broker.routes, ""),
+            "page": (self.page.port, self.page.routes, ""),
         }
 
     def client(self, caller: Caller) -> httpx.AsyncClient:
@@ -142,7 +173,9 @@ async def all_doors(embedded: Embedded) -> AsyncIterator[Doors]:
         await cluster.create(POOL, pool(name, NEW))
     await cluster.create(NODES, node("plain-1", PLAIN, NEW, OLD))
     nodes = CertificateAuthority.create("clients", now, ENTROPY)
-    spec = {"mode": "Enforce", "simulated": True, "pools": [{"name": PLAIN, "trustModel": "None"}]}
+    pools = [{"name": PLAIN, "trustModel": "None"}]
+    # The challenge is shown at every door, one after the other: on a loaded machine that takes longer than its usual minute.
+    spec = {"mode": "Enforce", "simulated": True, "pools": pools, "attestation": {"challengeLifetime": "10m"}}
     async with attesting_world(cluster, spec) as world:
         informers, clock = world.informers, world.clock
         await world.approve("tpm")
@@ -150,11 +183,39 @@ async def all_doors(embedded: Embedded) -> AsyncIterator[Doors]:
             config_server(cluster, informers, clock, ENTROPY, clients=lambda: [nodes.certificate]) as configs,
             gate(cluster, informers, configs.served, MemoryRecord(), clock, ENTROPY) as keeper,
             webhook_server(cluster, informers, clock, ENTROPY) as webhook,
+            _page(embedded, world) as page,
         ):
-            yield Doors(world, configs, keeper, webhook, nodes)
+            yield Doors(world, configs, keeper, webhook, page, nodes)
 
 
-async def callers(doors: Doors) -> dict[str, Caller]:
+def _page(embedded: Embedded, world: AttestingWorld) -> AbstractAsyncContextManager[Page]:
+    people = GuardDoor(embedded.server.guard, embedded.server.acting_as)
+    options = PageOptions(simulator=MemorySimulator())
+    return web_server(embedded.cluster, world.informers, people, world.clock, ENTROPY, options)
+
+
+async def visitor(page: Page, token: str) -> Caller:
+    """Somebody who logged in at the page: everything that their browser has, and their token."""
+    browser = Browser(page)
+    try:
+        assert (await browser.log_in(token)).status_code == 303
+        cookie = f"{page.sessions.cookie}={browser.http.cookies[page.sessions.cookie]}"
+        return Caller(
+            {"cookie": cookie, "authorization": f"Bearer {token}"},
+            form={"token": await browser.token(), "decision": "approve"},
+        )
+    finally:
+        await browser.http.aclose()
+
+
+def guest(challenge: str, token: str, recipient: tuple[PrivateKey, JsonObject]) -> Caller:
+    """A TEE that never enrolled: a challenge, and a token as it would like one, which only its own key has signed."""
+    claims = json.decode(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+    wish = SigningKey.generate(ENTROPY).sign({**claims, "sub": "guest:sha256:" + "0" * 64}, kind="JWT")
+    return Caller({"authorization": f"DPoP {wish.reveal()}", "cookie": challenge}, key=recipient)
+
+
+async def callers(doors: Doors, embedded: Embedded) -> dict[str, Caller]:
     """Everybody but the holder of a ticket, who shows one of the pool that is asked for."""
     world, now = doors.world, datetime.now(UTC)
     parts = await internal_authority(world.cluster, ENTROPY, now)
@@ -182,31 +243,41 @@ async def callers(doors: Doors) -> dict[str, Caller]:
         ),
         "certificate of the gate": Caller(certificate=parts.client(DoorRole.GATE, now)),
         "certificate of another role": Caller(certificate=parts.client(DoorRole.ENROLMENT, now)),
+        "guest": guest(challenge, token, key),
+        "viewer": await visitor(doors.page, await viewer_token(embedded)),
+        "operator": await visitor(doors.page, await account_token(embedded, "operator", "cluster-admin")),
     }
 
 
 def path_of(route: Route[object], its_pool: str, credential: str) -> str:
     path = route.path.replace("<repository>/<type>/<tag>", "default/attestation-status/status")
-    path = path.replace("<pool>", its_pool).replace("<key>", "x").replace("<**>", "x")
+    path = path.replace("<pool>", its_pool).replace("<key>", "x").replace("<**>", "x").replace("<name>", "1")
     return f"{path}?rendered={NEW}" if "<pool>" in route.path and credential == "certificate of a node" else path
 
 
-async def admitted(client: httpx.AsyncClient, caller: Caller, method: str, base: str, path: str) -> bool:
+async def admitted(
+    client: httpx.AsyncClient, caller: Caller, method: str, base: str, path: str, *, people: bool
+) -> bool:
     """Whether a caller gets past what a route demands; a proof of possession is made anew with the nonce of the door."""
     plain, nonce = f"{base}{path.partition('?')[0]}", ""
     body = b'{"enrolment":"%s","activated":"eA=="}' % (b"x" * 60) if method == "POST" else b""
+    media = "application/x-www-form-urlencoded" if people else "application/json"
+    if people:
+        body = urlencode(caller.form).encode() if method == "POST" else b""
     for _ in range(2):
-        headers = {"content-type": "application/json", **caller.sent(method, plain, nonce)}
+        headers = {"content-type": media, **caller.sent(method, plain, nonce)}
         try:
-            answer = await client.request(method, f"{base}{path}", content=body, headers=headers)
+            # Only the head: a stream of events has no end.
+            async with client.stream(method, f"{base}{path}", content=body, headers=headers) as answer:
+                # A path that only the API server was told does not exist for anybody else.
+                absent = answer.status_code == 404 and b'"not-found"' in await answer.aread()
         except (httpx.TransportError, ssl.SSLError):
             return False
         nonce = answer.headers.get("dpop-nonce", "")
         if not nonce:
             break
-    # A path that only the API server was told does not exist for anybody else.
-    absent = answer.status_code == 404 and b'"not-found"' in answer.content
-    return answer.status_code not in REFUSED and not absent
+    to_login = answer.headers.get("location", "").startswith("/login?then=")
+    return answer.status_code not in REFUSED and not absent and not to_login
 
 
 def ways(doors: Doors) -> Iterator[tuple[str, int, Route[object], str, str]]:
@@ -222,11 +293,13 @@ async def mismatches(doors: Doors, credential: str, caller: Caller | None) -> li
     tickets = {name: (await doors.world.ticket(name)).reveal() for name in (PLAIN, CONFIDENTIAL)} if not caller else {}
     wrong: list[tuple[object, ...]] = []
     async with doors.client(caller or Caller()) as client:
-        for door, port, route, method, its_pool in ways(doors):
+        # Logging out comes last: whoever did it is nobody from then on.
+        for door, port, route, method, its_pool in sorted(ways(doors), key=lambda way: way[2].name == "logout"):
             ticket = tickets.get(its_pool or CONFIDENTIAL, "")
             shown = caller or Caller({"authorization": f"Bearer {ticket}"})
             path = path_of(route, its_pool, credential)
-            got = await admitted(client, shown, method, f"https://127.0.0.1:{port}", path)
+            base = f"https://127.0.0.1:{port}"
+            got = await admitted(client, shown, method, base, path, people=door == "page")
             if got != (credential in ADMITTED[door, route.name]):
                 wrong.append((credential, door, route.name, method, got))
     return wrong
@@ -237,7 +310,7 @@ async def test_every_route_of_every_door_admits_the_credentials_of_its_row_and_n
 ) -> None:
     async with all_doors(embedded_server) as doors:
         served = {(door, route.name) for door, _, route, _, _ in ways(doors)}
-        known = await callers(doors) if served == ADMITTED.keys() else {}
+        known = await callers(doors, embedded_server) if served == ADMITTED.keys() else {}
         wrong = [await mismatches(doors, name, known.get(name)) for name in CREDENTIALS] if known else []
     # Outside of the block: the doors' task groups would wrap what fails in it ten times over.
     assert served == ADMITTED.keys(), "every route has a row in this matrix, and every row a route"

@@ -11,30 +11,30 @@ import pytest
 
 from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
-from tests.component.page.world import WebWorld, web_world
+from tests.component.page.served_page import ServedPage, served_page
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
 
 
 @pytest.fixture
-async def web(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[WebWorld]:
+async def web(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[ServedPage]:
     async with _world(tmp_path, virtual=True) as world:
         yield world
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @pytest.fixture
-async def real_web(tmp_path: Path) -> AsyncIterator[WebWorld]:
+async def real_web(tmp_path: Path) -> AsyncIterator[ServedPage]:
     """The same without a simulator."""
     async with _world(tmp_path, virtual=False) as world:
         yield world
 
 
 @asynccontextmanager
-async def _world(tmp_path: Path, *, virtual: bool) -> AsyncIterator[WebWorld]:
+async def _world(tmp_path: Path, *, virtual: bool) -> AsyncIterator[ServedPage]:
     directory, clock = tmp_path / "state", MovedClock()
     async with (
         open_apiserver(ServerOptions(directory), PRODUCT, clock) as server,
-        web_world(Embedded(server, directory), clock, virtual=virtual) as world,
+        served_page(Embedded(server, directory), clock, virtual=virtual) as world,
     ):
         yield world

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastness.kinds.kind import JsonObject
-from tests.component.page.world import condition
+from tests.component.page.served_page import condition
 
 
 def attested(number: int) -> JsonObject:

@@ -22,9 +22,9 @@ from fastness.kube.port import PatchType
 from fastness.page.simulator import ActiveFault, VirtualRow
 from fastness.page.view_scope import MACHINES
 from fastness.record.live.log import extend
+from tests.component.page.served_page import NODES, THUMBPRINT, ServedPage, condition
 from tests.component.page.showcase import CONFIGS, EVENTS, POOLS, ROLE, WORKER, file_entry, made
 from tests.component.page.simulated import SINCE
-from tests.component.page.world import NODES, THUMBPRINT, WebWorld, condition
 from tests.lowering import lowered
 
 SHAPES = (
@@ -86,7 +86,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 
 
-async def stage(web: WebWorld) -> None:
+async def stage(web: ServedPage) -> None:
     """All of it."""
     await _machine(web)
     await _node(web)
@@ -99,7 +99,7 @@ async def stage(web: WebWorld) -> None:
     web.simulator.faults = [fault]
 
 
-async def _machine(web: WebWorld) -> None:
+async def _machine(web: ServedPage) -> None:
     conditions = [condition("Approved", "True"), condition("Attested", "False", "Refused", evil("attested-message"))]
     found = await web.machine(
         MACHINE,
@@ -115,7 +115,7 @@ async def _machine(web: WebWorld) -> None:
     await web.verdict("verdict-evil", found, [{**check, "result": "Fail"}, {**check, "result": "Pass"}])
 
 
-async def _node(web: WebWorld) -> None:
+async def _node(web: ServedPage) -> None:
     said = f"unexpected on-disk state validating against x: /etc/{evil('drifted-path')}: {evil('agent-reason')}"
     notes = {names.CURRENT_CONFIG: "before", names.DESIRED_CONFIG: "after", names.STATE: "Degraded", names.REASON: said}
     await web.cluster.create(NODES, {"metadata": {"name": NODE, "annotations": notes, "labels": {WORKER: ""}}})
@@ -129,7 +129,7 @@ async def _node(web: WebWorld) -> None:
     await web.cluster.create(EVENTS, {"metadata": {"name": "evil", "namespace": "default"}, **event})
 
 
-async def _pool(web: WebWorld) -> None:
+async def _pool(web: ServedPage) -> None:
     selector = {"matchLabels": {ROLE: "worker"}}
     spec: JsonObject = {
         "nodeSelector": {"matchLabels": {WORKER: ""}},
@@ -149,7 +149,7 @@ async def _pool(web: WebWorld) -> None:
     await made(web, ROLLOUT_POLICY, "careful", waves, stopped)
 
 
-async def _trust(web: WebWorld) -> None:
+async def _trust(web: ServedPage) -> None:
     image = "registry.example/os@sha256:" + "ab" * 32
     says = {"conditions": [condition("Committed", "False", "Because", evil("image-says"))]}
     await made(web, APPROVED_IMAGE, "image", {"image": image}, says, namespace="fastness-system")
@@ -170,12 +170,12 @@ async def _trust(web: WebWorld) -> None:
     await made(web, DISTRUST, "away", {"chipGeneration": "Milan", "reason": evil("distrust-reason")})
 
 
-async def _root(web: WebWorld) -> None:
+async def _root(web: ServedPage) -> None:
     root = {"sha256": "ab" * 32, "for": "tpm", "reason": evil("root-reason")}
     await lowered(web.cluster, {"attestation": {"extraRoots": [root]}})
 
 
-async def _record(web: WebWorld) -> None:
+async def _record(web: ServedPage) -> None:
     assert web.tiles is not None
     entry: dict[str, Any] = {
         "time": "2026-01-01T00:00:00Z",

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from fastness.page.markup import ELEMENTS
 from tests.attesting import until
-from tests.component.page.world import Browser
+from tests.component.page.served_page import Browser
 
 
 class Scan(HTMLParser):

@@ -1,6 +1,6 @@
 """A cluster in which everything happens at once, for looking at pages: every state, a change under way, a distrust, a record.
 
-`stage` fills a `WebWorld`; names and texts are those of a real cluster, so that a page that reads well here reads well there.
+`stage` fills a `ServedPage`; names and texts are those of a real cluster, so that a page that reads well here reads well there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fastness.kube.port import PatchType, WriteOptions
 from fastness.machineconfig.render.render import Rendered, render
 from fastness.page.simulator import VirtualRow
 from fastness.record.live.log import extend
-from tests.component.page.world import NODES, THUMBPRINT, WebWorld, condition
+from tests.component.page.served_page import NODES, THUMBPRINT, ServedPage, condition
 
 POOLS = find("machineconfiguration.openshift.io", "v1", "machineconfigpools")
 CONFIGS = find("machineconfiguration.openshift.io", "v1", "machineconfigs")
@@ -88,7 +88,7 @@ STATES: tuple[tuple[str, dict[str, Any], tuple[str, str] | None], ...] = (
 )
 
 
-async def stage(web: WebWorld) -> None:
+async def stage(web: ServedPage) -> None:
     """Everything."""
     goal, before = await _configs(web)
     await _machines(web, goal, before)
@@ -103,7 +103,7 @@ async def stage(web: WebWorld) -> None:
 
 
 async def made(
-    web: WebWorld, kind: Kind, name: str, spec: JsonObject, status: JsonObject | None = None, **meta: Any
+    web: ServedPage, kind: Kind, name: str, spec: JsonObject, status: JsonObject | None = None, **meta: Any
 ) -> None:
     """An object of a kind, with its status."""
     body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, **meta}, "spec": spec}
@@ -120,7 +120,7 @@ def file_entry(path: str, text: str) -> JsonObject:
     return {"path": path, "contents": {"source": f"data:;base64,{base64.b64encode(text.encode()).decode()}"}}
 
 
-async def _configs(web: WebWorld) -> tuple[str, str]:
+async def _configs(web: ServedPage) -> tuple[str, str]:
     """A pool on its way from one config to another, in waves; returns the names of both."""
     pool: JsonObject = {
         "apiVersion": POOLS.api_version,
@@ -192,7 +192,7 @@ async def _configs(web: WebWorld) -> tuple[str, str]:
     return goal, before
 
 
-async def _machines(web: WebWorld, goal: str, before: str) -> None:
+async def _machines(web: ServedPage, goal: str, before: str) -> None:
     for number, (name, said, agent) in enumerate(STATES):
         node = f"worker-{name.removeprefix('machine-')}"
         tee = ("tpm", "tdx", "snp")[number % 3]
@@ -229,7 +229,7 @@ async def _machines(web: WebWorld, goal: str, before: str) -> None:
             await web.cluster.patch(NODES, node, ready, PatchType.MERGE, "", WriteOptions(subresource="status"))
 
 
-async def _trust(web: WebWorld) -> None:
+async def _trust(web: ServedPage) -> None:
     committed = {"conditions": [condition("Committed", "True", "Committed", "its measurements are reference values")]}
     await made(web, APPROVED_IMAGE, "node-42", {"image": IMAGE}, committed, namespace="fastness-system")
     values = [
@@ -277,7 +277,7 @@ async def _trust(web: WebWorld) -> None:
     )
 
 
-async def _record(web: WebWorld) -> None:
+async def _record(web: ServedPage) -> None:
     """Forty entries in tiles, and a checkpoint over them."""
     assert web.tiles is not None
     whats = ("enrol", "approve", "verdict", "release")

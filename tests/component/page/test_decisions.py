@@ -10,14 +10,14 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.port import PatchType
 from fastness.page.view_scope import MACHINES
 from tests.attesting import until
-from tests.component.page.world import WebWorld, condition
+from tests.component.page.served_page import ServedPage, condition
 
 
-async def stored(web: WebWorld, name: str = "machine-one") -> JsonObject:
+async def stored(web: ServedPage, name: str = "machine-one") -> JsonObject:
     return await web.cluster.get(MACHINE.resource, name, NAMESPACE)
 
 
-async def known(web: WebWorld, name: str = "machine-one") -> None:
+async def known(web: ServedPage, name: str = "machine-one") -> None:
     """Wait until the page has seen what is stored."""
     wanted = (await stored(web, name))["metadata"]["resourceVersion"]
 
@@ -28,7 +28,7 @@ async def known(web: WebWorld, name: str = "machine-one") -> None:
     await until(seen)
 
 
-async def test_an_administrator_approves_quarantines_and_releases(web: WebWorld) -> None:
+async def test_an_administrator_approves_quarantines_and_releases(web: ServedPage) -> None:
     await web.machine()
     await known(web)
     admin = await web.administrator()
@@ -47,7 +47,7 @@ async def test_an_administrator_approves_quarantines_and_releases(web: WebWorld)
     assert web.deeds == [("fastness-admin", "machine-one", 200)] * 3
 
 
-async def test_a_viewer_cannot_decide_even_with_a_form_made_by_hand(web: WebWorld) -> None:
+async def test_a_viewer_cannot_decide_even_with_a_form_made_by_hand(web: ServedPage) -> None:
     await web.machine()
     await known(web)
     viewer = await web.viewer()
@@ -63,7 +63,7 @@ async def test_a_viewer_cannot_decide_even_with_a_form_made_by_hand(web: WebWorl
     [("release", "", 409), ("quarantine", "", 400), ("delete", "", 400), ("", "", 400), ("approve", "x" * 1025, 400)],
 )
 async def test_a_decision_that_makes_no_sense_changes_nothing(
-    web: WebWorld, decision: str, reason: str, code: int
+    web: ServedPage, decision: str, reason: str, code: int
 ) -> None:
     made = await web.machine()
     await known(web)
@@ -72,7 +72,7 @@ async def test_a_decision_that_makes_no_sense_changes_nothing(
     assert (await stored(web))["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-async def test_an_approval_does_not_undo_a_quarantine_that_came_in_between(web: WebWorld) -> None:
+async def test_an_approval_does_not_undo_a_quarantine_that_came_in_between(web: ServedPage) -> None:
     await web.machine()
     await known(web)
     admin = await web.administrator()
@@ -88,12 +88,12 @@ async def test_an_approval_does_not_undo_a_quarantine_that_came_in_between(web: 
     assert (await stored(web))["spec"]["approval"] == "Quarantined"
 
 
-async def test_what_is_not_there_is_not_found(web: WebWorld) -> None:
+async def test_what_is_not_there_is_not_found(web: ServedPage) -> None:
     admin = await web.administrator()
     assert (await admin.decide("nothing", "approve")).status_code == 404
 
 
-async def test_the_page_offers_only_what_can_be_decided(web: WebWorld) -> None:
+async def test_the_page_offers_only_what_can_be_decided(web: ServedPage) -> None:
     await web.machine("machine-new")
     await web.machine("machine-in", "Approved", conditions=[condition("Approved", "True")])
     await known(web, "machine-new")

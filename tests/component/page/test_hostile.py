@@ -10,10 +10,10 @@ import pytest
 from fastness.page.markup import text
 from tests.component.page import hostile
 from tests.component.page.scan import harmless, shows
-from tests.component.page.world import WebWorld
+from tests.component.page.served_page import ServedPage
 
 
-async def test_every_field_that_a_stranger_controls_is_text_on_every_page(web: WebWorld) -> None:
+async def test_every_field_that_a_stranger_controls_is_text_on_every_page(web: ServedPage) -> None:
     await hostile.stage(web)
     admin = await web.administrator()
     await shows(admin, f"/machines/{hostile.MACHINE}", "check-hint")
@@ -32,7 +32,7 @@ async def test_every_field_that_a_stranger_controls_is_text_on_every_page(web: W
 
 
 @pytest.mark.parametrize("shape", hostile.SHAPES)
-async def test_an_address_is_text(web: WebWorld, shape: str) -> None:
+async def test_an_address_is_text(web: ServedPage, shape: str) -> None:
     said = shape.format("x")
     admin = await web.administrator()
     for path in (
@@ -47,7 +47,7 @@ async def test_an_address_is_text(web: WebWorld, shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", hostile.SHAPES)
-async def test_what_a_form_says_comes_back_as_text(web: WebWorld, shape: str) -> None:
+async def test_what_a_form_says_comes_back_as_text(web: ServedPage, shape: str) -> None:
     said = shape.format("x")
     admin = await web.administrator()
     token = await admin.token()

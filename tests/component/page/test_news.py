@@ -11,7 +11,7 @@ import pytest
 from fastness.page import live_updates as news
 from fastness.page.sessions import LIFETIME
 from tests.attesting import until
-from tests.component.page.world import Browser, WebWorld
+from tests.component.page.served_page import Browser, ServedPage
 from tests.patience import PATIENCE
 
 
@@ -54,7 +54,7 @@ async def heard_of(heard: asyncio.Queue[tuple[str, str]], event: str, topic: str
                 return
 
 
-async def test_an_open_page_hears_of_a_change_and_nothing_of_its_content(web: WebWorld) -> None:
+async def test_an_open_page_hears_of_a_change_and_nothing_of_its_content(web: ServedPage) -> None:
     admin = await web.administrator()
     async with events(admin) as heard:
         assert await heard.get() == ("hello", "listening")
@@ -65,7 +65,7 @@ async def test_an_open_page_hears_of_a_change_and_nothing_of_its_content(web: We
         assert set(data.split()) <= {"machines", "pools", "trust", "api"}
 
 
-async def test_a_page_whose_login_ends_is_told(web: WebWorld) -> None:
+async def test_a_page_whose_login_ends_is_told(web: ServedPage) -> None:
     admin = await web.administrator()
     async with events(admin) as heard:
         await heard_of(heard, "hello", "")
@@ -74,7 +74,7 @@ async def test_a_page_whose_login_ends_is_told(web: WebWorld) -> None:
         await heard_of(heard, "end", "")
 
 
-async def test_a_page_that_goes_is_forgotten(web: WebWorld) -> None:
+async def test_a_page_that_goes_is_forgotten(web: ServedPage) -> None:
     admin = await web.administrator()
     async with events(admin) as heard:
         await heard_of(heard, "hello", "")
@@ -86,13 +86,13 @@ async def test_a_page_that_goes_is_forgotten(web: WebWorld) -> None:
     await until(gone)
 
 
-async def test_too_many_open_pages_are_asked_to_come_later(web: WebWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_open_pages_are_asked_to_come_later(web: ServedPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(news, "MAX_LISTENERS", 0)
     answer = await (await web.administrator()).get("/events")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
 
 
-async def test_an_api_that_does_not_answer_is_said_and_comes_back(web: WebWorld) -> None:
+async def test_an_api_that_does_not_answer_is_said_and_comes_back(web: ServedPage) -> None:
     admin = await web.administrator()
     async with events(admin) as heard:
         await heard_of(heard, "hello", "")

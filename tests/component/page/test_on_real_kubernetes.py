@@ -23,7 +23,7 @@ from fastness.page.server import PageOptions, web_server
 from fastness.page.view_scope import SEEN
 from fastness.runtime.clock import SystemClock
 from tests.component.page.scan import shows
-from tests.component.page.world import ACCOUNTS, BINDINGS, Browser, condition
+from tests.component.page.served_page import ACCOUNTS, BINDINGS, Browser, condition
 from tests.contract.worlds import served
 from tests.enrolling import ENTROPY
 from tests.realkube import RealKube

@@ -23,7 +23,7 @@ from fastness.page.admission import ACCESS_REVIEWS, KEPT_FOR, ReviewDoor
 from fastness.page.sessions import Credential
 from tests.attesting import until
 from tests.component.page.scan import shows
-from tests.component.page.world import ROLES, Browser, WebWorld, web_world
+from tests.component.page.served_page import ROLES, Browser, ServedPage, served_page
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
 
@@ -45,7 +45,7 @@ class Reviewing:
 
 
 @pytest.fixture
-async def kube(tmp_path: Path) -> AsyncIterator[tuple[WebWorld, Reviewing]]:
+async def kube(tmp_path: Path) -> AsyncIterator[tuple[ServedPage, Reviewing]]:
     directory, clock = tmp_path / "state", MovedClock()
     async with open_apiserver(ServerOptions(directory), PRODUCT, clock) as server:
         embedded = Embedded(server, directory)
@@ -56,17 +56,17 @@ async def kube(tmp_path: Path) -> AsyncIterator[tuple[WebWorld, Reviewing]]:
 
         async with connect(connection) as api:
             asking = Reviewing(api)
-            async with web_world(embedded, clock, virtual=False, door=ReviewDoor(asking, connected, clock)) as web:
+            async with served_page(embedded, clock, virtual=False, door=ReviewDoor(asking, connected, clock)) as web:
                 yield web, asking
 
 
-async def logged_in(web: WebWorld, name: str, role: str = "") -> Browser:
+async def logged_in(web: ServedPage, name: str, role: str = "") -> Browser:
     browser = web.browser()
     assert (await browser.log_in(await web.account(name, role))).status_code == 303
     return browser
 
 
-async def test_an_administrator_decides_with_the_own_token(kube: tuple[WebWorld, Reviewing]) -> None:
+async def test_an_administrator_decides_with_the_own_token(kube: tuple[ServedPage, Reviewing]) -> None:
     web, _ = kube
     await web.machine()
     admin = await logged_in(web, "boss", "cluster-admin")
@@ -78,21 +78,21 @@ async def test_an_administrator_decides_with_the_own_token(kube: tuple[WebWorld,
 
 
 @pytest.mark.parametrize("token", ["x", "a.b.c", "ü"])
-async def test_what_the_api_does_not_know_does_not_log_in(kube: tuple[WebWorld, Reviewing], token: str) -> None:
+async def test_what_the_api_does_not_know_does_not_log_in(kube: tuple[ServedPage, Reviewing], token: str) -> None:
     web, _ = kube
     browser = web.browser()
     assert (await browser.log_in(token)).status_code == 401
     assert (await browser.get("/")).status_code == 303
 
 
-async def test_a_certificate_opens_nothing(kube: tuple[WebWorld, Reviewing]) -> None:
+async def test_a_certificate_opens_nothing(kube: tuple[ServedPage, Reviewing]) -> None:
     web, _ = kube
     key = web.page.sessions.link(Credential(certificate=b"a certificate that no review asks about"))
     assert (await web.browser().follow_link(f"{web.page.url}/login?key={key}")).status_code == 401
 
 
 async def test_somebody_who_looks_cannot_decide_and_somebody_without_rights_sees_nothing(
-    kube: tuple[WebWorld, Reviewing],
+    kube: tuple[ServedPage, Reviewing],
 ) -> None:
     web, _ = kube
     await web.machine()
@@ -105,7 +105,7 @@ async def test_somebody_who_looks_cannot_decide_and_somebody_without_rights_sees
     assert (await nobody.get("/")).status_code == 403
 
 
-async def test_a_right_on_one_machine_counts_for_that_machine(kube: tuple[WebWorld, Reviewing]) -> None:
+async def test_a_right_on_one_machine_counts_for_that_machine(kube: tuple[ServedPage, Reviewing]) -> None:
     web, _ = kube
     await web.machine("machine-mine")
     await web.machine("machine-other")
@@ -123,7 +123,7 @@ async def test_a_right_on_one_machine_counts_for_that_machine(kube: tuple[WebWor
 
 
 async def test_answers_are_kept_for_a_moment_and_a_right_that_is_taken_ends_with_it(
-    kube: tuple[WebWorld, Reviewing],
+    kube: tuple[ServedPage, Reviewing],
 ) -> None:
     web, asking = kube
     viewer = await web.viewer()
@@ -140,7 +140,7 @@ async def test_answers_are_kept_for_a_moment_and_a_right_that_is_taken_ends_with
     await until(refused)
 
 
-async def test_an_api_that_does_not_answer_reviews_is_never_a_yes(kube: tuple[WebWorld, Reviewing]) -> None:
+async def test_an_api_that_does_not_answer_reviews_is_never_a_yes(kube: tuple[ServedPage, Reviewing]) -> None:
     web, asking = kube
     await web.machine()
     admin = await logged_in(web, "boss", "cluster-admin")

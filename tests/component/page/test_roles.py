@@ -6,18 +6,18 @@ from fastness.kinds.crd.roles import DECIDER, READER
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kube.port import PatchType, WriteOptions
 from tests.component.page.scan import shows
-from tests.component.page.world import Browser, WebWorld
+from tests.component.page.served_page import Browser, ServedPage
 
 PAGES = ("/", "/machines/machine-new", "/pools", "/trust")
 
 
-async def _as(web: WebWorld, role: str) -> Browser:
+async def _as(web: ServedPage, role: str) -> Browser:
     browser = web.browser()
     assert (await browser.log_in(await web.account(f"a-{role}", role))).status_code == 303
     return browser
 
 
-async def test_kubernetes_own_view_role_sees_the_fleet_and_no_contents_of_files(web: WebWorld) -> None:
+async def test_kubernetes_own_view_role_sees_the_fleet_and_no_contents_of_files(web: ServedPage) -> None:
     await web.machine("machine-new")
     viewer = await _as(web, "view")
     html = await shows(viewer, "/", "node-machine-new")
@@ -40,7 +40,7 @@ async def test_kubernetes_own_view_role_sees_the_fleet_and_no_contents_of_files(
             assert answer.json()["status"]["allowed"] is allowed, kind
 
 
-async def test_a_reader_sees_every_page_and_decides_nothing(web: WebWorld) -> None:
+async def test_a_reader_sees_every_page_and_decides_nothing(web: ServedPage) -> None:
     await web.machine("machine-new")
     reader = await _as(web, READER)
     for path in PAGES:
@@ -52,14 +52,14 @@ async def test_a_reader_sees_every_page_and_decides_nothing(web: WebWorld) -> No
     assert (await reader.decide("machine-new", "approve")).status_code == 403
 
 
-async def test_a_decider_approves(web: WebWorld) -> None:
+async def test_a_decider_approves(web: ServedPage) -> None:
     await web.machine("machine-new")
     decider = await _as(web, DECIDER)
     await shows(decider, "/machines/machine-new", "Approve")
     assert (await decider.decide("machine-new", "approve", "seen in the rack")).status_code == 303
 
 
-async def test_a_lowering_past_admission_and_coming_approvers_are_a_banner_for_whoever_logs_in(web: WebWorld) -> None:
+async def test_a_lowering_past_admission_and_coming_approvers_are_a_banner_for_whoever_logs_in(web: ServedPage) -> None:
     told = {
         "Guarded": ("False", "mode goes from Enforce to Audit"),
         "ApproversPending": ("True", "approvers will be eve"),

@@ -8,26 +8,26 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.registry import find
 from fastness.kube.port import PatchType, WriteOptions
 from tests.component.page.scan import shows
-from tests.component.page.world import NODES, WebWorld
+from tests.component.page.served_page import NODES, ServedPage
 from tests.lowering import lowered
 
 CLASS = find("node.k8s.io", "v1", "runtimeclasses").resource
 
 
-async def node(web: WebWorld, name: str, image: str = "", **labels: str) -> None:
+async def node(web: ServedPage, name: str, image: str = "", **labels: str) -> None:
     meta = {"name": name, "labels": {"node-role.kubernetes.io/worker": "", **labels}}
     await web.cluster.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
     status = {"status": {"nodeInfo": {"osImage": image}}}
     await web.cluster.patch(NODES, name, status, PatchType.MERGE, "", WriteOptions(subresource="status"))
 
 
-async def hosts(web: WebWorld) -> None:
+async def hosts(web: ServedPage) -> None:
     """The workers are hosts of pod VMs, and somebody said so twice."""
     pools = [{"name": name, "trustModel": "ContainersHost"} for name in ("worker", "kata-oc")]
     await lowered(web.cluster, {"pools": pools})
 
 
-async def test_without_a_config_the_page_says_who_could_have_it_and_what_to_do(web: WebWorld) -> None:
+async def test_without_a_config_the_page_says_who_could_have_it_and_what_to_do(web: ServedPage) -> None:
     await node(web, "bare-0", **{names.BASE_LABEL: "true"})
     await node(web, "bare-1", "Ubuntu 24.04 LTS")
     html = await shows(await web.administrator(), "/runtimes", "Nothing is installed")
@@ -35,7 +35,7 @@ async def test_without_a_config_the_page_says_who_could_have_it_and_what_to_do(w
     assert "Ubuntu 24.04 LTS" in html
 
 
-async def test_nodes_and_classes_are_told_with_their_reasons(web: WebWorld) -> None:
+async def test_nodes_and_classes_are_told_with_their_reasons(web: ServedPage) -> None:
     await node(web, "bare-0", **{names.BASE_LABEL: "true", names.TDX_LABEL: "true"})
     await node(web, "bare-1", **{names.BASE_LABEL: "false"})
     body: JsonObject = {

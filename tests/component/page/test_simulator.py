@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.page.controls import SHOWN_FOR
+from fastness.page.acts import SHOWN_FOR
 from fastness.page.simulator import VirtualRow
 from tests.component.page.scan import harmless, shows
-from tests.component.page.world import Browser, WebWorld, condition
+from tests.component.page.served_page import Browser, ServedPage, condition
 
 
 async def act(browser: Browser, **fields: str) -> int:
@@ -15,7 +15,7 @@ async def act(browser: Browser, **fields: str) -> int:
 
 
 @pytest.fixture
-def rows(web: WebWorld) -> WebWorld:
+def rows(web: ServedPage) -> ServedPage:
     web.simulator.rows = [
         VirtualRow("worker-1", "node-machine-one", "tpm", True, True),
         VirtualRow("worker-2", "", "tdx", False, False),
@@ -23,7 +23,7 @@ def rows(web: WebWorld) -> WebWorld:
     return web
 
 
-async def test_everything_that_can_be_asked_is_handed_on_and_what_happened_is_told(rows: WebWorld) -> None:
+async def test_everything_that_can_be_asked_is_handed_on_and_what_happened_is_told(rows: ServedPage) -> None:
     admin = await rows.administrator()
     for fields, told in (
         ({"action": "do", "kind": "loader", "machine": "worker-1"}, "loader done to worker-1"),
@@ -41,7 +41,7 @@ async def test_everything_that_can_be_asked_is_handed_on_and_what_happened_is_to
     assert "Stop the vendor" in html
 
 
-async def test_what_was_told_is_for_one_login_and_for_a_moment(rows: WebWorld) -> None:
+async def test_what_was_told_is_for_one_login_and_for_a_moment(rows: ServedPage) -> None:
     admin, other = await rows.administrator(), await rows.administrator()
     await act(admin, action="reboot", machine="worker-1")
     assert "boots again" in (await admin.get("/simulator")).text
@@ -65,12 +65,14 @@ async def test_what_was_told_is_for_one_login_and_for_a_moment(rows: WebWorld) -
         ({"action": "remove", "machine": ""}, 404),
     ],
 )
-async def test_what_makes_no_sense_is_refused_with_a_reason(rows: WebWorld, fields: dict[str, str], code: int) -> None:
+async def test_what_makes_no_sense_is_refused_with_a_reason(
+    rows: ServedPage, fields: dict[str, str], code: int
+) -> None:
     assert await act(await rows.administrator(), **fields) == code
     assert rows.simulator.faults == []
 
 
-async def test_a_viewer_sees_what_is_broken_and_no_way_to_break(rows: WebWorld) -> None:
+async def test_a_viewer_sees_what_is_broken_and_no_way_to_break(rows: ServedPage) -> None:
     await rows.machine("machine-one", "Approved", conditions=[condition("Approved", "True")])
     await rows.simulator.do("loader", "worker-1")
     viewer = await rows.viewer()
@@ -81,14 +83,14 @@ async def test_a_viewer_sees_what_is_broken_and_no_way_to_break(rows: WebWorld) 
     assert ("reboot", "worker-1") not in rows.simulator.asked
 
 
-async def test_a_cluster_with_real_machines_has_no_simulator(real_web: WebWorld) -> None:
+async def test_a_cluster_with_real_machines_has_no_simulator(real_web: ServedPage) -> None:
     admin = await real_web.administrator()
     assert 'href="/simulator"' not in (await admin.get("/")).text
     assert (await admin.get("/simulator")).status_code == 404
     assert await act(admin, action="add", count="1") == 404
 
 
-async def test_everything_that_is_asked_leaves_a_line_also_when_it_is_refused(rows: WebWorld) -> None:
+async def test_everything_that_is_asked_leaves_a_line_also_when_it_is_refused(rows: ServedPage) -> None:
     admin = await rows.administrator()
     await act(admin, action="do", kind="loader", machine="worker-1")
     await act(admin, action="undo", fault="nothing")

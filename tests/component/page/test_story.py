@@ -18,10 +18,10 @@ from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import AttestingWorld, attesting_world, until
 from tests.component.page.scan import harmless
-from tests.component.page.world import WebWorld
+from tests.component.page.served_page import ServedPage
 
 
-async def test_a_changed_command_line_is_refused_and_the_page_says_why(web: WebWorld) -> None:
+async def test_a_changed_command_line_is_refused_and_the_page_says_why(web: ServedPage) -> None:
     async with attesting_world(web.cluster) as world:
         await world.approve("tpm")
         tampered = await world.enrolled("tpm", changed(default_image(), command_line="console=ttyS0 init=/bin/sh"))
@@ -50,7 +50,7 @@ async def test_a_changed_command_line_is_refused_and_the_page_says_why(web: WebW
 
 
 async def test_a_good_machine_has_no_difference_and_whoever_speaks_in_its_name_is_shown_beside_it(
-    web: WebWorld,
+    web: ServedPage,
 ) -> None:
     async with attesting_world(web.cluster) as world:
         await world.approve("tdx")

@@ -6,12 +6,12 @@ import re
 
 from fastness.page.pages.parts import command, difference, lasting, side_by_side
 from tests.component.page.scan import shows
+from tests.component.page.served_page import ServedPage
 from tests.component.page.showcase import stage
-from tests.component.page.world import WebWorld
 from tests.lowering import lowered
 
 
-async def test_a_pool_shows_its_waves_and_the_plan_of_its_change(web: WebWorld) -> None:
+async def test_a_pool_shows_its_waves_and_the_plan_of_its_change(web: ServedPage) -> None:
     await stage(web)
     html = await shows(await web.administrator(), "/pools", "The change under way")
     assert "-server ntp.example" in html
@@ -26,7 +26,7 @@ async def test_a_pool_shows_its_waves_and_the_plan_of_its_change(web: WebWorld) 
     assert "worker-77e2a4d1905bb3f8c641 does not have what it should have" in html
 
 
-async def test_drift_names_the_file_the_difference_and_who_set_it(web: WebWorld) -> None:
+async def test_drift_names_the_file_the_difference_and_who_set_it(web: ServedPage) -> None:
     await stage(web)
     html = await shows(await web.administrator(), "/machines/machine-77e2a4d1905bb3f8c641", "Drift: what is not")
     row = re.search(
@@ -38,7 +38,7 @@ async def test_drift_names_the_file_the_difference_and_who_set_it(web: WebWorld)
     assert "fastness.dev/drift-policy=repair" in html
 
 
-async def test_a_distrust_shows_whom_it_hits_and_another_one_whom_it_would(web: WebWorld) -> None:
+async def test_a_distrust_shows_whom_it_hits_and_another_one_whom_it_would(web: ServedPage) -> None:
     await stage(web)
     admin = await web.administrator()
     html = await shows(admin, "/trust", "microcode older than the advisory")
@@ -49,14 +49,14 @@ async def test_a_distrust_shows_whom_it_hits_and_another_one_whom_it_would(web: 
     assert "were distrusted" not in (await admin.get("/trust?distrust=machine:x")).text  # only what machines proved
 
 
-async def test_policies_show_which_cases_fail(web: WebWorld) -> None:
+async def test_policies_show_which_cases_fail(web: ServedPage) -> None:
     await stage(web)
     html = await shows(await web.administrator(), "/trust", "no-debug")
     cases = dict(re.findall(r'data-label="Case">([^<]+)<.*?data-label="Result"><span class="badge \w+">(\w+)<', html))
     assert cases == {"an approved image": "passes", "debug mode is on": "fails"}
 
 
-async def test_an_entry_comes_with_a_proof_that_holds(web: WebWorld) -> None:
+async def test_an_entry_comes_with_a_proof_that_holds(web: ServedPage) -> None:
     await stage(web)
     admin = await web.administrator()
     html = await shows(admin, "/record/7", "Entry 7")
@@ -67,7 +67,7 @@ async def test_an_entry_comes_with_a_proof_that_holds(web: WebWorld) -> None:
         assert (await admin.get(f"/record/{number}")).status_code == 404
 
 
-async def test_a_record_that_was_changed_does_not_hold(web: WebWorld) -> None:
+async def test_a_record_that_was_changed_does_not_hold(web: ServedPage) -> None:
     await stage(web)
     assert web.tiles is not None
     path = "tile/entries/000.p/60"
@@ -79,7 +79,7 @@ async def test_a_record_that_was_changed_does_not_hold(web: WebWorld) -> None:
     assert "Compare it with a backup" in html
 
 
-async def test_the_record_can_be_read_back_to_its_beginning(web: WebWorld) -> None:
+async def test_the_record_can_be_read_back_to_its_beginning(web: ServedPage) -> None:
     await stage(web)
     admin = await web.administrator()
     html, seen = await shows(admin, "/trust", "Older entries"), 0
@@ -89,7 +89,7 @@ async def test_the_record_can_be_read_back_to_its_beginning(web: WebWorld) -> No
     assert 'href="/record/0"' in html
 
 
-async def test_somebody_who_may_not_see_checkpoints_sees_no_entry(web: WebWorld) -> None:
+async def test_somebody_who_may_not_see_checkpoints_sees_no_entry(web: ServedPage) -> None:
     await stage(web)
     viewer = await web.viewer()
     assert (await viewer.get("/record/7")).status_code == 403
@@ -119,7 +119,7 @@ def test_spans_are_said_as_people_say_them() -> None:
     assert [lasting(one) for one in (90, 600, 3600, 172800, 0.5)] == ["90 s", "10 min", "1 h", "2 days", "0.5 s"]
 
 
-async def test_a_root_that_somebody_added_is_shown_with_the_reason(web: WebWorld) -> None:
+async def test_a_root_that_somebody_added_is_shown_with_the_reason(web: ServedPage) -> None:
     admin = await web.administrator()
     html = (await admin.get("/trust")).text
     assert "only the roots of the vendors count" in html

@@ -18,7 +18,7 @@ from fastness.page.server import PageOptions, web_server
 from tests.attesting import until
 from tests.component.page.fleets import attested
 from tests.component.page.scan import harmless, shows
-from tests.component.page.world import Browser, WebWorld, condition
+from tests.component.page.served_page import Browser, ServedPage, condition
 from tests.enrolling import ENTROPY
 
 CHECK = {
@@ -27,7 +27,7 @@ CHECK = {
 }  # fmt: skip
 
 
-async def test_the_fleet_shows_every_machine_and_those_that_need_somebody(web: WebWorld) -> None:
+async def test_the_fleet_shows_every_machine_and_those_that_need_somebody(web: ServedPage) -> None:
     await web.machine("machine-new")
     refused = [condition("Approved", "True"), condition("Attested", "False", "value-differs", "PCR 4 differs")]
     await web.machine("machine-bad", "Approved", conditions=refused)
@@ -41,7 +41,7 @@ async def test_the_fleet_shows_every_machine_and_those_that_need_somebody(web: W
     assert "node-machine-bad" in await shows(admin, "/?q=BAD", "1 of 2 machines")
 
 
-async def test_a_machine_says_what_differs_and_what_fixes_it(web: WebWorld) -> None:
+async def test_a_machine_says_what_differs_and_what_fixes_it(web: ServedPage) -> None:
     conditions = [condition("Approved", "True"), condition("Attested", "False", "value-differs", "PCR 4 differs")]
     found = await web.machine("machine-bad", "Approved", conditions=conditions, lastVerdict="verdict-one")
     await web.verdict("verdict-one", found, [{**CHECK, "name": "signature", "result": "Pass", "code": "ok"}, CHECK])
@@ -54,7 +54,7 @@ async def test_a_machine_says_what_differs_and_what_fixes_it(web: WebWorld) -> N
     assert "verdict Refused" in html
 
 
-async def test_what_does_not_exist_is_not_found(web: WebWorld) -> None:
+async def test_what_does_not_exist_is_not_found(web: ServedPage) -> None:
     admin = await web.administrator()
     for path in ("/machines/nothing", "/nothing", "/assets/page.js", f"/machines/{'a' * 254}"):
         answer = await admin.get(path)
@@ -62,7 +62,7 @@ async def test_what_does_not_exist_is_not_found(web: WebWorld) -> None:
         harmless(answer.text)
 
 
-async def test_every_answer_lets_a_browser_run_nothing_else(web: WebWorld) -> None:
+async def test_every_answer_lets_a_browser_run_nothing_else(web: ServedPage) -> None:
     admin, stranger = await web.administrator(), web.browser()
     script = re.search(r'src="(/assets/page[^"]*)"', (await stranger.get("/login")).text)
     assert script is not None
@@ -77,7 +77,7 @@ async def test_every_answer_lets_a_browser_run_nothing_else(web: WebWorld) -> No
     assert (await admin.get("/")).headers["cache-control"] == "no-store"
 
 
-async def test_a_simulated_cluster_says_so_on_every_page(web: WebWorld) -> None:
+async def test_a_simulated_cluster_says_so_on_every_page(web: ServedPage) -> None:
     await web.machine()
     admin = await web.administrator()
     await shows(admin, "/", "node-machine-one")
@@ -85,14 +85,14 @@ async def test_a_simulated_cluster_says_so_on_every_page(web: WebWorld) -> None:
         assert "Simulated. " in (await admin.get(path)).text
 
 
-async def test_pages_are_whole_without_a_script(web: WebWorld) -> None:
+async def test_pages_are_whole_without_a_script(web: ServedPage) -> None:
     await web.machine()
     html = await shows(await web.administrator(), "/machines/machine-one", "Decide")
     assert 'method="post" action="/machines/machine-one/decision"' in html
     assert "<noscript" not in html
 
 
-async def test_a_viewer_sees_machines_and_no_way_to_decide(web: WebWorld) -> None:
+async def test_a_viewer_sees_machines_and_no_way_to_decide(web: ServedPage) -> None:
     await web.machine()
     viewer = await web.viewer()
     html = await shows(viewer, "/machines/machine-one", "waits for approval")
@@ -106,7 +106,7 @@ async def test_a_viewer_sees_machines_and_no_way_to_decide(web: WebWorld) -> Non
     harmless(trust.text)
 
 
-async def test_somebody_without_rights_sees_nothing(web: WebWorld) -> None:
+async def test_somebody_without_rights_sees_nothing(web: ServedPage) -> None:
     await web.machine()
     browser = web.browser()
     await browser.log_in(await web.account("nobody"))
@@ -116,7 +116,7 @@ async def test_somebody_without_rights_sees_nothing(web: WebWorld) -> None:
         assert "waits for approval" not in answer.text
 
 
-async def test_five_thousand_machines_in_150_kilobytes(web: WebWorld) -> None:
+async def test_five_thousand_machines_in_150_kilobytes(web: ServedPage) -> None:
     for number in range(5000):
         web.informers.of(MACHINE.resource)._cache.put(attested(number))
     admin = await web.administrator()
@@ -130,7 +130,7 @@ async def _assets(browser: Browser, html: str) -> list[httpx.Response]:
     return [await browser.get(path) for path in re.findall(r'(?:src|href)="(/assets/[^"]+)"', html)]
 
 
-async def test_the_first_answer_finds_its_rows_made(web: WebWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_first_answer_finds_its_rows_made(web: ServedPage, monkeypatch: pytest.MonkeyPatch) -> None:
     await web.machine("machine-new")
     made: list[str] = []
     make = fleet.row_of
@@ -153,6 +153,6 @@ async def test_the_first_answer_finds_its_rows_made(web: WebWorld, monkeypatch: 
     assert made == ["machine-new"]
 
 
-async def _known(web: WebWorld, name: str) -> bool:
+async def _known(web: ServedPage, name: str) -> bool:
     found = web.informers.of(MACHINE.resource).get(NAMESPACE, name)
     return found is not None and "status" in found

@@ -20,7 +20,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from tests.component.page import hostile, showcase
 from tests.component.page.fleets import attested
 from tests.component.page.scan import shows
-from tests.component.page.world import WebWorld, web_world
+from tests.component.page.served_page import ServedPage, served_page
 from tests.e2e.web.browsing import PHONE, SOON, tab
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
@@ -43,12 +43,12 @@ MOST_ELEMENTS = 1500
 
 
 @asynccontextmanager
-async def world(tmp_path: Path) -> AsyncIterator[WebWorld]:
+async def world(tmp_path: Path) -> AsyncIterator[ServedPage]:
     """A page in front of a fresh API."""
     directory, clock = tmp_path / "state", MovedClock()
     async with (
         open_apiserver(ServerOptions(directory), PRODUCT, clock) as server,
-        web_world(Embedded(server, directory), clock) as web,
+        served_page(Embedded(server, directory), clock) as web,
     ):
         yield web
 

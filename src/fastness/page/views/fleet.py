@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastness.kube.errors import NotFound
-from fastness.page.controls import NO_SIMULATOR
+from fastness.page.acts import NO_SIMULATOR
 from fastness.page.fleet import Filter, Row, survey
 from fastness.page.pages.fleet import fleet_page
 from fastness.page.pages.simulator import Stage, simulator_page

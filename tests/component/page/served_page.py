@@ -26,8 +26,8 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.access import User
 from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType, WriteOptions
+from fastness.page.acts import Act
 from fastness.page.admission import Doorkeeper, GuardDoor
-from fastness.page.app import Act
 from fastness.page.server import Page, PageOptions, web_server
 from fastness.record.live.tiles import FileTiles
 from tests.component.page.simulated import MemorySimulator
@@ -99,8 +99,32 @@ def fields_of(html: str) -> dict[str, str]:
     return {name: unescape(value) for name, value in _HIDDEN.findall(html)}
 
 
+async def account_token(embedded: Embedded, name: str, role: str = "") -> str:
+    """The token of a new service account, which may have a role."""
+    cluster = embedded.cluster
+    await cluster.create(ACCOUNTS, {"metadata": {"name": name, "namespace": "default"}})
+    if role:
+        await cluster.create(BINDINGS, {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
+        })  # fmt: skip
+    async with embedded.client() as client:
+        path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+        answer = await client.post(path, json={"spec": {"expirationSeconds": 3600}})
+    return str(answer.json()["status"]["token"])
+
+
+async def viewer_token(embedded: Embedded) -> str:
+    """The token of somebody who may read machines, and nothing else."""
+    await embedded.cluster.create(ROLES, {"metadata": {"name": "machine-viewer"}, "rules": [
+        {"apiGroups": ["trusted-execution-clusters.io"], "resources": ["machines"], "verbs": ["get", "list"]},
+    ]})  # fmt: skip
+    return await account_token(embedded, "viewer", "machine-viewer")
+
+
 @dataclass
-class WebWorld:
+class ServedPage:
     """A cluster with its page."""
 
     embedded: Embedded
@@ -126,25 +150,12 @@ class WebWorld:
 
     async def account(self, name: str, role: str = "") -> str:
         """The token of a service account, which may have a role."""
-        await self.cluster.create(ACCOUNTS, {"metadata": {"name": name, "namespace": "default"}})
-        if role:
-            await self.cluster.create(BINDINGS, {
-                "metadata": {"name": name},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
-            })  # fmt: skip
-        async with self.embedded.client() as client:
-            path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
-            answer = await client.post(path, json={"spec": {"expirationSeconds": 3600}})
-        return str(answer.json()["status"]["token"])
+        return await account_token(self.embedded, name, role)
 
     async def viewer(self) -> Browser:
         """Somebody who may read machines, and nothing else."""
-        await self.cluster.create(ROLES, {"metadata": {"name": "machine-viewer"}, "rules": [
-            {"apiGroups": ["trusted-execution-clusters.io"], "resources": ["machines"], "verbs": ["get", "list"]},
-        ]})  # fmt: skip
         browser = self.browser()
-        assert (await browser.log_in(await self.account("viewer", "machine-viewer"))).status_code == 303
+        assert (await browser.log_in(await viewer_token(self.embedded))).status_code == 303
         return browser
 
     async def machine(self, name: str = "machine-one", approval: str = "Pending", **status: Any) -> JsonObject:
@@ -186,16 +197,16 @@ condition = _condition
 
 
 @asynccontextmanager
-async def web_world(
+async def served_page(
     embedded: Embedded, clock: MovedClock, *, virtual: bool = True, door: Doorkeeper | None = None
-) -> AsyncIterator[WebWorld]:
+) -> AsyncIterator[ServedPage]:
     """A page for the time of the block, with a simulator behind it or without; the API should have the same clock."""
     server = embedded.server
     cluster = Shaky(server.api)
     await settle_cluster(cluster, {"mode": "Enforce", "simulated": True})
     deeds: list[tuple[str, str, int]] = []
 
-    def deed(_request: Request, user: User, act: Act, code: int) -> None:
+    def audit(_request: Request, user: User, act: Act, code: int) -> None:
         told = f"{act.verb} {act.name} (simulator)" if act.simulator else act.name
         deeds.append((user.name, told, code))
 
@@ -203,7 +214,7 @@ async def web_world(
     options = PageOptions(
         administrator=lambda: server.pki.admin.certificate.der,
         tiles=tiles,
-        deed=deed,
+        audit=audit,
         simulator=simulator if virtual else None,
     )
     async with (
@@ -218,7 +229,7 @@ async def web_world(
             options,
         ) as page,
     ):
-        world = WebWorld(embedded, cluster, informers, page, clock, deeds, simulator, tiles)
+        world = ServedPage(embedded, cluster, informers, page, clock, deeds, simulator, tiles)
         try:
             yield world
         finally:
