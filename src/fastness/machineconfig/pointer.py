@@ -36,7 +36,6 @@ LOWEST: Final = "3.1.0"
 SECRET_TYPE: Final = "Opaque"
 _DISABLE_TEMPLATING: Final = "true\n"
 _CONTROL_PLANE: Final = "machines_v1beta1_machine_openshift_io"
-_VIP_PLATFORMS: Final = ("BareMetal", "OpenStack", "oVirt", "VSphere")
 
 
 def pointer(pool: Object, trust: TrustModel, doors: Doors, ticket: str) -> JsonObject:
@@ -182,21 +181,6 @@ def upgraded(secret: Object, version: str = DEFAULT_VERSION) -> JsonObject | Non
     if old.get("timeouts"):
         new["timeouts"] = old["timeouts"]
     return {"userData": _base64(json.encode({"ignition": new}))}
-
-
-def api_host(infrastructure: Object) -> str:
-    """The host at which machines find the doors: the internal name, or the first address where a platform has no name."""
-    status = infrastructure.get("status") or {}
-    platform = status.get("platformStatus") or {}
-    kind = platform.get("type") or ""
-    if kind in _VIP_PLATFORMS:
-        addresses = (platform.get(kind[0].lower() + kind[1:]) or platform.get(kind.lower()) or {}).get(
-            "apiServerInternalIPs"
-        )
-        if addresses:
-            return f"[{addresses[0]}]" if ":" in addresses[0] else str(addresses[0])
-    uri = str(status.get("apiServerInternalURI") or "")
-    return uri.partition("://")[2].partition("/")[0].rpartition(":")[0] or uri.partition("://")[2].partition("/")[0]
 
 
 def _pointer(version: str, source: str, headers: list[JsonObject]) -> JsonObject:

@@ -14,7 +14,6 @@ from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig import ignition
 from fastness.machineconfig.pointer import (
-    api_host,
     is_unmanaged_pointer,
     pointer,
     pointer_version,
@@ -162,18 +161,3 @@ def test_a_stub_with_more_in_it_is_not_touched() -> None:
 
 def infrastructure(uri: str, platform: str = "", **status: Any) -> dict[str, Any]:
     return {"status": {"apiServerInternalURI": uri, "platformStatus": {"type": platform, **status}}}
-
-
-@pytest.mark.parametrize(
-    ("known", "host"),
-    [
-        (infrastructure("https://api-int.c:6443"), "api-int.c"),
-        (infrastructure("https://api-int.c"), "api-int.c"),
-        (infrastructure("https://x:6443", "BareMetal", baremetal={"apiServerInternalIPs": ["10.0.0.1"]}), "10.0.0.1"),
-        (infrastructure("https://x:6443", "VSphere", vsphere={"apiServerInternalIPs": ["fd00::1"]}), "[fd00::1]"),
-        (infrastructure("https://x:6443", "VSphere", vsphere={}), "x"),
-        (infrastructure("https://x:6443", "AWS", aws={"apiServerInternalIPs": ["10.0.0.1"]}), "x"),
-    ],
-)
-def test_the_host_is_the_internal_name_or_an_address(known: dict[str, Any], host: str) -> None:
-    assert api_host(known) == host

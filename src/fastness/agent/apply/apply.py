@@ -69,7 +69,7 @@ def _batches(steps: Sequence[Step]) -> Iterator[list[Step]]:
 
 
 def _nothing(point: str) -> None:
-    """Nobody watches."""
+    """For hosts of which nobody wants to hear."""
 
 
 class Applier:
@@ -220,7 +220,7 @@ class Carrier:
                 return Stage(self._host.system.staged())
 
     def carry_out(self, step: Step) -> None:
-        """Do it; raises DriverError."""
+        """Carry out a step; raises DriverError."""
         match step:
             case Put():
                 self._put(step)

@@ -38,7 +38,7 @@ class PlainSystem:
         return Deployment()
 
     def staged(self) -> None:
-        """Nothing."""
+        """None: nothing can be staged here."""
 
     def stage(self, deployment: Deployment) -> None:
         """Raises ImageFailure."""
@@ -51,7 +51,7 @@ class PlainSystem:
 
 
 def real_host(watcher: Watcher, system: OperatingSystem) -> Host:
-    """This machine."""
+    """The machine that the agent runs on."""
     for directory in (ORIGINALS, STATE):
         directory.mkdir(mode=0o755 if directory is ORIGINALS else 0o700, parents=True, exist_ok=True)
     trees = (RootedFiles(Path("/")), RootedFiles(ORIGINALS), RootedFiles(STATE))

@@ -120,7 +120,7 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine."""
+    """A machine, put together from its parts."""
 
     root: Files
     originals: Files

@@ -33,8 +33,6 @@ from fastness.protocol.node_keys import NamedKeys
 from fastness.runtime.clock import Entropy
 from fastness.runtime.retries import retry
 
-KEY_FILE: Final = Path("/var/lib/kubelet/pki/kubelet-client.key.tmp")
-TOKEN_FILE: Final = Path("/run/fastness/bootstrap-token")
 OTHER_KEYS: Final = ("kubelet-client-current.pem", "kubelet-server-current.pem", "kubelet.crt", "kubelet.key")
 LONGEST_PAUSE: Final = 60.0
 

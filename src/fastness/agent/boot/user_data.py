@@ -46,7 +46,7 @@ class Given:
     name: str = "user-data"
 
     async def read(self) -> bytes | None:
-        """It."""
+        """The user-data; None where it is empty."""
         return self.data or None
 
 

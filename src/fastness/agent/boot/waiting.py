@@ -115,11 +115,11 @@ class Boot:
         return self._reply()
 
     def ready(self, config: bytes) -> None:
-        """The config is there."""
+        """The config has arrived and is handed out to the next request."""
         self._config, self.stage = config, Stage.READY
 
     def refused(self, code: str, detail: str) -> None:
-        """There will be none."""
+        """The machine gets no config: every request is answered with this code from now on."""
         self._refusal, self.stage = _problem(403, code, detail, refuses=True), Stage.REFUSED
 
     def delivered(self, *, whole: bool) -> None:

@@ -16,7 +16,7 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class HostPower:
-    """This machine."""
+    """Reboots the machine that the agent runs on."""
 
     def __init__(self, run: Run = run, boot_id: Path = BOOT_ID) -> None:
         self._run = run

@@ -83,15 +83,15 @@ class UnitLinks:
             self.disable([unit])
 
     def daemon_reload(self) -> None:
-        """Written down."""
+        """Only noted, in `calls`: nothing runs here."""
         self._call("daemon-reload", "")
 
     def reload(self, service: str) -> None:
-        """Written down."""
+        """Only noted, in `calls`."""
         self._call("reload", service)
 
     def restart(self, service: str) -> None:
-        """Written down."""
+        """Only noted, in `calls`."""
         self._call("restart", service)
 
     def _call(self, verb: str, service: str) -> None:

@@ -62,7 +62,7 @@ def _names_node(present: JsonObject, feature: JsonObject) -> bool:
 async def keep_reporting(
     cluster: Cluster, node: str, look: Callable[[], Features], clock: Clock, interval: float = INTERVAL
 ) -> None:
-    """Report for ever."""
+    """Report again at every interval, until cancelled."""
     while True:
         await report(cluster, node_feature(node, look()))
         await clock.sleep(interval)

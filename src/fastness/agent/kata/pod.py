@@ -60,7 +60,7 @@ class KataPod:
         self._informer = Informer(cluster, NODES, scope, clock=clock, entropy=entropy)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Follow the node until cancelled."""
         self._informer.subscribe(lambda _old, _new: self._changed.set())
         async with asyncio.TaskGroup() as group:
             task = group.create_task(self._informer.run())

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from fastness.machineconfig.ignition.fields import PARTITION, VALUE, Field, Kind
-from fastness.machineconfig.ignition.origins import Ledger, Observer, Place
+from fastness.machineconfig.ignition.origins import Observer, Origins, Place
 from fastness.machineconfig.ignition.shape import JsonObject, Shape, entry_key, shape_of
 from fastness.protocol.ignition_spec import CURRENT
 
@@ -28,9 +28,9 @@ class Merger:
     """Accumulates children; `result` is the config they make together."""
 
     def __init__(self, observer: Observer | None = None, corrections: bool = False) -> None:
-        ledger = Ledger(observer) if observer is not None else None
+        origins = Origins(observer) if observer is not None else None
         self._corrections = corrections
-        self._root = _Section(shape_of(CURRENT), (), ledger, corrections)
+        self._root = _Section(shape_of(CURRENT), (), origins, corrections)
 
     def add(self, child: JsonObject, source: str = "") -> None:
         """Lay one more child over what is there; `source` is the name under which the observer hears of it."""
@@ -99,10 +99,10 @@ def _drop_empty_compression(file: JsonObject) -> JsonObject:
 class _Section:
     """An object on the way from the root to the lists: its lists, which all have keys, are dicts while merging."""
 
-    def __init__(self, shape: Shape, place: Place, ledger: Ledger | None, corrections: bool) -> None:
+    def __init__(self, shape: Shape, place: Place, origins: Origins | None, corrections: bool) -> None:
         self._shape = shape
         self._place = place
-        self._ledger = ledger
+        self._origins = origins
         self._corrections = corrections
         self._scalars: JsonObject = {}
         self._sections: dict[str, _Section] = {}
@@ -113,11 +113,11 @@ class _Section:
         for name, item in child.items():
             _, kind, field, shape = self._shape.fields[name]
             if kind in _SCALARS:
-                _tell(self._ledger, (*self._place, name), source, item, self._scalars.get(name))
+                _tell(self._origins, (*self._place, name), source, item, self._scalars.get(name))
                 self._scalars[name] = item
             elif kind is Kind.OBJECT and shape is not None:
                 if name not in self._sections:
-                    self._sections[name] = _Section(shape, (*self._place, name), self._ledger, self._corrections)
+                    self._sections[name] = _Section(shape, (*self._place, name), self._origins, self._corrections)
                 self._sections[name].add(item, source)
             else:
                 self._add_entries(name, field, shape, item, source)
@@ -125,25 +125,25 @@ class _Section:
     def _add_entries(self, name: str, field: Field, shape: Shape | None, items: list[Any], source: str) -> None:
         entries = self._lists.setdefault(name, {})
         rivals = [(rival, self._lists[rival]) for rival in self._rivals.get(name, ()) if rival in self._lists]
-        ledger = self._ledger
+        origins = self._origins
         simple = "" if field.key in (VALUE, PARTITION) else field.key
         for item in items:
             key = item.get(simple, "") if simple else entry_key(field.key, item)
             for rival, others in rivals:
                 if key in others:
                     old = others.pop(key)
-                    if ledger is not None:
-                        ledger.removed((*self._place, rival, key), source, old)
+                    if origins is not None:
+                        origins.removed((*self._place, rival, key), source, old)
             present = entries.get(key)
             if present is None:
                 entries[key] = item
-                if ledger is not None:
-                    ledger.added((*self._place, name, key), source, item)
+                if origins is not None:
+                    origins.added((*self._place, name, key), source, item)
             elif self._corrections and name == "files":
-                _merge_entry(entries, key, field, shape, _name_compression(item), (*self._place, name), source, ledger)
+                _merge_entry(entries, key, field, shape, _name_compression(item), (*self._place, name), source, origins)
                 entries[key] = _drop_empty_compression(entries[key])
             else:
-                _merge_entry(entries, key, field, shape, item, (*self._place, name), source, ledger)
+                _merge_entry(entries, key, field, shape, item, (*self._place, name), source, origins)
 
     def result(self) -> JsonObject:
         merged = dict(self._scalars)
@@ -162,18 +162,18 @@ def _merge_entry(
     item: Any,
     place: Place,
     source: str,
-    ledger: Ledger | None,
+    origins: Origins | None,
 ) -> None:
     """An entry that both sides have: merge it where it stands."""
     here = (*place, key)
     if shape is None:
-        _tell(ledger, here, source, item, entries[key])
+        _tell(origins, here, source, item, entries[key])
     elif field.struct == "HttpHeader" and "value" not in item:
-        if ledger is not None:
-            ledger.removed(here, source, entries[key])
+        if origins is not None:
+            origins.removed(here, source, entries[key])
         del entries[key]
     else:
-        entries[key] = _merge_object(shape, entries[key], item, here, source, ledger, field.key)
+        entries[key] = _merge_object(shape, entries[key], item, here, source, origins, field.key)
 
 
 def _merge_object(
@@ -182,7 +182,7 @@ def _merge_object(
     child: JsonObject,
     place: Place,
     source: str,
-    ledger: Ledger | None,
+    origins: Origins | None,
     key: str = VALUE,
 ) -> JsonObject:
     merged = dict(parent)
@@ -190,19 +190,19 @@ def _merge_object(
         if name == key:
             continue
         _, kind, field, inner = shape.fields[name]
-        here = (*place, name) if ledger is not None else ()
+        here = (*place, name) if origins is not None else ()
         old = parent.get(name)
         if old is None or kind in _SCALARS:
-            _tell(ledger, here, source, item, old)
+            _tell(origins, here, source, item, old)
             merged[name] = item
         elif kind is Kind.OBJECT and inner is not None:
-            merged[name] = _merge_object(inner, old, item, here, source, ledger)
+            merged[name] = _merge_object(inner, old, item, here, source, origins)
         elif field.key:
-            merged[name] = _merge_lists(field, inner, old, item, here, source, ledger)
+            merged[name] = _merge_lists(field, inner, old, item, here, source, origins)
         else:
             merged[name] = old + item
             for number, value in enumerate(item, len(old)):
-                _tell(ledger, (*here, str(number)), source, value, None)
+                _tell(origins, (*here, str(number)), source, value, None)
     return merged
 
 
@@ -213,24 +213,24 @@ def _merge_lists(
     child: list[Any],
     place: Place,
     source: str,
-    ledger: Ledger | None,
+    origins: Origins | None,
 ) -> list[Any]:
     entries = {entry_key(field.key, entry): entry for entry in parent}
     for item in child:
         key = entry_key(field.key, item)
         if key in entries:
-            _merge_entry(entries, key, field, shape, item, place, source, ledger)
+            _merge_entry(entries, key, field, shape, item, place, source, origins)
         else:
             entries[key] = item
-            _tell(ledger, (*place, key), source, item, None)
+            _tell(origins, (*place, key), source, item, None)
     return list(entries.values())
 
 
-def _tell(ledger: Ledger | None, place: Place, source: str, value: Any, old: Any) -> None:
+def _tell(origins: Origins | None, place: Place, source: str, value: Any, old: Any) -> None:
     # An empty string over nothing says nothing; a correction puts such a compression in and takes it out again.
-    if ledger is None or (value == "" and not old):
+    if origins is None or (value == "" and not old):
         return
     if old is None or old == "":
-        ledger.added(place, source, value)
+        origins.added(place, source, value)
     else:
-        ledger.replaced(place, source, value, old)
+        origins.replaced(place, source, value, old)

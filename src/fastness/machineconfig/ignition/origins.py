@@ -5,7 +5,7 @@ and who had supplied that. Places are tuples of field names and entry keys, not 
 while lists grow: `("storage", "files", "/etc/chrony.conf", "contents", "source")`.
 
 An entry that came whole from one child is told once, at the entry. When a later child changes part of it, the changed fields
-are told one by one. `Ledger.origin` therefore looks at a place and then at those above it.
+are told one by one. `Origins.origin` therefore looks at a place and then at those above it.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Supply:
 Observer = Callable[[Supply], None]
 
 
-class Ledger:
+class Origins:
     """Remembers who supplied each place, and tells an observer about each contribution."""
 
     def __init__(self, observer: Observer) -> None:

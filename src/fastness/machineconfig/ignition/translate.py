@@ -138,7 +138,7 @@ def _down_entry(struct: str, entry: JsonObject, target: int, path: Path, losses:
 
 
 def _settle(struct: str, value: JsonObject, target: int, path: Path, losses: _Losses) -> JsonObject:
-    """Values that are younger than their field."""
+    """Take out values that came to a field later than the field itself, which a lower version would refuse."""
     if struct in ("Reference", "Resource"):
         since = scheme_since(value.get("source", ""))
         if since > target:

@@ -7,7 +7,7 @@ node by node. A config that leaves the image as it is passes; what a node has al
 **Its proof** (`Proofs`). No node of an enforcing pool is sent to another config unless its machine proves itself; and what a
 machine is sent to is written on the Machine first, where the doors read it.
 
-    proofs.unproved(node)               why the rollout leaves a node where it is; empty when it may go
+    proofs.unproved(node)               why the rollout leaves a node where it is; None when it may go
     proofs.assigned(node, ...)          what the Machine of a node must say before the Node does
 
 A proof is looked at once per version of the Machine and holds until it grows old, so that asking for every node of a pool costs
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Final, NamedTuple
 
 from fastness.attestation.evidence.roots import accepted_evidence
@@ -41,7 +42,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kube.informers import Informers
 from fastness.machineconfig.rollout.assigned import assignment
 from fastness.machineconfig.rollout.nodes import Goal, NodeFacts
-from fastness.machineconfig.rollout.rollout import Hold, free
+from fastness.machineconfig.rollout.rollout import HoldReason, free
 from fastness.runtime.clock import Clock
 
 NO_MACHINE: Final = "it belongs to no Machine that attested"
@@ -62,21 +63,19 @@ class ImageGate:
         self._clusters = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._machines = informers.of(MACHINE.resource)
 
-    def hold(self, pool: str, goal: Goal) -> Hold:
+    def hold(self, pool: str, goal: Goal) -> HoldReason:
         """What holds the nodes of a pool back on their way to a goal."""
         if trust_model(self._clusters.get("", NAME), pool) is not TrustModel.CONFIDENTIAL_CLUSTER:
             return free
         new_image = goal.image or self.image(goal.config)
         if not new_image:
             return free
-        answers: list[str] = []
+        # The same for every node of the pool, and all sets are read for it: once, for the first node that needs it.
+        missing = cache(lambda: self._missing(new_image, pool))
 
-        def held(node: NodeFacts) -> str:
-            if digest_of((node.current_image or "") or self.image(node.current)) == digest_of(new_image):
-                return ""
-            if not answers:
-                answers.append(self._missing(new_image, pool))
-            return answers[0]
+        def held(node: NodeFacts) -> str | None:
+            present = node.current_image or self.image(node.current)
+            return None if digest_of(present) == digest_of(new_image) else missing()
 
         return held
 
@@ -85,18 +84,15 @@ class ImageGate:
         rendered = self._configs.get("", config) if config else None
         return str(((rendered or {}).get("spec") or {}).get("osImageURL") or "")
 
-    def _missing(self, image: str, pool: str) -> str:
+    def _missing(self, image: str, pool: str) -> str | None:
         now, sets, approvals = self._clock.now(), self._sets.list(), self._approvals.list()
-        read = [
-            distrust
-            for distrust in map(read_distrust, self._distrusts.list())
-            if distrust is not None and distrust.live(now)
-        ]
-        distrusted = frozenset(str(distrust.target) for distrust in read if distrust.kind == "image")
-        book = ReferenceValues.of(sets, now, approvals, distrusted, pool)
-        return values_missing(
-            image, sets, book, now, tees=self._tees(pool), approved=approved_images(approvals), distrusted=distrusted
+        distrusts = [distrust for distrust in map(read_distrust, self._distrusts.list()) if distrust is not None]
+        distrusted = frozenset(str(each.target) for each in distrusts if each.kind == "image" and each.live(now))
+        values = ReferenceValues.of(sets, now, approvals, distrusted, pool)
+        why = values_missing(
+            image, sets, values, now, tees=self._tees(pool), approved=approved_images(approvals), distrusted=distrusted
         )
+        return why or None
 
     def _tees(self, pool: str) -> frozenset[str]:
         """What the machines of a pool prove themselves by."""
@@ -148,8 +144,8 @@ class Proofs:
         """Whether nodes of a pool go nowhere without a proof."""
         return enforces(self._clusters.get("", NAME), pool)
 
-    def unproved(self, node: str) -> str:
-        """Why a node of an enforcing pool must stay where it is; empty when its machine's proof is good."""
+    def unproved(self, node: str) -> str | None:
+        """Why a node of an enforcing pool must stay where it is; None when its machine's proof is good."""
         machine = self.machine(node)
         if machine is None:
             return NO_MACHINE
@@ -157,9 +153,8 @@ class Proofs:
         looked = self._looked.get(node)
         if looked is None or looked.machine is not machine or looked.asks != asks or _over(looked.proof, now):
             looked = self._looked[node] = _Looked(machine, asks, self._proof(machine, now))
-        return (
-            "" if looked.proof.good else looked.proof.message or f"its machine is not attested: {looked.proof.reason}"
-        )
+        proof = looked.proof
+        return None if proof.good else proof.message or f"its machine is not attested: {proof.reason}"
 
     def _proof(self, machine: JsonObject, now: datetime) -> Proof:
         confidential = self._clusters.get("", NAME)

@@ -2,7 +2,7 @@
 
 Labels put a node into a pool, but where attestation is enforced it is in the pool of its Machine, whatever labels say.
 
-A pool of five thousand nodes must not be walked for every heartbeat. The ledger is told of each change of a node and adds the
+A pool of five thousand nodes must not be walked for every heartbeat. `Memberships` is told of each change of a node and adds the
 difference to the counts of its pool; only a new goal or new selectors make it count again.
 """
 
@@ -21,7 +21,7 @@ NO_GOAL = Goal("")
 
 
 @dataclass(slots=True)
-class PoolBook:
+class PoolMembers:
     """The nodes of one pool: facts by name, counts, and the few sets that a rollout looks at."""
 
     goal: Goal = NO_GOAL
@@ -83,13 +83,13 @@ class PoolBook:
         return [self.nodes[name] for name in sorted(self._degraded)]
 
 
-class Ledger:
+class Memberships:
     """All pools and their nodes."""
 
     def __init__(self, own: Callable[[str], str], enforced: Callable[[str], bool]) -> None:
         self._own = own
         self._enforced = enforced
-        self._books: dict[str, PoolBook] = {}
+        self._members: dict[str, PoolMembers] = {}
         self._selectors = PoolSelectors(())
         self._signature: object = None
         self._nodes: dict[str, JsonObject] = {}
@@ -98,9 +98,9 @@ class Ledger:
         self.alerts: set[str] = set()
         self.astray: dict[str, str] = {}
 
-    def book(self, pool: str) -> PoolBook:
-        """The nodes of a pool; an empty book for one that has none."""
-        return self._books.setdefault(pool, PoolBook())
+    def members(self, pool: str) -> PoolMembers:
+        """The nodes of a pool; none for one that has none."""
+        return self._members.setdefault(pool, PoolMembers())
 
     def node(self, name: str) -> JsonObject | None:
         """A node as last seen."""
@@ -164,9 +164,9 @@ class Ledger:
             self._leave(name)
         if pool:
             self._place[name] = pool
-            book = self.book(pool)
-            book.put(facts(node))
-            (book.marked.add if _is_marked(node) else book.marked.discard)(name)
+            members = self.members(pool)
+            members.put(facts(node))
+            (members.marked.add if _is_marked(node) else members.marked.discard)(name)
 
     def _note_labels(self, node: JsonObject, pool: str) -> None:
         """Remember a node whose labels name another pool than its Machine, so that somebody can be told."""
@@ -182,8 +182,8 @@ class Ledger:
     def _leave(self, name: str) -> None:
         pool = self._place.pop(name, "")
         if pool:
-            self.book(pool).remove(name)
-            self.book(pool).marked.discard(name)
+            self.members(pool).remove(name)
+            self.members(pool).marked.discard(name)
 
 
 def _is_marked(node: JsonObject) -> bool:

@@ -1,7 +1,7 @@
 """The rollout of a pool: who goes next, and what the pool reports.
 
-For one pool at a time: the ledger has its nodes, the policy says how many may go, the domain chooses them, and each gets
-the name of its next config as an annotation. The agent on the node does the rest. Rules:
+For one pool at a time: `pool_members.py` has its nodes, the policy says how many may go, `rollout/rollout.py` chooses them, and
+each gets the name of its next config as an annotation. The agent on the node does the rest. Rules:
 
 * A paused or deleted pool only reports. A pool without a rendered config waits.
 * What was chosen is counted at once, before the informer shows it, so that two reconciles in a row never exceed the budget.
@@ -42,7 +42,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.machineconfig.loops.holds import ImageGate, Proofs, node_name_of
 from fastness.machineconfig.loops.policies import POLICIES, PolicyReports
-from fastness.machineconfig.loops.pool_members import Ledger, PoolBook
+from fastness.machineconfig.loops.pool_members import Memberships, PoolMembers
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.render.errors import BadMaxUnavailable, BadPolicy
 from fastness.machineconfig.rollout import rollout, try_for, waves
@@ -93,17 +93,17 @@ class Rollout:
         self._unassigned: set[str] = set()
         self._demands: object = None
         self._reports = PolicyReports(cluster, self._policies, clock)
-        self._ledger = Ledger(self._proofs.pool, self._proofs.enforces)
+        self._memberships = Memberships(self._proofs.pool, self._proofs.enforces)
         self._concerned: dict[str, set[str]] = {}
         self._moved: dict[str, set[str]] = {}
         informers.of(MACHINE_CONFIG_POOL.resource).subscribe(
-            lambda _old, _new: self._ledger.pools_changed(self._pools.list())
+            lambda _old, _new: self._memberships.pools_changed(self._pools.list())
         )
         informers.of(NODE.resource).subscribe(self._node_changed)
         informers.of(MACHINE.resource).subscribe(self._machine_changed)
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        concerned = self._ledger.node_changed(old, new)
+        concerned = self._memberships.node_changed(old, new)
         name = object_name(new or old or {}).name
         if new is None:
             self._concerned.pop(name, None)
@@ -115,14 +115,14 @@ class Rollout:
 
     def _machine_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         for name in {node_name_of(machine) for machine in (old, new) if machine is not None} - {""}:
-            moved = self._ledger.machine_changed(name)
+            moved = self._memberships.machine_changed(name)
             if len(moved) > 1:
                 self._moved[name] = moved
             self._compare(name)
 
     def _compare(self, name: str) -> None:
         """Remember a node whose Machine does not say yet what the node was told."""
-        desired = annotations_of(self._ledger.node(name) or {}).get(names.DESIRED_CONFIG, "")
+        desired = annotations_of(self._memberships.node(name) or {}).get(names.DESIRED_CONFIG, "")
         astray = bool(desired) and not self._proofs.is_assigned(name, desired)
         (self._unassigned.add if astray else self._unassigned.discard)(name)
 
@@ -131,11 +131,11 @@ class Rollout:
         name = node_name_of(dict(machine))
         if name in self._moved:
             return [ObjectName("", pool) for pool in sorted(self._moved.pop(name))]
-        pool = self._ledger.pool_of(name)
+        pool = self._memberships.pool_of(name)
         if not pool:
             return ()
-        why = self._proofs.unproved(name) if self._proofs.enforces(pool) else ""
-        if why == self._held.get(name, "") and name not in self._unassigned:
+        why = self._proofs.unproved(name) if self._proofs.enforces(pool) else None
+        if why == self._held.get(name) and name not in self._unassigned:
             return ()
         return (ObjectName("", pool),)
 
@@ -145,13 +145,13 @@ class Rollout:
         if asks == self._demands:
             return ()
         self._demands = asks
-        self._ledger.demands_changed()
+        self._memberships.demands_changed()
         return (EVERY,)
 
     def _pools_of(self, node: Object) -> Iterable[ObjectName]:
         """The pools that the last change of a node concerns: where it was, where it is, all that claim it."""
         name = object_name(node).name
-        conflict = self._ledger.conflicts.get(name)
+        conflict = self._memberships.conflicts.get(name)
         pools = {*self._concerned.get(name, ()), *(conflict.pools if conflict is not None else ())}
         if pools & _QUORUM and self._topology() == names.HIGHLY_AVAILABLE_ARBITER:
             pools |= _QUORUM  # one waits for the other
@@ -171,10 +171,10 @@ class Rollout:
 
     async def _sync(self, pool: JsonObject) -> Done:
         name = object_name(pool).name
-        self._ledger.pools_changed(self._pools.list())
-        book = self._ledger.book(name)
+        self._memberships.pools_changed(self._pools.list())
+        members = self._memberships.members(name)
         goal = Goal(((pool.get("spec") or {}).get("configuration") or {}).get("name") or "")
-        book.aim(goal)
+        members.aim(goal)
         if selects_all(pool):
             await self._recorder.warning(
                 pool, names.Event.SELECTING_ALL, "the node selector is empty and would take every node"
@@ -185,44 +185,42 @@ class Rollout:
         policy = waves.policy_of(pool, self._policies.list())
         progress: PoolProgress | None = None
         if goal.config and not is_being_deleted(pool) and not (pool.get("spec") or {}).get("paused"):
-            progress = await self._advance(pool, book, goal, policy)
+            progress = await self._advance(pool, members, goal, policy)
             waiting, until = progress.why, progress.look_again
-        await self._report(pool, book, goal, waiting)
+        await self._report(pool, members, goal, waiting)
         await self._reports.tell(name, object_name(policy).name if policy else "", progress)
         return Done(again_after=max(0.0, (until - self._clock.now()).total_seconds()) if until else None)
 
     async def _tell_conflicts(self, pool: JsonObject) -> None:
         """Say which nodes no pool can have because several claim them."""
         name = object_name(pool).name
-        for conflict in self._ledger.conflicts.values():
+        for conflict in self._memberships.conflicts.values():
             if name in conflict.pools:
                 text = f"{conflict.message} ({conflict.hint})"
                 await self._recorder.warning(pool, names.Event.POOL_CONFLICT, text)
-        for node in sorted(node for node, labelled in self._ledger.astray.items() if labelled == name):
-            text = (
-                f"labels put node {node} here, and its machine belongs to pool {self._ledger.pool_of(node) or 'none'}"
-            )
+        for node in sorted(node for node, labelled in self._memberships.astray.items() if labelled == name):
+            text = f"labels put node {node} here, and its machine belongs to pool {self._memberships.pool_of(node) or 'none'}"
             hint = "take the labels away, or move the machine with `fastness machine move`"
             await self._recorder.warning(pool, names.Event.POOL_CONFLICT, f"{text} ({hint})")
 
-    async def _advance(self, pool: JsonObject, book: PoolBook, goal: Goal, policy: Object | None) -> PoolProgress:
+    async def _advance(self, pool: JsonObject, members: PoolMembers, goal: Goal, policy: Object | None) -> PoolProgress:
         """Tell the next nodes where to go; how far the pool is, and why the others wait."""
-        unproved = self._unproved(object_name(pool).name, book)
+        unproved = self._unproved(object_name(pool).name, members)
         try:
-            budget = rollout.max_unavailable(pool, len(book.nodes))
+            budget = rollout.max_unavailable(pool, len(members.nodes))
             patience = try_for.patience_of(policy)
-            until = await self._give_up(book, goal, patience)
-            moving = tuple(node for node in book.nodes.values() if node.name not in unproved)
+            until = await self._give_up(members, goal, patience)
+            moving = tuple(node for node in members.nodes.values() if node.name not in unproved)
             held = waves.hold(policy, moving, goal, self._clock.now(), _state_of(pool))
         except (BadMaxUnavailable, BadPolicy) as error:
             return PoolProgress(problem=str(error), why=str(error))
-        await self._mark(book, goal)
-        await self._assign_late(pool, book, goal)
-        behind = [node for node in book.behind() if node.name not in unproved and not self._is_elsewhere(node.name)]
+        await self._mark(members, goal)
+        await self._assign_late(pool, members, goal)
+        behind = [node for node in members.behind() if node.name not in unproved and not self._is_elsewhere(node.name)]
         last = await self._operator_node(pool, len(behind))
         choice = rollout.candidates(
             behind, goal, budget, operator_node=last,
-            unavailable=book.counts.unavailable - sum(book.nodes[name].unavailable for name in unproved),
+            unavailable=members.counts.unavailable - sum(members.nodes[name].unavailable for name in unproved),
             hold=try_for.not_again(goal, self._images.hold(object_name(pool).name, goal)),
         )  # fmt: skip
         choice = held.limit(choice)
@@ -236,22 +234,22 @@ class Rollout:
             choice = replace(choice, nodes=back, why=access.message)
         await self._remember(pool, held.state)
         more = try_for.timing(goal, self._clock.now()) if patience is not None else {}
-        await _abreast([self._target(pool, book, node, goal, more) for node in choice.nodes])
+        await _abreast([self._target(pool, members, node, goal, more) for node in choice.nodes])
         if patience is not None and choice.nodes:
             until = min(until or self._clock.now() + patience, self._clock.now() + patience)
-        complete = book.counts.updated == book.counts.total
+        complete = members.counts.updated == members.counts.total
         why = held.stopped or held.waiting or ("" if unproved and not behind else choice.why)
         why = "; ".join(text for text in (why, rollout.held_text(unproved)) if text)
         return PoolProgress(held, complete, why=why, deadline=until)
 
-    def _unproved(self, pool: str, book: PoolBook) -> dict[str, str]:
+    def _unproved(self, pool: str, members: PoolMembers) -> dict[str, str]:
         """The nodes that stay where they are because nobody knows what runs there, and why."""
-        for name in [name for name in self._held if self._ledger.pool_of(name) == pool]:
+        for name in [name for name in self._held if self._memberships.pool_of(name) == pool]:
             del self._held[name]
         if not self._proofs.enforces(pool):
             return {}
-        reasons = ((node.name, self._proofs.unproved(node.name)) for node in book.unsettled())
-        blocked = {name: why for name, why in reasons if why}
+        reasons = ((node.name, self._proofs.unproved(node.name)) for node in members.unsettled())
+        blocked = {name: why for name, why in reasons if why is not None}
         self._held |= blocked
         return blocked
 
@@ -266,28 +264,28 @@ class Rollout:
         written = await self._patch(MACHINE.resource, object_name(machine).name, patch, _STATUS, NAMESPACE)
         return written is not None
 
-    async def _assign_late(self, pool: JsonObject, book: PoolBook, goal: Goal) -> None:
+    async def _assign_late(self, pool: JsonObject, members: PoolMembers, goal: Goal) -> None:
         """Machines whose nodes came with the goal from their first boot: nobody had to tell them."""
-        late = [book.nodes[name] for name in sorted(self._unassigned) if name in book.nodes]
+        late = [members.nodes[name] for name in sorted(self._unassigned) if name in members.nodes]
         await _abreast([self._assign(pool, node, goal) for node in late if node.targets(goal)])
 
-    async def _give_up(self, book: PoolBook, goal: Goal, patience: timedelta | None) -> datetime | None:
+    async def _give_up(self, members: PoolMembers, goal: Goal, patience: timedelta | None) -> datetime | None:
         """Tell who has tried for too long to stay with what it has; when the next one will have."""
         now = self._clock.now()
-        trials = try_for.trying(book.nodes.values(), goal, patience, now)
+        trials = try_for.trying(members.nodes.values(), goal, patience, now)
         stamp: JsonObject = {"metadata": {"annotations": try_for.timing(goal, now)}}
         await _abreast([self._patch(NODE.resource, node.name, stamp, _AS) for node in trials.untimed])
         for node in trials.overdue:
             written = await self._patch(NODE.resource, node.name, try_for.back_patch(node, goal), _AS)
             if written is not None:
-                book.put(replace(node, desired=node.current, desired_image=node.current_image, gave_up=goal.config))
+                members.put(replace(node, desired=node.current, desired_image=node.current_image, gave_up=goal.config))
                 text = f"{node.name} did not reach {goal.config} in time and stays with {node.current}"
                 await self._recorder.warning({"apiVersion": "v1", "kind": "Node", **written}, names.Event.GAVE_UP, text)
         return trials.until
 
     def _is_elsewhere(self, name: str) -> bool:
         """Whether a node booted into a custom pool whose labels it is about to get (`labels.py`)."""
-        pool = self._pools.get("", first_pool(self._ledger.node(name) or {}))
+        pool = self._pools.get("", first_pool(self._memberships.node(name) or {}))
         return pool is not None and selector_labels(pool) is not None
 
     def _topology(self) -> str:
@@ -300,7 +298,9 @@ class Rollout:
             return Allowed()
         master = self._pools.get("", names.MASTER) or {}
         goal = Goal(((master.get("spec") or {}).get("configuration") or {}).get("name") or "")
-        masters, arbiters = (self._ledger.book(pool_name).nodes.values() for pool_name in (names.MASTER, names.ARBITER))
+        masters, arbiters = (
+            self._memberships.members(pool_name).nodes.values() for pool_name in (names.MASTER, names.ARBITER)
+        )
         paused = bool((master.get("spec") or {}).get("paused"))
         return rollout.quorum_allows(name, rollout.Quorum(tuple(masters), tuple(arbiters), goal, paused))
 
@@ -321,11 +321,11 @@ class Rollout:
             MACHINE_CONFIG_POOL.resource, object_name(pool).name, {"metadata": {"annotations": {WAVES: text}}}, _AS
         )
 
-    async def _mark(self, book: PoolBook, goal: Goal) -> None:
+    async def _mark(self, members: PoolMembers, goal: Goal) -> None:
         """Ask the scheduler to avoid nodes that will be disturbed soon."""
         patches: list[tuple[str, JsonObject]] = []
-        for name in book.mismarked():
-            node = self._ledger.node(name)
+        for name in members.mismarked():
+            node = self._memberships.node(name)
             taints = taint_change(node, goal) if node is not None else None
             if node is not None and taints is not None:
                 version = node["metadata"]["resourceVersion"]
@@ -338,7 +338,7 @@ class Rollout:
             await self._patch(NODE.resource, name, patch, _AS)
 
     async def _target(
-        self, pool: JsonObject, book: PoolBook, node: NodeFacts, goal: Goal, more: Mapping[str, str | None]
+        self, pool: JsonObject, members: PoolMembers, node: NodeFacts, goal: Goal, more: Mapping[str, str | None]
     ) -> None:
         if not await self._assign(pool, node, goal):
             return
@@ -349,12 +349,12 @@ class Rollout:
         written = await self._patch(NODE.resource, node.name, patch, _AS)
         if written is None:
             return
-        book.put(replace(node, desired=goal.config, desired_image=goal.image or None))
+        members.put(replace(node, desired=goal.config, desired_image=goal.image or None))
         about = {"apiVersion": "v1", "kind": "Node", **written}
         await self._recorder.normal(about, names.Event.SET_DESIRED_CONFIG, f"Set {node.name} to use {goal.config}")
 
-    async def _report(self, pool: JsonObject, book: PoolBook, goal: Goal, waiting: str) -> None:
-        observed = Observed(book.counts, book.degraded(), goal, waiting=waiting)
+    async def _report(self, pool: JsonObject, members: PoolMembers, goal: Goal, waiting: str) -> None:
+        observed = Observed(members.counts, members.degraded(), goal, waiting=waiting)
         status = pool_status(pool, observed, self._clock.now())
         before = pool.get("status") or {}
         if status == before:

@@ -37,7 +37,7 @@ class Laid:
 
     @classmethod
     def of(cls, overlays: Sequence[Overlay]) -> Laid:
-        """Of overlays that can be merged."""
+        """From those of some overlays that can be merged."""
         return cls(tuple((overlay.version, overlay.document) for overlay in overlays if overlay.document is not None))
 
     @classmethod

@@ -127,11 +127,6 @@ def render(pool: Object, configs: Iterable[Object], setting: Setting = Setting()
     return _finished(pool, sources, problems, setting)
 
 
-def rendered_name(pool: str, spec: Object) -> str:
-    """The name of a rendered config: the pool, and 32 hexadecimal digits of the content."""
-    return _named(pool, json.canonical(spec))
-
-
 def sources_of(pool: Object, configs: Iterable[Object]) -> list[Source]:
     """The sources of a pool in merge order, whatever their problems; for blame of a pool that does not render."""
     examined = [examine(config) for config in merge_order(selected(pool, configs))]

@@ -203,34 +203,6 @@ def decide(difference: Difference, policies: Policies = DEFAULTS, *, force: bool
     return Decision(actions, _needs_drain(actions, causes), causes)
 
 
-def decide_first_boot(difference: Difference) -> Actions:
-    """What a machine does during its first boot, before it knows policies: a fixed table, and units always reboot."""
-    flags = difference.flags
-    if flags.needs_reboot or flags.units:
-        return REBOOT
-    actions = {_LEGACY.get(change.path) or _legacy_directory(change.path) for change in difference.of(Part.FILE)}
-    for act in (Act.REBOOT, Act.RESTART, Act.RELOAD):
-        if act in actions:
-            return REBOOT if act is Act.REBOOT else (Action(act, CRIO),)
-    return NOTHING
-
-
-_LEGACY: Final = {
-    names.KUBELET_CA: Act.NONE,
-    "/var/lib/kubelet/config.json": Act.NONE,
-    names.REGISTRIES_CONF: Act.RELOAD,
-    "/etc/machine-config-daemon/no-reboot/containers-gpg.pub": Act.RELOAD,
-    "/etc/containers/policy.json": Act.RELOAD,
-    f"{_ANCHORS}/openshift-config-user-ca-bundle.crt": Act.RESTART,
-}
-
-
-def _legacy_directory(path: str) -> Act:
-    if path.startswith("/etc/nmstate/openshift/"):
-        return Act.NONE
-    return Act.RELOAD if path.startswith("/etc/containers/registries.d/") else Act.REBOOT
-
-
 def _causes(difference: Difference, policies: Policies) -> Iterable[Cause]:
     for change in difference.changes:
         match change.part:

@@ -32,9 +32,8 @@ from fastness.machineconfig.render.errors import BadMaxUnavailable
 from fastness.machineconfig.rollout.nodes import Goal, NodeFacts
 
 Object = Mapping[str, Any]
-Hold = Callable[[NodeFacts], str]
-"""Why a node must not be sent to the goal yet; empty when it may go."""
-
+HoldReason = Callable[[NodeFacts], str | None]
+"""Why a node must not be sent to the goal yet; None when it may go."""
 
 MOST_NAMED: Final = 10
 
@@ -52,9 +51,9 @@ def _named(nodes: Sequence[str]) -> str:
     return ", ".join(nodes[:MOST_NAMED]) + more
 
 
-def free(_: NodeFacts) -> str:
+def free(_: NodeFacts) -> str | None:
     """Nothing holds a node back."""
-    return ""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def candidates(
     *,
     unavailable: int | None = None,
     operator_node: str = "",
-    hold: Hold = free,
+    hold: HoldReason = free,
 ) -> Choice:
     """The nodes that may be told to go to the goal now.
 
@@ -108,9 +107,10 @@ def candidates(
     """
     back, waiting, failing, used = _sorted_out(nodes, goal)
     astray = sum(node.failing for node in waiting)
-    held = next((why for why in map(hold, (*back, *waiting)) if why), "")
+    held = next((why for why in map(hold, (*back, *waiting)) if why is not None), "")
     if held:
-        back, waiting = tuple(node for node in back if not hold(node)), [node for node in waiting if not hold(node)]
+        back = tuple(node for node in back if hold(node) is None)
+        waiting = [node for node in waiting if hold(node) is None]
     used = used if unavailable is None else unavailable
     # A node that comes back is busy for a moment, so it counts even if it was available until now.
     capacity = budget - used - sum(not node.unavailable for node in back)

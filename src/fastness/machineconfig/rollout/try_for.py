@@ -20,7 +20,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import rfc3339
 from fastness.machineconfig.rollout.nodes import GAVE_UP, SINCE, Goal, NodeFacts
-from fastness.machineconfig.rollout.rollout import Hold
+from fastness.machineconfig.rollout.rollout import HoldReason
 from fastness.machineconfig.rollout.waves import policy_duration
 
 SHORTEST: Final = timedelta(seconds=1)
@@ -68,10 +68,10 @@ def began(node: NodeFacts, goal: Goal) -> datetime | None:
         return None
 
 
-def not_again(goal: Goal, then: Hold) -> Hold:
+def not_again(goal: Goal, then: HoldReason) -> HoldReason:
     """Hold back who gave up on this goal; ask `then` about the others."""
 
-    def why(node: NodeFacts) -> str:
+    def why(node: NodeFacts) -> str | None:
         if node.gave_up == goal.config:
             return f"{node.name} tried {goal.config} for too long and went back"
         return then(node)

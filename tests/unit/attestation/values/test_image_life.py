@@ -133,7 +133,7 @@ class World:
             IMAGES[self.goal], self.sets, self.book(), self.now, tees={"tpm"}, approved=frozenset(IMAGES)
         )
         choice = rollout.candidates(
-            self.nodes.values(), goal, 2, hold=lambda node: "" if node.current == goal.config else missing
+            self.nodes.values(), goal, 2, hold=lambda node: None if node.current == goal.config else missing or None
         )
         for node in choice.nodes:
             state = "Done" if node.current == goal.config else "Working"

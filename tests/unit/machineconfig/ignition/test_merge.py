@@ -7,7 +7,7 @@ from typing import Any
 
 from fastness.machineconfig import ignition
 from fastness.machineconfig.ignition import ChildEffect, Supply
-from fastness.machineconfig.ignition.origins import Ledger
+from fastness.machineconfig.ignition.origins import Origins
 from tests.component.machineconfig.ignition.corpus import good
 
 
@@ -168,18 +168,18 @@ def test_every_entry_of_the_result_has_an_origin() -> None:
     for seed in range(20):
         generator = random.Random(seed)
         children = [(f"c{n}", good(generator, 5)) for n in range(4)]
-        ledger = Ledger(lambda supply: None)
-        merged = ignition.merge_all(children, partial(_replay, ledger))
+        origins = Origins(lambda supply: None)
+        merged = ignition.merge_all(children, partial(_replay, origins))
         for name in ("files", "links", "directories"):
             for node in merged.get("storage", {}).get(name, []):
-                origin = ledger.origin(("storage", name, node["path"]))
+                origin = origins.origin(("storage", name, node["path"]))
                 assert origin is not None
                 child = dict(children)[origin]
                 assert node["path"] in {entry["path"] for entry in child["storage"][name]}
 
 
-def _replay(ledger: Ledger, supply: Supply) -> None:
+def _replay(origins: Origins, supply: Supply) -> None:
     if supply.change is ChildEffect.REMOVED:
-        ledger.removed(supply.place, supply.source, supply.old)
+        origins.removed(supply.place, supply.source, supply.old)
     else:
-        ledger.added(supply.place, supply.source, supply.value)
+        origins.added(supply.place, supply.source, supply.value)

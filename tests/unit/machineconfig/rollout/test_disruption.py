@@ -15,7 +15,6 @@ from fastness.machineconfig.rollout.disruption import (
     Action,
     Decision,
     decide,
-    decide_first_boot,
     policies_from,
     policies_of,
     policies_status,
@@ -190,35 +189,3 @@ def test_a_safe_change_of_registries_needs_no_drain() -> None:
     assert not registries("", mirror).drain
     assert registries(mirror, "").drain
     assert strings(registries("", mirror)) == ["Special"]
-
-
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        (["/etc/random"], "Reboot"),
-        (["/var/lib/kubelet/config.json"], "None"),
-        (["/etc/kubernetes/kubelet-ca.crt"], "None"),
-        ([REGISTRIES], "Reload crio.service"),
-        (["/etc/containers/policy.json"], "Reload crio.service"),
-        ([GPG], "Reload crio.service"),
-        (["/etc/containers/registries.d/a"], "Reload crio.service"),
-        ([REGISTRIES, "/var/lib/kubelet/config.json"], "Reload crio.service"),
-        ([USER_CA], "Restart crio.service"),
-        ([USER_CA, GPG], "Restart crio.service"),
-        ([USER_CA, "/etc/random"], "Reboot"),
-    ],
-)
-def test_the_fixed_table_of_the_first_boot(changed: list[str], expected: str) -> None:
-    """Appendix A.5 of the behaviour; a removal counts like a change."""
-    with_files, without = {"config": ignition(*map(file, changed))}, {"config": ignition()}
-    assert [str(one) for one in decide_first_boot(compare(without, with_files))] == [expected]
-    assert [str(one) for one in decide_first_boot(compare(with_files, without))] == [expected]
-
-
-def test_the_first_boot_reboots_for_image_arguments_and_units_and_never_for_keys() -> None:
-    assert decide_first_boot(compare({}, {"osImageURL": "x", "config": ignition(file(GPG))})) == REBOOT
-    assert decide_first_boot(compare({}, {"kernelArguments": ["a"]})) == REBOOT
-    assert decide_first_boot(compare({}, {"config": ignition(units=[{"name": "a.service"}])})) == REBOOT
-    keys = {"config": ignition(users=[{"name": "core", "sshAuthorizedKeys": ["a"]}])}
-    assert [str(one) for one in decide_first_boot(compare({}, keys))] == ["None"]
-    assert CRIO.to_json() == {"type": "Reload", "reload": {"serviceName": "crio.service"}}

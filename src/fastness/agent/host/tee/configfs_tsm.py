@@ -212,19 +212,19 @@ class TsmAttester:
         return (await self._identity()).public_der()
 
     async def ek_certificates(self) -> list[bytes]:
-        """None: there is no TPM."""
+        """No certificates: there is no TPM."""
         return []
 
     async def ek_public(self) -> bytes:
-        """None: there is no TPM."""
+        """No key: there is no TPM."""
         return b""
 
     async def activate(self, credential: bytes, secret: bytes) -> SecretBytes:
-        """Never: that is for TPMs."""
+        """Always raises: credentials are made for TPMs."""
         raise ReportFailure("a guest key opens no credentials", "Sign the challenge instead.")
 
     async def sign(self, message: bytes) -> bytes:
-        """r‖s by the guest key."""
+        """The signature of a message by the guest key, as r‖s."""
         return (await self._identity()).sign(message)
 
     async def sign_as_boot(self, message: bytes) -> SignedByBoot | None:

@@ -59,7 +59,7 @@ class AkHandle:
 
 
 class TpmTools:
-    """One TPM."""
+    """What a TPM can be asked for: certificates, keys, credentials, quotes, measurements."""
 
     def __init__(
         self, tcti: str, *, event_log: Path = EVENT_LOG, runtime_log: RuntimeLog | None = None, run: Run | None = None
@@ -295,21 +295,21 @@ class TpmAttester:
         return await self._tools.activate(await self._tools.create_ak(self._directory), credential, secret)
 
     async def sign(self, message: bytes) -> bytes:
-        """Never: a restricted key signs only what the TPM wrote."""
+        """Always raises: a restricted key signs only what the TPM wrote."""
         raise TpmFailure("an attestation key signs no foreign messages", "Activate a credential instead.")
 
     async def sign_as_boot(self, message: bytes) -> None:
-        """Nothing: a quote has the counts of its boots."""
+        """None: a quote itself carries the count of resets, which tells boots apart."""
 
     async def measure(self, event: bytes) -> None:
         """Extend PCR 15; raises TpmFailure."""
         await self._tools.measure(event)
 
     async def started_with(self, init_data: str) -> None:
-        """Nothing: no register of a TPM has the digest of the document. PCR 15 has what was taken from it."""
+        """Does nothing: no register of a TPM has the digest of the document. PCR 15 has what was taken from it."""
 
     async def init_data(self) -> str:
-        """None."""
+        """Empty: a TPM has no measured document."""
         return ""
 
     async def evidence(self, report_data: bytes) -> JsonObject:

@@ -24,7 +24,7 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class FilePlace:
-    """One file."""
+    """A file that holds user-data."""
 
     path: Path
     name: str = "file"
