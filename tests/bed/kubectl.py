@@ -58,9 +58,9 @@ class Kubectl:
         self.ok("wait", what, f"--for={fact}", f"--timeout={PATIENCE:.0f}s")
 
 
-def pod(name: str, node: str, command: list[str]) -> dict[str, Any]:
+def pod(name: str, node: str, command: list[str], image: str = BUSYBOX) -> dict[str, Any]:
     """A Pod that the scheduler puts on one node."""
-    container = {"name": "main", "image": BUSYBOX, "command": command}
+    container = {"name": "main", "image": image, "command": command}
     spec = {
         "containers": [container], "nodeSelector": {"kubernetes.io/hostname": node}, "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 0,

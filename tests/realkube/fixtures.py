@@ -13,19 +13,20 @@ from pathlib import Path
 import pytest
 
 from tests.realkube.cluster import RealKube
-from tools.realkube import locate
+from tools.realkube import KUBERNETES, Recipe, locate
 
-MISSING = "the real Kubernetes programs and etcd are missing: run `python tools/realkube.py ensure`"
+MISSING = "run `python tools/realkube.py ensure`"
 
 
-def binaries_or_skip(env: Mapping[str, str]) -> Path:
+def binaries_or_skip(env: Mapping[str, str], recipe: Recipe = KUBERNETES) -> Path:
     """The directory of the programs; skips the test when there is none, fails it under CI=true."""
-    found = locate(env)
-    if found is not None:
-        return found
+    directory = locate(env, recipe)
+    if directory is not None:
+        return directory
+    missing = f"{recipe.title} ({', '.join(recipe.packages)}) cannot be found: {MISSING}"
     if env.get("CI", "").lower() == "true":
-        pytest.fail(MISSING, pytrace=False)
-    pytest.skip(MISSING)
+        pytest.fail(missing, pytrace=False)
+    pytest.skip(missing)
 
 
 @pytest.fixture(scope="session")

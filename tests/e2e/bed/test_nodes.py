@@ -32,3 +32,9 @@ def test_a_pod_reaches_another_node_by_the_address_of_a_service(kubectl: Kubectl
     kubectl.apply(pod("caller", "bed-0", ask))
     kubectl.wait("pod/caller", "jsonpath={.status.phase}=Succeeded")
     assert kubectl.ok("logs", "caller").endswith("served by crun\n")
+
+
+def test_a_pod_runs_python(kubectl: Kubectl, python_image: str) -> None:
+    kubectl.apply(pod("python", "bed-1", ["python3", "-c", "print(6 * 7)"], python_image))
+    kubectl.wait("pod/python", "jsonpath={.status.phase}=Succeeded")
+    assert kubectl.ok("logs", "python") == "42\n"
