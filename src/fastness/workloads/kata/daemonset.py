@@ -20,7 +20,7 @@ from fastness.kinds.kata.names import InstallState
 from fastness.kinds.objects import annotations_of, labels_of, object_name
 from fastness.workloads.kata import peer_pods
 from fastness.workloads.kata.eligibility import NodeRequirements
-from fastness.workloads.kata.inputs import Action, Ensure, Mark, Object, Ref, World, ref_of
+from fastness.workloads.kata.inputs import Action, Ensure, Inputs, Mark, Object, Ref, ref_of
 from fastness.workloads.kata.mode import DeploymentMode
 from fastness.workloads.kata.objects import installers, monitors
 from fastness.workloads.kata.status import NodeLists, by_label, gather, next_turn, state_of
@@ -36,51 +36,51 @@ class DaemonSetInstaller:
 
     mode: Final = DeploymentMode.DAEMON_SET
 
-    def objects(self, world: World, config: Object, requirements: NodeRequirements) -> list[Ensure]:
+    def objects(self, inputs: Inputs, config: Object, requirements: NodeRequirements) -> list[Ensure]:
         """What must be there: the DaemonSets with what they need, and the monitor."""
         level = str((config.get("spec") or {}).get("logLevel") or DEFAULT_LOG_LEVEL)
-        if not world.namespace:
+        if not inputs.namespace:
             return []
-        remote = peer_pods.on_nodes(world)
+        remote = peer_pods.on_nodes(inputs)
         return [
-            *installers(requirements.role_label, level, world.pull_secret, peer_pods=remote),
+            *installers(requirements.role_label, level, inputs.pull_secret, peer_pods=remote),
             *monitors(requirements.role_label),
         ]
 
-    def marks(self, world: World, requirements: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
+    def marks(self, inputs: Inputs, requirements: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
         """Role labels of the chosen, the way out for the others, and whose turn it is."""
         members, marks = frozenset(chosen), list[Mark]()
-        for node in world.nodes:
+        for node in inputs.nodes:
             name = object_name(node).name
             mark = _arriving(node, requirements) if name in members else _leaving(node)
             marks += [mark] if mark is not None else []
         changed = {mark.node for mark in marks}
-        concerned = [node for node in world.nodes if object_name(node).name in members or _is_ours(node)]
+        concerned = [node for node in inputs.nodes if object_name(node).name in members or _is_ours(node)]
         turns = [Mark(name, {names.STATE_LABEL: state}) for name, state in next_turn(concerned) if name not in changed]
         return [*marks, *turns]
 
-    def lists(self, world: World, requirements: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
+    def lists(self, inputs: Inputs, requirements: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
         """Where every node is."""
         members = frozenset(chosen)
         return gather(
             by_label(node, enabled=object_name(node).name in members)
-            for node in world.nodes
+            for node in inputs.nodes
             if object_name(node).name in members or state_of(node) not in _NOTHING_TO_LOSE
         )
 
-    def is_done(self, world: World, requirements: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
+    def is_done(self, inputs: Inputs, requirements: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
         """Whether every chosen node says that it has the runtime, and no other node has something to lose."""
         return not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
-    def leave(self, world: World, requirements: NodeRequirements) -> list[Action]:
+    def leave(self, inputs: Inputs, requirements: NodeRequirements) -> list[Action]:
         """What makes every node lose the runtime: each is put on its way out."""
-        return self.marks(world, requirements, ())
+        return self.marks(inputs, requirements, ())
 
-    def is_gone(self, world: World) -> bool:
+    def is_gone(self, inputs: Inputs) -> bool:
         """Whether no node carries our labels."""
-        return not any(_is_ours(node) for node in world.nodes)
+        return not any(_is_ours(node) for node in inputs.nodes)
 
-    def remains(self, world: World) -> list[Ref]:
+    def remains(self, inputs: Inputs) -> list[Ref]:
         """What may go when no node has the runtime any more: the DaemonSets, their accounts and the rights of these."""
         made = [*installers("", "", {}), *monitors("")]
         return [ref_of(ensure.obj) for ensure in reversed(made)]

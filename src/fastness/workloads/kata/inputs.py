@@ -1,6 +1,6 @@
 """What the state machine looks at, and what it may ask for.
 
-`World` is everything that a decision depends on, taken at one moment. A `Plan` is a list of actions in the order in which
+`Inputs` is everything that a decision depends on, taken at one moment. A `Plan` is a list of actions in the order in which
 they are to be done, the status to tell, and when to look again. Doing the actions and telling the status twice changes
 nothing: at rest the plan is empty.
 
@@ -140,7 +140,7 @@ _NO_OPERATOR = Operator()
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Inputs:
     """All that decisions depend on, taken at one moment; `served` says whether the cluster has machine configs at all."""
 
     config: Object | None

@@ -21,7 +21,7 @@ from fastness.kinds.machineconfiguration.names import MASTER_LABEL, WORKER_LABEL
 from fastness.kinds.objects import annotations_of, is_being_deleted, labels_of, object_name
 from fastness.workloads.kata import peer_pods
 from fastness.workloads.kata.eligibility import NodeRequirements
-from fastness.workloads.kata.inputs import Action, Ensure, Mark, Object, Ref, Remove, World, ref_of
+from fastness.workloads.kata.inputs import Action, Ensure, Inputs, Mark, Object, Ref, Remove, ref_of
 from fastness.workloads.kata.mode import DeploymentMode
 from fastness.workloads.kata.objects import extension_config, image_config, kata_pool, monitors, runtime_config
 from fastness.workloads.kata.status import EMPTY, NodeLists, by_config, gather
@@ -38,82 +38,82 @@ class MachineConfigInstaller:
 
     mode: Final = DeploymentMode.MACHINE_CONFIG
 
-    def objects(self, world: World, config: Object, requirements: NodeRequirements) -> list[Ensure]:
+    def objects(self, inputs: Inputs, config: Object, requirements: NodeRequirements) -> list[Ensure]:
         """What must be there: config, those of peer pods, pool, the log level where it is not the usual one, monitor."""
         pool = _pool_name(requirements)
         source = (
-            image_config(config, pool, world.layered) if world.gates.layered_image
-            else extension_config(config, pool, _extension(world))
+            image_config(config, pool, inputs.layered) if inputs.gates.layered_image
+            else extension_config(config, pool, _extension(inputs))
         )  # fmt: skip
         level = str((config.get("spec") or {}).get("logLevel") or DEFAULT_LOG_LEVEL)
-        exists = Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG) in world.objects
+        exists = Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG) in inputs.objects
         return [
             source,
-            *(peer_pods.configs(config, pool) if peer_pods.on_nodes(world) else []),
+            *(peer_pods.configs(config, pool) if peer_pods.on_nodes(inputs) else []),
             *([] if requirements.converged else [kata_pool()]),
             *([runtime_config(level, pool)] if exists or level != DEFAULT_LOG_LEVEL else []),
-            *(monitors(requirements.role_label) if world.namespace else []),
+            *(monitors(requirements.role_label) if inputs.namespace else []),
         ]
 
-    def marks(self, world: World, requirements: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
+    def marks(self, inputs: Inputs, requirements: NodeRequirements, chosen: Sequence[str]) -> list[Action]:
         """Role labels so that the chosen nodes, and no others, get the runtime; configs that are superfluous go."""
-        others = [names.EXTENSION_CONFIG if world.gates.layered_image else names.IMAGE_CONFIG]
-        others += [] if peer_pods.on_nodes(world) else peer_pods.CONFIG_NAMES
+        others = [names.EXTENSION_CONFIG if inputs.gates.layered_image else names.IMAGE_CONFIG]
+        others += [] if peer_pods.on_nodes(inputs) else peer_pods.CONFIG_NAMES
         gone = [Ref(_CONFIG, name) for name in others]
-        surplus: list[Action] = [Remove(ref) for ref in gone if ref in world.objects]
-        return [*surplus, *([] if requirements.converged else role_marks(world, chosen))]
+        surplus: list[Action] = [Remove(ref) for ref in gone if ref in inputs.objects]
+        return [*surplus, *([] if requirements.converged else role_marks(inputs, chosen))]
 
-    def lists(self, world: World, requirements: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
+    def lists(self, inputs: Inputs, requirements: NodeRequirements, chosen: Sequence[str]) -> NodeLists:
         """Where every node is; nothing before the pool has a config with the extension."""
         if requirements.converged:
-            return self._converged(world, enabled=bool(chosen))
-        target, members = _target(world.pool(names.POOL)), frozenset(chosen)
+            return self._converged(inputs, enabled=bool(chosen))
+        target, members = _target(inputs.pool(names.POOL)), frozenset(chosen)
         places = []
-        for node in world.nodes:
+        for node in inputs.nodes:
             if object_name(node).name in members:
                 places += [by_config(node, target, enabled=True)] if target else []
             elif annotations_of(node).get(mco.CURRENT_CONFIG, "").startswith(_RENDERED):
                 places.append(by_config(node, "", enabled=False))
         return gather(places)
 
-    def _converged(self, world: World, *, enabled: bool) -> NodeLists:
-        pool = world.pool(mco.MASTER)
+    def _converged(self, inputs: Inputs, *, enabled: bool) -> NodeLists:
+        pool = inputs.pool(mco.MASTER)
         rendered = str(_rendered(pool).get("name") or "")
         if enabled and not _carries(pool):
             return EMPTY
         target = rendered if enabled or not _sources(pool) & {*_ALL_CONFIGS} else ""
-        masters = [node for node in world.nodes if MASTER_LABEL in labels_of(node)]
+        masters = [node for node in inputs.nodes if MASTER_LABEL in labels_of(node)]
         return gather(by_config(node, target, enabled=enabled) for node in masters)
 
-    def is_done(self, world: World, requirements: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
+    def is_done(self, inputs: Inputs, requirements: NodeRequirements, chosen: Sequence[str], lists: NodeLists) -> bool:
         """Whether the chosen nodes have the pool's config, and no other node has it."""
-        pool = world.pool(_pool_name(requirements))
-        remote = peer_pods.CONFIG_NAMES if peer_pods.are_enabled(world.config) else ()
+        pool = inputs.pool(_pool_name(requirements))
+        remote = peer_pods.CONFIG_NAMES if peer_pods.are_enabled(inputs.config) else ()
         carried = _carries(pool) and _sources(pool) >= {*remote}
         return carried and not lists.unfinished and len(lists.of("installed")) == len(chosen)
 
-    def leave(self, world: World, requirements: NodeRequirements) -> list[Action]:
+    def leave(self, inputs: Inputs, requirements: NodeRequirements) -> list[Action]:
         """What makes every node lose the runtime: role labels, configs and the log level go."""
         refs = [*(Ref(_CONFIG, name) for name in _ALL_CONFIGS), Ref("ContainerRuntimeConfig", names.RUNTIME_CONFIG)]
         gone = [
-            Remove(ref) for ref in refs if (obj := world.objects.get(ref)) is not None and not is_being_deleted(obj)
+            Remove(ref) for ref in refs if (obj := inputs.objects.get(ref)) is not None and not is_being_deleted(obj)
         ]
-        return [*role_marks(world, ()), *gone]
+        return [*role_marks(inputs, ()), *gone]
 
-    def is_gone(self, world: World) -> bool:
+    def is_gone(self, inputs: Inputs) -> bool:
         """Whether no config asks for the runtime."""
-        return not any(Ref(_CONFIG, name) in world.objects for name in _ALL_CONFIGS)
+        return not any(Ref(_CONFIG, name) in inputs.objects for name in _ALL_CONFIGS)
 
-    def remains(self, world: World) -> list[Ref]:
+    def remains(self, inputs: Inputs) -> list[Ref]:
         """What may go when no node has the runtime any more: the pool, and the monitor."""
         return [Ref("MachineConfigPool", names.POOL), *(ref_of(ensure.obj) for ensure in reversed(monitors("")))]
 
 
-def role_marks(world: World, chosen: Sequence[str]) -> list[Action]:
+def role_marks(inputs: Inputs, chosen: Sequence[str]) -> list[Action]:
     """Labels that put the chosen workers into the pool and take the others out."""
     marks: list[Action] = []
     members = frozenset(chosen)
-    for node in world.nodes:
+    for node in inputs.nodes:
         name, labels = object_name(node).name, labels_of(node)
         if name in members and names.ROLE_LABEL not in labels:
             marks.append(Mark(name, {names.ROLE_LABEL: ""}))
@@ -144,10 +144,10 @@ def _target(pool: Object) -> str:
     return str(_rendered(pool).get("name") or "") if _carries(pool) else ""
 
 
-def _extension(world: World) -> str:
+def _extension(inputs: Inputs) -> str:
     """What the packages are called on the operating system of the nodes."""
     images = [
-        str(((node.get("status") or {}).get("nodeInfo") or {}).get("osImage") or "").lower() for node in world.nodes
+        str(((node.get("status") or {}).get("nodeInfo") or {}).get("osImage") or "").lower() for node in inputs.nodes
     ]
     community = any(word in image for image in images for word in _COMMUNITY)
     return names.COMMUNITY_EXTENSION if community else names.EXTENSION

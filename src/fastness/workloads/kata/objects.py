@@ -26,7 +26,7 @@ from fastness.kinds.objects import is_being_deleted, labels_of, metadata, object
 from fastness.workloads.kata.classes import ClassSpec
 from fastness.workloads.kata.eligibility import NodeRequirements
 from fastness.workloads.kata.errors import Refused
-from fastness.workloads.kata.inputs import Action, Ensure, Object, Ref, Remove, World
+from fastness.workloads.kata.inputs import Action, Ensure, Inputs, Object, Ref, Remove
 
 AGENT_IMAGE: Final = "fastness-agent"
 MONITOR_IMAGE: Final = "kata-monitor"
@@ -257,20 +257,20 @@ def host_path(name: str, path: str) -> JsonObject:
     return {"name": name, "hostPath": {"path": path, "type": ""}}
 
 
-def dashboard(world: World) -> list[Action]:
+def dashboard(inputs: Inputs) -> list[Action]:
     """What brings the copy in step with its source."""
-    source, copy = world.objects.get(DASHBOARD_SOURCE), world.objects.get(DASHBOARD_COPY)
+    source, copy = inputs.objects.get(DASHBOARD_SOURCE), inputs.objects.get(DASHBOARD_COPY)
     if source is None or is_being_deleted(source):
-        return without_dashboard(world)
+        return without_dashboard(inputs)
     if copy is None:
-        return [_copy(source, {})] if world.console else []
+        return [_copy(source, {})] if inputs.console else []
     ensure = _copy(source, copy)
     return [ensure] if _is_ours(copy) and not is_being_deleted(copy) and ensure.differs(copy) else []
 
 
-def without_dashboard(world: World) -> list[Action]:
+def without_dashboard(inputs: Inputs) -> list[Action]:
     """What takes the copy away."""
-    copy = world.objects.get(DASHBOARD_COPY)
+    copy = inputs.objects.get(DASHBOARD_COPY)
     return [Remove(DASHBOARD_COPY)] if copy is not None and _is_ours(copy) and not is_being_deleted(copy) else []
 
 

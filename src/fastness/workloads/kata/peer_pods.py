@@ -20,7 +20,7 @@ from fastness.kinds.kata import names, remote
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import is_being_deleted, metadata
 from fastness.workloads.kata.eligibility import NodeRequirements
-from fastness.workloads.kata.inputs import Ensure, Object, Ref, World, ref_of
+from fastness.workloads.kata.inputs import Ensure, Inputs, Object, Ref, ref_of
 from fastness.workloads.kata.mode import FeatureGates, UpdateStrategy
 from fastness.workloads.kata.objects import (
     ALL_TAINTS,
@@ -49,10 +49,10 @@ def are_enabled(config: Object | None) -> bool:
     return ((config or {}).get("spec") or {}).get("enablePeerPods") is True
 
 
-def on_nodes(world: World) -> bool:
+def on_nodes(inputs: Inputs) -> bool:
     """Whether nodes must be able to run them: they are asked for, or a class of ours is still there."""
-    runtime_class = world.objects.get(CLASS) or {}
-    return are_enabled(world.config) or names.CLASS_FINALIZER in (metadata(runtime_class).get("finalizers") or ())
+    runtime_class = inputs.objects.get(CLASS) or {}
+    return are_enabled(inputs.config) or names.CLASS_FINALIZER in (metadata(runtime_class).get("finalizers") or ())
 
 
 def configs(config: Object, pool: str) -> list[Ensure]:
@@ -69,14 +69,14 @@ def _ignition(path: str) -> JsonObject:
     return {"ignition": {"version": IGNITION}, "storage": {"files": [file]}}
 
 
-def gated(world: World) -> list[Ensure]:
+def gated(inputs: Inputs) -> list[Ensure]:
     """What the gate `confidential` sets in the ConfigMaps of peer pods that are there."""
-    if not are_enabled(world.config):
+    if not are_enabled(inputs.config):
         return []
-    image = Ref("ConfigMap", f"{_provider(world)}-{names.PEER_PODS_IMAGE_MAP}", names.NAMESPACE)
-    built = "yes" if world.gates.confidential else "no"
-    settings = [(SETTINGS, DISABLE_CVM, _disable(world.gates)), (image, CONFIDENTIAL, built)]
-    return [_set(ref, key, value) for ref, key, value in settings if _is_open(world.objects.get(ref))]
+    image = Ref("ConfigMap", f"{_provider(inputs)}-{names.PEER_PODS_IMAGE_MAP}", names.NAMESPACE)
+    built = "yes" if inputs.gates.confidential else "no"
+    settings = [(SETTINGS, DISABLE_CVM, _disable(inputs.gates)), (image, CONFIDENTIAL, built)]
+    return [_set(ref, key, value) for ref, key, value in settings if _is_open(inputs.objects.get(ref))]
 
 
 def _is_open(config_map: Object | None) -> bool:
@@ -90,16 +90,16 @@ def _set(ref: Ref, key: str, value: str) -> Ensure:
     return Ensure(obj, (("data", key),))
 
 
-def adaptor(world: World, requirements: NodeRequirements) -> list[Ensure]:
+def adaptor(inputs: Inputs, requirements: NodeRequirements) -> list[Ensure]:
     """What makes the virtual machines, once its owner said where and as whom."""
-    if not are_enabled(world.config) or not world.namespace or problem(world) is not None:
+    if not are_enabled(inputs.config) or not inputs.namespace or problem(inputs) is not None:
         return []
-    return _adaptor(world.gates, requirements.role_label)
+    return _adaptor(inputs.gates, requirements.role_label)
 
 
-def surplus(world: World) -> list[Ref]:
+def surplus(inputs: Inputs) -> list[Ref]:
     """What is there of the adaptor and is not needed any more."""
-    return [] if on_nodes(world) else [ref for ref in remains() if ref in world.objects]
+    return [] if on_nodes(inputs) else [ref for ref in remains() if ref in inputs.objects]
 
 
 def remains() -> list[Ref]:
@@ -107,29 +107,31 @@ def remains() -> list[Ref]:
     return [ref_of(ensure.obj) for ensure in reversed(_adaptor(FeatureGates(), ""))]
 
 
-def problem(world: World) -> KataCondition | None:
+def problem(inputs: Inputs) -> KataCondition | None:
     """What keeps the adaptor from being made."""
-    if not are_enabled(world.config):
+    if not are_enabled(inputs.config):
         return None
-    settings = world.objects.get(SETTINGS)
+    settings = inputs.objects.get(SETTINGS)
     where = f"in namespace {names.NAMESPACE}"
     if settings is None:
         return KataCondition(
             False, "ConfigMissing", f"ConfigMap {SETTINGS.name} is missing: create it {where}, with {PROVIDER}"
         )
-    if not _provider(world):
+    if not _provider(inputs):
         return KataCondition(False, "ProviderMissing", f"ConfigMap {SETTINGS.name} {where} does not say {PROVIDER}")
-    if settings.get("immutable") is True and (settings.get("data") or {}).get(DISABLE_CVM) != _disable(world.gates):
+    if settings.get("immutable") is True and (settings.get("data") or {}).get(DISABLE_CVM) != _disable(inputs.gates):
         message = f"ConfigMap {SETTINGS.name} {where} is immutable and its {DISABLE_CVM} is not what the gate confidential says"
         return KataCondition(False, "ConfigImmutable", message)
-    if CREDENTIALS not in world.objects:
-        message = f"Secret {CREDENTIALS.name} is missing: create it {where}, with the credentials of {_provider(world)}"
+    if CREDENTIALS not in inputs.objects:
+        message = (
+            f"Secret {CREDENTIALS.name} is missing: create it {where}, with the credentials of {_provider(inputs)}"
+        )
         return KataCondition(False, "SecretMissing", message)
     return None
 
 
-def _provider(world: World) -> str:
-    data = (world.objects.get(SETTINGS) or {}).get("data") or {}
+def _provider(inputs: Inputs) -> str:
+    data = (inputs.objects.get(SETTINGS) or {}).get("data") or {}
     return str(data.get(PROVIDER) or "").strip().lower()[:63]
 
 

@@ -23,6 +23,7 @@ from fastness.workloads.kata.inputs import (
     Action,
     Ensure,
     Hold,
+    Inputs,
     LetGo,
     Mark,
     Operator,
@@ -30,7 +31,6 @@ from fastness.workloads.kata.inputs import (
     Ref,
     Remember,
     Remove,
-    World,
     at,
     pod_use,
 )
@@ -86,17 +86,17 @@ class PretendCluster:
 
     # ------------------------------------------------------------ our side
 
-    def world(self) -> World:
-        world = World(
+    def inputs(self) -> Inputs:
+        inputs = Inputs(
             copy.deepcopy(self.config), self.gates, [*copy.deepcopy(self.nodes).values()], self._pools(),
             copy.deepcopy(self.objects), served=self.served, console=self.console,
             operator=self.operator, now=NOW,
         )  # fmt: skip
         classes = [ref.name for ref in self.objects if ref.kind == "RuntimeClass"]
-        return replace(world, pods=pod_use(self.pods, classes)) if needs_pods(world) else world
+        return replace(inputs, pods=pod_use(self.pods, classes)) if needs_pods(inputs) else inputs
 
     def look(self) -> Plan:
-        step = plan(self.world())
+        step = plan(self.inputs())
         for action in step.actions:
             self._do(action)
         if self.config is not None and step.status is not None:

@@ -79,7 +79,7 @@ def test_when_everything_is_well_again_everything_is_where_it_should_be(
         assert world.in_progress == ("False", "")
         chosen = sorted(name for name, node in world.nodes.items() if names.ROLE_LABEL in labels_of(node))
         assert world.config["status"]["kataNodes"]["installed"] == chosen
-        assert plan(world.world()).actions == ()
+        assert plan(world.inputs()).actions == ()
         world.delete()
         world.settle()
     assert world.config is None

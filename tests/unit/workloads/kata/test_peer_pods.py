@@ -178,10 +178,10 @@ def test_everything_stays_while_a_pod_uses_the_class_and_goes_after_it() -> None
 
 def test_the_adaptor_is_replaced_as_its_gate_says() -> None:
     world = peer_pods()
-    *_, rolling = adaptor(world.world(), requirements())
+    *_, rolling = adaptor(world.inputs(), requirements())
     assert rolling.obj["spec"]["updateStrategy"]["type"] == "RollingUpdate"
     world.gates = FeatureGates(adaptor_update=UpdateStrategy.ON_DELETE)
-    *_, daemon_set = adaptor(world.world(), requirements())
+    *_, daemon_set = adaptor(world.inputs(), requirements())
     assert daemon_set.obj["spec"]["updateStrategy"] == {"type": "OnDelete"}
     assert daemon_set.differs(rolling.obj)
     pod = daemon_set.obj["spec"]["template"]["spec"]

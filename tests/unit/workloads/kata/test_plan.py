@@ -123,7 +123,7 @@ def test_pods_that_use_a_class_hold_a_deletion_up() -> None:
 def test_pods_that_cannot_be_listed_hold_a_deletion_up_too() -> None:
     world = installed()
     world.delete()
-    step = plan(replace(world.world(), pods=PodUse(error="etcd is away")))
+    step = plan(replace(world.inputs(), pods=PodUse(error="etcd is away")))
     assert step.status is not None
     assert step.status.in_progress == (False, "BlockedByExistingKataPods", "Failed to list kata pods: etcd is away")
     assert step.actions == ()
@@ -167,7 +167,7 @@ def test_a_deletion_before_anything_began_leaves_at_once() -> None:
     world = PretendCluster(PLAIN, 1)
     world.delete()
     assert world.config is None
-    assert plan(world.world()).actions == ()
+    assert plan(world.inputs()).actions == ()
 
 
 @pytest.mark.parametrize(
@@ -202,11 +202,11 @@ def test_it_begins_by_itself_when_discovery_labels_a_node() -> None:
 
 def test_a_release_that_is_too_old_is_refused_and_nothing_is_changed() -> None:
     world = PretendCluster(CONFIDENTIAL, 1)
-    step = plan(replace(world.world(), version="4.19.0"))
+    step = plan(replace(world.inputs(), version="4.19.0"))
     assert step.status is not None
     assert step.status.in_progress.reason == "UnsupportedOCPVersion"
     assert step.actions == ()
-    assert plan(replace(world.world(), version="4.19.0", gates=PLAIN)).actions != ()
+    assert plan(replace(world.inputs(), version="4.19.0", gates=PLAIN)).actions != ()
 
 
 def test_machine_configs_that_are_not_served_are_refused_or_gone_around() -> None:
@@ -303,12 +303,12 @@ def test_classes_without_a_config_are_let_go_when_nobody_uses_them() -> None:
         if ref.kind == "RuntimeClass":
             runtime_class["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     world.config = None
-    assert {action.ref.name for action in plan(world.world()).actions if isinstance(action, LetGo)} == {
+    assert {action.ref.name for action in plan(world.inputs()).actions if isinstance(action, LetGo)} == {
         "kata",
         "kata-nvidia-gpu",
     }
     world.pods = [KATA_POD]
-    assert {action.ref.name for action in plan(world.world()).actions if isinstance(action, LetGo)} == {
+    assert {action.ref.name for action in plan(world.inputs()).actions if isinstance(action, LetGo)} == {
         "kata-nvidia-gpu"
     }
 
@@ -362,7 +362,7 @@ def test_refused_nodes_are_told_with_the_reason_and_the_others_are_installed() -
 
 def test_a_cluster_of_confidential_machines_is_refused_as_a_whole() -> None:
     world = PretendCluster(PLAIN, 2)
-    step = plan(replace(world.world(), cluster={"spec": {"mode": "Enforce"}}))
+    step = plan(replace(world.inputs(), cluster={"spec": {"mode": "Enforce"}}))
     assert step.actions == ()
     assert step.status is not None
     assert step.status.in_progress.reason == "ConfidentialClusterPool"
@@ -372,19 +372,19 @@ def test_a_cluster_of_confidential_machines_is_refused_as_a_whole() -> None:
 def test_a_layered_image_replaces_the_extension() -> None:
     world = PretendCluster(FeatureGates(layered_image=True), 1)
     layered = {"data": {"osImageURL": "example.com/os@sha256:1", "kernelArguments": "a=1  b"}}
-    made = [action for action in plan(replace(world.world(), layered=layered)).actions if isinstance(action, Ensure)]
+    made = [action for action in plan(replace(world.inputs(), layered=layered)).actions if isinstance(action, Ensure)]
     spec = next(ensure.obj["spec"] for ensure in made if ensure.obj["metadata"]["name"] == names.IMAGE_CONFIG)
     assert spec == {
         "config": {"ignition": {"version": "3.2.0"}}, "osImageURL": "example.com/os@sha256:1", "kernelArguments": ["a=1", "b"],
     }  # fmt: skip
     world = installed()
     world.gates = FeatureGates(layered_image=True)
-    actions = plan(replace(world.world(), layered=layered)).actions
+    actions = plan(replace(world.inputs(), layered=layered)).actions
     assert Remove(Ref("MachineConfig", names.EXTENSION_CONFIG)) in actions
 
 
 def test_on_a_converged_cluster_the_master_pool_gets_it() -> None:
-    world = PretendCluster(PLAIN, 1).world()
+    world = PretendCluster(PLAIN, 1).inputs()
     master = {
         **world.nodes[0],
         "metadata": {**world.nodes[0]["metadata"], "labels": {"node-role.kubernetes.io/master": ""}},
@@ -454,7 +454,7 @@ def test_a_node_that_is_taken_out_keeps_the_runtime_until_its_pods_are_gone(gate
     assert "worker-0 is to lose the runtime" in reported(world, "RemovalHeld")[2]
     assert "d/p runs in it" in reported(world, "RemovalHeld")[2]
     assert world.look().again == 15.0
-    step = plan(replace(world.world(), pods=PodUse(error="etcd is away")))
+    step = plan(replace(world.inputs(), pods=PodUse(error="etcd is away")))
     assert not [action for action in step.actions if isinstance(action, Mark)]
     world.pods = [on("worker-1")]
     world.settle()

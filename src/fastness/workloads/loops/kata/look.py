@@ -34,7 +34,7 @@ from fastness.runtime.clock import Clock
 from fastness.workloads.compat.combinations import release_of
 from fastness.workloads.kata import peer_pods
 from fastness.workloads.kata.eligibility import SIMULATED
-from fastness.workloads.kata.inputs import Operator, PodUse, Ref, World, pod_use, read_operator
+from fastness.workloads.kata.inputs import Inputs, Operator, PodUse, Ref, pod_use, read_operator
 from fastness.workloads.kata.mode import read_gates
 from fastness.workloads.kata.objects import DASHBOARD_COPY, DASHBOARD_SOURCE
 from fastness.workloads.kata.plan import needs_pods
@@ -185,14 +185,14 @@ class Look:
         home = self._informers.of(NAMESPACES, AT_HOME).get("", HOME)
         return read_operator(versions, subscriptions, home or {})
 
-    async def world(self, config: JsonObject | None) -> World:
+    async def inputs(self, config: JsonObject | None) -> Inputs:
         """Everything that the plan depends on; raises ApiError."""
         maps = self._informers.of(CONFIG_MAPS, HERE)
         served = await self._served()
         for resource in (MACHINE_CONFIG_POOL.resource, CONFIGS, RUNTIMES) if served else ():
             await self._informers.of(resource).synced()
         objects = self._objects(served=served)
-        world = World(
+        inputs = Inputs(
             config,
             gates=read_gates(maps.get(names.NAMESPACE, names.FEATURE_GATES)),
             nodes=self._informers.of(NODE.resource).list(),
@@ -209,7 +209,7 @@ class Look:
             operator=self.operator(),
             now=self._clock.now(),
         )
-        return replace(world, pods=await self._pods(world)) if needs_pods(world) else world
+        return replace(inputs, pods=await self._pods(inputs)) if needs_pods(inputs) else inputs
 
     def _objects(self, *, served: bool) -> dict[Ref, JsonObject]:
         objects: dict[Ref, JsonObject] = {}
@@ -249,10 +249,10 @@ class Look:
         except NotFound:
             return None
 
-    async def _pods(self, world: World) -> PodUse:
+    async def _pods(self, inputs: Inputs) -> PodUse:
         """The use that pods make of our classes; a failure is part of the answer, because the status tells it."""
-        reported: Sequence[str] = ((world.config or {}).get("status") or {}).get("runtimeClasses") or ()
-        classes = {*reported, *(ref.name for ref in world.objects if ref.kind == "RuntimeClass")}
+        reported: Sequence[str] = ((inputs.config or {}).get("status") or {}).get("runtimeClasses") or ()
+        classes = {*reported, *(ref.name for ref in inputs.objects if ref.kind == "RuntimeClass")}
         try:
             return pod_use((await self._cluster.list(POD.resource)).items, sorted(classes))
         except ApiError as error:

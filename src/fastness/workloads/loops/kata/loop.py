@@ -72,8 +72,8 @@ class KataConfigs:
             await self._tell(other, Status(KataCondition(False, "Duplicate", DUPLICATE), None))
         if first is None and not self._look.has_classes() and not self._look.operator().unrecorded:
             return Done()
-        world = await self._look.world(first)
-        step = plan(world)
+        inputs = await self._look.inputs(first)
+        step = plan(inputs)
         # Our finalizer goes after the status is written: without it there may be no object to write to.
         final = [
             action for action in step.actions if isinstance(action, LetGo) and action.ref.kind == KATA_CONFIGS.kind
