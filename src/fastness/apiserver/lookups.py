@@ -92,12 +92,12 @@ class StoreLookups(ABC):
         """The rendered MachineConfigs that a node may read."""
 
     @abstractmethod
-    def barred(self, node: str) -> str:
-        """Why a node is no longer trusted; empty for others."""
+    def barred(self, node: str) -> str | None:
+        """Why a node is no longer trusted; None for others."""
 
     @abstractmethod
-    def unproved(self, node: str) -> str:
-        """Why a node that would have to prove itself has not; empty for others."""
+    def unproved(self, node: str) -> str | None:
+        """Why a node that would have to prove itself has not; None for others."""
 
     @abstractmethod
     def appointments(self) -> JsonObject | None:

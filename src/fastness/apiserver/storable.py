@@ -65,11 +65,11 @@ def name_of(body: bytes) -> _Meta:
     return _decode_head(body).metadata
 
 
-def unreadable(body: bytes) -> str:
-    """Why a stored body cannot be used by anybody, or nothing; for the store, which asks once for every record."""
+def unreadable(body: bytes) -> str | None:
+    """Why a stored body cannot be used by anybody, or None; for the store, which asks once for every record."""
     try:
         read(body)
         _decode_head(body)
     except (JsonError, msgspec.DecodeError) as error:
         return str(error)
-    return ""
+    return None

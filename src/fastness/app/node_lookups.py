@@ -49,30 +49,30 @@ class NodeLookups(StoreLookups):
         machine = view(found, Machine) if found is not None else None
         return machine if machine is not None and machine.status.node_name == node else None
 
-    def barred(self, node: str) -> str:
-        """Why the machine that is a node is no longer trusted; empty for others, and for nodes without a Machine."""
+    def barred(self, node: str) -> str | None:
+        """Why the machine that is a node is no longer trusted; None for others, and for nodes without a Machine."""
         machine = self._machine_of(node)
         if machine is None:
-            return ""
+            return None
         match membership_of(machine):
             case Membership.QUARANTINED:
                 return "its machine is in quarantine"
             case Membership.REVOKED:
                 return "its machine is revoked"
             case _:
-                return ""
+                return None
 
-    def unproved(self, node: str) -> str:
-        """Why the machine that is a node has no live proof, where its pool enforces them; empty for nodes without a Machine."""
+    def unproved(self, node: str) -> str | None:
+        """Why the machine that is a node has no live proof, where its pool enforces them; None for nodes without a Machine."""
         machine, cluster = self._machine_of(node), self.confidential_cluster()
         if machine is None or not enforces(cluster, machine.status.pool):
-            return ""
+            return None
         now = self.clock.now()
         overridden = machine.status.overridden_until
         if overridden and now < datetime.fromisoformat(overridden):
-            return ""
+            return None
         proof = proof_of(machine, now, interval_of(cluster))
-        return "" if proof.good else f"its machine has no live proof ({proof.reason})"
+        return None if proof.good else f"its machine has no live proof ({proof.reason})"
 
     def _enforced(self, name: str, node: JsonObject | None) -> bool:
         """Whether a node is in a pool that enforces attestation; one in no pool is where those are that nobody listed.

@@ -60,9 +60,9 @@ class MapType:
 
     def field(self, name: str) -> Node:
         """The type of a field; a field that must not exist is deduced."""
-        found = self._fields.get(name)
-        if found is not None:
-            return found
+        compiled = self._fields.get(name)
+        if compiled is not None:
+            return compiled
         declared = self._declared.get(name)
         if declared is None:
             return self.element or DEDUCED

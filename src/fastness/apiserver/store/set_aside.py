@@ -16,7 +16,8 @@ import msgspec
 from fastness.apiserver.store.journal import Replayed
 from fastness.apiserver.store.records import Key, LogEntry, Record
 
-Judge = Callable[[bytes], str]
+Judge = Callable[[bytes], str | None]
+"""Why nobody can read a body, or None."""
 
 
 NOTHING = b'{"metadata":{}}'
@@ -34,21 +35,23 @@ class Aside(msgspec.Struct, frozen=True, gc=False):
     size: int
 
 
-def everything_is_readable(body: bytes) -> str:
+def everything_is_readable(_body: bytes) -> None:
     """The judge of a store whose bodies nobody has to decode."""
-    del body
-    return ""
 
 
 def set_aside(state: Replayed, judge: Judge) -> tuple[dict[Key, Aside], bool]:
     """Take what cannot be read out of the live records; the second value: whether the log holds such a body, too."""
-    aside = {key: _aside(record, reason) for key, record in state.records.items() if (reason := judge(record.body))}
+    aside = {
+        key: _aside(record, reason)
+        for key, record in state.records.items()
+        if (reason := judge(record.body)) is not None
+    }
     live = {record.revision for record in state.records.values()}
     for key in aside:
         del state.records[key]
     bad = {unreadable.record.revision for unreadable in aside.values()}
     return aside, any(
-        record.revision in bad or (record.revision not in live and judge(record.body))
+        record.revision in bad or (record.revision not in live and judge(record.body) is not None)
         for record in _logged(entry for entry, _ in state.log)
     )
 

@@ -82,15 +82,15 @@ class Collection:
 
     def page(self, namespace: str, after: Position | None, limit: int) -> tuple[list[Record], int]:
         """Up to `limit` records (0: all) after a position, and how many follow them."""
-        found: list[Record] = []
+        matches: list[Record] = []
         left = 0
         for bucket, start in self._parts(namespace, after):
             size = len(bucket.records) - start
-            want = size if not limit else min(size, limit - len(found))
+            want = size if not limit else min(size, limit - len(matches))
             if want:
-                found += bucket.records[start : start + want]
+                matches += bucket.records[start : start + want]
             left += size - want
-        return found, left
+        return matches, left
 
     def _parts(self, namespace: str, after: Position | None) -> Iterator[tuple[_Namespace, int]]:
         """The namespaces to read in order, each with the index to start at."""

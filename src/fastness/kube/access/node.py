@@ -50,11 +50,11 @@ class NodeLookups(Protocol):
     def rendered_configs(self, node: str) -> Collection[str]:
         """Names of the rendered MachineConfigs that are meant for a node."""
 
-    def barred(self, node: str) -> str:
-        """Why the machine that is a node is no longer trusted; empty while nobody took trust away."""
+    def barred(self, node: str) -> str | None:
+        """Why the machine that is a node is no longer trusted; None while nobody took trust away."""
 
-    def unproved(self, node: str) -> str:
-        """Why the machine that is a node has no live proof where one is demanded; empty while it has, or none is."""
+    def unproved(self, node: str) -> str | None:
+        """Why the machine that is a node has no live proof where one is demanded; None while it has, or none is."""
 
     def signing_request(self, name: str) -> Object | None:
         """One CertificateSigningRequest."""
@@ -69,11 +69,12 @@ def authorize_node(attrs: Attributes, lookups: NodeLookups) -> Decision:
     if not node or not attrs.is_resource_request:
         return NO_OPINION
     barred = lookups.barred(node)
-    if barred and not (attrs.verb in _READ and (attrs.group, attrs.resource) in _STILL_READ):
+    if barred is not None and not (attrs.verb in _READ and (attrs.group, attrs.resource) in _STILL_READ):
         return Decision(False, f"{barred}: the credential of node '{node}' opens nothing", denied=True)
-    if (attrs.group, attrs.resource, attrs.subresource) in _FOR_PROVED and (reason := lookups.unproved(node)):
+    unproved = lookups.unproved(node) if (attrs.group, attrs.resource, attrs.subresource) in _FOR_PROVED else None
+    if unproved is not None:
         return Decision(
-            False, f"{reason}: node '{node}' reads nothing that is secret until it proved itself", denied=True
+            False, f"{unproved}: node '{node}' reads nothing that is secret until it proved itself", denied=True
         )
     entry = _TABLE.get((attrs.group, attrs.resource, attrs.subresource))
     if entry is None or attrs.verb not in entry[0]:

@@ -246,11 +246,11 @@ class Nobody:
     def rendered_configs(self, node: str) -> Collection[str]:
         return []
 
-    def unproved(self, node: str) -> str:
-        return ""
+    def unproved(self, node: str) -> str | None:
+        return None
 
-    def barred(self, node: str) -> str:
-        return ""
+    def barred(self, node: str) -> str | None:
+        return None
 
     def signing_request(self, name: str) -> Mapping[str, Any] | None:
         return None

@@ -46,11 +46,11 @@ class Store:
     def rendered_configs(self, node: str) -> Collection[str]:
         return []
 
-    def unproved(self, node: str) -> str:
-        return ""
+    def unproved(self, node: str) -> str | None:
+        return None
 
-    def barred(self, node: str) -> str:
-        return ""
+    def barred(self, node: str) -> str | None:
+        return None
 
     def signing_request(self, name: str) -> Object | None:
         return None

@@ -42,14 +42,14 @@ class World:
     def rendered_configs(self, node: str) -> Collection[str]:
         return {"n1": ["rendered-worker-1", "rendered-worker-2"]}.get(node, [])
 
-    def __init__(self, barred: str = "", unproved: str = "") -> None:
+    def __init__(self, barred: str | None = None, unproved: str | None = None) -> None:
         self._barred = barred
         self._unproved = unproved
 
-    def unproved(self, node: str) -> str:
+    def unproved(self, node: str) -> str | None:
         return self._unproved
 
-    def barred(self, node: str) -> str:
+    def barred(self, node: str) -> str | None:
         return self._barred
 
     def signing_request(self, name: str) -> Object | None:

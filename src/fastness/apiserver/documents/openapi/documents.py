@@ -75,8 +75,8 @@ class OpenApi:
         components = Components()
         paths: JsonObject = {f"/{name}/": _listing(group, version)}
         components.add(RESOURCE_LIST, "", "v1", "APIResourceList")
-        for found in served:
-            paths |= paths_of(found.kind, components)
+        for served_kind in served:
+            paths |= paths_of(served_kind.kind, components)
         document = Document.of(
             {
                 "openapi": "3.0.0",
