@@ -26,6 +26,7 @@ from fastness.crypto.digests import sha256
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
 from fastness.formats.evidence.snp.tcb import Generation
+from fastness.formats.words import counted
 from fastness.keys.key_files import read_private, write_private
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
@@ -84,7 +85,8 @@ class Simulated:
         self._noted: AuditHook
         kept = self.simulation.kept
         if self.simulation.roster.next and count not in (0, kept):
-            tell(f"{state} has {kept} machines and goes on with them; `fastness sim add` and `remove` change that")
+            goes_on = f"{state} has {counted(kept, 'machine')}, which it goes on with"
+            tell(f"{goes_on}; `fastness sim add` and `remove` change that")
 
     @property
     def count(self) -> int:

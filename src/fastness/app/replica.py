@@ -24,6 +24,7 @@ from fastness.app.settings import Addresses, AnyDoor, ClusterKeys, Election, Pla
 from fastness.app.vendor_documents import Documents
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.enrolment.door.app import USUAL_RATE, Pace
+from fastness.formats.words import counted
 from fastness.http.health import Health
 from fastness.http.listener import Listener
 from fastness.http.opening import ListenOptions
@@ -200,7 +201,7 @@ async def _require_definitions(cluster: Cluster) -> None:
     if missing:
         first = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
         raise LacksCluster(
-            f"the cluster lacks {len(missing)} definitions: {first}",
+            f"the cluster lacks {counted(len(missing), 'definition')}: {first}",
             "Install them: fastness crds | kubectl apply --server-side -f -",
         )
 

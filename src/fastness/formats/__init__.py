@@ -20,6 +20,7 @@
     selectors/         What `kubectl -l` and `--field-selector` send, and the LabelSelector of objects
     tlog.py            The record as bytes: tiles, bundles of entries and checkpoints, in the shape of C2SP tlog-tiles
     url_path.py        The path of a URL, taken apart without surprises
+    words.py           Numbers of things as people say them: `1 entry`, `2 entries`
     yaml.py            YAML as Kubernetes reads it: one or more documents to JSON values, with line numbers for every complaint
     yaml_scalars.py    What a plain YAML scalar means to Kubernetes: YAML 1.1 as its Go library reads it, then JSON
     zstd.py            Where a zstd frame ends (RFC 8878, section 3.1.1), without unpacking it

@@ -129,7 +129,7 @@ async def test_without_a_name_all_are_explained_that_are_not_attested_and_no_oth
     monkeypatch.setattr("fastness.cli.trust.explain.MOST", 1)
     one = await everybody()
     assert one.stdout.count("is refused") == 1
-    assert "1 more are not attested" in one.stderr
+    assert "1 more is not attested" in one.stderr
     taken_out = {"spec": {"approval": "Quarantined"}}
     name = f"machine-{good.machine.thumbprint.removeprefix('sha256:')[:20]}"
     await here.cluster.patch(MACHINE.resource, name, taken_out, PatchType.MERGE, NAMESPACE)

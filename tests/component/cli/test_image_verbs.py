@@ -165,7 +165,7 @@ async def test_an_approval_repeats_what_measuring_found_open_and_strict_writes_n
     path.write_text(json.dumps({**manifest(), "open": [way], "unseen": ["the root"]}))
     refused = await run(embedded_server, "approve", IMAGE, "--manifest", str(path), "--strict")
     assert refused.exit_code == 1
-    assert "the host of this image can turn it: credentials" in refused.stderr
+    assert "its host can take this image over: credentials" in refused.stderr
     assert (await cluster.list(IMAGES)).items == []
     result = await run(embedded_server, "approve", IMAGE, "--manifest", str(path))
     assert result.exit_code == 0
@@ -179,7 +179,7 @@ async def test_strict_wants_somebody_to_have_looked_and_a_root_is_looked_at_here
 ) -> None:
     approve = ("approve", IMAGE, "--manifest", str(listed))
     refused = await run(embedded_server, *approve, "--strict")
-    assert (refused.exit_code, "nobody looked" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "never checked" in refused.stderr) == (1, True)
     unit = tmp_path / "root/usr/lib/systemd/system/vmtoolsd.service"
     unit.parent.mkdir(parents=True)
     unit.write_text("[Service]\n")

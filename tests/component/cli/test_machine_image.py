@@ -179,7 +179,7 @@ def test_what_is_no_agent_no_trust_or_no_directory_is_refused(root: Path, given:
         (["--agent", str(root), *given[2:]], "has no bin/fastness-agent"),
         ([*given[:2], "--trust", str(tmp_path / "bad.json")], "the trust of the image"),
         (given[2:], "the image has no agent"),
-        ([*given[:4], "--platform", "moon"], "'moon' is no platform that the agent knows"),
+        ([*given[:4], "--platform", "moon"], "'moon' is not a platform that the agent knows"),
     ):
         result = prepare(root, *words)
         assert (result.exit_code, sentence in result.stderr) == (2, True), result.output

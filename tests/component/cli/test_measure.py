@@ -126,7 +126,7 @@ def test_an_image_that_its_host_can_turn_is_measured_with_a_warning_for_each_way
 def test_strict_refuses_an_image_that_its_host_can_turn_and_measures_one_that_it_cannot(turned: Path) -> None:
     refused = measure(turned / "closed.efi", "--root", turned / "root", "--strict")
     assert (refused.exit_code, refused.stdout) == (1, "")
-    assert "the host of this image can turn it: guest-agents" in refused.stderr
+    assert "its host can take this image over: guest-agents" in refused.stderr
     mask = turned / "root/etc/systemd/system/qemu-guest-agent.service"
     mask.parent.mkdir(parents=True)
     mask.symlink_to("/dev/null")
@@ -151,7 +151,7 @@ def test_strict_refuses_what_could_not_be_looked_at_and_says_what(
         assert measure(*words).exit_code == 0
         refused = measure(*words, "--strict")
         assert (refused.exit_code, refused.stdout) == (1, "")
-        assert "whether the host of this image can turn it is not known: " in refused.stderr
+        assert "nobody can say whether its host can take this image over: " in refused.stderr
         assert sentence in refused.stderr.splitlines()[-2]
     assert measure(closed, *root, "--strict").exit_code == 0
 

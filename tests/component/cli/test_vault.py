@@ -126,7 +126,7 @@ async def test_the_old_key_opens_nothing_of_the_new_state_and_the_new_one_no_old
     assert result.exit_code == 0, result.output
     done = json.loads(result.stdout)
     assert (done["resources"], done["resumed"], len(done["retired"])) == (1, False, 1)
-    assert CliRunner().invoke(vault, ["show", "--state", str(state)]).stdout == f"{done['key']} seals\n"
+    assert CliRunner().invoke(vault, ["show", "--state", str(state)]).stdout == f"{done['key']} seals what is written\n"
     await whole(state)
     make_backup(state, tmp_path / "after.db", ring(state))
     old = Vault.open_file(PlainRingFile(tmp_path / "old.json"), datetime.now(UTC), SystemEntropy(), create=False)

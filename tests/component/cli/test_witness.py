@@ -46,7 +46,7 @@ def keys(*witnesses: WitnessSigner) -> list[str]:
 def test_all_witnesses_are_needed_unless_a_quorum_is_named(tmp_path: Path) -> None:
     place = exported(tmp_path, FIRST)
     both = keys(FIRST, SECOND)
-    assert verify(place, *keys(FIRST)).stdout == "good: 2 entries of example.com/record, cosigned by 1 of 1 witnesses\n"
+    assert verify(place, *keys(FIRST)).stdout == "good: 2 entries of example.com/record, cosigned by 1 of 1 witness\n"
     short = verify(place, *both)
     assert (short.exit_code, short.stdout.split(":")[0]) == (1, "not good")
     assert "1 of 2 witnesses cosigned the checkpoint, and 2 are needed" in short.stdout
@@ -87,7 +87,7 @@ def test_a_key_keeps_the_name_that_it_was_made_under(tmp_path: Path) -> None:
         (["run", "--name", "w", "--log", str(LOG.verifier), "--tls-cert", __file__], "belong together"),
         (
             ["run", "--name", "w", "--log", str(LOG.verifier), "--tls-cert", __file__, "--tls-key", __file__],
-            "no certificate",
+            "not a certificate",
         ),
     ],
 )

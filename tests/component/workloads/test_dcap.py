@@ -35,7 +35,7 @@ def test_manifests_are_printed_with_the_admin_token_told_once() -> None:
 @pytest.mark.parametrize(
     ("arguments", "env", "message"),
     [
-        ([], KEY, "nobody said where PCCS runs"),
+        ([], KEY, "no node is named for PCCS to run on"),
         (["--node", "m"], {"PCCS_API_KEY": ""}, "Intel's API key is missing"),
         (["--node", "m"], {"PCCS_API_KEY": "<API_KEY_VALUE>"}, "the API key is not one of Intel's"),
         (["--node", "m"], {**KEY, "PCCS_USER_TOKEN": "mytoken"}, "a sample that everybody knows"),

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from fastness.cli.config.offline import near
 from fastness.cli.errors import CliError
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.machineconfig.overlay.overlay import examine, is_member, matching, recipient_of
 from fastness.machineconfig.overlay.plan import Group, OverlayPlan
@@ -67,7 +68,7 @@ def shown(plan: OverlayPlan, *, diffs: bool) -> str:
     for group in plan.groups:
         lines += _group(group, diffs)
     if not plan.groups:
-        lines.append(f"  nothing changes for any of {plan.known} machines that are known")
+        lines.append(f"  nothing changes for any machine; {counted(plan.known, 'machine is', 'machines are')} known")
     else:
         lines.append("Machines get overlays when they are installed: those that run keep what they booted with.")
     return "\n".join(lines)
@@ -76,7 +77,7 @@ def shown(plan: OverlayPlan, *, diffs: bool) -> str:
 def _group(group: Group, diffs: bool) -> Iterator[str]:
     named = [f"{name} (node {node})" if node else name for name, node in group.machines[:MOST_NAMED]]
     more = f" and {len(group.machines) - MOST_NAMED} more" if len(group.machines) > MOST_NAMED else ""
-    count = "1 machine" if len(group.machines) == 1 else f"{len(group.machines)} machines"
+    count = counted(len(group.machines), "machine")
     yield f"  {count} of pool {group.pool}: {', '.join(named)}{more}"
     yield f"    overlays: {', '.join(group.before) or '(none)'} -> {', '.join(group.after) or '(none)'}"
     for change, source in group.changes:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
+from fastness.formats.words import counted
 from fastness.machineconfig.rollout.diff import text_of
 from fastness.machineconfig.rollout.plan import NodePlan, Plan, PoolPlan
 from fastness.machineconfig.rollout.waves import Schedule
@@ -35,7 +36,7 @@ def _verdict(plan: Plan) -> str:
         return "Some pools would not render and would keep what they have."
     if not plan.reboots:
         return "Nothing reboots."
-    return f"{count} nodes reboot." if count else "Machines of these pools would reboot."
+    return counted(count, "node reboots.", "nodes reboot.") if count else "Machines of these pools would reboot."
 
 
 def _pool(pool: PoolPlan, diffs: bool) -> Iterator[str]:
@@ -67,7 +68,7 @@ def _nodes(pool: PoolPlan) -> Iterator[str]:
         yield "  no nodes are affected"
         return
     paused = "; paused: nothing happens until it is resumed" if pool.paused else ""
-    yield f"  {len(pool.nodes)} nodes, at most {pool.budget} at a time{paused}"
+    yield f"  {counted(len(pool.nodes), 'node')}, at most {pool.budget} at a time{paused}"
     for wave, members in groupby(pool.nodes[:MAX_NODES], key=lambda node: node.wave):
         if pool.waves is not None and pool.waves.waves and not pool.paused:
             yield _wave(pool.waves, wave)
@@ -88,7 +89,7 @@ def _policy(schedule: Schedule) -> Iterator[str]:
 def _wave(schedule: Schedule, number: int) -> str:
     wave = schedule.waves[number - 1]
     watched = f", watched for {wave.soak}" if wave.soak else ""
-    reached = f"{wave.bound} nodes have it" if wave.bound != 1 else "1 node has it"
+    reached = counted(wave.bound, "node has it", "nodes have it")
     return f"    wave {number} of {len(schedule.waves)}: until {reached}{watched}"
 
 

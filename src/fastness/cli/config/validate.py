@@ -15,6 +15,7 @@ from fastness.cli.config import offline
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.manifests import Manifests
 from fastness.cli.output import output_option, show_json, tell
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.machineconfig.render.errors import Problem
 from fastness.machineconfig.render.inputs import with_stream
@@ -82,7 +83,7 @@ def _show_problems(read: Manifests, found: list[tuple[str, int, Problem]]) -> No
     for file, line, problem in found:
         click.echo(f"{file}:{line}: {problem.severity}: {problem}")
     if not read.unreadable and not any(problem.fatal for _, _, problem in found):
-        click.echo(f"{len(read.of('MachineConfig'))} MachineConfigs are good.")
+        click.echo(counted(len(read.of("MachineConfig")), "MachineConfig is good.", "MachineConfigs are good."))
 
 
 @click.command()

@@ -32,7 +32,9 @@ _LOOK: Final = "Make what is named readable here (--root DIRECTORY gives the roo
 def ways_options(function: F) -> F:
     """The options `--root` and `--strict`."""
     function = click.option(
-        "--strict", is_flag=True, help="Refuse an image that its host can turn, or that could not be looked at whole."
+        "--strict",
+        is_flag=True,
+        help="Refuse an image that its host can take over, or that could not be looked at whole.",
     )(function)
     return click.option("--root", type=_DIRECTORY, help="The root directory of the image, to look at that, too.")(
         function
@@ -88,8 +90,8 @@ def refuse_open(ways: Mapping[str, Any]) -> None:
     """Raise CliError for an image that leaves a way open, or of which something could not be looked at."""
     if ways["open"]:
         names = ", ".join(way["way"] for way in ways["open"])
-        raise CliError(f"the host of this image can turn it: {names}", _HINT, Exit.NO)
+        raise CliError(f"its host can take this image over: {names}", _HINT, Exit.NO)
     if unseen := ways["unseen"]:
         rest = f"; and {len(unseen) - _NAMED} more" if len(unseen) > _NAMED else ""
         places = "; ".join(unseen[:_NAMED])
-        raise CliError(f"whether the host of this image can turn it is not known: {places}{rest}", _LOOK, Exit.NO)
+        raise CliError(f"nobody can say whether its host can take this image over: {places}{rest}", _LOOK, Exit.NO)

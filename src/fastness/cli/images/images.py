@@ -125,7 +125,7 @@ def _say_open_ways(manifest: Any, uki: Path | None, root: Path | None, *, strict
     if ways is None:
         if strict:
             hint = "Measure the image again (`fastness measure -o json`), or give --uki or --root."
-            raise CliError("nobody looked for ways into this image", hint, Exit.NO)
+            raise CliError("this image was never checked for ways into it", hint, Exit.NO)
         return
     warn(ways)
     if strict:
@@ -275,7 +275,7 @@ def _rows(images: Sequence[JsonObject], sets: Sequence[JsonObject]) -> list[Json
         kept = by_image.get(approval["spec"]["image"])
         state = "approved" if committed.get("status") == "True" else str(committed.get("reason", "pending"))
         if (condition(approval, "Counts") or {}).get("status") == "False":
-            state = "not looked at there"
+            state = "ignored in its namespace"
         rows.append(_row(str(object_name(approval)), state, approval["spec"]["image"], kept))
     for name, values in by_image.items():
         withdrawn = values["spec"].get("withdrawn")

@@ -31,6 +31,7 @@ from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.image_trust import readable_trust, trust_of_cluster
 from fastness.cli.images.image_ways import look, warn
 from fastness.cli.output import output_option, show_json
+from fastness.formats.words import counted
 from fastness.images.check.layout import AGENT, PROGRAM, Lack, Parts, lacks, pieces
 from fastness.images.check.tree import FilePiece, Shape
 
@@ -87,7 +88,7 @@ def _require_platform(platform: str) -> None:
     """Raise CliError for a platform whose user-data the agent could not read."""
     if platform and platform not in PLATFORMS:
         raise CliError(
-            f"{platform!r} is no platform that the agent knows", f"It is one of {', '.join(PLATFORMS)}.", Exit.USAGE
+            f"{platform!r} is not a platform that the agent knows", f"It is one of {', '.join(PLATFORMS)}.", Exit.USAGE
         )
 
 
@@ -156,7 +157,8 @@ def _show(
     for path in done.removed:
         click.echo(f"{path}: removed, it is not part of the agent")
     if not check_only:
-        click.echo(f"{root}: {f'{len(done.written)} files and links written' if done.changed else 'nothing to change'}")
+        written = f"{counted(len(done.written), 'file or link', 'files and links')} written"
+        click.echo(f"{root}: {written if done.changed else 'nothing to change'}")
     for lack in missing:
         click.echo(f"{lack.path}: missing, {lack.consequence}")
     warn(ways)

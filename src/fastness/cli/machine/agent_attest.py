@@ -141,7 +141,7 @@ async def attested_configs(
     with suppress(OSError):
         gate = gate or (hardware.state / GATE).read_bytes()[:MAX_URL].decode("ascii", "replace").strip()
     if gate and not is_origin(gate):
-        raise CliError(f"{gate!r} is no address of a gate", "It is https://host:port, without a path.", Exit.USAGE)
+        raise CliError(f"{gate!r} is not the address of a gate", "It is https://host:port, without a path.", Exit.USAGE)
     doors, trust = Doors(broker, gate, "Gate" if gate else "Broker"), ImageTrust.load(trusted)
     return AttestedConfigs(await attester_of(hardware), lambda: doors, lambda: trust, clock, entropy)
 
@@ -158,5 +158,7 @@ def known_broker(named: str, state: Path) -> str:
             Exit.MISSING,
         ) from error
     if not is_origin(found):
-        raise CliError(f"{found!r} is no address of a broker", "It is https://host:port, without a path.", Exit.USAGE)
+        raise CliError(
+            f"{found!r} is not the address of a broker", "It is https://host:port, without a path.", Exit.USAGE
+        )
     return found

@@ -52,7 +52,7 @@ def kata(
 ) -> None:
     """Install the runtime for confidential containers on this node, or remove it, when its turn comes."""
     if not root.is_dir():
-        raise CliError(f"{root} is no directory", "Mount the root of the node there, or give --root.", Exit.MISSING)
+        raise CliError(f"{root} is not a directory", "Mount the root of the node there, or give --root.", Exit.MISSING)
 
     inside = () if root == Path("/") else ("chroot", str(root))
     units = Systemctl(run=lambda command: run([*inside, *command]))

@@ -39,7 +39,7 @@ class Shown:
         """Rendered configs from the config server; raises CliError, BadConfig, BadTrust."""
         if not is_origin(self.url):
             hint = "It is https://host:port, without a path."
-            raise CliError(f"{self.url!r} is no address of a config server", hint, Exit.USAGE)
+            raise CliError(f"{self.url!r} is not the address of a config server", hint, Exit.USAGE)
         self.identity()  # what is missing now is told now, not at the first change of the config
         return NodeConfigs(self.url, self.identity_now, clock, entropy)
 

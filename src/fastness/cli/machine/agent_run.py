@@ -109,7 +109,9 @@ def run(
     """Follow the desired config of this machine's node until stopped."""
     logs.configure(level=log_level)
     if root is None and os.geteuid() != 0:
-        raise CliError("the agent of a machine must be root", "Use --root DIR for a directory.", Exit.MISSING)
+        raise CliError(
+            "the agent must run as root to change this machine", "Use --root DIR for a directory.", Exit.MISSING
+        )
     kept = state or (root.with_name(f"{root.name}.state") if root else Path())
     with reported_agent_errors():
         # Enrolment names the nodes of attested machines: their host names are the host's word.

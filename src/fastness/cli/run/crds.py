@@ -10,6 +10,7 @@ import click
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.formats.names import dns1123_label
+from fastness.formats.words import counted
 from fastness.kinds.crd import files, manifests
 from fastness.kinds.crd.files import as_yaml
 from fastness.kinds.crd.roles import roles
@@ -57,11 +58,11 @@ def crds(
     elif checked is not None:
         stale = files.stale(checked)
         if stale:
-            raise CliError(f"not in step: {', '.join(stale)}", f"Run `fastness crds --write {checked}`.", Exit.NO)
-        tell(f"{checked} is in step")
+            raise CliError(f"out of date: {', '.join(stale)}", f"Run `fastness crds --write {checked}`.", Exit.NO)
+        tell(f"{checked} is up to date")
     elif directory is not None:
         written = files.write(directory)
-        tell(f"wrote {len(written)} files to {directory}")
+        tell(f"wrote {counted(len(written), 'file')} to {directory}")
     elif output == "json":
         _print(manifests(), output)
     else:

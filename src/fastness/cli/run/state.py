@@ -12,6 +12,7 @@ from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.room_errors import reported_errors
 from fastness.cli.run.state_directory import kms_option, state_option
+from fastness.formats.words import counted
 from fastness.keys.ring_files import ring_file
 from fastness.keys.vault import Vault
 from fastness.runtime.clock import SystemClock, SystemEntropy
@@ -58,7 +59,7 @@ def create(state: Path, vault: Path | None, kms: tuple[str, ...], target: Path, 
     if output == "json":
         show_json({"target": str(target), "revision": report.revision, "objects": report.objects, "bytes": report.size})
     else:
-        click.echo(f"{target}: {report.objects} objects at revision {report.revision}, {report.size} bytes")
+        click.echo(f"{target}: {counted(report.objects, 'object')} at revision {report.revision}, {report.size} bytes")
 
 
 @backup.command()
@@ -74,7 +75,8 @@ def verify(state: Path, vault: Path | None, kms: tuple[str, ...], source: Path, 
     if output == "json":
         show_json({"revision": report.revision, "objects": report.objects, "entries": report.entries})
     else:
-        click.echo(f"{source}: good; {report.objects} objects at revision {report.revision}, {report.entries} entries")
+        sizes = f"{counted(report.objects, 'object')} at revision {report.revision}"
+        click.echo(f"{source}: good; {sizes}, {counted(report.entries, 'entry', 'entries')}")
 
 
 @click.command()
@@ -101,7 +103,9 @@ def restore(state: Path, vault: Path | None, kms: tuple[str, ...], force: bool, 
     if output == "json":
         show_json({"state": str(state), "revision": report.revision, "objects": report.objects, "setAside": aside})
         return
-    click.echo(f"{state}: {report.objects} objects, revision {report.backup_revision} continues at {report.revision}")
+    click.echo(
+        f"{state}: {counted(report.objects, 'object')}, revision {report.backup_revision} continues at {report.revision}"
+    )
     if aside:
         click.echo(f"the store that was there is now in {aside}")
     if not key.macs.required:
@@ -136,8 +140,10 @@ def migrate(state: Path, kms: tuple[str, ...]) -> None:
     if not report.rows:
         click.echo(f"{state}: already authenticated, every row is right")
         return
-    click.echo(f"{state}: {report.rows} rows authenticated, {report.sealed} sealed")
-    click.echo(f"the file from before is {report.before}, with its configs in clear: delete it when all is well")
+    click.echo(f"{state}: {counted(report.rows, 'row')} authenticated, {report.sealed} sealed")
+    click.echo(
+        f"the file as it was is kept as {report.before}, with its configs in clear: delete it when everything works"
+    )
 
 
 def opened_vault(state: Path, vault: Path | None, kms: tuple[str, ...] = ()) -> Vault:

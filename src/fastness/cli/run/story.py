@@ -26,6 +26,7 @@ from fastness.app.machines import Simulated
 from fastness.attestation.verdict.machine_standing import State
 from fastness.cli.errors import CliError, Exit
 from fastness.formats import json
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
@@ -94,7 +95,7 @@ class Teller:
         for line in told[:lines]:
             click.echo(f"  {line}")
         if len(told) > lines:
-            click.echo(f"  … {len(told) - lines} lines more")
+            click.echo(f"  … {counted(len(told) - lines, 'more line')}")
         return text
 
 
@@ -109,7 +110,9 @@ async def story(plane: ControlPlane, teller: Teller) -> None:
 
 
 async def _boots(plane: ControlPlane, teller: Teller) -> None:
-    await teller.chapter(f"{plane.machines} machines boot. All that they were given is a ticket that lets them knock.")
+    await teller.chapter(
+        f"{plane.machines} machines boot. All that they were given is a ticket that lets them ask to join."
+    )
     teller.say(
         "  Each enrols, proves by its TPM, SNP or TDX what it booted, and only then gets its configuration and a node."
     )
@@ -158,7 +161,7 @@ async def _robbed(plane: ControlPlane, teller: Teller) -> None:
     name, state = _rows(plane)[1].name, ("--state", str(teller.state))
     await teller.chapter(f"A thief copies the ticket of {name} and tries to join from a machine of its own.")
     await teller.fastness("sim", "tamper", name, "stolen-ticket", *state)
-    teller.say("  A ticket only lets one knock. The thief's chip has no maker that this cluster knows.")
+    teller.say("  A ticket only lets a machine ask. The maker of the thief's chip is none that this cluster trusts.")
     await teller.fastness("sim", "undo", name, *state)
 
 

@@ -21,6 +21,7 @@ from fastness.cli.output import output_option, show_json
 from fastness.cli.room_errors import reported_errors
 from fastness.cli.run.state import opened_vault
 from fastness.cli.run.state_directory import kms_option, state_option
+from fastness.formats.words import counted
 from fastness.keys.ring_files import PlainRingFile, WrappedRingFile
 from fastness.runtime.clock import SystemClock, SystemEntropy
 
@@ -41,7 +42,7 @@ def show(state: Path, kms: tuple[str, ...], output: str) -> None:
     if output == "json":
         show_json({"key": present, "old": old})
         return
-    click.echo(f"{present} seals")
+    click.echo(f"{present} seals what is written")
     for key in old:
         click.echo(f"{key} is old: a rotation did not end; run `fastness vault rotate` again")
 
@@ -68,7 +69,9 @@ def rotate(state: Path, reason: str, kms: tuple[str, ...], output: str) -> None:
             "resumed": done.resumed,
         })  # fmt: skip
         return
-    click.echo(f"{done.key} seals; {done.rows} rows and {done.resources} resources were sealed anew")
+    click.echo(
+        f"{done.key} seals; {counted(done.rows, 'row')} and {counted(done.resources, 'resource')} were sealed anew"
+    )
     click.echo(f"{', '.join(done.retired)} is gone from {state / 'vault.json'}; backups from before need it")
 
 

@@ -21,6 +21,7 @@ from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import tell
 from fastness.cli.room_errors import reported_errors
 from fastness.crypto.notes import NoteVerifier
+from fastness.formats.words import counted
 from fastness.http.opening import Listening
 from fastness.observe import logs
 from fastness.record.door.witness_server import witness_server
@@ -87,7 +88,7 @@ async def _run(
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with witness_server(state, name, known, SystemClock(), SystemEntropy(), listening, tls=tls) as server:
         scheme = "https" if tls else "http"
-        tell(f"{server.key.name} witnesses {len(known)} logs on {scheme}://{listening.host}:{server.port}")
+        tell(f"{server.key.name} witnesses {counted(len(known), 'log')} on {scheme}://{listening.host}:{server.port}")
         await stop.wait()
 
 
@@ -118,7 +119,7 @@ def _tls(certificate: Path, key_file: Path) -> ssl.SSLContext:
         context.load_cert_chain(certificate, key_file)
     except ssl.SSLError as error:
         raise CliError(
-            f"{certificate} and {key_file} are no certificate with its key: {error.reason}",
+            f"{certificate} and {key_file} are not a certificate and its key: {error.reason or error}",
             "Give PEM files: the chain, the server's own certificate first, and its key.",
             Exit.USAGE,
         ) from error

@@ -16,6 +16,7 @@ from fastness.attestation.machine.signed_status import is_disbelieved
 from fastness.cli.support.finding import Finding
 from fastness.enrolment.kubelet_certificates import other_approvers
 from fastness.enrolment.loops.join_tokens import BINDINGS
+from fastness.formats.words import counted
 from fastness.keys.home import WAY_BACK, Home
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
@@ -132,7 +133,9 @@ async def statuses(cluster: Cluster) -> list[Finding]:
         return []
     judge = Statuses(None, cluster, SystemClock(), SystemEntropy())
     strange = [object_name(one).name for one in machines if is_disbelieved(await judge.judged(one))]
-    words = f"the control plane wrote the status of {len(machines) - len(strange)} of {len(machines)} machines"
+    words = (
+        f"the control plane wrote the status of {len(machines) - len(strange)} of {counted(len(machines), 'machine')}"
+    )
     if not strange:
         return [Finding("statuses", "ok", words, _STATUSES)]
     named = f"{words}; not of {', '.join(strange[:5])}{' …' if len(strange) > 5 else ''}, which count as never attested"

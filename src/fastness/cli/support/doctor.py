@@ -30,6 +30,7 @@ from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json
 from fastness.cli.run.state_directory import kms_option
 from fastness.cli.support.finding import Finding, as_table
+from fastness.formats.words import counted
 
 MIN_SQLITE = (3, 37)
 PLATFORMS = ("bare metal", "IBM Z bare metal", "IBM Z peer pods", "Azure")
@@ -177,7 +178,7 @@ def _documents(state: Path, now: datetime) -> list[Finding]:
     findings = [Finding(name, "optional", reported_errors, purpose, fix) for name, reported_errors in bad.items()]
     good = [end for end in ends.values() if end is not None and end >= now]
     if good:
-        said = f"{len(good)} documents, the first runs out on {min(good):%Y-%m-%d}"
+        said = f"{counted(len(good), 'document')}, the first runs out on {min(good):%Y-%m-%d}"
         findings.insert(0, Finding("collateral", "ok", said, purpose))
     return findings
 
@@ -241,6 +242,6 @@ def doctor(
         click.echo(
             "\nEverything that is required is here."
             if not missing
-            else f"\n{len(missing)} required things are missing."
+            else f"\n{counted(len(missing), 'required thing is', 'required things are')} missing."
         )
     ctx.exit(int(Exit.NO) if missing else int(Exit.OK))

@@ -19,6 +19,7 @@ import yaml
 from fastness.cli.support.layout import BundleFile, LeftOut, Taken, index_page, list_path, safe
 from fastness.cli.support.redact import NEVER, redacted, scrubbed, taken_from_text, taken_out
 from fastness.formats import json
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject, Kind, Resource
 from fastness.kinds.kubernetes.core import EVENT, NODE, POD
 from fastness.kinds.objects import condition, object_name
@@ -167,7 +168,7 @@ async def listed(cluster: KubeCluster, resource: Resource, bundle: Bundle) -> li
             if not token:
                 return items
             if len(items) >= bundle.bounds.objects:
-                bundle.miss(what, f"only the first {len(items)} objects are here")
+                bundle.miss(what, f"only the first {counted(len(items), 'object is', 'objects are')} here")
                 return items
     except (NotFound, MethodNotAllowed):
         bundle.miss(what, "the cluster does not serve it")

@@ -28,6 +28,7 @@ from fastness.cli.support.places import PLATFORM, Path, opaque_note, opaque_plac
 from fastness.cli.support.shapes import REDACTED, without_keys
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 
 MAX_LINE: Final = 1024 * 1024
@@ -252,4 +253,4 @@ def taken_out(before: Any, after: Any, path: str = "") -> Iterator[str]:
 def taken_from_text(before: str, after: str) -> str:
     """How often something was taken out of a text; empty when nothing was."""
     times = after.count(REDACTED) - before.count(REDACTED)
-    return f"{times} times" if times > 0 else ""
+    return counted(times, "time") if times > 0 else ""

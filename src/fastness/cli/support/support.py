@@ -31,6 +31,7 @@ from fastness.cli.support.gather_manual import NAMESPACES, manual_part
 from fastness.cli.support.redact import cleaned, scrubbed
 from fastness.cli.trust.audit import tiles_of
 from fastness.formats import json
+from fastness.formats.words import counted
 from fastness.keys.errors import TrustError
 from fastness.kinds.kubernetes.core import NAMESPACE
 from fastness.kube.client import KubeCluster
@@ -90,9 +91,8 @@ def bundle(
         )
         return
     click.echo(target)
-    tell(
-        f"{len(made.entries)} files, {made.size} bytes; {len(made.left_out)} things left out; begin at {target / 'index.html'}"
-    )
+    absent = counted(len(made.left_out), "thing was left out", "things were left out")
+    tell(f"{counted(len(made.entries), 'file')}, {made.size} bytes; {absent}; begin at {target / 'index.html'}")
 
 
 async def _collect(

@@ -13,6 +13,6 @@ machine.py            `fastness machine`: the machines that enrolled, and what a
 policies.py           `fastness policy test`: what a policy does, before a cluster is asked to believe it
 record_check.py       A second, small verifier of the record: no cluster, no tiles library, no tree of ours
 resources.py          `fastness resource` and `fastness broker`: administration of the key broker
-tickets.py            `fastness ticket create` and `fastness userdata`: how a hand-made machine gets to knock
+tickets.py            `fastness ticket create` and `fastness userdata`: how a machine that is made by hand may ask to join
 vouching.py           `fastness machine vouch`: a person says that statuses are right which nobody of the control plane signed
 """

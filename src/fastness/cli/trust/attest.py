@@ -46,6 +46,7 @@ from fastness.formats.evidence.snp.envelope import parse_evidence as parse_snp
 from fastness.formats.evidence.tdx.collateral import parse_collateral
 from fastness.formats.evidence.tdx.quote import parse_evidence as parse_tdx
 from fastness.formats.evidence.tpm.envelope import parse_envelope as parse_tpm
+from fastness.formats.words import counted
 from fastness.runtime.clock import SystemClock
 
 CERTIFICATE_SUFFIXES: Final = (".pem", ".der", ".crt", ".cer")
@@ -123,9 +124,10 @@ def _explain_unattested(everything: bool, kubeconfig: Path | None, context: str,
     if found.machines:
         click.echo("\n\n".join(told_plainly(one, everything=everything) for one in found.machines))
     for node in found.nodes:
-        click.echo(f"node {node} never attested: it joined before attestation was asked for, or around it")
+        click.echo(f"node {node} never attested: it joined before attestation was required, or past it")
     if found.left_out:
-        tell(f"{found.left_out} more are not attested: see `fastness machine list`, and explain one by its name")
+        more = counted(found.left_out, "more is", "more are")
+        tell(f"{more} not attested: see `fastness machine list`, and explain one by its name")
     if not found.enrolled:
         tell("no machine has enrolled: nothing is attested")
     elif good:

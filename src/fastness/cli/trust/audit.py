@@ -30,6 +30,7 @@ from fastness.cli.room_errors import reported_errors
 from fastness.cli.trust.audit_verify import Quorum, Verified, verify_directory, verify_proof
 from fastness.formats import json
 from fastness.formats.tlog import TlogError
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH, AUDIT_CHECKPOINT
 from fastness.kube.errors import Forbidden
 from fastness.kube.port import Cluster
@@ -97,7 +98,9 @@ def export(directory: Path, tiles: Path | None, kubeconfig: Path | None, context
         raise CliError(f"{directory} is not empty", "Name a directory that does not exist yet.", Exit.USAGE)
     with reported_errors():
         size = asyncio.run(_export(directory, tiles, kubeconfig, context))
-    tell(f'{size} entries; verify with: fastness audit verify {directory} --key "$(fastness audit key)"')
+    tell(
+        f'{counted(size, "entry", "entries")}; verify with: fastness audit verify {directory} --key "$(fastness audit key)"'
+    )
 
 
 @audit.command()
@@ -215,7 +218,9 @@ async def _prove(
         }
         if since is not None:
             if since > record.size:
-                raise CliError(f"the record never had {since} entries: it has {record.size}", code=Exit.NO)
+                raise CliError(
+                    f"the record never had {counted(since, 'entry', 'entries')}: it has {record.size}", code=Exit.NO
+                )
             hashes = [base64.b64encode(one).decode() for one in await view.consistency(since)]
             proof["consistency"] = {"size": since, "hashes": hashes}
         return proof
@@ -268,7 +273,8 @@ async def _taken_in(cluster: Cluster) -> None:
             await asyncio.sleep(TAKEN_IN_PAUSE)
     except Forbidden:
         return  # whoever may read the record need not see what is on its way into it
-    tell(f"{len(waiting or ())} batches of entries wait to be taken into the record: look whether the controllers run")
+    batches = counted(len(waiting or ()), "batch of entries waits", "batches of entries wait")
+    tell(f"{batches} to be taken into the record: look whether the controllers run")
 
 
 async def _cosigned(cluster: Cluster) -> None:

@@ -17,6 +17,7 @@ from fastness.crypto.errors import CryptoError
 from fastness.crypto.notes import NoteVerifier, open_note
 from fastness.formats import json, tlog
 from fastness.formats.errors import JsonError
+from fastness.formats.words import counted
 
 MAX_PROOF: Final = 1024 * 1024
 MAX_HASHES: Final = 64
@@ -48,7 +49,7 @@ class Quorum:
         witnesses = tuple(WitnessVerifier.parse(key) for key in keys)
         names = {witness.name for witness in witnesses}
         if len(names) < len(witnesses):
-            raise CliError("a witness is named twice", "Give each witness once: one key is one voice.", Exit.USAGE)
+            raise CliError("a witness is named twice", "Give each witness once: one key, one vote.", Exit.USAGE)
         if needed is not None and needed > len(witnesses):
             raise CliError(
                 f"--quorum {needed} needs more witnesses than the {len(witnesses)} whose keys are given",
@@ -61,15 +62,21 @@ class Quorum:
         """The names of those that cosigned a note; raises RecordProblem when they are too few."""
         names = sorted(cosigned(note, self.witnesses))
         if len(names) < self.needed:
+            cosigned_by = (
+                f"{len(names)} of {counted(len(self.witnesses), 'witness', 'witnesses')} cosigned the checkpoint"
+            )
             raise RecordProblem(
-                f"{len(names)} of {len(self.witnesses)} witnesses cosigned the checkpoint, and {self.needed} are needed:"
-                " the record may have been rolled back"
+                f"{cosigned_by}, and {counted(self.needed, 'is', 'are')} needed: the record may have been rolled back"
             )
         return names
 
     def words(self, names: Sequence[str]) -> list[str]:
         """For the line of the result."""
-        return [f"cosigned by {len(names)} of {len(self.witnesses)} witnesses"] if self.witnesses else []
+        return (
+            [f"cosigned by {len(names)} of {counted(len(self.witnesses), 'witness', 'witnesses')}"]
+            if self.witnesses
+            else []
+        )
 
 
 def verify_directory(directory: Path, keys: Sequence[str], older: Sequence[Path], quorum: Quorum) -> Verified:
@@ -81,7 +88,7 @@ def verify_directory(directory: Path, keys: Sequence[str], older: Sequence[Path]
         names = quorum.count(_text(directory / "checkpoint"))
     except (RecordProblem, CryptoError, tlog.TlogError) as problem:
         return Verified(False, f"not good: {problem}", {})
-    parts = [f"good: {found.size} entries of {found.origin}"]
+    parts = [f"good: {counted(found.size, 'entry', 'entries')} of {found.origin}"]
     parts += [f"{found.pruned} of them only as hashes"] if found.pruned else []
     parts += [f"continues the checkpoint of size {one.size}" for one in known]
     parts += quorum.words(names)

@@ -86,7 +86,7 @@ def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: 
     match = _TIME.match(lasting)
     time = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else LONGEST * 2
     if time > LONGEST:
-        raise CliError(f"{lasting} is no time of at most 4 hours", "Write it as 30m or 2h.", Exit.USAGE)
+        raise CliError(f"--for: {lasting} is not a time of at most 4 hours", "Write it as 30m or 2h.", Exit.USAGE)
     with reported_errors():
         uid = asyncio.run(_uid(kubeconfig, context))
     now = datetime.now(UTC)
@@ -131,7 +131,11 @@ def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
 
 @breakglass.command("change")
 @click.option(
-    "--approver", "people", multiple=True, metavar="NAME=KEY", help="Somebody who shall be one; may be repeated."
+    "--approver",
+    "people",
+    multiple=True,
+    metavar="NAME=KEY",
+    help="Somebody who is an approver from then on; may be repeated.",
 )
 @click.option(
     "--lost", default="", metavar="REASON", help="The present keys are lost: change without signatures, after a day."
@@ -158,7 +162,7 @@ def end(kubeconfig: Path | None, context: str) -> None:
     """End the override now."""
     with reported_errors():
         asyncio.run(_annotate(None, kubeconfig, context))
-    tell("attestation decides")
+    tell("the override has ended: attestation decides again")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -168,11 +172,11 @@ def _read(file: Path) -> dict[str, Any]:
         found = json.decode(content, json.JsonLimits(max_bytes=MOST_BYTES, max_depth=6))
         statement, agreed = found["statement"], found["agreed"]
     except (JsonError, KeyError, TypeError) as error:
-        raise CliError(f"{file} is no override", "Make one with `fastness break-glass ask`.", Exit.USAGE) from error
+        raise CliError(f"{file} is not an override", "Make one with `fastness break-glass ask`.", Exit.USAGE) from error
     changes = isinstance(statement, dict) and isinstance(statement.get("approvers"), dict)
     texts = isinstance(statement, dict) and (changes or {"pool", "reason", "expires"} <= statement.keys())
     if not texts or not isinstance(agreed, list) or not all(isinstance(entry, dict) for entry in agreed):
-        raise CliError(f"{file} is no override", "Make one with `fastness break-glass ask`.", Exit.USAGE)
+        raise CliError(f"{file} is not an override", "Make one with `fastness break-glass ask`.", Exit.USAGE)
     return {"statement": statement, "agreed": agreed}
 
 
@@ -184,7 +188,7 @@ def _signer(file: Path) -> Any:
     except ValueError:
         seed = b""
     if len(seed) != SEED_BYTES:
-        raise CliError(f"{file} is no key of an approver", "Make one with `fastness break-glass key`.", Exit.USAGE)
+        raise CliError(f"{file} is not the key of an approver", "Make one with `fastness break-glass key`.", Exit.USAGE)
     return Ed25519Signer(SecretBytes(seed))
 
 

@@ -34,6 +34,7 @@ from fastness.cli.room_errors import reported_errors
 from fastness.cli.trust.enrolled_machines import machine_named, standings
 from fastness.crypto.digests import sha256
 from fastness.formats import json
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.distrust import DISTRUST
 from fastness.kinds.objects import rfc3339
@@ -97,7 +98,7 @@ def of_key(thumbprint: str, **options: Any) -> None:
     """A key, by thumbprint: the machine that enrolled with it, or whose TPM it endorses, is revoked."""
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", thumbprint):
         raise CliError(
-            f"{thumbprint} is no thumbprint", "Write it as sha256:…; see `fastness machine show`.", Exit.USAGE
+            f"{thumbprint} is not a thumbprint", "Write it as sha256:…; see `fastness machine show`.", Exit.USAGE
         )
     _distrust(_given({"key": thumbprint}), **options)
 
@@ -190,7 +191,7 @@ def list_distrusts(kubeconfig: Path | None, context: str, output: str) -> None:
 @click.argument("name")
 @cluster_options
 def end(name: str, kubeconfig: Path | None, context: str) -> None:
-    """Trust again: machines may attest anew, tokens of before stay dead."""
+    """Trust again: machines may attest anew; their tokens from before stay invalid."""
     with reported_errors():
         gone = asyncio.run(_end(name, kubeconfig, context))
     if not gone:
@@ -207,7 +208,7 @@ def tcb_levels(levels: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         number = name in _NUMBERS.get(tee, ()) and value.isdecimal()
         if not number and not (tee == "tdx" and name == "tcbDate" and "T" in value):
             known = ", ".join(f"{tee}.{name}" for tee, names in _NUMBERS.items() for name in names)
-            raise CliError(f"{word} is no level", f"Known are {known} and tdx.tcbDate=TIME.", Exit.USAGE)
+            raise CliError(f"{word} is not a TCB level", f"There are {known} and tdx.tcbDate=TIME.", Exit.USAGE)
         found.setdefault(tee, {})[name] = int(value) if number else value
     return found
 
@@ -262,13 +263,13 @@ async def _carry_out(
 
 
 def _show(radius: Radius) -> None:
-    effect = "revoked" if radius.revokes else "refused until they prove better"
-    tell(f"{radius.target}: {len(radius.hits)} machines are {effect}")
+    effect = "revoked" if radius.revokes else "refused until a better proof"
+    tell(f"{radius.target}: {counted(len(radius.hits), 'machine is', 'machines are')} {effect}")
     if radius.hits:
         rows = [[one.machine, one.pool, one.node, "yes" if one.attested else "no"] for one in radius.hits]
         click.echo(table([["MACHINE", "POOL", "NODE", "ATTESTED"], *rows]))
     for pool, (before, after) in sorted(radius.pools.items()):
-        tell(f"pool {pool}: {after} of {before} attested machines are left")
+        tell(f"pool {pool}: {after} of {counted(before, 'attested machine is', 'attested machines are')} left")
 
 
 async def _list(kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
@@ -302,6 +303,6 @@ def _until(text: str) -> str:
         return ""
     match = _LIFETIME.match(text)
     if match is None:
-        raise CliError(f"{text} is no time", "Write it as 30m, 12h or 7d.", Exit.USAGE)
+        raise CliError(f"--expires: {text} is not a time", "Write it as 30m, 12h or 7d.", Exit.USAGE)
 
     return rfc3339(datetime.now(UTC) + timedelta(**{_UNITS[match[2]]: int(match[1])}))

@@ -86,7 +86,7 @@ def list_resources(url: str, kubeconfig: Path | None, context: str, output: str)
     if output == "json":
         show_json(found)
     else:
-        click.echo("\n".join(found)) if found else tell("there are none")
+        click.echo("\n".join(found)) if found else tell("there are no resources")
 
 
 @click.group()
@@ -120,7 +120,7 @@ def admin_token(
 
 def _parsed(path: str) -> None:
     if parse_path(path) is None:
-        raise CliError(f"{path!r} is no resource", "Write repository/type/tag, of [a-z0-9._-].", Exit.USAGE)
+        raise CliError(f"{path!r} is not a resource", "Write repository/type/tag, of [a-z0-9._-].", Exit.USAGE)
 
 
 def _span(text: str) -> timedelta:

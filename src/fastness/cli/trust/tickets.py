@@ -1,4 +1,4 @@
-"""`fastness ticket create` and `fastness userdata`: how a hand-made machine gets to knock.
+"""`fastness ticket create` and `fastness userdata`: how a machine that is made by hand may ask to join.
 
 A ticket is printed once and kept as a hash; the user-data of a pool is the pointer config that the cluster keeps for it.
 """
@@ -18,6 +18,7 @@ from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.room_errors import reported_errors
 from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
@@ -35,7 +36,7 @@ MAX_LIFETIME = timedelta(days=365)
 
 @click.group()
 def ticket() -> None:
-    """Join tickets: who may knock, for which pool, how often and until when."""
+    """Join tickets: for which pool, for how many machines, and until when."""
 
 
 @ticket.command("create")
@@ -67,9 +68,8 @@ def create(
             }
         )
         return
-    tell(
-        f"{stored}: for pool {pool}, {uses or 'any number of'} uses, until {expires:%Y-%m-%d %H:%M} UTC; it is shown only now"
-    )
+    bound = counted(uses, "use") if uses else "any number of uses"
+    tell(f"{stored}: for pool {pool}, {bound}, until {expires:%Y-%m-%d %H:%M} UTC; it is shown only now")
     click.echo(text)
 
 

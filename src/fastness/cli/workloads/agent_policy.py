@@ -20,6 +20,7 @@ from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.workloads.initdata_file import load, read_bytes
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.formats.words import counted
 from fastness.workloads.agent_policy.generate import policy_of
 from fastness.workloads.agent_policy.requests import VERBS, request_named
 from fastness.workloads.initdata.lint import lint_text
@@ -41,7 +42,9 @@ def write(file: str, logs: bool) -> None:
     workloads = read.of(*TEMPLATES)
     if len(workloads) != 1:
         raise CliError(
-            f"{file}: {len(workloads)} workloads in it", f"A policy is for one. {NotAWorkload.hint}", Exit.USAGE
+            f"{file}: {counted(len(workloads), 'workload')} in it",
+            f"A policy is for one. {NotAWorkload.hint}",
+            Exit.USAGE,
         )
     try:
         click.echo(policy_of(workloads[0], logs=logs), nl=False)
@@ -91,7 +94,7 @@ def _policy(file: str) -> str:
         told = findings[0].message if findings else "no policy"
         raise CliError(f"{file}: there is no policy in it ({told})", "That of the guest image decides.", Exit.USAGE)
     if findings:
-        tell(f"{file}: `fastness initdata lint` has {len(findings)} findings")
+        tell(f"{file}: `fastness initdata lint` has {counted(len(findings), 'finding')}")
     return entries["policy.rego"]
 
 

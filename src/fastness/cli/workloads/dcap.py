@@ -82,7 +82,7 @@ def manifests(
             place = asyncio.run(_ask(kubeconfig, context))
     if not (node or place.node):
         raise CliError(
-            "nobody said where PCCS runs", "Give --node NAME, or --kubeconfig to ask the cluster.", Exit.USAGE
+            "no node is named for PCCS to run on", "Give --node NAME, or --kubeconfig to ask the cluster.", Exit.USAGE
         )
     key, user, admin = credentials(api_key_file, user_token_file, admin_token_file)
     if admin_token_file is None and not os.environ.get(ADMIN):

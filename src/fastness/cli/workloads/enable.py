@@ -28,6 +28,7 @@ from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.room_errors import reported_errors
 from fastness.cli.workloads.dcap import ADMIN, KEY, inputs_for, inputs_in_use, place_in, tell_admin
+from fastness.formats.words import counted
 from fastness.kinds.kata.config import KATA_CONFIG
 from fastness.kinds.kata.names import Tee
 from fastness.kinds.kind import JsonObject
@@ -218,7 +219,7 @@ async def _progress(cluster: Cluster) -> tuple[str, bool]:
     nodes, progress = status.get("kataNodes") or {}, condition(items[0], "InProgress") if items else None
     finished = progress is not None and progress.get("status") == "False" and not progress.get("reason")
     settled = finished and bool(status.get("runtimeClasses"))
-    return f"{nodes.get('readyNodeCount', 0)} of {nodes.get('nodeCount', 0)} nodes have the runtime", settled
+    return f"{nodes.get('readyNodeCount', 0)} of {counted(nodes.get('nodeCount', 0), 'node')} have the runtime", settled
 
 
 async def _moved(cluster: Cluster, plan: Plan) -> bool:
@@ -242,7 +243,7 @@ def shown(outcome: Outcome) -> str:
     ]
     lines = ["Checks", table(rows)]
     if outcome.refused:
-        return "\n".join([*lines, "", "Nothing was done: what is marked x stands against it."])
+        return "\n".join([*lines, "", "Nothing was done: the checks that are marked x must pass first."])
     for step in outcome.steps:
         if step.changes:
             lines += ["", f"{step.title}: {step.reason}", *(f"  {_line(change)}" for change in step.changes)]

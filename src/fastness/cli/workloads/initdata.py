@@ -27,6 +27,7 @@ from fastness.cli.lazy import LazyGroup, Verb
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.workloads.initdata_file import Loaded, load, parsed, read_bytes
 from fastness.formats.initdata import InitData, InitDataError, encode_init_data, write_init_data
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.workloads.agent_policy.lint import lint_policy
 from fastness.workloads.initdata.finding import Finding, Severity, fatal
@@ -99,7 +100,7 @@ def lint(files: tuple[str, ...], strict: bool, engine: bool, output: str) -> Non
         show_json({file: [one.as_json() for one in findings] for file, findings in found.items()})
     else:
         for file, findings in found.items():
-            click.echo(f"{file}: {len(findings)} findings" if findings else f"{file}: nothing is wrong")
+            click.echo(f"{file}: {counted(len(findings), 'finding')}" if findings else f"{file}: nothing is wrong")
             click.echo(_shown(findings), nl=bool(findings))
     if any(fatal(findings, strict=strict) for findings in found.values()):
         sys.exit(Exit.NO)
@@ -187,7 +188,7 @@ def _stop_at_errors(findings: list[Finding]) -> None:
         tell(_shown(findings))
     wrong = sum(one.severity is Severity.ERROR for one in findings)
     if wrong:
-        raise CliError(f"{wrong} errors: nothing was made", "Correct them first.")
+        raise CliError(f"{counted(wrong, 'error')}: nothing was made", "Correct them first.")
 
 
 def _shown(findings: list[Finding]) -> str:

@@ -177,7 +177,7 @@ class DoorEvents:
 
     def stranger_refused(self, refusal: Refusal) -> None:
         """Somebody of whom nothing is known was refused."""
-        message = f"the {self._door} refused callers that it knows nothing of ({refusal.code})"
+        message = f"the {self._door} refused callers that did not prove who they are, reason: {refusal.code}"
         self._tell(self._cluster_place(WARNING, STRANGERS, refusal.code), message)
 
     def policy_exceeded(self, policy: ActivePolicy, reason: str) -> None:

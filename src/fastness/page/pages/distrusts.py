@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fastness.attestation.verdict.blast_radius import Radius
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.page.markup import Child, Markup, tag
-from fastness.page.pages.parts import advice, badge, counted, facts, folded, machine_path, section, table
+from fastness.page.pages.parts import advice, badge, facts, folded, machine_path, section, table
 
 MAX_HITS: Final = 30
 

@@ -10,10 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import urlencode
 
+from fastness.formats.words import counted
 from fastness.page.fleet import STATES, Filter, Fleet, Row
 from fastness.page.markup import Child, Markup, join, tag
 from fastness.page.pages.layout import Frame, PageFrame, page
-from fastness.page.pages.parts import badge, bar, counted, hidden, image, machine_path, section, table, when
+from fastness.page.pages.parts import badge, bar, hidden, image, machine_path, section, table, when
 
 MOST_NODES = 50
 _HEADS = ("Machine", "State", "Waits for", "Pool", "Evidence", "Standing", "Image", "Last proof")

@@ -12,6 +12,7 @@ from typing import Final
 
 from fastness.attestation.machine.decisions import MAX_REASON, Decision
 from fastness.attestation.verdict.explain import Explanation
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.machineconfig.render.blame import Origin
 from fastness.machineconfig.rollout.nodes import NodeFacts
@@ -23,7 +24,6 @@ from fastness.page.pages.parts import (
     advice,
     badge,
     conditions,
-    counted,
     facts,
     folded,
     hidden,

@@ -116,11 +116,6 @@ def lasting(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things; the noun gets its s."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def machine_path(name: str) -> str:
     """The address of a machine's page."""
     return f"/machines/{quote(name, safe='')}"

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from fastness.formats.words import counted
 from fastness.machineconfig.rollout.diff import text_of
 from fastness.machineconfig.rollout.nodes import NodeFacts
 from fastness.machineconfig.rollout.plan import NodePlan, PoolPlan, Step
 from fastness.machineconfig.rollout.waves import Schedule
 from fastness.page.markup import Child, Markup, tag
-from fastness.page.pages.parts import badge, counted, difference, folded, lasting, progress, table
+from fastness.page.pages.parts import badge, difference, folded, lasting, progress, table
 
 MAX_CHANGES: Final = 50
 MAX_NODES: Final = 50

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition
 from fastness.machineconfig.rollout.nodes import NodeFacts
@@ -13,7 +14,7 @@ from fastness.machineconfig.rollout.plan import PoolPlan
 from fastness.machineconfig.rollout.waves import Schedule
 from fastness.page.markup import Markup, tag
 from fastness.page.pages.layout import Frame, PageFrame, page
-from fastness.page.pages.parts import badge, bar, conditions, counted, facts, folded, section
+from fastness.page.pages.parts import badge, bar, conditions, facts, folded, section
 from fastness.page.pages.plans import plan_part, waves_part
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition
 from fastness.page.markup import Child, Markup, tag
 from fastness.page.pages.layout import Frame, PageFrame, page
-from fastness.page.pages.parts import advice, badge, conditions, counted, facts, folded, progress, section, table
+from fastness.page.pages.parts import advice, badge, conditions, facts, folded, progress, section, table
 from fastness.workloads.kata.eligibility import NodeChoice
 from fastness.workloads.kata.status import LISTS
 
@@ -43,7 +44,7 @@ def runtimes_page(frame: Frame, story: RuntimeStory) -> bytes:
 
 def _config(config: JsonObject | None, frame: Frame) -> Markup:
     if config is None:
-        hint = "fastness enable tdx --plan    # or snp: what would be done, and what would restart"
+        hint = "fastness enable tdx --plan    # shows what would change and restart; snp instead of tdx for AMD"
         return section("Nothing is installed", tag("p", "There is no KataConfig."), advice([hint]))
     status = config.get("status") or {}
     nodes, said = status.get("kataNodes") or {}, condition(config, "InProgress") or {}

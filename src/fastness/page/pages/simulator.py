@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from fastness.formats.words import counted
 from fastness.page.markup import Child, Markup, tag
 from fastness.page.pages.layout import Frame, PageFrame, page
-from fastness.page.pages.parts import badge, counted, hidden, machine_path, section, table, when
+from fastness.page.pages.parts import badge, hidden, machine_path, section, table, when
 from fastness.page.simulator import ActiveFault, FaultKind, VirtualRow
 
 MOST_ADDED: Final = 50

@@ -197,7 +197,7 @@ def test_plan_exits_2_when_something_reboots(write: Write) -> None:
     assert result.exit_code == 2
     assert "kernelArguments changed  [99-smt] -> Reboot" in result.stdout
     assert "n1: drain, then Reboot" in result.stdout
-    assert "1 nodes reboot." in result.stdout
+    assert "1 node reboots." in result.stdout
 
 
 def test_plan_exits_0_when_nothing_goes_down_or_nothing_changes(write: Write) -> None:

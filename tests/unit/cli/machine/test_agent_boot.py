@@ -105,9 +105,9 @@ def test_a_broker_that_cannot_be_kept_does_not_take_the_configuration_away(
     ("content", "status", "said"),
     [
         (None, 3, "No such file"),
-        ("http://broker.example", 2, "is no address of a broker"),
-        ("https://broker.example/path", 2, "is no address of a broker"),
-        ("", 2, "is no address of a broker"),
+        ("http://broker.example", 2, "is not the address of a broker"),
+        ("https://broker.example/path", 2, "is not the address of a broker"),
+        ("", 2, "is not the address of a broker"),
     ],
 )
 def test_attest_says_what_is_wrong_with_the_broker_that_it_finds(

@@ -49,7 +49,7 @@ def test_a_dependency_that_is_missing_makes_the_answer_no(tmp_path: Path, monkey
     said = CliRunner().invoke(doctor.doctor, ["--state", str(tmp_path)])
     assert said.exit_code == Exit.NO
     assert "pip install no-such-package" in said.output
-    assert "1 required things are missing." in said.output
+    assert "1 required thing is missing." in said.output
 
 
 def test_it_says_which_dependency_is_missing_where_that_cannot_be_imported(tmp_path: Path) -> None:
