@@ -20,7 +20,7 @@ from unittest.mock import patch
 import httpx
 
 from fastness.crypto.x509 import Certificate, Credential
-from fastness.kube.client.https import HttpsLines
+from fastness.kube.client.pool import ConnectionPool
 from tests.simulation.loop import OWNER, LoopClock
 
 CALLER: ContextVar[str] = ContextVar("caller", default="")
@@ -150,7 +150,7 @@ class Network:
         """Doors listen here and clients ask here, for the time of the block."""
         network = self
 
-        async def ask(_: HttpsLines, request: httpx.Request) -> httpx.Response:
+        async def ask(_: ConnectionPool, request: httpx.Request) -> httpx.Response:
             return await network.ask(request)
 
         def listener(app: Any, *_: object, **__: object) -> Listener:
@@ -158,7 +158,7 @@ class Network:
 
         with (
             patch("fastness.http.opening.LoopListener", listener),
-            patch.object(HttpsLines, "handle_async_request", ask),
+            patch.object(ConnectionPool, "handle_async_request", ask),
         ):
             yield
 

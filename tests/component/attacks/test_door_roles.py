@@ -28,7 +28,7 @@ from fastness.keys.certificates import NAMES, DoorCertificates, RoleCertificates
 from fastness.keys.doors import doors_authority
 from fastness.keys.internal import internal_authority
 from fastness.kinds.fastness_dev import NAMESPACE
-from fastness.kube.client.https import WrongDoor
+from fastness.kube.client.pool import WrongDoor
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType
 from fastness.protocol.delivered import Question

@@ -13,7 +13,7 @@ import pytest
 
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.http.certificates import load
-from fastness.kube.client.https import HttpsLines
+from fastness.kube.client.pool import ConnectionPool
 from fastness.runtime.clock import SystemEntropy
 
 AUTHORITY = CertificateAuthority.create("test", datetime.now(UTC), SystemEntropy())
@@ -56,7 +56,7 @@ async def listening(answer: bytes, *, ends: bool = False) -> AsyncIterator[tuple
     url = f"https://127.0.0.1:{server.port}"
     try:
         async with httpx.AsyncClient(
-            base_url=url, transport=HttpsLines(TRUST), timeout=5.0, trust_env=False, follow_redirects=False
+            base_url=url, transport=ConnectionPool(TRUST), timeout=5.0, trust_env=False, follow_redirects=False
         ) as client:
             yield server, client
     finally:
@@ -166,7 +166,9 @@ async def test_a_server_that_says_nothing_is_a_timeout_and_its_connection_goes()
 
 async def test_a_certificate_of_another_authority_is_not_believed() -> None:
     async with listening(GOOD) as (server, _):
-        async with httpx.AsyncClient(transport=HttpsLines(ssl.create_default_context()), trust_env=False) as stranger:
+        async with httpx.AsyncClient(
+            transport=ConnectionPool(ssl.create_default_context()), trust_env=False
+        ) as stranger:
             with pytest.raises(httpx.ConnectError) as caught:
                 await stranger.get(f"https://127.0.0.1:{server.port}/")
         assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
@@ -178,10 +180,10 @@ async def test_plain_http_is_spoken_only_where_that_is_allowed() -> None:
     running = await asyncio.start_server(server.speak, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{running.sockets[0].getsockname()[1]}/"
     async with running:
-        async with httpx.AsyncClient(transport=HttpsLines(TRUST), trust_env=False) as client:
+        async with httpx.AsyncClient(transport=ConnectionPool(TRUST), trust_env=False) as client:
             with pytest.raises(httpx.UnsupportedProtocol):
                 await client.get(url)
-        async with httpx.AsyncClient(transport=HttpsLines(TRUST, plain=True), trust_env=False) as client:
+        async with httpx.AsyncClient(transport=ConnectionPool(TRUST, plain=True), trust_env=False) as client:
             assert (await client.get(url)).content == b"ok"
     assert server.connections == 1
 
@@ -189,6 +191,6 @@ async def test_plain_http_is_spoken_only_where_that_is_allowed() -> None:
 async def test_nobody_there_is_an_error_of_the_connection() -> None:
     async with listening(GOOD) as (server, client):
         gone = server.port
-    async with httpx.AsyncClient(transport=HttpsLines(TRUST), trust_env=False) as client:
+    async with httpx.AsyncClient(transport=ConnectionPool(TRUST), trust_env=False) as client:
         with pytest.raises(httpx.ConnectError):
             await client.get(f"https://127.0.0.1:{gone}/")

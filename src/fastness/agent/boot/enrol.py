@@ -27,7 +27,7 @@ from fastness.agent.errors import AgentError
 from fastness.crypto.secret import SecretText
 from fastness.formats import json
 from fastness.formats.errors import JsonError
-from fastness.kube.client.https import HttpsClient, TooLong, unreachable
+from fastness.kube.client.pool import HttpsClient, TooLong, unreachable
 from fastness.protocol.door_role import DoorRole
 from fastness.protocol.enrolment import MAX_PUBLIC, TPM, EnrolmentFormatError, decoded, jwk_of, signed_message, text
 from fastness.runtime.clock import Clock, Entropy

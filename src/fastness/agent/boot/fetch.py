@@ -22,7 +22,7 @@ import httpx
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.prove import BrokerClient, BrokerRefused, DoorRefused, refusal
 from fastness.crypto.eddsa import Ed25519Verifier
-from fastness.kube.client.https import Answered, HttpsClient, TooLong, unreachable
+from fastness.kube.client.pool import Answered, HttpsClient, TooLong, unreachable
 from fastness.protocol.config_proof import HEADER, BadConfigProof, Copied, Served, check
 from fastness.protocol.delivered import Delivered, DeliveredError, Question, parse_envelope
 from fastness.protocol.door_role import DoorRole

@@ -34,7 +34,7 @@ from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.trusted_execution.subject import key_kind
-from fastness.kube.client.https import HttpsClient, TooLong, unreachable
+from fastness.kube.client.pool import HttpsClient, TooLong, unreachable
 from fastness.protocol import kbs
 from fastness.protocol.door_role import DoorRole
 from fastness.protocol.dpop import Demand, make_proof

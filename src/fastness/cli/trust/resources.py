@@ -25,7 +25,7 @@ from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.room_errors import reported_errors
 from fastness.keys.doors import NAME, NAMESPACE, SECRETS
-from fastness.kube.client.https import HttpsLines
+from fastness.kube.client.pool import ConnectionPool
 from fastness.kube.port import Cluster
 from fastness.protocol.door_role import DoorRole
 from fastness.protocol.kbs_path import parse_path
@@ -153,7 +153,7 @@ async def _sent(method: str, path: str, url: str, kubeconfig: Path | None, conte
     headers = {"authorization": f"Bearer {token}"}
     try:
         # The token of an administrator opens the broker: another door must not get it.
-        lines = HttpsLines(ssl.create_default_context(cadata=trusted), role=DoorRole.BROKER)
+        lines = ConnectionPool(ssl.create_default_context(cadata=trusted), role=DoorRole.BROKER)
         async with httpx.AsyncClient(transport=lines, timeout=_SECONDS, trust_env=False) as http:
             return await http.request(method, f"{url}/kbs/v0/{path}", content=body, headers=headers)
     except (httpx.TransportError, httpx.InvalidURL) as error:

@@ -4,10 +4,9 @@ client.py               `KubeCluster`: the `Cluster` port over HTTPS
 config.py               Find the cluster as kubectl does
 connection.py           All that is needed to talk to one API server, read and checked
 errors.py               Why the cluster could not even be asked
-https.py                HTTPS connections for clients that ask often: HTTP/1.1, one request at a time on each connection
+http1.py                HTTP/1.1 on one connection: a request out, and its answer read strictly
 kubeconfig.py           Kubeconfig files: bytes to checked entries, without touching a disk
-lanes.py                Connections: each request has one to itself, taken from those that are free
-lines.py                Lines of a watch stream: bytes in, whole lines out, bounded
+pool.py                 The one pool of connections: for the Kubernetes client, the agent and the gate
 renewed_certificate.py  The client certificate in files that somebody renews, as that of a node is every half hour
 retry.py                What may be sent twice
 tls.py                  A TLS context from the bytes of a `Connection`

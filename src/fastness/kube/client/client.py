@@ -63,12 +63,12 @@ async def connect(
     *,
     clock: Clock | None = None,
     entropy: Entropy | None = None,
-    lanes: httpx.AsyncBaseTransport | None = None,
+    pool: httpx.AsyncBaseTransport | None = None,
     read: Callable[[Path], bytes] = Path.read_bytes,
 ) -> AsyncIterator[KubeCluster]:
     """The cluster behind a connection, until the block ends; raises BadConfig for unusable certificates."""
     clock, entropy = clock or SystemClock(), entropy or SystemEntropy()
-    transport = Transport(connection, clock, entropy, lanes=lanes, read=read)
+    transport = Transport(connection, clock, entropy, pool=pool, read=read)
     try:
         yield KubeCluster(transport, entropy)
     finally:

@@ -17,7 +17,7 @@ import httpx
 from fastness.crypto.secret import SecretBytes
 from fastness.kube.client.connection import Connection
 from fastness.kube.client.errors import BadConfig
-from fastness.kube.client.lanes import Lanes
+from fastness.kube.client.pool import ConnectionPool
 from fastness.kube.client.tls import show_certificate
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock
@@ -57,19 +57,19 @@ class RenewedCertificate:
         return True
 
 
-class RenewingLanes(httpx.AsyncBaseTransport):
+class RenewingPool(httpx.AsyncBaseTransport):
     """Connections that show the client certificate of now."""
 
-    def __init__(self, lanes: Lanes, certificate: RenewedCertificate) -> None:
-        self._lanes = lanes
+    def __init__(self, pool: ConnectionPool, certificate: RenewedCertificate) -> None:
+        self._pool = pool
         self._certificate = certificate
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send over a connection that shows the certificate of now; raises PoolTimeout, TransportError."""
         if self._certificate.changed():
-            await self._lanes.renew()
-        return await self._lanes.handle_async_request(request)
+            await self._pool.renew()
+        return await self._pool.handle_async_request(request)
 
     async def aclose(self) -> None:
         """Close every connection, busy ones too."""
-        await self._lanes.aclose()
+        await self._pool.aclose()

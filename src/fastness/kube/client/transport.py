@@ -4,7 +4,7 @@
   audit log and our logs can be read together. 401 makes us read the token's file again, once.
 - What may be sent twice is decided in `retry.py`. A write whose outcome is unknown ends in `Timeout`, one that never left in
   `Unavailable`.
-- Keepalive probes find a dead peer within half a minute also on a watch, where silence is normal. `lanes.py` has the connections.
+- Keepalive probes find a dead peer within half a minute also on a watch, where silence is normal. `pool.py` has the connections.
 - Neither environment proxies nor redirects are followed: a credential goes to the server that the configuration names.
 - Requests go to the connections without the HTTP library's own client, which costs more than they do: it would look for proxies,
   cookies, passwords and redirects that there are none of, and read the address anew for every request.
@@ -27,9 +27,8 @@ import httpx
 import msgspec
 
 from fastness.kube.client.connection import Connection
-from fastness.kube.client.https import certificate_problem
-from fastness.kube.client.lanes import STREAM, over_tls
-from fastness.kube.client.renewed_certificate import RenewedCertificate, RenewingLanes
+from fastness.kube.client.pool import MOST_IN_FLIGHT, STREAM, ConnectionPool, certificate_problem
+from fastness.kube.client.renewed_certificate import RenewedCertificate, RenewingPool
 from fastness.kube.client.retry import ATTEMPTS, Safety, pause_after
 from fastness.kube.client.tls import context_for
 from fastness.kube.client.tokens import Token
@@ -62,13 +61,13 @@ class Call:
     patience: float | None = None
 
 
-def lanes_to(connection: Connection, clock: Clock, read: Callable[[Path], bytes]) -> httpx.AsyncBaseTransport:
+def pool_for(connection: Connection, clock: Clock, read: Callable[[Path], bytes]) -> httpx.AsyncBaseTransport:
     """Connections to this server; raises BadConfig."""
     trust = context_for(connection)
-    lanes = over_tls(trust, _keepalive())
+    pool = ConnectionPool(trust, _keepalive(), MOST_IN_FLIGHT, most=MOST_IN_FLIGHT, plain=True)
     if connection.certificate_files is None:
-        return lanes
-    return RenewingLanes(lanes, RenewedCertificate(connection, trust, clock, read))
+        return pool
+    return RenewingPool(pool, RenewedCertificate(connection, trust, clock, read))
 
 
 def _keepalive() -> list[tuple[int, int, int]]:
@@ -88,10 +87,10 @@ class Transport:
         clock: Clock,
         entropy: Entropy,
         *,
-        lanes: httpx.AsyncBaseTransport | None = None,
+        pool: httpx.AsyncBaseTransport | None = None,
         read: Callable[[Path], bytes] = Path.read_bytes,
     ) -> None:
-        self._lanes = lanes or lanes_to(connection, clock, read)
+        self._pool = pool or pool_for(connection, clock, read)
         self._server = connection.server.rstrip("/")
         self._address = lru_cache(maxsize=REMEMBERED)(httpx.URL)
         self._clock = clock
@@ -107,7 +106,7 @@ class Transport:
 
     async def close(self) -> None:
         """Close all connections; open streams end."""
-        await self._lanes.aclose()
+        await self._pool.aclose()
 
     async def send(self, call: Call) -> bytes:
         """The body of the answer; raises ApiError."""
@@ -155,7 +154,7 @@ class Transport:
 
     async def _response(self, call: Call, stream: bool) -> httpx.Response:
         """One attempt: an answer whose body was read, unless it is a stream's; raises httpx.TransportError, _Refused."""
-        response = await self._lanes.handle_async_request(self._request(call, stream))
+        response = await self._pool.handle_async_request(self._request(call, stream))
         if not response.is_success:
             raise _Refused(response, await _refusal(response))
         if not stream:

@@ -21,9 +21,8 @@ import msgspec
 
 from fastness.formats.json_cut import cut
 from fastness.kinds.kind import JsonObject, Resource
-from fastness.kube.client.lines import Lines
 from fastness.kube.client.transport import Broken, Call, Transport
-from fastness.kube.errors import ApiError, BadRequest, InternalError, Invalid, Unavailable, from_status
+from fastness.kube.errors import ApiError, BadRequest, InternalError, Invalid, TooLarge, Unavailable, from_status
 from fastness.kube.port import Event, EventType, Page
 from fastness.kube.readable import READABLE, identity_of, too_deep
 from fastness.runtime.clock import Entropy
@@ -32,6 +31,45 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 SHORTEST = 300.0
 GRACE = 30.0
 BREAKS = 4
+MAX_LINE = 16 * 1024 * 1024
+
+
+class Lines:
+    """Splits the chunks of a stream, which end anywhere, into whole lines.
+
+    A line longer than the limit is an error before it is held: a server cannot make us keep more than that.
+    """
+
+    __slots__ = ("_limit", "_parts", "_size")
+
+    def __init__(self, limit: int = MAX_LINE) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that this chunk completes, without their ends and without empty ones; raises TooLarge."""
+        first, *rest = chunk.split(b"\n")
+        if not rest:
+            self._keep(first)
+            return []
+        self._keep(first)
+        lines = [b"".join(self._parts), *rest[:-1]]
+        self._parts, self._size = [], 0
+        self._keep(rest[-1])
+        return [line for line in lines if line.strip()]
+
+    @property
+    def partial(self) -> bool:
+        """Whether the stream stopped within a line."""
+        return self._size > 0
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._limit:
+            raise TooLarge(f"a watch event is larger than {self._limit} bytes")
+        if part:
+            self._parts.append(part)
 
 
 class _Line(msgspec.Struct):

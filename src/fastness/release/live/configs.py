@@ -22,7 +22,7 @@ from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.http.refusals import Refusal
 from fastness.kinds.trusted_execution.subject import Basis, Grant
-from fastness.kube.client.https import HttpsLines
+from fastness.kube.client.pool import ConnectionPool
 from fastness.protocol.config_proof import HEADER, MAX_SIGNATURE
 from fastness.protocol.door_role import DoorRole
 from fastness.protocol.kbs_path import ResourcePath, is_pool_config
@@ -124,7 +124,7 @@ class RemoteConfigs:
             await self.close()
             self._http = httpx.AsyncClient(
                 base_url=self._url,
-                transport=HttpsLines(context, role=DoorRole.CONFIG_SERVER),
+                transport=ConnectionPool(context, role=DoorRole.CONFIG_SERVER),
                 timeout=SECONDS,
                 trust_env=False,
             )

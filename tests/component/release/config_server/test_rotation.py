@@ -25,7 +25,7 @@ from fastness.keys.errors import BadDoorNames, DamagedAuthority
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.objects import ObjectName
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
-from fastness.kube.client.https import HttpsClient, unreachable
+from fastness.kube.client.pool import HttpsClient, unreachable
 from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType
 from fastness.observe import metrics

@@ -29,7 +29,7 @@ from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.verdict import VERDICT
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.trusted_execution.machine import MACHINE
-from fastness.kube.client.https import Answered, HttpsClient
+from fastness.kube.client.pool import Answered, HttpsClient
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.protocol.user_data import VERSION
 from fastness.sim.tee.attester import SimAttester

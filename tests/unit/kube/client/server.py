@@ -93,7 +93,7 @@ class Script:
         """The adapter on this script."""
         chosen = replace(connection, server=URL) if connection is not None else Connection(URL)
         async with connect(
-            chosen, clock=self.clock, entropy=FixedEntropy(), lanes=httpx.MockTransport(self.handle), read=read
+            chosen, clock=self.clock, entropy=FixedEntropy(), pool=httpx.MockTransport(self.handle), read=read
         ) as cluster:
             yield cluster
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.crypto.secret import SecretText
-from fastness.kube.client.lines import Lines
 from fastness.kube.client.retry import LONGEST, Safety, pause_after
 from fastness.kube.client.tokens import FRESH_SECONDS, Token
+from fastness.kube.client.watching import Lines
 from fastness.kube.errors import TooLarge
 from fastness.runtime.retries import Backoff, retry_after
 from tests.unit.kube.virtual import VirtualClock

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from fastness.kinds.registry import find
 from fastness.kube.client.client import KubeCluster
-from fastness.kube.client.lines import MAX_LINE
-from fastness.kube.client.watching import parse_event
+from fastness.kube.client.watching import MAX_LINE, parse_event
 from fastness.kube.errors import ApiError, BadRequest, Expired, InternalError, NotFound, TooLarge, Unavailable
 from fastness.kube.port import Event, EventType, Scope
 from tests.unit.kube.client.server import Script, Stream, event, listing, status, streaming, synced

@@ -39,7 +39,7 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     """A server in place of the network."""
     found = Server()
-    monkeypatch.setattr(configs, "HttpsLines", lambda *_, **__: httpx.MockTransport(found))
+    monkeypatch.setattr(configs, "ConnectionPool", lambda *_, **__: httpx.MockTransport(found))
     return found
 
 
@@ -100,7 +100,7 @@ async def test_only_so_many_answers_are_kept(server: Server, remote: RemoteConfi
 async def test_an_unasked_304_is_no_configuration(
     server: Server, remote: RemoteConfigs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(configs, "HttpsLines", lambda *_, **__: httpx.MockTransport(lambda _: httpx.Response(304)))
+    monkeypatch.setattr(configs, "ConnectionPool", lambda *_, **__: httpx.MockTransport(lambda _: httpx.Response(304)))
     with pytest.raises(Refusal):
         await remote.fetch(ConfigRequest("worker", "*/*", "DPoP a", "n"))
 
