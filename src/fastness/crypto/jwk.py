@@ -106,13 +106,13 @@ def private_key(jwk: Mapping[str, Any]) -> PrivateKey:
     if public.curve != "P-256" or not isinstance(scalar, str) or len(raw := _decoded(scalar)) != 32:
         raise BadKey("the key is no private key on P-256 in JWK form")
     try:
-        found = PrivateKey(ec.derive_private_key(int.from_bytes(raw, "big"), ec.SECP256R1()))
+        key = PrivateKey(ec.derive_private_key(int.from_bytes(raw, "big"), ec.SECP256R1()))
     except ValueError:
         # Not `from` the original: it may speak of the scalar.
         raise BadKey("the private half of the key is out of range") from None
-    if public_key(public_jwk(found)).thumbprint != public.thumbprint:
+    if public_key(public_jwk(key)).thumbprint != public.thumbprint:
         raise BadKey("the halves of the key do not belong together")
-    return found
+    return key
 
 
 def public_jwk(key: PrivateKey, algorithm: str = "ECDH-ES+A256KW") -> dict[str, str]:

@@ -37,14 +37,14 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 def complete_subtrees(start: int, end: int) -> list[tuple[int, int]]:
     """The complete subtrees, as (level, index), that leaves `start` to `end` consist of, left to right."""
-    found: list[tuple[int, int]] = []
+    subtrees: list[tuple[int, int]] = []
     while start < end:
         level = (end - start).bit_length() - 1
         if start:
             level = min(level, (start & -start).bit_length() - 1)
-        found.append((level, start >> level))
+        subtrees.append((level, start >> level))
         start += 1 << level
-    return found
+    return subtrees
 
 
 def fold(hashes: Sequence[bytes]) -> bytes:
@@ -52,8 +52,8 @@ def fold(hashes: Sequence[bytes]) -> bytes:
     if not hashes:
         return EMPTY_ROOT
     result = hashes[-1]
-    for one in reversed(hashes[:-1]):
-        result = node_hash(one, result)
+    for subtree in reversed(hashes[:-1]):
+        result = node_hash(subtree, result)
     return result
 
 
@@ -75,35 +75,35 @@ def inclusion_ranges(index: int, size: int) -> list[Range]:
     """The ranges whose hashes prove that leaf `index` is in a tree of `size`, from the leaf upwards."""
     if not 0 <= index < size <= MAX_SIZE:
         raise ValueError(f"there is no entry {index} in a log of {size}")
-    start, end, found = 0, size, []
+    start, end, siblings = 0, size, []
     while end - start > 1:
         middle = start + _split(end - start)
         if index < middle:
-            found.append((middle, end))
+            siblings.append((middle, end))
             end = middle
         else:
-            found.append((start, middle))
+            siblings.append((start, middle))
             start = middle
-    return found[::-1]
+    return siblings[::-1]
 
 
 def consistency_ranges(old: int, new: int) -> list[Range]:
     """The ranges whose hashes prove that a tree of `old` is the beginning of one of `new`."""
     if not 0 < old <= new <= MAX_SIZE:
         raise ValueError(f"a log of {old} cannot be the beginning of one of {new}")
-    start, end, found = 0, new, []
+    start, end, ranges = 0, new, []
     whole = True
     while old != end:
         middle = start + _split(end - start)
         if old <= middle:
-            found.append((middle, end))
+            ranges.append((middle, end))
             end = middle
         else:
-            found.append((start, middle))
+            ranges.append((start, middle))
             start, whole = middle, False
     if not whole:
-        found.append((start, end))
-    return found[::-1]
+        ranges.append((start, end))
+    return ranges[::-1]
 
 
 def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes) -> bool:
@@ -115,8 +115,8 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
     if len(ranges) != len(proof) or not _hashes(proof):
         return False
     result = leaf
-    for (start, _), one in zip(ranges, proof, strict=True):
-        result = node_hash(one, result) if start < index else node_hash(result, one)
+    for (start, _), sibling in zip(ranges, proof, strict=True):
+        result = node_hash(sibling, result) if start < index else node_hash(result, sibling)
     return same(result, root)
 
 
@@ -136,11 +136,11 @@ def verify_consistency(old: int, new: int, proof: Sequence[bytes], old_root: byt
     if not begins_whole:
         ranges = ranges[1:]
     before, after = seed, seed
-    for (start, _), one in zip(ranges, hashes, strict=True):
+    for (start, _), subtree in zip(ranges, hashes, strict=True):
         if start < old:
-            before, after = node_hash(one, before), node_hash(one, after)
+            before, after = node_hash(subtree, before), node_hash(subtree, after)
         else:
-            after = node_hash(after, one)
+            after = node_hash(after, subtree)
     return same(before, old_root) and same(after, new_root)
 
 
@@ -150,4 +150,4 @@ def _split(size: int) -> int:
 
 
 def _hashes(proof: Sequence[bytes]) -> bool:
-    return all(len(one) == HASH_SIZE for one in proof)
+    return all(len(node) == HASH_SIZE for node in proof)

@@ -131,7 +131,7 @@ def parse_key(text: str, algorithm: int, owner: str, verb: str) -> tuple[str, by
     """
     hint = f"A key reads name+id+key, as `{verb}` prints it."
     name, _, rest = text.strip().partition("+")
-    shown, _, encoded = rest.partition("+")
+    fingerprint, _, encoded = rest.partition("+")
     try:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError) as error:
@@ -140,7 +140,7 @@ def parse_key(text: str, algorithm: int, owner: str, verb: str) -> tuple[str, by
         raise BadKey(f"not a key of {owner}: its name is missing or has a space in it", hint)
     if len(data) != 1 + SEED_BYTES or data[0] != algorithm:
         raise BadKey(f"not an Ed25519 key of {owner}", hint)
-    if key_id(name, algorithm, data[1:]).hex() != shown:
+    if key_id(name, algorithm, data[1:]).hex() != fingerprint:
         raise BadKey(
             "the id of the key does not belong to it", "Copy the key again: a part of it is missing or changed."
         )

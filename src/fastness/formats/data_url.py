@@ -55,8 +55,8 @@ class Verification:
 
     def matches(self, data: bytes) -> bool:
         """Whether the bytes have this hash."""
-        found = hashlib.new(self.algorithm, data).hexdigest()
-        return hmac.compare_digest(found, self.sum)
+        digest = hashlib.new(self.algorithm, data).hexdigest()
+        return hmac.compare_digest(digest, self.sum)
 
 
 @lru_cache(maxsize=256)
@@ -186,8 +186,8 @@ def contents(resource: dict[str, Any], limit: int = MAX_CONTENTS) -> bytes:
     data = decode(source, limit) if source else b""
     if resource.get("compression") == "gzip":
         data = gunzip(data, limit)
-    wanted = resource.get("verification", {}).get("hash")
-    if wanted is not None and not verification(wanted).matches(data):
+    expected_hash = resource.get("verification", {}).get("hash")
+    if expected_hash is not None and not verification(expected_hash).matches(data):
         raise DataUrlError("hash-mismatch", "the contents do not have the stated hash", hint="compute the sum again")
     return data
 

@@ -32,10 +32,10 @@ def elements(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def only(data: bytes, tag: int) -> bytes:
     """The content of the one element there is, of this tag; raises EvidenceError."""
-    found = list(elements(data))
-    if len(found) != 1 or found[0][0] != tag:
+    members = list(elements(data))
+    if len(members) != 1 or members[0][0] != tag:
         raise EvidenceError("bad-extension", f"a certificate extension does not hold one element of tag {tag:#04x}")
-    return found[0][1]
+    return members[0][1]
 
 
 def number(content: bytes) -> int:

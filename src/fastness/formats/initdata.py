@@ -58,18 +58,18 @@ def parse_init_data(text: str) -> InitData:
     if len(text) > MAX_TEXT:
         raise InitDataError("init-data-too-large", f"the text has more than {MAX_TEXT} characters")
     try:
-        found = tomllib.loads(text)
+        document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InitDataError("init-data-syntax", f"this is not TOML: {error}") from error
-    unknown = sorted(set(found) - {"version", "algorithm", "data"})
+    unknown = sorted(set(document) - {"version", "algorithm", "data"})
     if unknown:
         raise InitDataError("init-data-member", f"the member {unknown[0]!r} is not known", unknown[0])
-    if found.get("version") not in VERSIONS:
+    if document.get("version") not in VERSIONS:
         raise InitDataError("init-data-version", f"the version must be {' or '.join(VERSIONS)}", "version")
-    algorithm = found.get("algorithm")
+    algorithm = document.get("algorithm")
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         raise InitDataError("init-data-algorithm", "the algorithm must be sha256, sha384 or sha512", "algorithm")
-    data = found.get("data")
+    data = document.get("data")
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise InitDataError("init-data-table", "data must be a table of texts", "data")
     return InitData(ALGORITHMS[algorithm], data, text.encode())

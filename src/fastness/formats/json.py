@@ -207,29 +207,29 @@ def _duplicate_paths(data: bytes, limits: JsonLimits) -> list[str]:
         document = stdlib_json.loads(data, object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
     except RecursionError as error:
         raise _too_deep(limits.max_depth) from error
-    found: list[str] = []
+    paths: list[str] = []
     pending: list[tuple[Any, _Place | None]] = [(document, None)]
-    while pending and len(found) < limits.max_reported_duplicates:
+    while pending and len(paths) < limits.max_reported_duplicates:
         container, place = pending.pop()
         depth = 1 if place is None else place.depth + 1
         if depth > limits.max_depth and isinstance(container, list):
             raise _too_deep(limits.max_depth)
         if isinstance(container, _Pairs):
-            found.extend(_repeated(container, place))
+            paths.extend(_repeated(container, place))
             members: list[tuple[str | int, Any]] = list(container)
         else:
             members = list(enumerate(container)) if isinstance(container, list) else []
         pending.extend(
             (child, _Place(place, step, depth)) for step, child in reversed(members) if type(child) in _NESTED
         )
-    return found[: limits.max_reported_duplicates]
+    return paths[: limits.max_reported_duplicates]
 
 
 def _repeated(members: _Pairs, place: _Place | None) -> list[str]:
-    seen: set[str] = set()
+    names: set[str] = set()
     paths: list[str] = []
     for key, _ in members:
-        if key in seen:
+        if key in names:
             paths.append(_Place(place, key, 0).path())
-        seen.add(key)
+        names.add(key)
     return paths

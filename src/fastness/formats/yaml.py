@@ -247,13 +247,13 @@ def _scalar_value(event: yaml.ScalarEvent, line: int) -> Any:
         return resolve(event.value) if event.style == "" else event.value
     if event.tag in ("!", f"{_CORE}str"):
         return event.value
-    wanted = _TAGGED.get(event.tag)
-    if wanted is None:
+    tagged = _TAGGED.get(event.tag)
+    if tagged is None:
         raise _bad_tag(event.tag, line)
     value = resolve(event.value)
-    if wanted is float and type(value) is int:
+    if tagged is float and type(value) is int:
         return value
-    if type(value) is not wanted:
+    if type(value) is not tagged:
         raise _error("yaml-tag", "the value is not of the tagged type", line, "drop the tag")
     return value
 

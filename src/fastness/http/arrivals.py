@@ -139,11 +139,11 @@ class Arrivals:
         self._known.put(group, True)
 
     def _place(self, group: str, most: Places) -> ConnectionState:
-        known = group in self._known
+        recognised = group in self._known
         full = self._taken[ConnectionState.OPEN] >= most.usual
-        if not full and (known or self._open.get(group, 0) < most.of_one_address):
+        if not full and (recognised or self._open.get(group, 0) < most.of_one_address):
             return ConnectionState.OPEN
-        if known and self._taken[ConnectionState.KNOWN] < most.known:
+        if recognised and self._taken[ConnectionState.KNOWN] < most.known:
             return ConnectionState.KNOWN
         return ConnectionState.LATE
 
@@ -164,9 +164,9 @@ def network(address: str) -> str:
     if ":" not in address:
         return address
     try:
-        found = ipaddress.IPv6Address(address.partition("%")[0])
+        parsed = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:
         return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((found.packed, _V6_NETWORK), strict=False))
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.ip_network((parsed.packed, _V6_NETWORK), strict=False))

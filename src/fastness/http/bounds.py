@@ -45,9 +45,9 @@ class Bounds:
     def within(self, descriptors: int) -> Places:
         """How many connections there are of each kind where no more than so many descriptors are left."""
         room = max(1, min(self.descriptors, descriptors))
-        reserve, known = min(self.reserve, max(1, room // 8)), min(self.known_reserve, room // 8)
-        usual = max(1, room - reserve - known)
-        return Places(usual, max(1, usual // 2), known, reserve)
+        reserve, recognised = min(self.reserve, max(1, room // 8)), min(self.known_reserve, room // 8)
+        usual = max(1, room - reserve - recognised)
+        return Places(usual, max(1, usual // 2), recognised, reserve)
 
 
 class Places(NamedTuple):

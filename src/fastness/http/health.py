@@ -51,7 +51,7 @@ class Health:
             if single not in results and single not in self._warnings:
                 return None
             results, warnings = (
-                {name: text for name, text in one.items() if name == single} for one in (results, warnings)
+                {name: text for name, text in checks.items() if name == single} for checks in (results, warnings)
             )
         failed = [name for name, problem in results.items() if problem]
         if not failed and not warnings and not verbose:

@@ -63,9 +63,9 @@ class Request:
 
     def recognised(self) -> None:
         """Whoever sent this proved itself: its address keeps a place at the listener while others flood it."""
-        known = self.scope.get("fastness.known")
-        if known is not None:
-            known()
+        recognise = self.scope.get("fastness.known")
+        if recognise is not None:
+            recognise()
 
     def header(self, name: bytes) -> str:
         """A header by its lower-case name; empty when it is missing."""
@@ -93,7 +93,7 @@ class Request:
             return {}
         if len(self.raw_query) > MAX_QUERY:
             raise BadRequest(f"the query is longer than {MAX_QUERY} bytes")
-        found: dict[str, str] = {}
+        parameters: dict[str, str] = {}
         try:
             pairs = parse_qsl(
                 self.raw_query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS
@@ -101,8 +101,8 @@ class Request:
         except ValueError as error:
             raise BadRequest(f"the query cannot be read: {error}") from error
         for name, value in pairs:
-            found.setdefault(name, value)
-        return found
+            parameters.setdefault(name, value)
+        return parameters
 
     @property
     def complete(self) -> bool:

@@ -182,7 +182,9 @@ def _bound(host: str, port: int) -> socket.socket:
     return bound
 
 
-def _prefer(one: socket.socket, index: int) -> None:
+def _prefer(listening: socket.socket, index: int) -> None:
     """Give all new connections of a port to the socket with this index; raises OSError."""
     program = ctypes.create_string_buffer(struct.pack("HBBI", _BPF_RETURN_CONSTANT, 0, 0, index))
-    one.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_REUSEPORT_CBPF, struct.pack("HxxxxxxP", 1, ctypes.addressof(program)))
+    listening.setsockopt(
+        socket.SOL_SOCKET, _SO_ATTACH_REUSEPORT_CBPF, struct.pack("HxxxxxxP", 1, ctypes.addressof(program))
+    )

@@ -155,16 +155,16 @@ class AuthoritySecret:
         """Take the steps that are due; raises DamagedAuthority, ApiError."""
         for _ in range(TRIES):
             secret = await cluster.get(SECRETS, self.name, NAMESPACE)
-            found = self.read(secret, entropy)
-            after = self.step(found, now, entropy, may_promote, asked=ROTATE in annotations_of(secret))
-            if after == found:
-                return found
+            lineage = self.read(secret, entropy)
+            after = self.step(lineage, now, entropy, may_promote, asked=ROTATE in annotations_of(secret))
+            if after == lineage:
+                return lineage
             try:
                 await cluster.patch(SECRETS, self.name, self._patch(secret, after), PatchType.MERGE, NAMESPACE, _AS)
             except Conflict:
                 continue
             return after
-        return found
+        return lineage
 
     def step(
         self,

@@ -99,8 +99,8 @@ def canonical(name: str) -> str | None:
 
 def names_in(secret: Mapping[str, Any]) -> tuple[str, ...]:
     """The names that the doors of a role ask for; what is no name, or too much, is left out."""
-    asked = annotations_of(secret).get(NAMES, "").split()
-    return tuple(dict.fromkeys(name for name in map(canonical, asked) if name is not None))[:MOST_NAMES]
+    names = annotations_of(secret).get(NAMES, "").split()
+    return tuple(dict.fromkeys(name for name in map(canonical, names) if name is not None))[:MOST_NAMES]
 
 
 def read(secret: Mapping[str, Any]) -> RoleCertificates | None:
@@ -169,10 +169,10 @@ def _credential(data: Mapping[str, bytes], name: str) -> Credential:
 
 
 def _own_name(name: str) -> str:
-    found = canonical(name)
-    if found is None:
+    plain = canonical(name)
+    if plain is None:
         raise BadDoorNames(f"{name!r} is neither an address nor a DNS name", "Give a door the names that callers dial.")
-    return found
+    return plain
 
 
 class DoorCertificates:
@@ -216,14 +216,14 @@ class DoorCertificates:
 
     async def ask(self) -> None:
         """See that the Secret asks for the names of this door; raises BadDoorNames, ApiError."""
-        known = self.informer.get(NAMESPACE, self.name)
+        secret = self.informer.get(NAMESPACE, self.name)
         for turn in range(TRIES):
-            if known is not None and set(self._names) <= set(names_in(known)):
+            if secret is not None and set(self._names) <= set(names_in(secret)):
                 return
             if turn:
                 await self._clock.sleep(PAUSE_SECONDS * 2**turn)
-            known = await found_secret(self._cluster, self.name)
-            if await self._asked(known):
+            secret = await found_secret(self._cluster, self.name)
+            if await self._asked(secret):
                 return
         raise Conflict(f"the Secret {NAMESPACE}/{self.name} is being changed by others")
 
@@ -247,8 +247,8 @@ class DoorCertificates:
         except (AlreadyExists, Conflict, NotFound):
             return False
         except Forbidden as error:
-            told = f"the Secret {NAMESPACE}/{self.name} cannot be written: {error.message}. {ACCOUNTS_HINT}"
-            raise Forbidden(told) from error
+            problem = f"the Secret {NAMESPACE}/{self.name} cannot be written: {error.message}. {ACCOUNTS_HINT}"
+            raise Forbidden(problem) from error
         return True
 
     async def _issued(self) -> None:

@@ -52,11 +52,11 @@ class ClientAuthorities:
 
     def __call__(self) -> Sequence[Certificate]:
         """The authorities now; the last good ones while the bundle cannot be read."""
-        found = self._informer.get(NAMESPACE, NAME)
-        if found is not None and found is not self._read:
-            self._read = found
+        config_map = self._informer.get(NAMESPACE, NAME)
+        if config_map is not None and config_map is not self._read:
+            self._read = config_map
             try:
-                self._known = split_pem(str((found.get("data") or {}).get(KEY, "")).encode())
+                self._known = split_pem(str((config_map.get("data") or {}).get(KEY, "")).encode())
             except CryptoError as error:
                 _log.warning("clientca.damaged", configmap=f"{NAMESPACE}/{NAME}", error=error)
         return self._known

@@ -52,16 +52,16 @@ def write_public(path: Path, content: bytes) -> None:
     _write(path, content, _PUBLIC)
 
 
-def _check(path: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise UnsafeKeyFile(f"{path} is not a plain file", f"Replace {path} by the key file itself.")
-    if found.st_mode & 0o077:
-        mode = stat.S_IMODE(found.st_mode)
+    if status.st_mode & 0o077:
+        mode = stat.S_IMODE(status.st_mode)
         raise UnsafeKeyFile(
             f"{path} is accessible to others (mode {mode:04o})",
             f"Run `chmod 600 {path}`, and replace the key if somebody may have read it.",
         )
-    if found.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in (os.geteuid(), 0):
         raise UnsafeKeyFile(f"{path} belongs to another user", f"Run `chown {os.geteuid()} {path}` as root.")
 
 

@@ -78,14 +78,14 @@ class Publication:
         """Make sure that the public halves are there; raises ApiError."""
         data = self.data(ring)
         try:
-            found = await cluster.get(CONFIG_MAP.resource, self.name, NAMESPACE)
+            published = await cluster.get(CONFIG_MAP.resource, self.name, NAMESPACE)
         except NotFound:
             meta = {"name": self.name, "namespace": NAMESPACE}
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
             with suppress(AlreadyExists):  # by another replica, which publishes the same
                 await cluster.create(CONFIG_MAP.resource, body, _AS)
             return
-        if found.get("data") != data:
+        if published.get("data") != data:
             await cluster.patch(CONFIG_MAP.resource, self.name, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
 
 
@@ -254,11 +254,11 @@ class PublishedKeys(Generic[Built]):
     @property
     def current(self) -> Built | None:
         """What is published now."""
-        found = self._informer.get(NAMESPACE, self._name)
-        if found is not None and found is not self._seen:
-            self._seen = found
+        config_map = self._informer.get(NAMESPACE, self._name)
+        if config_map is not None and config_map is not self._seen:
+            self._seen = config_map
             try:
-                self._built = self._build(json.decode(str((found.get("data") or {}).get(JWKS, "")).encode()))
+                self._built = self._build(json.decode(str((config_map.get("data") or {}).get(JWKS, "")).encode()))
             except (BadKey, FormatError) as error:
                 _log.error("keys.unreadable", configmap=self._name, error=error)
         return self._built

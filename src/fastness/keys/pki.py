@@ -181,16 +181,16 @@ def _new_authority(path: Path, now: datetime, entropy: RandomBytes) -> Certifica
 
 
 def _load_authority(path: Path, entropy: RandomBytes) -> CertificateAuthority | None:
-    found = _load(path)
-    return None if found is None else CertificateAuthority(found.certificate, found.key, entropy)
+    credential = _load(path)
+    return None if credential is None else CertificateAuthority(credential.certificate, credential.key, entropy)
 
 
 def _load_or(path: Path, issue: Callable[[], Credential]) -> Credential:
-    found = _load(path)
-    if found is None:
-        found = issue()
-        _save(path, found)
-    return found
+    credential = _load(path)
+    if credential is None:
+        credential = issue()
+        _save(path, credential)
+    return credential
 
 
 def _load(path: Path) -> Credential | None:

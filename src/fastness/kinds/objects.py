@@ -113,8 +113,8 @@ def view(obj: Mapping[str, Any], to: type[V]) -> V:
 
 def metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     """The metadata, empty when it is missing or null."""
-    found = obj.get("metadata")
-    return found if isinstance(found, dict) else {}
+    meta = obj.get("metadata")
+    return meta if isinstance(meta, dict) else {}
 
 
 def object_name(obj: Mapping[str, Any]) -> ObjectName:
@@ -154,7 +154,7 @@ def condition(obj: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
 
 
 def with_condition(
-    known: Sequence[Mapping[str, Any]],
+    conditions: Sequence[Mapping[str, Any]],
     *,
     kind: str,
     status: str,
@@ -164,7 +164,7 @@ def with_condition(
     generation: int | None = None,
 ) -> list[JsonObject]:
     """The conditions with one set; unknown fields stay, and the transition time does while the status is the same."""
-    old = next((entry for entry in known if entry.get("type") == kind), None)
+    old = next((entry for entry in conditions if entry.get("type") == kind), None)
     unchanged = old is not None and old.get("status") == status
     since = old["lastTransitionTime"] if old is not None and unchanged and "lastTransitionTime" in old else rfc3339(now)
     unknown = {key: value for key, value in (old or {}).items() if key != "observedGeneration"}
@@ -173,5 +173,5 @@ def with_condition(
         **({"observedGeneration": generation} if generation is not None else {}),
     }  # fmt: skip
     if old is None:
-        return [*(dict(entry) for entry in known), new]
-    return [new if entry is old else dict(entry) for entry in known]
+        return [*(dict(entry) for entry in conditions), new]
+    return [new if entry is old else dict(entry) for entry in conditions]

@@ -45,19 +45,19 @@ def find(group: str, version: str, name: str) -> Kind:
 
     Raises UnknownKind, with the closest name there is as the hint.
     """
-    wanted = name.lower()
-    found = _index().get((group, version, wanted))
-    if found is not None:
-        return found
+    spelled = name.lower()
+    kind = _index().get((group, version, spelled))
+    if kind is not None:
+        return kind
     where = f" in {group or 'the core group'}{f'/{version}' if version else ''}"
-    near = difflib.get_close_matches(wanted, sorted({key[2] for key in _index() if key[0] == group}), n=1)
+    near = difflib.get_close_matches(spelled, sorted({key[2] for key in _index() if key[0] == group}), n=1)
     raise UnknownKind(f"no kind {name!r}{where}", f"did you mean {near[0]!r}?" if near else "see `fastness crds`")
 
 
 def versions_of(group: str, plural: str) -> tuple[Kind, ...]:
     """All versions of one resource, the stored one first."""
-    found = [kind for kind in all_kinds() if (kind.group, kind.plural) == (group, plural)]
-    return tuple(sorted(found, key=lambda kind: not kind.storage_version))
+    versions = [kind for kind in all_kinds() if (kind.group, kind.plural) == (group, plural)]
+    return tuple(sorted(versions, key=lambda kind: not kind.storage_version))
 
 
 def custom_kinds() -> tuple[Kind, ...]:

@@ -139,14 +139,14 @@ def rule(expression: str, message: str, **extra: Any) -> Fragment:
 
 def immutable(fragment: Fragment, message: str = "Value is immutable") -> Fragment:
     """The same field, not to be changed once it is set."""
-    known = list(fragment.get("x-kubernetes-validations", ()))
-    return {**fragment, "x-kubernetes-validations": [*known, rule("self == oldSelf", message)]}
+    rules = list(fragment.get("x-kubernetes-validations", ()))
+    return {**fragment, "x-kubernetes-validations": [*rules, rule("self == oldSelf", message)]}
 
 
 def with_rules(fragment: Fragment, *rules: Fragment) -> Fragment:
     """The same fragment with CEL rules added."""
-    known = list(fragment.get("x-kubernetes-validations", ()))
-    return {**fragment, "x-kubernetes-validations": [*known, *rules]}
+    present = list(fragment.get("x-kubernetes-validations", ()))
+    return {**fragment, "x-kubernetes-validations": [*present, *rules]}
 
 
 def singleton(fragment: Fragment, name: str) -> Fragment:

@@ -50,16 +50,16 @@ class Recorder:
         Otherwise this raises AlreadyExists or Conflict, and may be told again a little later.
         """
         namespace, name = object_name(about).namespace or "default", self._name(about, kind, reason, key)
-        seen = self._written.pop(name)
-        if seen is None:
+        event = self._written.pop(name)
+        if event is None:
             try:
                 self._see(name, await self._create(about, name, kind, reason, message, times))
                 return
             except AlreadyExists as error:
-                seen = await self._there(name, namespace, error)
+                event = await self._there(name, namespace, error)
         patch: JsonObject = {
-            "metadata": {"resourceVersion": seen["metadata"]["resourceVersion"]},
-            "count": int(seen.get("count") or 1) + times, "lastTimestamp": rfc3339(self._clock.now()),
+            "metadata": {"resourceVersion": event["metadata"]["resourceVersion"]},
+            "count": int(event.get("count") or 1) + times, "lastTimestamp": rfc3339(self._clock.now()),
             "message": message[:MAX_MESSAGE],
         }  # fmt: skip
         try:
@@ -93,8 +93,8 @@ class Recorder:
 
     def _name(self, about: Mapping[str, Any], kind: str, reason: str, key: str) -> str:
         meta = about["metadata"]
-        told = "\0".join((self._component, str(meta.get("uid")), kind, reason, key))
-        return f"{meta['name'][:200]}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+        identity = "\0".join((self._component, str(meta.get("uid")), kind, reason, key))
+        return f"{meta['name'][:200]}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
     async def _create(
         self, about: Mapping[str, Any], name: str, kind: str, reason: str, message: str, times: int = 1

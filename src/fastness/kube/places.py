@@ -109,7 +109,11 @@ def speaks_for_itself(resource: Resource, name: str = "") -> bool:
 
 def counted_kinds(resources: Iterable[Resource]) -> list[Resource]:
     """Those kinds of which an object counts in some namespaces and not in others."""
-    return [one for one in resources if one.namespaced and belongs(one) not in (Belongs.OWN, Belongs.NAMED)]
+    return [
+        resource
+        for resource in resources
+        if resource.namespaced and belongs(resource) not in (Belongs.OWN, Belongs.NAMED)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

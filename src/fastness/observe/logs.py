@@ -131,8 +131,8 @@ class Logger:
 
     def _write(self, level: int, event: str, values: Mapping[str, Any], *, exc_info: bool = False) -> None:
         if self._logger.isEnabledFor(level):
-            shown = {key: str(value)[:MAX_VALUE] for key, value in values.items()}
-            self._logger.log(level, event, extra={"values": shown, "correlation": context.current()}, exc_info=exc_info)
+            texts = {key: str(value)[:MAX_VALUE] for key, value in values.items()}
+            self._logger.log(level, event, extra={"values": texts, "correlation": context.current()}, exc_info=exc_info)
 
 
 def logger(name: str) -> Logger:
@@ -156,9 +156,9 @@ class _Terminal(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         event, values = _event(record)
-        shown = " ".join(f"{key}={_one_line(value)}" for key, value in values.items())
+        details = " ".join(f"{key}={_one_line(value)}" for key, value in values.items())
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
-        line = f"{moment} {record.levelname.lower():<7} {event}  {shown}".rstrip()
+        line = f"{moment} {record.levelname.lower():<7} {event}  {details}".rstrip()
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

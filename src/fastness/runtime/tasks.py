@@ -19,14 +19,14 @@ from fastness.runtime.clock import Clock
 
 async def news_or_time(news: asyncio.Event, clock: Clock, seconds: float) -> bool:
     """Wait until there is news, at most so long; whether there was."""
-    told, slept = asyncio.ensure_future(news.wait()), asyncio.ensure_future(clock.sleep(seconds))
+    arrived, slept = asyncio.ensure_future(news.wait()), asyncio.ensure_future(clock.sleep(seconds))
     try:
-        await asyncio.wait((told, slept), return_when=asyncio.FIRST_COMPLETED)
-        return told.done()
+        await asyncio.wait((arrived, slept), return_when=asyncio.FIRST_COMPLETED)
+        return arrived.done()
     finally:
-        told.cancel()
+        arrived.cancel()
         slept.cancel()
-        await asyncio.wait((told, slept))  # not by awaiting each: their cancellation would hide one of our own
+        await asyncio.wait((arrived, slept))  # not by awaiting each: their cancellation would hide one of our own
 
 
 @asynccontextmanager

@@ -60,10 +60,10 @@ def leads_to(
 def subject_of(certificate: bytes) -> str:
     """Whom a certificate names: the common name, else the whole name; empty when it cannot be read."""
     try:
-        found = load_certificates(certificate)[0]
+        parsed = load_certificates(certificate)[0]
     except BadCertificate:
         return ""
-    name = subject_name(found) or found.handle.subject.rfc4514_string()
+    name = subject_name(parsed) or parsed.handle.subject.rfc4514_string()
     return "".join(sign if sign.isprintable() else "?" for sign in name)
 
 

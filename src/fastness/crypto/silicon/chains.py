@@ -182,7 +182,7 @@ def chain_to_pin(
 
 @lru_cache(maxsize=512)
 def _chain(
-    leaf: Certificate, known: tuple[Certificate, ...], trusted: frozenset[str], links: Links
+    leaf: Certificate, intermediates: tuple[Certificate, ...], trusted: frozenset[str], links: Links
 ) -> tuple[Certificate, ...]:
     chain = [leaf]
     while len(chain) <= MAX_LINKS:
@@ -194,7 +194,7 @@ def _chain(
                 f"the chain ends in {subject_name(last)!r}, a root that is not pinned ({last.fingerprint})",
                 "Only pinned roots and those in extraRoots count; a copy with the same name is not one.",
             )
-        chain.append(_issuer(last, known, links))
+        chain.append(_issuer(last, intermediates, links))
     raise UntrustedCertificate(f"the chain has more than {MAX_LINKS} links")
 
 
@@ -206,13 +206,13 @@ def valid_between(chain: tuple[Certificate, ...]) -> tuple[datetime, datetime]:
 
 def outside_validity(chain: Sequence[Certificate], at: datetime) -> list[str]:
     """What is wrong with the dates of a chain at that time, one sentence per certificate."""
-    said = []
+    problems = []
     for certificate in chain:
         if at > certificate.not_after:
-            said.append(f"{subject_name(certificate)} expired at {certificate.not_after:%Y-%m-%dT%H:%M:%SZ}")
+            problems.append(f"{subject_name(certificate)} expired at {certificate.not_after:%Y-%m-%dT%H:%M:%SZ}")
         elif at < certificate.not_before:
-            said.append(f"{subject_name(certificate)} is valid from {certificate.not_before:%Y-%m-%dT%H:%M:%SZ}")
-    return said
+            problems.append(f"{subject_name(certificate)} is valid from {certificate.not_before:%Y-%m-%dT%H:%M:%SZ}")
+    return problems
 
 
 def _sound(handle: x509.Certificate) -> Certificate:

@@ -35,13 +35,13 @@ class RevocationList:
 
     def signed_by(self, issuer: Certificate) -> bool:
         """Whether this authority issued the list. Remembered: one list is asked about for every report of a fleet."""
-        known = self._judged.get(issuer.der)
-        if known is None:
-            known = self.handle.issuer == issuer.handle.subject and verified(
+        genuine = self._judged.get(issuer.der)
+        if genuine is None:
+            genuine = self.handle.issuer == issuer.handle.subject and verified(
                 issuer, self.handle.signature, self.handle.tbs_certlist_bytes
             )
-            self._judged[issuer.der] = known
-        return known
+            self._judged[issuer.der] = genuine
+        return genuine
 
     @property
     def number(self) -> int | None:

@@ -79,8 +79,8 @@ class JsonPath:
         """The first value that the rest of the path finds in what stands at the end of `lead`."""
         if self.usual is not None:
             return first_having(value, *self.usual, default)
-        found = run(self.rest, value, quiet=True)
-        return found[0] if found else default
+        values = run(self.rest, value, quiet=True)
+        return values[0] if values else default
 
 
 def compile_path(text: str) -> JsonPath:
@@ -169,7 +169,7 @@ def _select(inner: str, nesting: int) -> tuple[str | None, Step]:
         if len(parts) > MAX_UNION:
             raise _error("jsonpath-too-long", f"a union has more than {MAX_UNION} parts")
         choices = [_select_one(part)[1] for part in parts]
-        return None, lambda values: [found for choice in choices for found in choice(values)]
+        return None, lambda values: [match for choice in choices for match in choice(values)]
     return _select_one(inner)
 
 
@@ -228,15 +228,15 @@ def _filter(text: str, nesting: int) -> Step:
         return having(usual[1], usual[2])
 
     def step(values: list[Any]) -> list[Any]:
-        found = []
+        matches = []
         for value in lists_only(values):
             for item in value:
                 lefts, rights = left(item), right(item)
                 if len(lefts) > 1 or len(rights) > 1:
                     raise Mismatch
                 if lefts and rights and comparable(lefts[0], rights[0]) and compare(lefts[0], rights[0]):
-                    found.append(item)
-        return found
+                    matches.append(item)
+        return matches
 
     return step
 

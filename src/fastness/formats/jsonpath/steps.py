@@ -18,17 +18,17 @@ class Mismatch(Exception):
 
 
 def run(steps: Sequence[Step], item: Any, quiet: bool = False) -> list[Any]:
-    found = [item]
+    values = [item]
     try:
         for step in steps:
-            found = step(found)
-            if len(found) > MAX_VISITS:
+            values = step(values)
+            if len(values) > MAX_VISITS:
                 raise Mismatch
     except Mismatch:
         if not quiet:
             raise
         return []
-    return found
+    return values
 
 
 def run_all(steps: Sequence[Step], values: list[Any]) -> list[Any]:
@@ -43,19 +43,19 @@ def pick(name: str) -> Step:
 
 def index(at: int) -> Step:
     def step(values: list[Any]) -> list[Any]:
-        found = []
+        elements = []
         for value in _lists(values):
             if not -len(value) <= at < len(value):
                 raise Mismatch
-            found.append(value[at])
-        return found
+            elements.append(value[at])
+        return elements
 
     return step
 
 
 def span(start: int, stop: int | None, stride: int) -> Step:
     def step(values: list[Any]) -> list[Any]:
-        found: list[Any] = []
+        elements: list[Any] = []
         for value in _lists(values):
             size = len(value)
             low = start + size if start < 0 else start
@@ -64,8 +64,8 @@ def span(start: int, stop: int | None, stride: int) -> Step:
                 continue
             if not (0 <= low < size and 0 <= high <= size and low <= high):
                 raise Mismatch
-            found += value[low:high:stride]
-        return found
+            elements += value[low:high:stride]
+        return elements
 
     return step
 
@@ -79,16 +79,16 @@ def _lists(values: list[Any]) -> Iterator[list[Any]]:
 
 
 def children(values: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    members: list[Any] = []
     for value in values:
-        found += _inside(value)
-        if len(found) > MAX_VISITS:
+        members += _inside(value)
+        if len(members) > MAX_VISITS:
             raise Mismatch
-    return found
+    return members
 
 
 def descend(values: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    descendants: list[Any] = []
     waiting = list(reversed(values))
     visits = 0
     while waiting:
@@ -98,9 +98,9 @@ def descend(values: list[Any]) -> list[Any]:
         value = waiting.pop()
         inside = _inside(value)
         if inside:
-            found.append(value)
+            descendants.append(value)
             waiting += reversed(inside)
-    return found
+    return descendants
 
 
 def _inside(value: Any) -> list[Any]:
@@ -109,37 +109,37 @@ def _inside(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def having(name: str, wanted: str) -> Step:
+def having(name: str, expected: str) -> Step:
     """`[?(@.name=="wanted")]`, which nearly every filter is, without the detour over operands."""
 
     def step(values: list[Any]) -> list[Any]:
-        found = []
+        matches = []
         for value in lists_only(values):
             for item in value:
                 if type(item) is dict and name in item:
-                    seen = item[name]
-                    if seen == wanted:
-                        found.append(item)
-                    elif type(seen) is not str:
+                    text = item[name]
+                    if text == expected:
+                        matches.append(item)
+                    elif type(text) is not str:
                         raise Mismatch
-        return found
+        return matches
 
     return step
 
 
-def first_having(value: Any, name: str, wanted: str, field: str, default: Any) -> Any:
+def first_having(value: Any, name: str, expected: str, field: str, default: Any) -> Any:
     """`[?(@.name=="wanted")].field` in one loop: the column that shows a condition."""
     if type(value) is not list:
         return default
-    found = default
+    result = default
     for item in value:
         if type(item) is dict and name in item:
-            seen = item[name]
-            if type(seen) is not str:
+            text = item[name]
+            if type(text) is not str:
                 return default
-            if seen == wanted and found is default and field in item:
-                found = item[field]
-    return found
+            if text == expected and result is default and field in item:
+                result = item[field]
+    return result
 
 
 def lists_only(values: list[Any]) -> Iterator[list[Any]]:

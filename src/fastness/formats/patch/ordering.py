@@ -31,10 +31,10 @@ def element_key(item: Any, merge_key: str | None, path: tuple[str, ...]) -> Hash
 
 
 def interleave(
-    merged: list[Any], wanted: list[Any], server: list[Any], merge_key: str | None, path: tuple[str, ...]
+    merged: list[Any], order: list[Any], server: list[Any], merge_key: str | None, path: tuple[str, ...]
 ) -> list[Any]:
     """Sort `merged` by the order of `wanted` and, for what that does not name, of `server`."""
-    wanted_at = _positions(wanted, merge_key, path)
+    wanted_at = _positions(order, merge_key, path)
     server_at = _positions(server, merge_key, path)
     keyed = [(element_key(item, merge_key, path), item) for item in merged]
     far = len(keyed) + len(server)

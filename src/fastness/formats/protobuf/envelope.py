@@ -57,11 +57,11 @@ def decode_object(data: bytes) -> ProtobufObject:
 
 
 def _text_and_bytes(data: memoryview, numbers: tuple[int, ...]) -> dict[int, memoryview]:
-    found: dict[int, memoryview] = {}
+    members: dict[int, memoryview] = {}
     for number, wire_type, value in read_fields(data):
         if number not in numbers:
             continue
-        if wire_type != LENGTH or not isinstance(value, memoryview) or number in found:
+        if wire_type != LENGTH or not isinstance(value, memoryview) or number in members:
             raise damaged(f"field {number} of the envelope is not what it should be")
-        found[number] = value
-    return found
+        members[number] = value
+    return members

@@ -36,40 +36,40 @@ class MessageReader:
     def _read_into(
         self, result: dict[str, Any], fields: dict[int, schema.Field], data: memoryview, path: str, depth: int
     ) -> None:
-        seen: set[int] = set()
+        numbers: set[int] = set()
         for number, wire_type, value in read_fields(data):
             self._charge(path)
-            known = fields.get(number)
-            if known is None:
+            declared = fields.get(number)
+            if declared is None:
                 self._report(f"{path}.<{number}>" if path else f"<{number}>")
                 continue
-            here = path if known.inline else f"{path}.{known.name}" if path else known.name
-            if known.shape == "one" and number in seen:
+            here = path if declared.inline else f"{path}.{declared.name}" if path else declared.name
+            if declared.shape == "one" and number in numbers:
                 raise ProtobufError("protobuf-repeated-field", "the field stands twice", here, "send each field once")
-            seen.add(number)
-            if known.inline:
-                members = schema.message(known.type)
+            numbers.add(number)
+            if declared.inline:
+                members = schema.message(declared.type)
                 self._read_into(result, members, _length_value(value, wire_type, here), here, depth)
             else:
-                self._member(result, known, wire_type, value, here, depth)
+                self._member(result, declared, wire_type, value, here, depth)
 
     def _member(
-        self, result: dict[str, Any], known: schema.Field, wire_type: int, value: Value, path: str, depth: int
+        self, result: dict[str, Any], declared: schema.Field, wire_type: int, value: Value, path: str, depth: int
     ) -> None:
-        if known.shape == "map":
-            key, item = self._map_entry(known, _length_value(value, wire_type, path), path, depth)
-            result.setdefault(known.name, {})[key] = item
-        elif known.shape == "list":
-            items = result.setdefault(known.name, [])
-            if known.type == "int" and wire_type == LENGTH:
+        if declared.shape == "map":
+            key, item = self._map_entry(declared, _length_value(value, wire_type, path), path, depth)
+            result.setdefault(declared.name, {})[key] = item
+        elif declared.shape == "list":
+            items = result.setdefault(declared.name, [])
+            if declared.type == "int" and wire_type == LENGTH:
                 items.extend(self._packed(_length_value(value, wire_type, path), path))
             else:
-                items.append(self._value(known.type, wire_type, value, f"{path}[{len(items)}]", depth))
+                items.append(self._value(declared.type, wire_type, value, f"{path}[{len(items)}]", depth))
         else:
-            item = self._value(known.type, wire_type, value, path, depth)
+            item = self._value(declared.type, wire_type, value, path, depth)
             # Only plain values are hidden when zero; an empty object is written, as Kubernetes does.
-            if item is not None and (known.keep_zero or known.type not in schema.SCALARS or item):
-                result[known.name] = item
+            if item is not None and (declared.keep_zero or declared.type not in schema.SCALARS or item):
+                result[declared.name] = item
 
     def _value(self, type_: str, wire_type: int, value: Value, path: str, depth: int) -> Any:
         if type_ in ("int", "bool"):
@@ -84,7 +84,7 @@ class MessageReader:
         convert = special.CONVERTERS.get(type_)
         return convert(content) if convert is not None else self.read(type_, content, path, depth + 1)
 
-    def _map_entry(self, known: schema.Field, data: memoryview, path: str, depth: int) -> tuple[str, Any]:
+    def _map_entry(self, declared: schema.Field, data: memoryview, path: str, depth: int) -> tuple[str, Any]:
         """A map is a list of messages `{1: key, 2: value}`; a missing half is its zero value."""
         key, item = "", None
         for number, wire_type, value in read_fields(data):
@@ -92,8 +92,8 @@ class MessageReader:
             if number == 1:
                 key = special.text(_length_value(value, wire_type, path))
             elif number == 2:
-                item = self._value(known.type, wire_type, value, f"{path}[{key[:80]}]", depth)
-        return key, _zero(known.type) if item is None else item
+                item = self._value(declared.type, wire_type, value, f"{path}[{key[:80]}]", depth)
+        return key, _zero(declared.type) if item is None else item
 
     def _packed(self, data: memoryview, path: str) -> list[int]:
         numbers: list[int] = []

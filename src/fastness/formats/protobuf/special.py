@@ -34,13 +34,13 @@ def base64_text(data: memoryview) -> str:
 
 def _members(data: memoryview, kinds: dict[int, int]) -> dict[int, Any]:
     """The fields of a small message: the last of each counts, and unknown ones are skipped as protobuf asks."""
-    found: dict[int, Any] = {}
+    members: dict[int, Any] = {}
     for number, wire_type, value in read_fields(data):
         if number in kinds:
             if wire_type != kinds[number]:
                 raise damaged(f"field {number} has wire type {wire_type}")
-            found[number] = value
-    return found
+            members[number] = value
+    return members
 
 
 def _moment(data: memoryview) -> datetime | None:

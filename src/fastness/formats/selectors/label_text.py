@@ -44,17 +44,17 @@ class _LabelParser:
         self._position = 0
 
     def parse(self) -> LabelSelector:
-        found: list[Requirement] = []
+        requirements: list[Requirement] = []
         while self._peek() != "end":
-            found.append(self._requirement())
-            if len(found) > MAX_REQUIREMENTS:
+            requirements.append(self._requirement())
+            if len(requirements) > MAX_REQUIREMENTS:
                 raise too_many()
             if self._peek() == "end":
                 break
             self._expect(",", "a comma or the end")
             if self._peek() not in ("name", "!"):
                 raise self._unexpected("a key")
-        return all_of(found)
+        return all_of(requirements)
 
     def _peek(self) -> str:
         return self._tokens[self._position][0]
@@ -64,14 +64,14 @@ class _LabelParser:
         self._position += 1
         return token
 
-    def _unexpected(self, wanted: str) -> SelectorError:
+    def _unexpected(self, expected: str) -> SelectorError:
         kind, text = self._tokens[self._position]
-        found = "the end" if kind == "end" else short(text)
-        return SelectorError("selector-syntax", f"expected {wanted} and found {found}", hint=_HINT)
+        actual = "the end" if kind == "end" else short(text)
+        return SelectorError("selector-syntax", f"expected {expected} and found {actual}", hint=_HINT)
 
-    def _expect(self, kind: str, wanted: str) -> str:
+    def _expect(self, kind: str, expected: str) -> str:
         if self._peek() != kind:
-            raise self._unexpected(wanted)
+            raise self._unexpected(expected)
         return self._take()[1]
 
     def _requirement(self) -> Requirement:
@@ -92,13 +92,13 @@ class _LabelParser:
 
     def _operator(self) -> Operator:
         kind, text = self._tokens[self._position]
-        known = {"=": "=", "==": "=", "!=": "!=", ">": ">", "<": "<"}.get(kind)
-        if known is None and kind == "name" and text in SET_OPERATORS:
-            known = text
-        if known is None:
+        operator = {"=": "=", "==": "=", "!=": "!=", ">": ">", "<": "<"}.get(kind)
+        if operator is None and kind == "name" and text in SET_OPERATORS:
+            operator = text
+        if operator is None:
             raise self._unexpected("an operator")
         self._take()
-        return Operator(known)
+        return Operator(operator)
 
     def _value_list(self) -> tuple[str, ...]:
         """Values between parentheses; a missing one between commas is the empty string."""

@@ -145,15 +145,15 @@ def label_selector_from_object(value: Any, path: str = "") -> LabelSelector:
     expressions = _member(value, "matchExpressions", list, path)
     if len(labels) + len(expressions) > MAX_REQUIREMENTS:
         raise too_many(path)
-    found: list[Requirement] = []
+    requirements: list[Requirement] = []
     for key, text in labels.items():
         place = _join(path, "matchLabels")
         if not isinstance(text, str):
             raise SelectorError("selector-type", f"the value of {short(str(key))} is not a string", place, _HINT)
-        found.append(requirement(key, Operator.EQUALS, (text,), place))
+        requirements.append(requirement(key, Operator.EQUALS, (text,), place))
     for index, expression in enumerate(expressions):
-        found.append(_expression(expression, _join(path, f"matchExpressions[{index}]")))
-    return all_of(found)
+        requirements.append(_expression(expression, _join(path, f"matchExpressions[{index}]")))
+    return all_of(requirements)
 
 
 def _expression(value: Any, path: str) -> Requirement:
@@ -161,9 +161,9 @@ def _expression(value: Any, path: str) -> Requirement:
     word = _member(value, "operator", str, path)
     operator = _OBJECT_OPERATORS.get(word)
     if operator is None:
-        known = ", ".join(_OBJECT_OPERATORS)
+        allowed = ", ".join(_OBJECT_OPERATORS)
         raise SelectorError(
-            "selector-operator", f"{short(word)} is not an operator", _join(path, "operator"), f"use one of {known}"
+            "selector-operator", f"{short(word)} is not an operator", _join(path, "operator"), f"use one of {allowed}"
         )
     values = _member(value, "values", list, path)
     if len(values) > MAX_VALUES:
@@ -184,9 +184,9 @@ def _member(value: Any, name: str, kind: type, path: str) -> Any:
     return member
 
 
-def all_of(found: list[Requirement]) -> LabelSelector:
+def all_of(requirements: list[Requirement]) -> LabelSelector:
     """The selector of several requirements, in canonical order."""
-    return LabelSelector(tuple(sorted(found, key=lambda condition: (condition.key, str(condition)))))
+    return LabelSelector(tuple(sorted(requirements, key=lambda condition: (condition.key, str(condition)))))
 
 
 def _int64(value: str) -> int | None:

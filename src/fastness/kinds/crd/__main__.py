@@ -28,12 +28,12 @@ def main(arguments: Sequence[str]) -> int:
         for name in files.write(chosen.write):
             print(f"wrote {chosen.write / name}")
         return 0
-    found = files.stale(chosen.check)
-    for name in found:
+    outdated = files.stale(chosen.check)
+    for name in outdated:
         print(f"{chosen.check / name} is stale", file=sys.stderr)
-    if found:
+    if outdated:
         print(f"run: python -m fastness.kinds.crd --write {chosen.check}", file=sys.stderr)
-    return 1 if found else 0
+    return 1 if outdated else 0
 
 
 if __name__ == "__main__":

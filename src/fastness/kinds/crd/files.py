@@ -40,24 +40,24 @@ def as_yaml(document: JsonObject) -> str:
 
 def rendered() -> dict[str, str]:
     """File name and text of every definition."""
-    return {f"{found['metadata']['name']}.yaml": HEADER + as_yaml(found) for found in manifests()}
+    return {f"{definition['metadata']['name']}.yaml": HEADER + as_yaml(definition) for definition in manifests()}
 
 
 def stale(directory: Path) -> list[str]:
     """Names of files that are missing, differ, or describe no kind any more."""
-    wanted = rendered()
+    contents = rendered()
     present = _present(directory)
-    return sorted(name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name))
+    return sorted(name for name in contents.keys() | present.keys() if contents.get(name) != present.get(name))
 
 
 def write(directory: Path) -> list[str]:
     """Make the directory right; returns the names of the files that changed."""
     changed = stale(directory)
-    wanted = rendered()
+    contents = rendered()
     directory.mkdir(parents=True, exist_ok=True)
     for name in changed:
-        if name in wanted:
-            (directory / name).write_text(wanted[name], encoding="utf-8")
+        if name in contents:
+            (directory / name).write_text(contents[name], encoding="utf-8")
         else:
             (directory / name).unlink()
     return changed

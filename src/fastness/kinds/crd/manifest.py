@@ -34,8 +34,8 @@ def manifests() -> tuple[JsonObject, ...]:
 
 def manifest(kind: Kind) -> JsonObject:
     """The definition of a registered kind with all its versions, or of a stand-alone one with just its own."""
-    known = registry.versions_of(kind.group, kind.plural)
-    return describe(known if kind in known else (kind,))
+    versions = registry.versions_of(kind.group, kind.plural)
+    return describe(versions if kind in versions else (kind,))
 
 
 def describe(versions: Sequence[Kind]) -> JsonObject:
@@ -97,11 +97,11 @@ def _version(kind: Kind) -> JsonObject:
 
 
 def _column(column: Column) -> JsonObject:
-    found: JsonObject = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    printed: JsonObject = {"name": column.name, "type": column.type, "jsonPath": column.path}
     if column.format:
-        found["format"] = column.format
+        printed["format"] = column.format
     if column.priority:
-        found["priority"] = column.priority
+        printed["priority"] = column.priority
     if column.description:
-        found["description"] = column.description
-    return found
+        printed["description"] = column.description
+    return printed

@@ -80,11 +80,11 @@ def _kind(base: JsonObject, version: Mapping[str, Any], path: str) -> Kind:
 def _own_schema(schema: Mapping[str, Any], path: str) -> JsonObject:
     """The schema without what every object has; rules on metadata (a name pattern) are kept."""
     properties = {
-        name: found
-        for name, found in _members(schema, "properties", path).items()
-        if name not in ENVELOPE or (name == "metadata" and isinstance(found, dict) and found.keys() - PLAIN_METADATA)
+        name: value
+        for name, value in _members(schema, "properties", path).items()
+        if name not in ENVELOPE or (name == "metadata" and isinstance(value, dict) and value.keys() - PLAIN_METADATA)
     }
-    rest = {key: found for key, found in schema.items() if key not in ("description", "properties")}
+    rest = {key: value for key, value in schema.items() if key not in ("description", "properties")}
     return {**rest, **({"properties": properties} if properties else {})}
 
 
@@ -128,10 +128,10 @@ def _scope(spec: Mapping[str, Any]) -> Scope:
 
 
 def _mapping(holder: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
-    found = holder.get(key)
-    if not isinstance(found, dict):
+    value = holder.get(key)
+    if not isinstance(value, dict):
         raise BadDefinition(f"{path}.{key}".lstrip("."), "is required and must be an object")
-    return found
+    return value
 
 
 def _members(holder: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
@@ -141,33 +141,33 @@ def _members(holder: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any
 
 def _entries(holder: Mapping[str, Any], key: str, path: str) -> list[Mapping[str, Any]]:
     """A list of objects that may be missing."""
-    found = holder.get(key)
-    if found is None:
+    value = holder.get(key)
+    if value is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise BadDefinition(f"{path}.{key}", "must be a list of objects")
-    return found
+    return value
 
 
 def _text(holder: Mapping[str, Any], key: str, path: str) -> str:
-    found = _words(holder, key, path)
-    if not found:
+    text = _words(holder, key, path)
+    if not text:
         raise BadDefinition(f"{path}.{key}", "is required and must be a string")
-    return found
+    return text
 
 
 def _words(holder: Mapping[str, Any], key: str, path: str) -> str:
     """A string that may be missing."""
-    found = holder.get(key)
-    if found is not None and not isinstance(found, str):
+    value = holder.get(key)
+    if value is not None and not isinstance(value, str):
         raise BadDefinition(f"{path}.{key}", "must be a string")
-    return found or ""
+    return value or ""
 
 
 def _strings(holder: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
-    found = holder.get(key)
-    if found is None:
+    value = holder.get(key)
+    if value is None:
         return ()
-    if not isinstance(found, list) or not all(isinstance(entry, str) for entry in found):
+    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
         raise BadDefinition(f"{path}.{key}", "must be a list of strings")
-    return tuple(found)
+    return tuple(value)

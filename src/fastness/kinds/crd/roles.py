@@ -60,10 +60,10 @@ def roles() -> tuple[JsonObject, ...]:
 
 
 def _look(kinds: Iterable[Kind]) -> list[JsonObject]:
-    found: dict[str, set[str]] = defaultdict(set)
+    resources: dict[str, set[str]] = defaultdict(set)
     for kind in kinds:
-        found[kind.group].add(kind.plural)
-    return [_rule(group, sorted(plurals), LOOK) for group, plurals in sorted(found.items())]
+        resources[kind.group].add(kind.plural)
+    return [_rule(group, sorted(plurals), LOOK) for group, plurals in sorted(resources.items())]
 
 
 def _rule(group: str, plurals: list[str], verbs: Iterable[str]) -> JsonObject:

@@ -15,8 +15,10 @@ from fastness.kinds.kind import Kind, Scope
 
 def declare(kind: str, plural: str, description: str, schema: s.Fragment, **more: Any) -> Kind:
     """A kind of our group, cluster scoped unless `scope` says otherwise; `more` are fields of `Kind`."""
-    known: dict[str, Any] = {"scope": Scope.CLUSTER, "categories": CATEGORIES, "labels": LABELS, **more}
-    return Kind(group=GROUP, version=VERSION, kind=kind, plural=plural, description=description, schema=schema, **known)
+    settings: dict[str, Any] = {"scope": Scope.CLUSTER, "categories": CATEGORIES, "labels": LABELS, **more}
+    return Kind(
+        group=GROUP, version=VERSION, kind=kind, plural=plural, description=description, schema=schema, **settings
+    )
 
 
 def evidence_type(description: str, **rules: Any) -> s.Fragment:

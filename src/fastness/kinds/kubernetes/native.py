@@ -70,38 +70,38 @@ DESCRIPTIONS = {
 }
 
 
-def _kind(found: definitions.NativeResource) -> Kind:
+def _kind(resource: definitions.NativeResource) -> Kind:
     return Kind(
-        group=found.group,
-        version=found.version,
-        kind=found.kind,
-        plural=found.plural,
-        singular=found.singular,
-        short_names=found.short_names,
-        categories=found.categories,
-        scope=Scope.NAMESPACED if found.namespaced else Scope.CLUSTER,
-        description=DESCRIPTIONS.get(found.kind, ""),
+        group=resource.group,
+        version=resource.version,
+        kind=resource.kind,
+        plural=resource.plural,
+        singular=resource.singular,
+        short_names=resource.short_names,
+        categories=resource.categories,
+        scope=Scope.NAMESPACED if resource.namespaced else Scope.CLUSTER,
+        description=DESCRIPTIONS.get(resource.kind, ""),
         columns=(),
-        subresources=tuple(child.name for child in found.subresources),
-        verbs=found.verbs,
+        subresources=tuple(child.name for child in resource.subresources),
+        verbs=resource.verbs,
         native=True,
-        computed="get" not in found.verbs,
-        definition=definitions.definition_for(found.group, found.version, found.kind),
-        storage=STORAGE.get((found.group, found.plural), ("", "")),
+        computed="get" not in resource.verbs,
+        definition=definitions.definition_for(resource.group, resource.version, resource.kind),
+        storage=STORAGE.get((resource.group, resource.plural), ("", "")),
     )
 
 
 @cache
 def native_kinds() -> tuple[Kind, ...]:
     """All native kinds."""
-    return tuple(_kind(found) for found in definitions.resources())
+    return tuple(_kind(resource) for resource in definitions.resources())
 
 
 def native(group: str, kind: str) -> Kind:
     """One native kind; raises UnknownKind."""
-    for found in native_kinds():
-        if (found.group, found.kind) == (group, kind):
-            return found
+    for kind_of_group in native_kinds():
+        if (kind_of_group.group, kind_of_group.kind) == (group, kind):
+            return kind_of_group
     raise UnknownKind(f"{kind} is not a native kind of {group or 'the core group'}", "see tools/kube_types.py")
 
 

@@ -16,8 +16,10 @@ from fastness.kinds.openshift import LABELS
 def stored(group: str, version: str, kind: str, plural: str, scope: Scope, description: str, **more: Any) -> Kind:
     """A kind whose spec and status keep whatever they hold; `more` are fields of `Kind`."""
     schema = s.obj({"spec": s.anything("What is wanted."), "status": s.anything("What was observed.")})
-    known: dict[str, Any] = {"schema": schema, "subresources": ("status",), "labels": LABELS, **more}
-    return Kind(group=group, version=version, kind=kind, plural=plural, scope=scope, description=description, **known)
+    settings: dict[str, Any] = {"schema": schema, "subresources": ("status",), "labels": LABELS, **more}
+    return Kind(
+        group=group, version=version, kind=kind, plural=plural, scope=scope, description=description, **settings
+    )
 
 
 def condition(kind: str, field: str = "status") -> str:

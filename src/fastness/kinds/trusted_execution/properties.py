@@ -28,4 +28,4 @@ TDX_DATE: Final = f"{TCB}date"
 
 def images_in(properties: Mapping[str, str]) -> list[str]:
     """All images that a machine is made of, whole or in parts."""
-    return [one for name in (IMAGE, PARTS) for one in properties.get(name, "").split(",") if one]
+    return [image for name in (IMAGE, PARTS) for image in properties.get(name, "").split(",") if image]

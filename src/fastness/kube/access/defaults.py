@@ -35,19 +35,19 @@ def bootstrap_objects(recorded: Iterable[Mapping[str, Any]]) -> list[JsonObject]
     return [_clean(obj) for obj in recorded if obj.get("kind") in _KINDS]
 
 
-def reconciled(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> JsonObject | None:
+def reconciled(current: Mapping[str, Any], default: Mapping[str, Any]) -> JsonObject | None:
     """The object that `current` must become so that it grants at least what `wanted` does; None when it already does."""
     if annotations_of(current).get(AUTOUPDATE) == "false":
         return None
-    if wanted.get("kind") in ("Role", "ClusterRole"):
-        if wanted.get("aggregationRule"):
+    if default.get("kind") in ("Role", "ClusterRole"):
+        if default.get("aggregationRule"):
             return None
-        missing = uncovered(rules_of(wanted), rules_of(current))
+        missing = uncovered(rules_of(default), rules_of(current))
         if not missing:
             return None
         return {**current, "rules": [*(current.get("rules") or ()), *(rule.to_object() for rule in missing)]}
-    absent = [subject for subject in wanted.get("subjects") or () if subject not in (current.get("subjects") or ())]
-    if not absent or current.get("roleRef") != wanted.get("roleRef"):
+    absent = [subject for subject in default.get("subjects") or () if subject not in (current.get("subjects") or ())]
+    if not absent or current.get("roleRef") != default.get("roleRef"):
         return None
     return {**current, "subjects": [*(current.get("subjects") or ()), *absent]}
 

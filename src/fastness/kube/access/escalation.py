@@ -85,8 +85,8 @@ def _beyond(
 
 def _too_much(user: User, resource: str, name: str, missing: list[Rule], why: str = "") -> Refusal:
     lines = "\n".join(map(str, missing))
-    said = why or (
+    message = why or (
         f'user "{user.name}" (groups={quoted(user.groups)}) is attempting to grant RBAC permissions not currently held:'
         f"\n{lines}"
     )
-    return Refusal(403, "Forbidden", f'{resource}.{RBAC_GROUP} "{name}" is forbidden: {said}')
+    return Refusal(403, "Forbidden", f'{resource}.{RBAC_GROUP} "{name}" is forbidden: {message}')

@@ -42,13 +42,13 @@ class Impersonation(NamedTuple):
 
 def impersonation(real: User, headers: Iterable[tuple[str, str]]) -> Impersonation | None:
     """Read the headers; None when there are none; raises BadImpersonation."""
-    found = [(key, value) for key, value in headers if key.startswith("impersonate-")]
-    if not found:
+    given = [(key, value) for key, value in headers if key.startswith("impersonate-")]
+    if not given:
         return None
-    names = [value for key, value in found if key == _USER]
-    groups = tuple(value for key, value in found if key == _GROUP)
-    uids = [value for key, value in found if key == _UID]
-    extra = _extra(found)
+    names = [value for key, value in given if key == _USER]
+    groups = tuple(value for key, value in given if key == _GROUP)
+    uids = [value for key, value in given if key == _UID]
+    extra = _extra(given)
     if len(names) != 1 or not names[0]:
         raise BadImpersonation("impersonation needs exactly one user", "Impersonate-User")
     if len(uids) > 1:

@@ -49,8 +49,8 @@ class KubeletRequest:
     @property
     def token_id(self) -> str:
         """The bootstrap token that the request was made with; empty when it was another credential."""
-        found = self.username.removeprefix(BOOTSTRAP_USER)
-        return found if found != self.username and _TOKEN_ID.match(found) else ""
+        token = self.username.removeprefix(BOOTSTRAP_USER)
+        return token if token != self.username and _TOKEN_ID.match(token) else ""
 
     @property
     def node(self) -> str:

@@ -112,9 +112,9 @@ def _own_pod(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
 
 
 def _referenced(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
-    wanted = Reference(attrs.resource, attrs.name)
+    reference = Reference(attrs.resource, attrs.name)
     for pod in lookups.pods_on(node):
-        if (pod.get("metadata") or {}).get("namespace") == attrs.namespace and wanted in references(pod):
+        if (pod.get("metadata") or {}).get("namespace") == attrs.namespace and reference in references(pod):
             return ""
     return f"no relationship found between node '{node}' and this object"
 

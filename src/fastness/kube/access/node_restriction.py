@@ -142,15 +142,15 @@ def _lease(node: str, lease: Object) -> str:
 
 
 def _feature(node: str, new: Object | None, old: Object | None) -> str:
-    for one in (old, new):
-        if one is not None and object_name(one).name != node:
+    for feature in (old, new):
+        if feature is not None and object_name(feature).name != node:
             return f"node '{node}' may write only the NodeFeature of its own name"
     if new is None:
         return ""
     if labels_of(new).get(NODE_NAME_LABEL) != node:
         return f"node '{node}' may tell only about itself: label {NODE_NAME_LABEL} must be {node}"
-    asked = _spec(new).get("labels")
-    wrong = sorted(key for key in (asked if isinstance(asked, dict) else {}) if not _may_ask_for(key))
+    labels = _spec(new).get("labels")
+    wrong = sorted(key for key in (labels if isinstance(labels, dict) else {}) if not _may_ask_for(key))
     return f"node '{node}' may not ask for these labels: {', '.join(wrong)}" if wrong else ""
 
 

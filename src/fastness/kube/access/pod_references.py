@@ -27,15 +27,15 @@ class Reference(NamedTuple):
 def references(pod: Mapping[str, Any]) -> frozenset[Reference]:
     """Everything in its namespace that the pod refers to by name."""
     spec = _mapping(pod.get("spec"))
-    found = [*_names("secrets", _entries(spec, "imagePullSecrets"))]
+    named = [*_names("secrets", _entries(spec, "imagePullSecrets"))]
     for volume in _entries(spec, "volumes"):
-        found += _volume(volume)
+        named += _volume(volume)
     for key in ("containers", "initContainers", "ephemeralContainers"):
         for container in _entries(spec, key):
-            found += _container(container)
+            named += _container(container)
     account = spec.get("serviceAccountName") or "default"
-    found.append(Reference("serviceaccounts", str(account)))
-    return frozenset(reference for reference in found if reference.name)
+    named.append(Reference("serviceaccounts", str(account)))
+    return frozenset(reference for reference in named if reference.name)
 
 
 def _volume(volume: Mapping[str, Any]) -> Iterator[Reference]:

@@ -92,16 +92,16 @@ class Policy:
         generation: int = 0,
     ) -> Policy:
         """Index raw objects; what cannot be understood grants nothing."""
-        known = _resolve(list(cluster_roles))
-        known.update({(object_name(role).namespace, object_name(role).name): rules_of(role) for role in roles})
+        resolved = _resolve(list(cluster_roles))
+        resolved.update({(object_name(role).namespace, object_name(role).name): rules_of(role) for role in roles})
         grants: dict[tuple[str, str], list[Grant]] = {}
         for binding in cluster_role_bindings:
-            _index(binding, "", known, grants)
+            _index(binding, "", resolved, grants)
         for binding in role_bindings:
             namespace = object_name(binding).namespace
             if namespace:
-                _index(binding, namespace, known, grants)
-        return cls(known, {subject: tuple(found) for subject, found in grants.items()}, generation)
+                _index(binding, namespace, resolved, grants)
+        return cls(resolved, {subject: tuple(bound) for subject, bound in grants.items()}, generation)
 
     def role_rules(self, ref: RoleRef, namespace: str) -> tuple[Rule, ...] | None:
         """The rules of the role that a binding in `namespace` refers to, or None when there is none."""
@@ -159,11 +159,11 @@ def aggregated_rules(cluster_roles: Objects) -> dict[str, tuple[Rule, ...]]:
 
 def _authorize_path(attrs: Attributes, bound: _Bound) -> Decision:
     key = (attrs.verb, attrs.path)
-    found = bound.paths.get(key)
-    if found is None:
+    decision = bound.paths.get(key)
+    if decision is None:
         if len(bound.paths) >= MAX_ANSWERS:
             bound.paths.clear()
-        found = bound.paths[key] = next(
+        decision = bound.paths[key] = next(
             (
                 Decision(True, grant.reason)
                 for grant in bound.counting_in("")
@@ -172,7 +172,7 @@ def _authorize_path(attrs: Attributes, bound: _Bound) -> Decision:
             ),
             NO_OPINION,
         )
-    return found
+    return decision
 
 
 def _answer(attrs: Attributes, grants: Iterable[Grant]) -> _Answer:
@@ -208,14 +208,14 @@ def _aggregated(name: str, own: Mapping[str, tuple[Rule, ...]], members: Mapping
     if name not in members:
         return own[name]
     rules: dict[Rule, None] = {}
-    seen, queue = {name}, [name]
+    visited, queue = {name}, [name]
     while queue:
         current = queue.pop(0)
         if current not in members:
             rules.update(dict.fromkeys(own[current]))
             continue
-        fresh = [member for member in sorted(members[current]) if member not in seen]
-        seen.update(fresh)
+        fresh = [member for member in sorted(members[current]) if member not in visited]
+        visited.update(fresh)
         queue += fresh
     return tuple(rules)
 
@@ -223,13 +223,13 @@ def _aggregated(name: str, own: Mapping[str, tuple[Rule, ...]], members: Mapping
 def _selectors(role: Mapping[str, Any]) -> list[LabelSelector]:
     rule = role.get("aggregationRule")
     entries = rule.get("clusterRoleSelectors") if isinstance(rule, dict) else None
-    found = []
+    selectors = []
     for entry in entries or ():
         try:
-            found.append(label_selector_from_object(entry))
+            selectors.append(label_selector_from_object(entry))
         except SelectorError:
             continue  # a selector that cannot be read selects nothing
-    return found
+    return selectors
 
 
 def _index(
@@ -245,12 +245,12 @@ def _index(
     if not rules:
         return
     name = object_name(binding).name
-    kind, shown = ("RoleBinding", f"{name}/{namespace}") if namespace else ("ClusterRoleBinding", name)
+    kind, label = ("RoleBinding", f"{name}/{namespace}") if namespace else ("ClusterRoleBinding", name)
     for subject in binding.get("subjects") or ():
-        found = _subject(subject, namespace) if isinstance(subject, dict) else None
-        if found is not None:
-            key, words = found
-            reason = f'RBAC: allowed by {kind} "{shown}" of {ref.kind} "{ref.name}" to {words}'
+        holder = _subject(subject, namespace) if isinstance(subject, dict) else None
+        if holder is not None:
+            key, words = holder
+            reason = f'RBAC: allowed by {kind} "{label}" of {ref.kind} "{ref.name}" to {words}'
             grants.setdefault(key, []).append(Grant(namespace, rules, reason))
 
 

@@ -90,10 +90,10 @@ def user_info(user: User) -> JsonObject:
 
 
 def _resource_rule(rule: Rule) -> JsonObject:
-    shown: JsonObject = {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
+    entry: JsonObject = {"verbs": list(rule.verbs), "apiGroups": list(rule.groups), "resources": list(rule.resources)}
     if rule.names:
-        shown["resourceNames"] = list(rule.names)
-    return shown
+        entry["resourceNames"] = list(rule.names)
+    return entry
 
 
 def _answered(body: Body, decision: Decision) -> JsonObject:
@@ -157,16 +157,16 @@ def _attributes(spec: Mapping[str, Any], user: User) -> Attributes:
     path = spec.get("nonResourceAttributes")
     if isinstance(path, dict):
         return Attributes(user, _text(path, "verb"), path=_text(path, "path"), is_resource_request=False)
-    asked = spec["resourceAttributes"]
+    attributes = spec["resourceAttributes"]
     return Attributes(
-        user, _text(asked, "verb"), _text(asked, "group"), _text(asked, "version"), _text(asked, "resource"),
-        _text(asked, "subresource"), _text(asked, "namespace"), _text(asked, "name"),
-        field_selector=_selector(asked),
+        user, _text(attributes, "verb"), _text(attributes, "group"), _text(attributes, "version"), _text(attributes, "resource"),
+        _text(attributes, "subresource"), _text(attributes, "namespace"), _text(attributes, "name"),
+        field_selector=_selector(attributes),
     )  # fmt: skip
 
 
-def _selector(asked: Mapping[str, Any]) -> str:
-    selector = asked.get("fieldSelector")
+def _selector(attributes: Mapping[str, Any]) -> str:
+    selector = attributes.get("fieldSelector")
     raw = selector.get("rawSelector") if isinstance(selector, dict) else ""
     return raw if isinstance(raw, str) else ""
 

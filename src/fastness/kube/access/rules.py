@@ -44,8 +44,8 @@ class Rule:
     def to_object(self) -> dict[str, Any]:
         """The PolicyRule as JSON, without empty fields except verbs."""
         fields = {"apiGroups": self.groups, "resources": self.resources, "resourceNames": self.names}
-        found = {key: list(value) for key, value in {**fields, "nonResourceURLs": self.urls}.items() if value}
-        return {"verbs": list(self.verbs), **found}
+        members = {key: list(value) for key, value in {**fields, "nonResourceURLs": self.urls}.items() if value}
+        return {"verbs": list(self.verbs), **members}
 
     def allows(self, attrs: Attributes) -> bool:
         """Whether this rule by itself allows the request."""
@@ -98,11 +98,11 @@ def rules_of(role: Mapping[str, Any]) -> tuple[Rule, ...]:
     return tuple(Rule.from_object(rule) for rule in rules or () if isinstance(rule, dict)) if rules else ()
 
 
-def uncovered(wanted: Iterable[Rule], held: Iterable[Rule]) -> list[Rule]:
+def uncovered(requested: Iterable[Rule], held: Iterable[Rule]) -> list[Rule]:
     """What `held` does not cover of `wanted`, gathered so that rules that differ in their verbs become one."""
     owned = list(held)
     missing: dict[tuple[tuple[str, ...], ...], list[str]] = {}
-    for rule in wanted:
+    for rule in requested:
         for atom in _atoms(rule):
             if not any(_covers(owner, atom) for owner in owned):
                 verbs = missing.setdefault((atom.groups, atom.resources, atom.names, atom.urls), [])

@@ -89,11 +89,11 @@ def split_service_account(user_name: str) -> tuple[str, str] | None:
 
 def refusal(attrs: Attributes, reason: str = "") -> str:
     """The message of a 403, in the words that kube-apiserver uses."""
-    said = _cannot(attrs) + (f": {reason}" if reason else "")
+    message = _cannot(attrs) + (f": {reason}" if reason else "")
     if not attrs.is_resource_request:
-        return f"forbidden: {said}"
+        return f"forbidden: {message}"
     target = f"{attrs.resource}.{attrs.group}" if attrs.group else attrs.resource
-    return f'{target} "{attrs.name}" is forbidden: {said}' if attrs.name else f"{target} is forbidden: {said}"
+    return f'{target} "{attrs.name}" is forbidden: {message}' if attrs.name else f"{target} is forbidden: {message}"
 
 
 def _cannot(attrs: Attributes) -> str:

@@ -237,8 +237,8 @@ _SEGMENT = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def _selectors(scope: Scope) -> dict[str, str]:
-    found = {"labelSelector": scope.labels, "fieldSelector": scope.fields}
-    return {key: value for key, value in found.items() if value}
+    selectors = {"labelSelector": scope.labels, "fieldSelector": scope.fields}
+    return {key: value for key, value in selectors.items() if value}
 
 
 def _write_params(options: WriteOptions) -> dict[str, str]:

@@ -59,15 +59,15 @@ def _load(around: Surroundings, named: Path | None) -> Kubeconfig | None:
     if named is not None:
         return parse(_read(around.read, named, "--kubeconfig"), named)
     listed = [Path(part) for part in around.env.get("KUBECONFIG", "").split(":") if part]
-    found = []
+    configs = []
     for path in listed or [around.home / ".kube" / "config"]:
         try:
-            found.append(parse(around.read(path), path))
+            configs.append(parse(around.read(path), path))
         except FileNotFoundError:
             continue
         except OSError as error:
             raise BadConfig(f"{path}: {error.strerror or error}", "Make the file readable.") from error
-    return merge(found) if found else None
+    return merge(configs) if configs else None
 
 
 def from_selected(selected: Selected, read: Callable[[Path], bytes]) -> Connection:

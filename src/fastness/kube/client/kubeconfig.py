@@ -118,8 +118,8 @@ def _section(document: Mapping[str, Any], section: str, source: Path) -> list[Ku
         name = item.get("name") if isinstance(item, dict) else None
         fields = item.get(member) if isinstance(item, dict) else None
         if not isinstance(name, str) or not isinstance(fields, dict | None):
-            wanted = f"an entry has a text `name` and a mapping `{member}`"
-            raise BadConfig(f"{source}: {section}[{index}]: {wanted}", "Correct the entry.")
+            shape = f"an entry has a text `name` and a mapping `{member}`"
+            raise BadConfig(f"{source}: {section}[{index}]: {shape}", "Correct the entry.")
         if name in entries:
             raise BadConfig(f'{source}: {section}[{index}]: the name "{name}" is taken', "Rename one of them.")
         entries[name] = KubeconfigEntry(member, name, source, fields or {})
@@ -155,7 +155,7 @@ def select(config: Kubeconfig, context: str = "") -> Selected:
 def _find(config: Kubeconfig, section: str, name: str, complaint: str) -> KubeconfigEntry:
     entry = config.entries.get((section, name))
     if entry is None:
-        names = sorted(known for kind, known in config.entries if kind == section)
+        names = sorted(name_there for kind, name_there in config.entries if kind == section)
         near = difflib.get_close_matches(name, names, n=1)
         listed = ", ".join(names[:10]) or "none"
         hint = f'Did you mean "{near[0]}"?' if near else f"There are: {listed}."
@@ -166,14 +166,14 @@ def _find(config: Kubeconfig, section: str, name: str, complaint: str) -> Kubeco
 
 def _check(entry: KubeconfigEntry) -> None:
     """Known fields of the right types; raises BadConfig."""
-    known = FIELDS[entry.section]
+    types = FIELDS[entry.section]
     for key, value in entry.fields.items():
-        if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"Known fields: {', '.join(known)}."
+        if key not in types:
+            near = difflib.get_close_matches(str(key), types, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"Known fields: {', '.join(types)}."
             raise BadConfig(f"{entry.place}: unknown field {key}", hint)
-        if value is not None and not isinstance(value, known[key]):
-            wanted = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}[known[key]]
+        if value is not None and not isinstance(value, types[key]):
+            expected = {str: "a text", bool: "true or false", list: "a list", dict: "a mapping"}[types[key]]
             raise BadConfig(
-                f"{entry.place}: {key} must be {wanted}", "Correct the field; quote texts that look otherwise."
+                f"{entry.place}: {key} must be {expected}", "Correct the field; quote texts that look otherwise."
             )

@@ -250,8 +250,8 @@ async def _refusal(response: httpx.Response) -> ApiError:
     finally:
         await response.aclose()
     error = refusal_of(response.status_code, bytes(body))
-    if error.retry_after is None and (asked := retry_after(response.headers.get("retry-after"))) is not None:
-        error.retry_after = int(asked)
+    if error.retry_after is None and (seconds := retry_after(response.headers.get("retry-after"))) is not None:
+        error.retry_after = int(seconds)
     return error
 
 

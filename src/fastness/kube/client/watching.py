@@ -157,15 +157,15 @@ class Watch:
     async def _initial(self) -> AsyncGenerator[Event, None]:
         """The present state, and what follows it on the same connection."""
         if self.capabilities.initial_events:
-            seen = False
+            begun = False
             try:
-                asked = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-                async with aclosing(self._connection(asked)) as events:
+                parameters = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+                async with aclosing(self._connection(parameters)) as events:
                     async for event in events:
-                        seen = True
+                        begun = True
                         yield event
             except (Invalid, BadRequest):
-                if seen:
+                if begun:
                     raise
             except Broken:
                 if not self.version:

@@ -80,8 +80,8 @@ class WorkQueue(Generic[K]):
             self.add(key)
             return
         at = self._clock.monotonic() + seconds
-        known = self._due.get(key)
-        if known is not None and known <= at:
+        planned = self._due.get(key)
+        if planned is not None and planned <= at:
             return
         self._due[key] = at
         self._count += 1

@@ -85,8 +85,8 @@ class Cache:
 
         What is held already and cannot be indexed is not in it, and named in the answer.
         """
-        known = self._indexers.setdefault(name, indexer)
-        if known is not indexer:
+        present = self._indexers.setdefault(name, indexer)
+        if present is not indexer:
             raise InformerError(f"two indexes are called {name!r}", "Share the function, or choose another name.")
         failures: Failures = {}
         if name not in self._indexes:

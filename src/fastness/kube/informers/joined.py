@@ -23,7 +23,7 @@ class JoinedInformer(Informer):
 
     def get(self, namespace: str, name: str) -> JsonObject | None:
         """One object as last seen, or None."""
-        return next((found for part in self._parts if (found := part.get(namespace, name)) is not None), None)
+        return next((obj for part in self._parts if (obj := part.get(namespace, name)) is not None), None)
 
     def list(self, namespace: str = "") -> Objects:
         """All objects as last seen, or those of a namespace, in order of namespace and name."""

@@ -32,7 +32,7 @@ def parse_siglists(database: bytes) -> tuple[Signature, ...]:
     """All entries of all lists in order; raises ImageError."""
     if len(database) > MAX_DATABASE:
         raise ImageError("too-large", f"a signature database has at most {MAX_DATABASE} bytes")
-    found: list[Signature] = []
+    signatures: list[Signature] = []
     at = 0
     while at < len(database):
         head = database[at : at + _HEADER]
@@ -44,14 +44,14 @@ def parse_siglists(database: bytes) -> tuple[Signature, ...]:
             raise ImageError(
                 "bad-signature-list", f"a list of {shown(kind)} has {len(body)} bytes in entries of {each} bytes"
             )
-        if len(found) + len(body) // each > MAX_ENTRIES:
+        if len(signatures) + len(body) // each > MAX_ENTRIES:
             raise ImageError("too-many-signatures", f"a signature database has at most {MAX_ENTRIES} entries")
-        found += [
+        signatures += [
             Signature(kind, body[start : start + _OWNER], body[start + _OWNER : start + each])
             for start in range(0, len(body), each)
         ]
         at += size
-    return tuple(found)
+    return tuple(signatures)
 
 
 def _u32(data: bytes, at: int) -> int:

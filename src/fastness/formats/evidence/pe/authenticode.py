@@ -48,14 +48,14 @@ def covered(image: PeImage) -> list[bytes]:
 def certificates(image: PeImage) -> tuple[WinCertificate, ...]:
     """The signatures of the image, in the order in which firmware tries them; raises ImageError."""
     offset, size = image.certificates
-    end, found = offset + size, list[WinCertificate]()
+    end, entries = offset + size, list[WinCertificate]()
     while end - offset >= 8:
         length = int.from_bytes(image.data[offset : offset + 4], "little")
         revision = int.from_bytes(image.data[offset + 4 : offset + 6], "little")
         kind = int.from_bytes(image.data[offset + 6 : offset + 8], "little")
         if length <= 8 or length > end - offset:
             raise ImageError("bad-certificates", f"an entry of the certificate table claims {length} bytes")
-        if len(found) == MAX_CERTIFICATES:
+        if len(entries) == MAX_CERTIFICATES:
             raise ImageError("bad-certificates", f"an image has at most {MAX_CERTIFICATES} signatures")
         if kind != _PKCS_SIGNED_DATA or revision != _REVISION_2:
             raise ImageError(
@@ -63,8 +63,8 @@ def certificates(image: PeImage) -> tuple[WinCertificate, ...]:
                 f"an entry of the certificate table has revision {revision:#06x} and type {kind:#06x}",
                 hint="Firmware verifies Authenticode signatures (PKCS #7). Sign the image with sbsign or its like.",
             )
-        found.append(WinCertificate(image.data[offset + 8 : offset + length]))
+        entries.append(WinCertificate(image.data[offset + 8 : offset + length]))
         offset += length + -length % 8
     if any(image.data[offset:end]):
         raise ImageError("bad-certificates", "bytes follow the last entry of the certificate table")
-    return tuple(found)
+    return tuple(entries)

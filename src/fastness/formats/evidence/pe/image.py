@@ -133,13 +133,13 @@ def _unpack(data: bytes, layout: str, offset: int, what: str) -> tuple[int, ...]
 def _sections(data: bytes, table: int, count: int) -> tuple[Section, ...]:
     if count > MAX_SECTIONS:
         raise ImageError("too-many-sections", f"an image has at most {MAX_SECTIONS} sections, not {count}")
-    found = []
+    sections = []
     for number in range(count):
         at = table + 40 * number
         size, address, raw_size, raw_offset, flags = _unpack(data, "<8xIIII12xI", at, f"section {number}")
         name = data[at : at + 8].rstrip(b"\0").decode("latin-1")
-        found.append(Section(name, size, address, raw_size, raw_offset if raw_size else 0, flags))
-    return tuple(found)
+        sections.append(Section(name, size, address, raw_size, raw_offset if raw_size else 0, flags))
+    return tuple(sections)
 
 
 def _laid_out(

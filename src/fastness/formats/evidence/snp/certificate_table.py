@@ -37,16 +37,16 @@ def parse_table(data: bytes) -> tuple[TableEntry, ...]:
     """The certificates of a table, in its order; raises EvidenceError."""
     if len(data) > MAX_TABLE:
         raise EvidenceError("too-long", f"a table of certificates has at most {MAX_TABLE} bytes, not {len(data)}")
-    found: list[TableEntry] = []
+    entries: list[TableEntry] = []
     for place in range(0, len(data) - _ENTRY.size + 1, _ENTRY.size):
         guid, offset, length = _ENTRY.unpack_from(data, place)
         if guid == _END:
-            return tuple(found)
+            return tuple(entries)
         if place >= MAX_ENTRIES * _ENTRY.size or offset + length > len(data) or offset < place + _ENTRY.size:
             break
         kind = KINDS.get(UUID(bytes_le=guid))
         if kind is not None and length:
-            found.append(TableEntry(kind, data[offset : offset + length]))
+            entries.append(TableEntry(kind, data[offset : offset + length]))
     if not data:
         return ()
     raise EvidenceError("bad-table", "the table of certificates leads outside of itself or does not end")

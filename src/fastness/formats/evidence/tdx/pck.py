@@ -48,16 +48,16 @@ def read_pck(extension: bytes) -> Pck:
 
 def _fields(data: bytes, base: str) -> dict[str, tuple[int, bytes]]:
     """Members of a sequence of (identifier, value), by the last part of the identifier."""
-    found: dict[str, tuple[int, bytes]] = {}
+    fields: dict[str, tuple[int, bytes]] = {}
     for tag, content in der.elements(data):
         pair = list(der.elements(content)) if tag == der.SEQUENCE else []
         if len(pair) != 2 or pair[0][0] != der.OID:
             raise EvidenceError("bad-extension", "the SGX extension is not a sequence of named values")
         parent, _, last = der.dotted(pair[0][1]).rpartition(".")
-        if parent != base or last in found:
+        if parent != base or last in fields:
             raise EvidenceError("bad-extension", "the SGX extension names a field that does not belong there, or twice")
-        found[last] = pair[1]
-    return found
+        fields[last] = pair[1]
+    return fields
 
 
 def _need(fields: dict[str, tuple[int, bytes]], name: str, tag: int) -> bytes:

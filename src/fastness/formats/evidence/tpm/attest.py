@@ -92,16 +92,16 @@ def _quote(message: bytes) -> Quote:
     return Quote(message, signer, extra, clock, firmware, selections, digest)
 
 
-def _ending(claimed: int, found: int) -> EvidenceError:
-    if found > claimed:
-        return EvidenceError("trailing-bytes", f"{found - claimed} bytes follow the end of the TPM quote")
-    return EvidenceError("cut-off", f"the TPM quote ends inside pcrDigest: {claimed} bytes needed, {found} left")
+def _ending(claimed: int, actual: int) -> EvidenceError:
+    if actual > claimed:
+        return EvidenceError("trailing-bytes", f"{actual - claimed} bytes follow the end of the TPM quote")
+    return EvidenceError("cut-off", f"the TPM quote ends inside pcrDigest: {claimed} bytes needed, {actual} left")
 
 
 def _selections(message: bytes, place: int, count: int) -> tuple[tuple[Selection, ...], int]:
     if count > MAX_BANKS:
         raise EvidenceError("too-many-banks", f"the quote selects from {count} banks; at most {MAX_BANKS} are possible")
-    found = []
+    selections = []
     for _ in range(count):
         number, size = _SELECTION.unpack_from(message, place)
         bank = HASHES.get(number)
@@ -112,10 +112,10 @@ def _selections(message: bytes, place: int, count: int) -> tuple[tuple[Selection
         bitmap = message[place + _SELECTION.size : place + _SELECTION.size + size]
         # What is cut off inside the bitmap lacks the digest as well, and is found there.
         place += _SELECTION.size + size
-        found.append(Selection(bank, _registers(bitmap)))
-    if count > 1 and len({selection.bank for selection in found}) != count:
+        selections.append(Selection(bank, _registers(bitmap)))
+    if count > 1 and len({selection.bank for selection in selections}) != count:
         raise EvidenceError("repeated-bank", "the quote selects from the same bank twice")
-    return tuple(found), place
+    return tuple(selections), place
 
 
 @lru_cache(maxsize=256)
