@@ -19,7 +19,7 @@ _QUOTE: Final = ord('"')
 def cut(text: bytes, levels: int) -> bytes:
     """The text with every container that lies deeper than `levels` replaced by `CUT`."""
     parts: list[bytes] = []
-    depth = kept = 0
+    depth = resume = 0
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
         if first == _QUOTE:
@@ -27,9 +27,9 @@ def cut(text: bytes, levels: int) -> bytes:
         if first in _OPEN:
             depth += 1
             if depth == levels + 1:
-                parts += (text[kept : token.start()], CUT)
+                parts += (text[resume : token.start()], CUT)
         else:
             if depth == levels + 1:
-                kept = token.end()
+                resume = token.end()
             depth -= 1
-    return b"".join((*parts, text[kept:])) if depth <= levels else b"".join(parts)
+    return b"".join((*parts, text[resume:])) if depth <= levels else b"".join(parts)

@@ -58,7 +58,7 @@ class Arrival:
         if self.here:
             self._arrivals.leave(self)
 
-    def known(self) -> None:
+    def recognised(self) -> None:
         """Somebody proved itself over it."""
         self._arrivals.recognise(self.network)
 
@@ -143,7 +143,7 @@ class Arrivals:
         full = self._taken[ConnectionState.OPEN] >= most.usual
         if not full and (recognised or self._open.get(group, 0) < most.of_one_address):
             return ConnectionState.OPEN
-        if recognised and self._taken[ConnectionState.KNOWN] < most.known:
+        if recognised and self._taken[ConnectionState.KNOWN] < most.recognised:
             return ConnectionState.KNOWN
         return ConnectionState.LATE
 

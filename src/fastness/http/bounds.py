@@ -55,7 +55,7 @@ class Places(NamedTuple):
 
     usual: int
     of_one_address: int
-    known: int
+    recognised: int
     late: int
 
 
@@ -68,7 +68,7 @@ class Share:
         _ask_for_room()
 
     @property
-    def wanted(self) -> int:
+    def demand(self) -> int:
         """How many it would take."""
         return self._bounds.descriptors
 
@@ -77,7 +77,7 @@ class Share:
         """How many connections fit now."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft == resource.RLIM_INFINITY:
-            return self._bounds.within(self.wanted)
+            return self._bounds.within(self.demand)
         return self._bounds.within((soft - RESERVED_DESCRIPTORS) // len(_shares))
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ _shares: WeakSet[Share] = WeakSet()
 def _ask_for_room() -> None:
     """Have the system allow what all listeners want, as far as it does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    need = sum(share.wanted for share in _shares) + RESERVED_DESCRIPTORS
+    need = sum(share.demand for share in _shares) + RESERVED_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < need:
         soft = need if hard == resource.RLIM_INFINITY else min(need, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

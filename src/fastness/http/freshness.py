@@ -35,7 +35,7 @@ class Touch:
         self._home = home
         self._had_home = False
         self._informers = (*rules, *others, *([home] if home is not None else ()))
-        self._was_kept = True
+        self._was_in_touch = True
         self.changes = 0
         for informer in rules:
             informer.subscribe(self._changed)
@@ -49,16 +49,16 @@ class Touch:
             await informer.synced()
 
     @property
-    def kept(self) -> bool:
+    def in_touch(self) -> bool:
         """Whether all of them follow the cluster now."""
-        kept = all(informer.in_touch for informer in self._informers)
-        if kept is not self._was_kept:
-            self._was_kept = kept
-            if kept:
+        following = all(informer.in_touch for informer in self._informers)
+        if following is not self._was_in_touch:
+            self._was_in_touch = following
+            if following:
                 _log.info("door.in-touch", door=self._door)
             else:
                 _log.warning("door.out-of-touch", door=self._door, resources=self.lost)
-        return kept
+        return following
 
     @property
     def homeless(self) -> bool:

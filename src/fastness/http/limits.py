@@ -109,7 +109,7 @@ class RateLimiter:
         self._inside: dict[str, dict[str, int]] = {"known": {}, "stranger": {}, "reading": {}}
         self._running = {"known": 0, "stranger": 0, "reading": 0, "appraising": 0}
 
-    def known(self, thumbprint: str) -> AbstractContextManager[None]:
+    def proven(self, thumbprint: str) -> AbstractContextManager[None]:
         """Count one request of a machine that proved itself, for the time of the block; raises Refusal."""
         return _Known(self, thumbprint)
 

@@ -105,7 +105,7 @@ class Protocol(HttpToolsProtocol):
         if self._deadline is None:
             self._expect(self._bounds.head_seconds)
         self.scope["fastness.peer"] = self._peer  # type: ignore[typeddict-unknown-key]
-        self.scope["fastness.known"] = self._arrival.known  # type: ignore[typeddict-unknown-key]
+        self.scope["fastness.known"] = self._arrival.recognised  # type: ignore[typeddict-unknown-key]
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))

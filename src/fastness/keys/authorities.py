@@ -156,7 +156,7 @@ class AuthoritySecret:
         for _ in range(TRIES):
             secret = await cluster.get(SECRETS, self.name, NAMESPACE)
             lineage = self.read(secret, entropy)
-            after = self.step(lineage, now, entropy, may_promote, asked=ROTATE in annotations_of(secret))
+            after = self.step(lineage, now, entropy, may_promote, requested=ROTATE in annotations_of(secret))
             if after == lineage:
                 return lineage
             try:
@@ -173,11 +173,11 @@ class AuthoritySecret:
         entropy: Entropy,
         may_promote: MayPromote = nobody_objects,
         *,
-        asked: bool = False,
+        requested: bool = False,
     ) -> Lineage:
         """The lineage after whatever is due now."""
         after = lineage
-        if after.successor is None and (asked or _left(after.issuing.certificate, now) < 1 / 3):
+        if after.successor is None and (requested or _left(after.issuing.certificate, now) < 1 / 3):
             after = replace(after, successor=self._made(entropy, now))
         if after.predecessors and now - after.promoted >= self.overlap:
             after = replace(after, predecessors=())

@@ -135,13 +135,13 @@ class KeySecret:
             document = json.decode(base64.b64decode(secret["data"]["keys"], validate=True))
             if document["version"] != VERSION:
                 raise ValueError("version")
-            found = [
+            keys = [
                 RingKey(
                     datetime.fromisoformat(entry["created"]), SecretBytes(base64.b64decode(entry["key"], validate=True))
                 )
                 for entry in document["keys"]
             ]
-            ring = tuple(sorted(found, key=lambda key: key.created, reverse=True))
+            ring = tuple(sorted(keys, key=lambda key: key.created, reverse=True))
             if not ring:
                 raise ValueError("empty")
         except (KeyError, TypeError, ValueError, binascii.Error, FormatError):

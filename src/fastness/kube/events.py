@@ -43,7 +43,9 @@ class Recorder:
         """Something happened that the user should look at."""
         await self._record(about, "Warning", reason, message)
 
-    async def told(self, about: Mapping[str, Any], kind: str, reason: str, message: str, times: int, key: str) -> None:
+    async def add_repeats(
+        self, about: Mapping[str, Any], kind: str, reason: str, message: str, times: int, key: str
+    ) -> None:
         """Something that happened so many times since it was last told; events of one `key` are one; raises ApiError.
 
         Several processes may tell the same: the count that was last seen is added to, and written only if nobody wrote since.

@@ -28,7 +28,7 @@ class GatedServer:
         self.ended = 0
         self.requests: list[int] = []
         self.changed = asyncio.Condition()
-        self.pool = ConnectionPool(ssl.create_default_context(), kept=MOST, most=MOST, plain=True)
+        self.pool = ConnectionPool(ssl.create_default_context(), most_idle=MOST, most=MOST, plain=True)
         self.url = ""
 
     async def speak(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -52,7 +52,7 @@ def test_many_silent_addresses_give_way_to_whoever_comes_the_heaviest_first(port
 
 
 def test_known_addresses_keep_their_handshakes_while_strangers_have_any(port: Port) -> None:
-    port.come(A, done=True).known()
+    port.come(A, done=True).recognised()
     ours = [port.come(A) for _ in range(3)]
     strangers = [port.come(f"10.0.1.{number}") for number in range(20)]
     assert all(one.here for one in ours)
@@ -86,7 +86,7 @@ def test_above_the_bound_newcomers_are_answered_once_and_the_oldest_of_them_give
 
 
 def test_above_the_bound_known_addresses_have_places_as_any_other(port: Port) -> None:
-    port.come(A, done=True).known()
+    port.come(A, done=True).recognised()
     for number in range(19):
         port.come(f"10.0.1.{number}", done=True)
     ours = [port.come(A, done=True) for _ in range(3)]
@@ -113,7 +113,7 @@ def test_whatever_comes_and_goes_the_bounds_hold_and_nobody_is_left_behind(steps
             case "done" if mine:
                 mine[0].finished()
             case "known" if mine:
-                mine[-1].known()
+                mine[-1].recognised()
             case "gone" if mine:
                 mine[0].gone()
         here = [one for one in here if one.here]

@@ -104,9 +104,9 @@ def test_strangers_fill_their_own_share_and_no_other() -> None:
             with pytest.raises(Refusal) as raised:
                 stack.enter_context(lane)
             refused(raised)
-        with gates.known("sha256:a"), gates.ours(), pytest.raises(Refusal), gates.known("sha256:b"):
+        with gates.proven("sha256:a"), gates.ours(), pytest.raises(Refusal), gates.proven("sha256:b"):
             pass
-    with gates.stranger("192.0.2.3"), gates.reading("192.0.2.3"), gates.known("sha256:b"):
+    with gates.stranger("192.0.2.3"), gates.reading("192.0.2.3"), gates.proven("sha256:b"):
         pass
 
 
@@ -114,9 +114,9 @@ def test_one_address_and_one_machine_have_shares_of_their_own() -> None:
     gates = turnstile(address_in_flight=1, machine_in_flight=1)
     with gates.stranger("192.0.2.1"), gates.stranger("192.0.2.2"), pytest.raises(Refusal), gates.stranger("192.0.2.1"):
         pass
-    with gates.known("sha256:a"), gates.known("sha256:b"), pytest.raises(Refusal), gates.known("sha256:a"):
+    with gates.proven("sha256:a"), gates.proven("sha256:b"), pytest.raises(Refusal), gates.proven("sha256:a"):
         pass
-    with gates.known("sha256:a"), gates.stranger("192.0.2.1"):
+    with gates.proven("sha256:a"), gates.stranger("192.0.2.1"):
         pass
 
 
@@ -124,24 +124,24 @@ async def test_a_machine_has_a_rate_and_is_told_how_long_to_wait() -> None:
     clock = VirtualClock()
     gates = turnstile(clock, machine=Rate(2, 0.1))
     for _ in range(2):
-        with gates.known("sha256:a"):
+        with gates.proven("sha256:a"):
             pass
-    with pytest.raises(Refusal) as raised, gates.known("sha256:a"):
+    with pytest.raises(Refusal) as raised, gates.proven("sha256:a"):
         pass
     assert dict(raised.value.answer().headers)[b"retry-after"] == b"10"
-    with gates.known("sha256:b"):
+    with gates.proven("sha256:b"):
         pass
     await clock.advance(10)
-    with gates.known("sha256:a"):
+    with gates.proven("sha256:a"):
         pass
 
 
 def test_a_refused_request_leaves_its_place_free() -> None:
     gates = turnstile(machine=Rate(1, 0.001), machine_in_flight=1)
-    with gates.known("sha256:a"):
+    with gates.proven("sha256:a"):
         pass
     for _ in range(3):
-        with pytest.raises(Refusal), gates.known("sha256:a"):
+        with pytest.raises(Refusal), gates.proven("sha256:a"):
             pass
     assert gates._inside["known"] == {}
     assert gates._running["known"] == 0

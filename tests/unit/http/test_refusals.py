@@ -16,19 +16,8 @@ from fastness.enrolment.door.app import STATUS
 from fastness.formats import json
 from fastness.http.refusals import MAX_BODY, Refusal
 
-DOORS = ("release/door", "enrolment/door")
-BESIDE = (
-    "http/limits.py",
-    "release/live/callers.py",
-    "release/live/copies.py",
-    "release/live/day_two_nodes.py",
-    "release/live/overlays.py",
-    "release/live/policies.py",
-    "release/live/replies.py",
-    "release/live/settings.py",
-    "release/live/signed_configs.py",
-    "release/live/sources.py",
-)
+DOORS = ("release/door", "release/live", "enrolment/door")
+BESIDE = ("http/limits.py",)
 ROWS: dict[int, frozenset[str]] = {
     # Malformed: by form, size and type.
     400: frozenset(
@@ -68,6 +57,7 @@ ROWS: dict[int, frozenset[str]] = {
     # Final.
     403: frozenset(
         [
+            "not-assigned",
             "attestation-required",
             "limited-ticket",
             "not-attested",

@@ -60,15 +60,15 @@ def test_a_successor_comes_with_a_third_left_is_trusted_at_once_and_issues_after
 
 
 def test_a_successor_that_may_not_issue_waits_as_long_as_it_takes() -> None:
-    asked = KIND.step(made(), NOW, ENTROPY, asked=True)
+    asked = KIND.step(made(), NOW, ENTROPY, requested=True)
     waiting = KIND.step(asked, NOW + 300 * DAY, ENTROPY, lambda _successor: False)
     assert waiting == asked
     assert KIND.step(waiting, NOW + 300 * DAY, ENTROPY).issuing is asked.successor
 
 
 def test_being_asked_twice_makes_one_successor() -> None:
-    once = KIND.step(made(), NOW, ENTROPY, asked=True)
-    assert KIND.step(once, NOW + DAY, ENTROPY, asked=True) == once
+    once = KIND.step(made(), NOW, ENTROPY, requested=True)
+    assert KIND.step(once, NOW + DAY, ENTROPY, requested=True) == once
 
 
 @given(st.lists(st.integers(0, 400), max_size=12), st.booleans())
@@ -78,7 +78,7 @@ def test_whatever_was_issued_with_overlap_to_spare_stays_trusted_by_the_next_bun
     now, lineage = NOW, made()
     for pause in days:
         before, now = lineage, now + pause * DAY
-        lineage = KIND.step(before, now, ENTROPY, asked=asked)
+        lineage = KIND.step(before, now, ENTROPY, requested=asked)
         assert lineage.issuing.certificate in before.trusted  # nobody issues who was not announced
         assert len(lineage.trusted) <= 4
         if lineage != before:
@@ -86,8 +86,8 @@ def test_whatever_was_issued_with_overlap_to_spare_stays_trusted_by_the_next_bun
 
 
 def test_a_lineage_comes_back_from_its_secret_and_the_bundle_lies_beside_it() -> None:
-    grown = KIND.step(KIND.step(made(), NOW, ENTROPY, asked=True), NOW + 31 * DAY, ENTROPY)
-    grown = KIND.step(grown, NOW + 32 * DAY, ENTROPY, asked=True)
+    grown = KIND.step(KIND.step(made(), NOW, ENTROPY, requested=True), NOW + 31 * DAY, ENTROPY)
+    grown = KIND.step(grown, NOW + 32 * DAY, ENTROPY, requested=True)
     secret = stored(grown)
     secret["metadata"]["annotations"] = {PROMOTED: grown.promoted.isoformat()}
     again = KIND.read(secret, ENTROPY)
@@ -111,7 +111,7 @@ def test_a_lineage_comes_back_from_its_secret_and_the_bundle_lies_beside_it() ->
     ],
 )
 def test_a_damaged_secret_is_refused_by_name_and_with_a_way_out(harm: Any) -> None:
-    secret = stored(KIND.step(made(), NOW, ENTROPY, asked=True))
+    secret = stored(KIND.step(made(), NOW, ENTROPY, requested=True))
     harm(secret["data"])
     with pytest.raises(DamagedAuthority, match="fastness-system/some-ca") as caught:
         KIND.read(secret, ENTROPY)

@@ -69,7 +69,7 @@ def test_each_reason_to_issue_anew_touches_what_it_concerns() -> None:
     assert changed((*HOSTS, "more.example")) == serving | inner
     assert changed(doors=lineages()[0]) == {*serving, "ca.crt"}
     assert changed(internal=lineages()[1]) == {*inner, "internal-ca.crt"}
-    successor = DOORS.step(doors, NOW, ENTROPY, asked=True)
+    successor = DOORS.step(doors, NOW, ENTROPY, requested=True)
     assert changed(doors=successor) == {"ca.crt"}  # trusted already, not issuing yet
 
 

@@ -225,7 +225,7 @@ class DoorEvents:
 
     async def _told(self, place: _Place, news: _News) -> None:
         try:
-            await self._recorder.told(place.about, place.type, place.reason, news.message, news.times, place.key)
+            await self._recorder.add_repeats(place.about, place.type, place.reason, news.message, news.times, place.key)
         except (AlreadyExists, Conflict):
             # Another door told the same at this very moment; the next round adds to what it wrote.
             self._tell(place, news.message, news.times)

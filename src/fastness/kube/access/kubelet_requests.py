@@ -98,20 +98,20 @@ def is_decided(csr: Object) -> bool:
     return any(entry.get("type") in ("Approved", "Denied", "Failed") for entry in conditions)
 
 
-def malformed(asked: KubeletRequest) -> Deny | None:
+def malformed(csr: KubeletRequest) -> Deny | None:
     """What no kubelet asks for, whoever approves it; None when the request itself is as it should be."""
-    if asked.request is None:
-        return Deny("BadRequest", asked.problem)
-    if not asked.node or asked.request.subject.organizations != (NODE_GROUP,):
+    if csr.request is None:
+        return Deny("BadRequest", csr.problem)
+    if not csr.node or csr.request.subject.organizations != (NODE_GROUP,):
         return Deny("BadSubject", f"a kubelet asks for CN={NODE_USER}<node> and O={NODE_GROUP}, and nothing else")
-    needed, allowed = {"digital signature", _PURPOSE[asked.signer]}, {"key encipherment"}
-    usages = set(asked.usages)
-    if len(usages) != len(asked.usages) or not needed <= usages <= needed | allowed:
+    needed, allowed = {"digital signature", _PURPOSE[csr.signer]}, {"key encipherment"}
+    usages = set(csr.usages)
+    if len(usages) != len(csr.usages) or not needed <= usages <= needed | allowed:
         return Deny("BadUsages", f"the usages must be {' and '.join(sorted(needed))}")
-    if asked.seconds is not None and asked.seconds > LONGEST.total_seconds():
+    if csr.seconds is not None and csr.seconds > LONGEST.total_seconds():
         return Deny("TooLong", f"certificates of nodes live {LONGEST.total_seconds():.0f} seconds at most")
-    if asked.signer == CLIENT_SIGNER and asked.hosts:
+    if csr.signer == CLIENT_SIGNER and csr.hosts:
         return Deny("BadNames", "a client certificate speaks for no host")
-    if asked.signer == SERVING_SIGNER and not asked.hosts:
+    if csr.signer == SERVING_SIGNER and not csr.hosts:
         return Deny("BadNames", "a serving certificate speaks for at least one name or address")
     return None

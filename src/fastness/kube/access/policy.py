@@ -110,21 +110,21 @@ class Policy:
     def bound(self, user: User) -> _Bound:
         """What is bound to the user, cluster-wide first."""
         key = (user.name, user.groups)
-        found = self._users.get(key)
-        if found is None:
+        grants = self._users.get(key)
+        if grants is None:
             if len(self._users) >= MAX_USERS:
                 self._users.clear()
-            found = self._users[key] = _Bound(self._collect(user))
-        return found
+            grants = self._users[key] = _Bound(self._collect(user))
+        return grants
 
     def _collect(self, user: User) -> dict[str, tuple[Grant, ...]]:
         subjects = [("User", user.name), *(("Group", group) for group in dict.fromkeys(user.groups))]
-        found: dict[str, dict[int, Grant]] = {}
+        by_namespace: dict[str, dict[int, Grant]] = {}
         for subject in subjects:
             for grant in self._grants.get(subject, ()):
                 # The same role bound twice says nothing new: the first binding gives the reason.
-                found.setdefault(grant.namespace, {}).setdefault(id(grant.rules), grant)
-        return {namespace: tuple(grants.values()) for namespace, grants in found.items()}
+                by_namespace.setdefault(grant.namespace, {}).setdefault(id(grant.rules), grant)
+        return {namespace: tuple(grants.values()) for namespace, grants in by_namespace.items()}
 
 
 def authorize(attrs: Attributes, policy: Policy) -> Decision:

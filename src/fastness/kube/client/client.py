@@ -250,8 +250,8 @@ def _delete_body(options: DeleteOptions) -> JsonObject:
     body: JsonObject = {
         "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": options.propagation.value,
     }  # fmt: skip
-    wanted = {"uid": options.uid, "resourceVersion": options.resource_version}
-    if preconditions := {key: value for key, value in wanted.items() if value}:
+    conditions = {"uid": options.uid, "resourceVersion": options.resource_version}
+    if preconditions := {key: value for key, value in conditions.items() if value}:
         body["preconditions"] = preconditions
     if options.grace_seconds is not None:
         body["gracePeriodSeconds"] = options.grace_seconds

@@ -123,7 +123,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
         self,
         tls: ssl.SSLContext,
         options: SocketOptions = (),
-        kept: int = MOST_KEPT,
+        most_idle: int = MOST_KEPT,
         *,
         most: int | None = None,
         plain: bool = False,
@@ -137,7 +137,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
         self._role = role
         self._plain = plain
         self._options = options
-        self._kept = kept
+        self._most_idle = most_idle
         self._most = most
         self._places = asyncio.Semaphore(most) if most is not None else None
         self._generation = 0
@@ -228,7 +228,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
 
     def _give_back(self, connection: HttpConnection) -> None:
         stale = id(connection) not in self._all or connection.generation != self._generation
-        if stale or len(self._free) >= self._kept:
+        if stale or len(self._free) >= self._most_idle:
             self._drop(connection)
             return
         connection.freed = asyncio.get_running_loop().time()

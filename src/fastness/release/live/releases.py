@@ -240,5 +240,5 @@ async def in_time() -> AsyncIterator[None]:
 def demand(touch: Touch) -> None:
     """Go on only where the door can know; raises Refusal."""
     demand_home(touch)
-    if not touch.kept:
+    if not touch.in_touch:
         raise Refusal(503, OUT_OF_TOUCH, "this door has lost touch with the API: it releases nothing until it is back")

@@ -269,7 +269,7 @@ def test_connections_leave_descriptors_for_files_and_for_other_listeners(monkeyp
         second = Share(Bounds(connections=1000, reserve=10, known_reserve=10))
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 120 + 1020 + RESERVED_DESCRIPTORS
         assert first.places == Places(100, 50, 10, 10)
-        assert sum((second.places.usual, second.places.known, second.places.late)) == (120 + 1020) // 2
+        assert sum((second.places.usual, second.places.recognised, second.places.late)) == (120 + 1020) // 2
         second.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (RESERVED_DESCRIPTORS + 40, hard))
         assert first.places == Places(30, 15, 5, 5)

@@ -11,7 +11,7 @@ def guid(text: str) -> bytes:
     return UUID(text).bytes_le
 
 
-def shown(value: bytes) -> str:
+def guid_text(value: bytes) -> str:
     """A GUID in the usual notation."""
     return str(UUID(bytes_le=value))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fastness.formats.evidence.efi.guid import shown
+from fastness.formats.evidence.efi.guid import guid_text
 from fastness.formats.evidence.pe.errors import ImageError
 
 MAX_DATABASE: Final = 1024 * 1024
@@ -42,7 +42,7 @@ def parse_siglists(database: bytes) -> tuple[Signature, ...]:
         body = database[at + _HEADER + extra : at + size]
         if each <= _OWNER or len(body) % each:
             raise ImageError(
-                "bad-signature-list", f"a list of {shown(kind)} has {len(body)} bytes in entries of {each} bytes"
+                "bad-signature-list", f"a list of {guid_text(kind)} has {len(body)} bytes in entries of {each} bytes"
             )
         if len(signatures) + len(body) // each > MAX_ENTRIES:
             raise ImageError("too-many-signatures", f"a signature database has at most {MAX_ENTRIES} entries")

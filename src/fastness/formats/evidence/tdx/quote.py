@@ -119,10 +119,10 @@ def _header(cursor: Cursor) -> Header:
     return Header(version, key_type, tee_type, vendor, user_data, body_type)
 
 
-def _certification(cursor: Cursor, wanted: int) -> Cursor:
+def _certification(cursor: Cursor, expected: int) -> Cursor:
     kind, size = cursor.u16("certification type"), cursor.u32("certification size")
-    if kind != wanted:
-        raise EvidenceError("unknown-certification", f"certification data has type {kind}, {wanted} is needed")
+    if kind != expected:
+        raise EvidenceError("unknown-certification", f"certification data has type {kind}, {expected} is needed")
     inner = Cursor(cursor.take(size, "certification data"), "the certification data", "little")
     cursor.finish()
     return inner

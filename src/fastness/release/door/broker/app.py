@@ -120,7 +120,7 @@ class Broker:
         """The ways of machines and of whoever asks who we are."""
         challenge: Auth[str] = Auth("the cookie of a challenge, and evidence that answers it", self._challenged)
         session = Auth("the cookie of a session, or a token with a proof of possession", self._recognised)
-        known: Limit[ProvenCaller] = Limit(lambda _request, caller: self._limiter.known(caller.subject.thumbprint))
+        known: Limit[ProvenCaller] = Limit(lambda _request, caller: self._limiter.proven(caller.subject.thumbprint))
         stranger, short, long = self._stranger(), self._stranger(MAX_AUTH_BYTES), self._stranger(MAX_ATTEST_BYTES)
         return (
             Route("health", READING, "/healthz", OPEN, stranger, healthy),

@@ -117,7 +117,7 @@ class Gate:
         """The lane of a machine that proved itself; whoever only has a ticket is a stranger."""
         if proven.caller.basis is Basis.AUDIT:
             return self._limiter.stranger(request.address)
-        return self._limiter.known(proven.caller.subject.thumbprint)
+        return self._limiter.proven(proven.caller.subject.thumbprint)
 
     async def _deliver(self, request: Request, proven: Proven) -> Answer:
         """The configuration for somebody who is known; raises Refusal, which is noted."""

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509, guid, shown
+from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509, guid, guid_text
 from fastness.formats.evidence.efi.signature_lists import parse_siglists
 from fastness.formats.evidence.efi.variables import parse_store, variable_data
 from fastness.formats.evidence.pe.errors import ImageError
@@ -32,7 +32,7 @@ def patched(offset: int, layout: str, value: int) -> bytes:
 def test_guids_have_efis_byte_order() -> None:
     text = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
     assert guid(text).hex() == "61dfe48bca93d211aa0d00e098032b8c"
-    assert shown(guid(text)) == text
+    assert guid_text(guid(text)) == text
 
 
 @pytest.mark.parametrize(
