@@ -62,6 +62,7 @@ class PoolSelectors:
     def of(self, node: Object) -> Membership:
         """The pools of a node; raises SeveralPools."""
         labels = labels_of(node)
+        # Its files and units are not what a MachineConfig speaks of: another operator looks after it.
         if labels.get(names.OS_LABEL) == "windows":
             return Membership()
         matched = [name for name, selector in self._pools if selector.matches(labels)]
@@ -89,6 +90,7 @@ def machine_membership(node: Object, selectors: PoolSelectors, own: str, enforce
     Where attestation is enforced the Machine decides: with a label, which many may write, a node would be given the files of a
     pool that its machine never proved itself for. That holds for the way out of such a pool and for the way into one.
     """
+    # The way out: a label must not take a machine from under the pool that it is attested for.
     if own and enforced(own):
         return Membership((own,))
     try:
@@ -97,6 +99,7 @@ def machine_membership(node: Object, selectors: PoolSelectors, own: str, enforce
         if own and any(enforced(pool) for pool in error.pools):
             return Membership((own,))
         raise
+    # The way in: a label must not bring it the files of a pool that it never proved itself for.
     return Membership((own,)) if own and labelled.primary and enforced(labelled.primary) else labelled
 
 

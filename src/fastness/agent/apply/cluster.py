@@ -104,6 +104,7 @@ class OwnNode:
         while True:
             self.changed.clear()
             node = self.cached() or {}
+            # A watch that reconnects replays older states: one of them may show an earlier request as carried out.
             if confirm and holds(node):
                 node = await self.live()
             if not desires(node, config):

@@ -194,6 +194,7 @@ async def enrol(
 
     async def both_messages() -> Enrolled:
         offer = read_offer(_good(await transport.post(BEGIN, opening, ticket)))
+        # The ticket went with the first message; the second is bound to the enrolment that it opened, so it is not shown again.
         return read_enrolled(_good(await transport.post(COMPLETE, await second_message(attester, offer))))
 
     def pause(error: Exception) -> float:
@@ -202,6 +203,7 @@ async def enrol(
         wait = 0.0 if isinstance(error, EnrolmentFailed) else patience.pause
         if isinstance(error, _ComeBack):
             wait = error.seconds or patience.pause
+        # With jitter: a rack that is switched on as one must not come back as one.
         wait = min(wait, MAX_WAIT_SECONDS) * (1 + patience.entropy.fraction())
         if patience.clock.monotonic() + wait >= end:
             raise DoorUnreachable(f"the machine could not enrol in {patience.seconds:.0f} seconds: {error}")
@@ -255,6 +257,7 @@ def _good(reply: Reply) -> bytes:
     except EnrolmentFailed:
         problem = {}
     code, detail = str(problem.get("code", "")), str(problem.get("detail", ""))
+    # Only a decision is a 4xx. A door that starts, is full or lacks its API decides nothing: no machine is turned away for it.
     if reply.status >= 500:
         raise _ComeBack(f"{code or reply.status}: {detail}", reply.retry_after)
     raise EnrolmentFailed(code or str(reply.status), f"the door refused ({code or reply.status}): {detail}")

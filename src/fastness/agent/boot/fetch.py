@@ -69,6 +69,7 @@ def check_delivered(delivered: Delivered, served: Served, keys: Mapping[str, Ed2
     word, in the seal that only this boot opens.
     """
     copy = delivered.sealed
+    # Without a copy the signature itself names machine, key and nonce, so that an answer to another request is of no use here.
     if copy is None:
         check(delivered.signature, served, keys, now)
         return
@@ -88,6 +89,7 @@ async def from_gate(
     }
     async with HttpsClient(gate, tls, SECONDS, DoorRole.GATE) as http:
         answer = await _get(http, path + query, credentials)
+        # RFC 9449, 8 and 4.2: the door gives its nonce with a 401, and the proof names the URL without its query.
         if answer.status == 401 and (nonce := answer.headers.get(NONCE, "")):
             proof = broker.proof("GET", http.origin + path, nonce, question.nonce, now())
             answer = await _get(http, path + query, {**credentials, "dpop": proof})

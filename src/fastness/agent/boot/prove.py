@@ -84,6 +84,7 @@ class BrokerClient:
         self._http = HttpsClient(url, trust, seconds, DoorRole.BROKER)
         self._attester = attester
         self._entropy = entropy
+        # Of this conversation alone: a token that leaks is of no use without it, and it is never written anywhere.
         self.key = PrivateKey.generate(entropy)
         self.token = SecretText("")
         self._session = ""
@@ -191,6 +192,7 @@ class BrokerClient:
         if self._attester.tee != TPM:
             public = await self._attester.identity_public()
             signature = await self._attester.sign(identity_message(nonce, recipient))
+            # A P-256 SubjectPublicKeyInfo ends with the uncompressed point (RFC 5480, 2.2): its last 64 bytes are x and y.
             members |= identity_member(jwk_of(public[-64:]), signature)
         boot = await self._attester.sign_as_boot(boot_message(nonce, recipient))
         if boot is not None:

@@ -76,12 +76,14 @@ class RootedPaths:
                 os.close(stack.pop())
                 continue
             try:
+                # From descriptor to descriptor: a name that is checked and then opened could be exchanged for a link in between.
                 stack.append(os.open(name, _DIRECTORY, dir_fd=stack[-1]))
             except FileNotFoundError:
                 if make is None:
                     return False
                 stack.append(self._make(stack[-1], name, make, owner))
             except OSError as error:
+                # Linux answers ENOTDIR, not ELOOP, for a link where both O_DIRECTORY and O_NOFOLLOW are asked for.
                 if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                     raise
                 links += 1
@@ -106,6 +108,7 @@ class RootedPaths:
         return [owner, *(part for part in reversed(target.split("/")) if part not in ("", "."))]
 
     def _make(self, parent: int, name: str, mode: int, owner: Owner) -> int:
+        # Private until it has its owner: nobody puts anything into it in between.
         with suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=parent)
         descriptor = os.open(name, _DIRECTORY, dir_fd=parent)

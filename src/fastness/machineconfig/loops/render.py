@@ -163,6 +163,7 @@ class Rendering:
             text = f"{rendered.name} successfully generated from {', '.join(rendered.source)}"
             await self._recorder.normal(pool, names.Event.RENDERED_CONFIG_GENERATED, text)
             return
+        # The name is a digest of the content: other content under it was written by somebody else, and nodes would follow it.
         if stored.get("spec") != rendered.spec:
             version = stored["metadata"]["resourceVersion"]
             patch = [

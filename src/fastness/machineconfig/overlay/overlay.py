@@ -167,6 +167,7 @@ def _own_rules(name: str, document: Object) -> Iterator[Problem]:
 
 def _node(name: str, place: str, kind: str, entry: Object) -> Iterator[Problem]:
     path = posixpath.normpath("/" + str(entry.get("path") or "").lstrip("/"))
+    # A link in the place of a directory would move the reserved file to where the link leads.
     hides = kind == "links" and any(reserved.startswith(f"{path}/") for reserved in RESERVED)
     if path in RESERVED or hides:
         reason = f"{path} tells the agent what the machine has, and is written by the control plane"

@@ -42,6 +42,7 @@ def assignment(machine: Machine, claimed: str, goal: str, served: Collection[str
     """
     status = machine.status
     before = {status.desired_config, status.current_config, *served} - {""}
+    # A node that claims a config which nobody gave it would otherwise read that config, of whatever pool, at the doors.
     current = claimed if claimed in before else status.current_config
     after = {"desiredConfig": goal, "currentConfig": current}
     stored = {"desiredConfig": status.desired_config, "currentConfig": status.current_config}

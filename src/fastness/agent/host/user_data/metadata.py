@@ -71,6 +71,7 @@ class Metadata:
         return MAX_BYTES * 4 // 3 + 4 if self.encoded else MAX_BYTES
 
     def _client(self) -> httpx.AsyncClient:
+        # Neither a proxy of the environment nor a redirect may see the ticket, or answer in the place of the service.
         return httpx.AsyncClient(base_url=self.service, trust_env=False, follow_redirects=False, timeout=SECONDS)
 
     async def _session(self, http: httpx.AsyncClient) -> dict[str, str]:
@@ -92,6 +93,7 @@ class Metadata:
             if any(answer.headers.get(name) != value for name, value in self.answers.items()):
                 raise UserDataFailure(f"{self.name} does not answer as that service does")
             body = bytearray()
+            # Raw, not decoded: what is compressed would grow after it was counted.
             async for piece in answer.aiter_raw():
                 body += piece
                 if len(body) > most:
