@@ -99,6 +99,7 @@ def requirements_of(namespace: Object | None) -> NamespaceRequirements | None:
         return None
     notes = annotations_of(namespace or {})
     named = [requirement for requirement in _listed(notes.get(REQUIRE, "")) if requirement in REQUIREMENTS]
+    # A level that nobody understands must not protect nothing: it counts as deny.
     return NamespaceRequirements(
         WARN if level == WARN else DENY, tuple(named) or REQUIREMENTS, _listed(notes.get(CLASSES, ""))
     )

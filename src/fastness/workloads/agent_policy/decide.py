@@ -92,6 +92,7 @@ def _yes(text: str, request: str, document: Mapping[str, Any]) -> bool:
 
 
 def _is_yes(answer: Any) -> bool:
+    # The agent takes an object too: {allowed: true, ops: ...}.
     return answer is True or (isinstance(answer, dict) and answer.get("allowed") is True)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+# What the agent in the guest refuses to load.
 MAX_POLICY: Final = 16 * 1024 * 1024
 MAX_LINE: Final = 64 * 1024
 MAX_LINES: Final = 200_000
@@ -56,6 +57,7 @@ class PolicyText:
 
     def default(self, name: str) -> Statement | None:
         """The default that counts: the agent takes the first."""
+        # As regorus does, the engine in the agent; OPA refuses a text with two.
         return next((statement for statement in self.named(name) if statement.is_default), None)
 
     def duplicates(self) -> list[tuple[Statement, Statement]]:
@@ -102,6 +104,7 @@ def _spans(hidden: str) -> Iterator[tuple[int, int]]:
     """From each line that begins a statement to the next such line."""
     depth, begin, at = 0, None, 0
     for line in hidden.splitlines(keepends=True):
+        # An else belongs to the rule before it.
         if depth == 0 and line[:1].isalpha() and not line.startswith("else"):
             if begin is not None:
                 yield begin, at

@@ -20,7 +20,9 @@ REQUESTS: Final = (
     "UpdateContainerRequest", "UpdateEphemeralMountsRequest", "UpdateInterfaceRequest", "UpdateRoutesRequest",
     "VolumeStatsRequest", "WaitProcessRequest", "WriteStreamRequest",
 )  # fmt: skip
+# In samples still, and no request of the agent any more.
 LEGACY: Final = ("PullImageRequest", "StartTracingRequest", "StopTracingRequest")
+# What a host needs to start, watch and end a pod; the defaults of upstream's generator of policies.
 HARMLESS: Final = (
     "DestroySandboxRequest", "GetOOMEventRequest", "GuestDetailsRequest", "OnlineCPUMemRequest", "RemoveContainerRequest",
     "RemoveStaleVirtiofsShareMountsRequest", "SignalProcessRequest", "StartContainerRequest", "StatsContainerRequest",
@@ -60,6 +62,7 @@ VERBS: Final[Mapping[str, str]] = {
     "create": "CreateContainerRequest",
     "set-policy": "SetPolicyRequest",
 }
+# The one request that the agent refuses without an error.
 QUIET: Final = "ReadStreamRequest"
 QUIET_REMARK: Final = "the agent answers a refused read with nothing, so `kubectl logs` is empty instead of failing"
 

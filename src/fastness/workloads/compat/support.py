@@ -74,6 +74,7 @@ def parse_release(text: str) -> Version | None:
 
 def column(release: Version) -> Version | None:
     """The heading of Table 1.2 that a release stands under; None when it is older than all of its minor version."""
+    # A minor version after the last heading has what that heading has.
     if release[:2] > RELEASES[-1][:2]:
         return RELEASES[-1]
     return next((head for head in RELEASES if head[:2] == release[:2] and release >= head), None)

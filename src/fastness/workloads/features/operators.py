@@ -109,6 +109,7 @@ def _order(expression: Expression, text: str) -> Order:
         raise BadExpression(
             "unknown-type", f"values cannot be compared as {expression.type!r}", "Leave type out, or write version."
         )
+    # The range of Go's int64, so that a rule means here what it means upstream.
     if _NUMBER.match(text) is None or not -(2**63) <= int(text) < 2**63:
         raise BadExpression("not-a-number", f"{text!r} is not an integer", "Compare numbers, or use another operator.")
     return int(text)

@@ -33,6 +33,7 @@ OURS: Final = ("fastness.dev", "*.fastness.dev")
 # The role of a node chooses its pool, and with it the configuration and the secrets that it gets.
 ROLES: Final = ("node-role.kubernetes.io", "*.node-role.kubernetes.io")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# As in Node Feature Discovery.
 MAX_ANNOTATION: Final = 1024
 REFERENCE: Final = "@"
 
@@ -119,6 +120,7 @@ def prefixed(name: str, settings: Settings = DEFAULT) -> str:
 
 def resolved(reference: str, attributes: Mapping[str, Attributes]) -> str | None:
     """The value that `@<domain>.<feature>.<element>` names, or None."""
+    # The first two dots alone: names of elements have dots too (cpu.security, sev.encrypted_state_ids).
     parts = reference.removeprefix(REFERENCE).split(".", 2)
     if len(parts) != 3:
         return None

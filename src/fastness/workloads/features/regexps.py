@@ -21,6 +21,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     if len(pattern) > MAX_PATTERN:
         raise BadExpression("pattern-too-long", f"the pattern has more than {MAX_PATTERN} characters", "Shorten it.")
     environment = _environment()
+    # The pattern becomes a literal of CEL: nothing in it may end that literal.
     quoted = "".join(f"\\U{ord(c):08x}" if c in "\\'\"" or not 32 <= ord(c) < 127 else c for c in pattern)
     try:
         program = environment.compile(f"text.matches('{quoted}')")

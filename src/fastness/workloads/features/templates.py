@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from fastness.workloads.features.errors import BadTemplate
 
+# Whoever may write rules must not be able to hold up the control plane: ranges nest, and each repeats what is inside.
 MAX_TEXT: Final = 64 * 1024
 MAX_STEPS: Final = 500_000
 MAX_DEPTH: Final = 40

@@ -28,8 +28,10 @@ from fastness.protocol.kbs_path import UriError, parse_uri
 from fastness.workloads.initdata.finding import Finding, Severity
 
 ENTRIES: Final = ("aa.toml", "cdh.toml", "policy.rego")
+# The written specification names sha-256 too; the runtime takes the form without a dash alone.
 EXACT: Final = tuple(name for name in ALGORITHMS if "-" not in name)
 WARN_ENCODED: Final = 200 * 1024
+# The bound of Kubernetes on all annotations of an object together.
 MAX_ENCODED: Final = 256 * 1024
 CLIENTS: Final = ("cc_kbc", "offline_fs_kbc")
 CREDENTIALS: Final = "/run/confidential-containers/cdh/"
@@ -38,7 +40,9 @@ _BARE: Final = re.compile(r"(?m)^(\s*[\w.\"'-]+\s*=\s*)(<[^<>\n\"']{1,80}>)[ \t]
 _OPEN: Final = re.compile(r"(?m)^(\s*[\w.\"-]+\s*=\s*)(['\"])(?!\2\2)([^'\"\n]*)$")
 _SECRETS: Final = (
     ("a private key", re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----")),
+    # A JWT: base64url of `{"` begins with eyJ.
     ("a token", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.")),
+    # Access key ids of AWS, lasting and temporary ones.
     ("an access key", re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b")),
     (
         "a password",

@@ -52,6 +52,7 @@ def registers(document: InitData) -> Registers:
     )
 
 
+# The attestation agent in the guest compares with exactly this, and does not start if it differs.
 def _fitted(value: bytes, size: int) -> bytes:
     return value[:size].ljust(size, b"\0")
 

@@ -14,6 +14,7 @@ from fastness.runtime.errors import FastnessError
 from fastness.workloads.initdata.finding import Finding, Severity
 
 ANNOTATION: Final = "io.katacontainers.config.hypervisor.cc_init_data"
+# Names of earlier releases: no runtime reads them, so a pod that has one starts without init data.
 OLD_ANNOTATIONS: Final = ("io.katacontainers.config.runtime.cc_init_data", "io.katacontainers.config.agent.policy")
 DEFAULT_CLASS: Final = "kata-cc"
 # Its configuration of the runtime does not list cc_init_data among the annotations that it takes: init data has no effect there.

@@ -54,6 +54,7 @@ class DaemonSetInstaller:
             name = object_name(node).name
             mark = _arriving(node, requirements) if name in members else _leaving(node)
             marks += [mark] if mark is not None else []
+        # A node whose labels change now gets its turn at the next look, when they are there.
         changed = {mark.node for mark in marks}
         concerned = [node for node in inputs.nodes if object_name(node).name in members or _is_ours(node)]
         turns = [Mark(name, {names.STATE_LABEL: state}) for name, state in next_turn(concerned) if name not in changed]

@@ -107,6 +107,7 @@ def is_converged(pools: Sequence[Object], nodes: Iterable[Object]) -> bool:
     A third pool, even an empty one, makes a compact cluster look like a regular one.
     """
     by_name = {object_name(pool).name: pool for pool in pools}
+    # As the manual's operator has it, so that both take the same cluster for converged.
     if set(by_name) != {mco.MASTER, mco.WORKER}:
         return False
     if int((by_name[mco.WORKER].get("status") or {}).get("machineCount") or 0):

@@ -72,6 +72,7 @@ class MachineConfigInstaller:
         for node in inputs.nodes:
             if object_name(node).name in members:
                 places += [by_config(node, target, enabled=True)] if target else []
+            # Not chosen any more, and still with a config of the pool: it is on its way out.
             elif annotations_of(node).get(mco.CURRENT_CONFIG, "").startswith(_RENDERED):
                 places.append(by_config(node, "", enabled=False))
         return gather(places)

@@ -163,6 +163,7 @@ def release_can(version: str) -> bool:
 
 def require_release(version: str) -> None:
     """Refuse a release that is too old; raises Refused."""
+    # Plain Kubernetes and the embedded API have no release of the platform.
     if version and not release_can(version):
         least = ", ".join(".".join(map(str, release)) for release in RELEASES)
         raise Refused(

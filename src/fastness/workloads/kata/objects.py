@@ -204,6 +204,7 @@ def daemon_set(name: str, pod: JsonObject) -> Ensure:
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
     }  # fmt: skip
+    # A server fills defaults into templates of pods: what it added is no difference.
     return Ensure(obj, (("spec", "template"),), exact=False)
 
 

@@ -79,6 +79,7 @@ def gated(inputs: Inputs) -> list[Ensure]:
     return [_set(ref, key, value) for ref, key, value in settings if _is_open(inputs.objects.get(ref))]
 
 
+# Every patch of an immutable ConfigMap is refused; `problem` reports it instead.
 def _is_open(config_map: Object | None) -> bool:
     return config_map is not None and config_map.get("immutable") is not True and not is_being_deleted(config_map)
 

@@ -101,6 +101,7 @@ def mode_of(node: Object, users: Sequence[str] = ()) -> GpuMode:
 
 
 def _on_its_way(state: str, requested: str, users: Sequence[str]) -> GpuMode:
+    # The manager cannot change the mode of a GPU while a pod has it.
     if users:
         pods = ", ".join(users[:3]) + (f" and {len(users) - 3} more" if len(users) > 3 else "")
         return GpuMode(

@@ -109,5 +109,6 @@ def conflict(subscription: Object, others: Sequence[Object]) -> Problem | None:
     return Problem(UNRESOLVED, "ConstraintsNotSatisfiable", text)
 
 
+# Timestamps have whole seconds: the name decides between two of one second.
 def _age(subscription: Object) -> tuple[str, str]:
     return str(subscription["metadata"].get("creationTimestamp") or ""), object_name(subscription).name

@@ -111,6 +111,7 @@ class Act:
     async def _let_go(self, action: LetGo) -> None:
         resource = KATA_CONFIGS if action.ref.kind == "KataConfig" else informer_scope(action.ref)[0]
         try:
+            # From the API and with its version: a finalizer that somebody added since the last look must stay.
             obj = await self._cluster.get(resource, action.ref.name, action.ref.namespace)
             left = [entry for entry in obj["metadata"].get("finalizers") or () if entry != action.finalizer]
             patch = {"metadata": {"resourceVersion": obj["metadata"]["resourceVersion"], "finalizers": left or None}}

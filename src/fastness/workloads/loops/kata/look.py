@@ -168,6 +168,7 @@ class Look:
     def configs(self) -> list[JsonObject]:
         """All KataConfigs, the oldest first: that is the one that counts."""
         configs = self._informers.of(KATA_CONFIGS).list()
+        # By name where two have the same second.
         return sorted(
             configs, key=lambda config: (str(metadata(config).get("creationTimestamp")), object_name(config).name)
         )
