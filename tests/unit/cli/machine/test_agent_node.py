@@ -49,7 +49,7 @@ def test_only_the_doors_authority_is_believed_also_where_the_api_is_not_verified
 
 
 def test_what_is_missing_is_told_at_the_start(shown: Shown, tmp_path: Path) -> None:
-    with pytest.raises(CliError, match="no address of a config server"):
+    with pytest.raises(CliError, match="not the address of a config server"):
         Shown("configs.example", shown.trust, shown.kubeconfig, "").configs(CLOCK, ENTROPY)
     with pytest.raises(BadTrust, match="No such file"):
         Shown(URL, tmp_path / "missing", shown.kubeconfig, "").configs(CLOCK, ENTROPY)
