@@ -47,7 +47,7 @@ when they are first used, because a verb that looks after a state directory need
 2. `http/edge.py` serves the table of routes of `door/app.py`: resources, and what is served beside them (`door/about.py`), each
    with what a caller must show. `verbs/paths.py` takes the path of a resource apart; `door/errors.py` makes a Status of errors.
 3. `door/guard.py` asks who and whether: `auth/authenticator.py` makes a `User` of a certificate (`auth/certificates.py`) or a
-   token (`auth/tokens.py`, `auth/bootstrap.py`, `auth/joining.py`), `auth/authorizer.py` asks the node authorizer and RBAC of
+   token (`auth/tokens.py`, `auth/joining.py`), `auth/authorizer.py` asks the node authorizer and RBAC of
    `kube/access`. `lookups.py` is what both know of the store.
 4. `catalog/catalog.py` says whether there is such a resource. `door/bodies.py` decodes JSON, YAML or protobuf within bounds;
    `door/resources.py` makes a `Call` (`call.py`) of it and goes to `engine.py`, which has every verb without HTTP. From

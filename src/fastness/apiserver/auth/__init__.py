@@ -3,7 +3,6 @@
     authenticator.py  From what a connection shows to a `User`
     certificates.py   Client certificates: CN is the user, O are the groups
     tokens.py         Tokens of service accounts: who they name, and whether they still count
-    bootstrap.py      Static tokens, for the first administrator
     joining.py        Bootstrap tokens of joining machines, as kubeadm makes them
     cache.py          A bounded memory of credentials that verified
     issuing.py        TokenRequest: a new token for a service account
@@ -19,7 +18,6 @@
 
 from fastness.apiserver.auth.authenticator import Authenticator
 from fastness.apiserver.auth.authorizer import Authorizer, PolicySource
-from fastness.apiserver.auth.bootstrap import BootstrapTokens
 from fastness.apiserver.auth.certificates import ClientCertificates
 from fastness.apiserver.auth.issuing import issue_token
 from fastness.apiserver.auth.reviews import Reviews
@@ -28,7 +26,6 @@ from fastness.apiserver.auth.tokens import ServiceAccountTokens, TokenLookups
 __all__ = [
     "Authenticator",
     "Authorizer",
-    "BootstrapTokens",
     "ClientCertificates",
     "PolicySource",
     "Reviews",

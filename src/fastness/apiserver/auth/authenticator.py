@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from fastness.apiserver.auth.bootstrap import BootstrapTokens
 from fastness.apiserver.auth.certificates import ClientCertificates
 from fastness.apiserver.auth.errors import CredentialRefused, MalformedCredential
 from fastness.apiserver.auth.joining import BootstrapTokenAuthenticator, is_join_token
@@ -21,12 +20,9 @@ from fastness.kube.errors import Unauthorized
 class Authenticator:
     """All the ways to prove who is asking."""
 
-    def __init__(
-        self, certificates: ClientCertificates, tokens: ServiceAccountTokens, bootstrap: BootstrapTokens | None = None
-    ) -> None:
+    def __init__(self, certificates: ClientCertificates, tokens: ServiceAccountTokens) -> None:
         self.certificates = certificates
         self.tokens = tokens
-        self.bootstrap = bootstrap or BootstrapTokens()
         self.joining = BootstrapTokenAuthenticator(tokens.lookups)
 
     def authenticate(self, peer_cert_der: bytes | None, authorization: str | None, now: datetime) -> User | None:
@@ -53,21 +49,11 @@ class Authenticator:
             raise MalformedCredential("the Authorization header holds no bearer token")
         if is_join_token(token):
             return self.joining.authenticate(token, now)
-        if "." in token:  # a JWT has two dots; a static token is made without any
-            return self.tokens.authenticate(token, now)
-        return self._static(token)
+        return self.tokens.authenticate(token, now)
 
     def identify(self, token: str, now: datetime) -> tuple[User, tuple[str, ...]]:
         """Whose token this is, and for which audiences; raises CryptoError, CredentialRefused."""
         if is_join_token(token):
             return self.joining.authenticate(token, now), self.tokens.audiences
-        if "." in token:
-            verified = self.tokens.verify(token, now)
-            return verified.user, verified.audiences
-        return self._static(token), self.tokens.audiences
-
-    def _static(self, token: str) -> User:
-        user = self.bootstrap.authenticate(token)
-        if user is None:
-            raise MalformedCredential("the token is not known")
-        return user
+        verified = self.tokens.verify(token, now)
+        return verified.user, verified.audiences

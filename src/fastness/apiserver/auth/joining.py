@@ -50,12 +50,14 @@ class BootstrapTokenAuthenticator:
         if stored is None or is_being_deleted(stored) or stored.get("type") != TYPE:
             raise MalformedCredential("the token is not known")
         data = _data(stored)
+        # In constant time: 16 characters could be guessed one after the other if the time told how many match.
         if data.get("token-id") != identity or not same(data.get("token-secret", "").encode(), secret.encode()):
             raise MalformedCredential("the token is not known")
         if data.get("usage-bootstrap-authentication") != "true":
             raise MalformedCredential("the token is not for authentication")
         _check_date(data.get("expiration", ""), now)
         groups = [group for group in data.get("auth-extra-groups", "").split(",") if group]
+        # Whoever may write Secrets in kube-system must not be able to make a token for system:masters.
         if not all(map(_GROUP.match, groups)):
             raise MalformedCredential("the token names groups that it may not name")
         return User(f"system:bootstrap:{identity}", (*sorted({BOOTSTRAPPERS, *groups}), AUTHENTICATED))

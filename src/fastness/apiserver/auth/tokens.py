@@ -84,6 +84,8 @@ class ServiceAccountTokens:
             if not verified.since <= now < verified.until:
                 raise TokenExpired(f"the token is valid from {verified.since} until {verified.until}")
             self._verified.put(key, verified, verified.since, verified.until)
+        # Asked every time, also of a token in the cache: deleting the account, pod or node ends it at once. The uid is compared
+        # because a new object of the same name is not the one that the token was given to.
         for bound in verified.bound:
             if self.lookups.live_uid(bound.resource, bound.namespace, bound.name) != bound.uid:
                 raise TokenRevoked(f"{bound.resource} {bound.name} is gone or was made anew")
@@ -109,6 +111,7 @@ class ServiceAccountTokens:
             uid,
             _extra(claims, about),
         )
+        # RFC 7519, 4.1.5 and 4.1.6: valid from `nbf` on, and never before it was issued.
         since = max(_moment(claims, "nbf"), _moment(claims, "iat"))
         return Verified(user, _audiences(claims), tuple(bound), since, _moment(claims, "exp"))
 

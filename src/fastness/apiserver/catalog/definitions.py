@@ -115,7 +115,7 @@ class Nobody:
     """A catalog in which every name is free."""
 
     def served_in(self, group: str, but: str = "") -> list[tuple[str, Kind]]:
-        """Nothing."""
+        """No kind of any group."""
         return []
 
 

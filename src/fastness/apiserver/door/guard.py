@@ -47,6 +47,7 @@ class Guard:
         if user is None:
             metrics.AUTHENTICATION.inc("missing")
             raise Unauthorized("Unauthorized")
+        # Only now: whoever merely tried a credential gets no place at a listener that others flood.
         request.recognised()
         if not _impersonates(request):
             return user

@@ -8,21 +8,16 @@ from typing import Any
 
 from fastness.apiserver.auth import (
     Authenticator,
-    BootstrapTokens,
     ClientCertificates,
     ServiceAccountTokens,
     issue_token,
 )
-from fastness.apiserver.auth.bootstrap import hashed
 from fastness.crypto.jws import SigningKey, TokenKeys
-from fastness.crypto.secret import SecretText
 from fastness.crypto.x509 import CertificateAuthority
-from fastness.kube.access.user import User
 from tests.unit.crypto.seeded import NOW, Seeded
 
 Object = dict[str, Any]
 ISSUER = "https://kubernetes.default.svc"
-BOOTSTRAP = "bootstrap-token-0123456789"
 ACCOUNT: Object = {"metadata": {"name": "bot", "namespace": "ci", "uid": "sa-1"}}
 HOUR = timedelta(hours=1)
 
@@ -61,8 +56,7 @@ class Server:
         self.key = SigningKey.generate(Seeded(2))
         self.tokens = ServiceAccountTokens(TokenKeys([self.key]), ISSUER, [ISSUER, "fastness"], self.objects)
         self.certificates = ClientCertificates([self.authority.certificate])
-        admin = (hashed(SecretText(BOOTSTRAP)), User("bootstrap", ("system:masters",)))
-        self.authenticator = Authenticator(self.certificates, self.tokens, BootstrapTokens([admin]))
+        self.authenticator = Authenticator(self.certificates, self.tokens)
 
     def issue(self, **spec: Any) -> Object:
         """An answered TokenRequest."""

@@ -10,7 +10,7 @@ import pytest
 from fastness.apiserver.auth import Authorizer, Reviews
 from fastness.kube.access.user import NODES, Attributes, User
 from fastness.kube.errors import BadRequest, Forbidden, Invalid, NotFound
-from tests.unit.apiserver.auth.accounts import BOOTSTRAP, ISSUER, Server
+from tests.unit.apiserver.auth.accounts import ISSUER, Server
 from tests.unit.crypto.seeded import NOW
 from tests.unit.kube.access.rbac_world import cluster_binding, cluster_role, rule, subject, user
 
@@ -161,7 +161,6 @@ def test_token_review_tells_whose_token_it_is(server: Server, store: Store) -> N
     assert status["authenticated"] is True
     assert status["user"]["username"] == "system:serviceaccount:ci:bot"
     assert status["audiences"] == [ISSUER, "fastness"]
-    assert review_token(server, store, {"token": BOOTSTRAP})["user"]["username"] == "bootstrap"
 
 
 def test_token_review_answers_for_the_audience_that_was_asked(server: Server, store: Store) -> None:
