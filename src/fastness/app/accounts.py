@@ -298,7 +298,7 @@ def adopted(namespace: str) -> list[JsonObject]:
     Secrets are not among it: a KbsConfig names them, and whoever writes one grants them by name.
     """
     places = Places(adopted=frozenset({namespace}))
-    found: list[JsonObject] = []
+    objects: list[JsonObject] = []
     for role in ACCOUNTS:
         reads = {**role.reads, **({_C: ["kbsconfigs", "trusteeconfigs"]} if role is CONTROLLERS else {})}
         kinds = {
@@ -311,14 +311,14 @@ def adopted(namespace: str) -> list[JsonObject]:
             rules.append(as_rule("", ["configmaps"], LOOK))  # policies and values that a KbsConfig names
         if rules:
             subject = {"kind": "ServiceAccount", "name": role.account, "namespace": NAMESPACE}
-            found += _bound("Role", {"name": role.account, "namespace": namespace}, rules, subject)
-    return found
+            objects += _bound("Role", {"name": role.account, "namespace": namespace}, rules, subject)
+    return objects
 
 
 def everything(namespaces: Iterable[str] = ()) -> list[JsonObject]:
     """All documents, in an order in which they can be applied; with rights in namespaces that are adopted."""
     accounts = [document for role in ACCOUNTS for document in manifests(role)]
-    return [*shared(), *nodes(), *tokens(), *accounts, *(one for name in namespaces for one in adopted(name))]
+    return [*shared(), *nodes(), *tokens(), *accounts, *(obj for name in namespaces for obj in adopted(name))]
 
 
 def rendered() -> dict[str, str]:
@@ -335,8 +335,8 @@ def rendered() -> dict[str, str]:
 def stale(directory: Path) -> list[str]:
     """Names of files that are missing, differ, or are left over."""
     present = {path.name: path.read_text() for path in directory.glob("*.yaml")}
-    wanted = rendered()
-    return sorted(name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name))
+    files = rendered()
+    return sorted(name for name in files.keys() | present.keys() if files.get(name) != present.get(name))
 
 
 def _bound(kind: str, meta: JsonObject, rules: Iterable[JsonObject], subject: JsonObject) -> list[JsonObject]:
@@ -355,20 +355,20 @@ def main(arguments: Sequence[str]) -> int:
     task.add_argument("--write", metavar="DIR", type=Path)
     chosen = parser.parse_args(arguments)
     if chosen.write is not None:
-        wanted = rendered()
+        files = rendered()
         for name in stale(chosen.write):
-            if name in wanted:
-                (chosen.write / name).write_text(wanted[name])
+            if name in files:
+                (chosen.write / name).write_text(files[name])
             else:
                 (chosen.write / name).unlink()
         return 0
-    found = stale(chosen.check)
-    for name in found:
+    differing = stale(chosen.check)
+    for name in differing:
         print(
             f"{chosen.check / name} is stale: run python -m fastness.app.accounts --write {chosen.check}",
             file=sys.stderr,
         )
-    return 1 if found else 0
+    return 1 if differing else 0
 
 
 if __name__ == "__main__":

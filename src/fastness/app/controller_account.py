@@ -129,7 +129,7 @@ _EVERYWHERE: Final[tuple[Rule, ...]] = (
     # Owners that are kept until what they own is gone: API servers that check that ask for this right.
     (
         _M,
-        [f"{one}/finalizers" for one in ("machineconfigpools", "kubeletconfigs", "containerruntimeconfigs")],
+        [f"{plural}/finalizers" for plural in ("machineconfigpools", "kubeletconfigs", "containerruntimeconfigs")],
         ["update"],
     ),
     (_KATA, ["kataconfigs/finalizers"], ["update"]),
@@ -187,7 +187,7 @@ def _looked_at(loops: Iterable[Controller]) -> tuple[list[Rule], list[tuple[str,
     """Rules for the sources of loops: in the whole cluster, and in namespaces."""
     cluster: dict[str, set[str]] = {}
     places: dict[tuple[str, str, str], set[str]] = {}
-    for source in (one for loop in loops for one in loop.sources):
+    for source in (read for loop in loops for read in loop.sources):
         group, plural, place = source.resource.group, source.resource.plural, source.scope.namespace
         if not place:
             cluster.setdefault(group, set()).add(plural)

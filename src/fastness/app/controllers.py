@@ -58,13 +58,13 @@ FAMILIES: Final = (neighbours.FAMILY, *workloads.DEPLOYMENTS_OF_OTHERS)
 
 async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -> dict[str, str]:
     """The families that must not start because another operator is active, with the sign of it; adopted ones may."""
-    found: dict[str, str | None] = {}
+    signs: dict[str, str | None] = {}
     if neighbours.FAMILY not in adopted:
-        found[neighbours.FAMILY] = await neighbours.other_operator(cluster, now)
+        signs[neighbours.FAMILY] = await neighbours.other_operator(cluster, now)
     for family in workloads.DEPLOYMENTS_OF_OTHERS:
         if family not in adopted:
-            found[family] = await workloads.other_operator(cluster, family)
-    return {family: sign for family, sign in found.items() if sign}
+            signs[family] = await workloads.other_operator(cluster, family)
+    return {family: sign for family, sign in signs.items() if sign}
 
 
 def product_loops(
@@ -87,7 +87,9 @@ def product_loops(
     distrust = fenced(Distrusting.name, Distrusting.writes)
     joins = fenced(Joins.name, Joins.writes)
     statuses = fenced(MachineStatuses.name, MachineStatuses.writes)
-    told = replace(around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource)))
+    with_named_broker = replace(
+        around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
+    )
     issuer = DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, around.clock, around.entropy)
     return [
         *([issuer] if certificates.FAMILY not in without else ()),
@@ -115,7 +117,7 @@ def product_loops(
         TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
         Elsewhere(fenced(Elsewhere.name, Elsewhere.writes), informers, around.clock),
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
-        *(machine_config_loops(cluster, informers, told) if neighbours.FAMILY not in without else ()),
+        *(machine_config_loops(cluster, informers, with_named_broker) if neighbours.FAMILY not in without else ()),
         *workload_loops(cluster, informers, around, without=without),
     ]
 

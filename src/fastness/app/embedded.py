@@ -27,7 +27,7 @@ from fastness.app.parts import DOORS, WITH_OWN_API
 from fastness.app.product import PRODUCT
 from fastness.app.settings import ClusterKeys, FurtherLoops, PlaneSettings
 from fastness.app.vendor_documents import Documents
-from fastness.app.vms import Told, vms
+from fastness.app.vms import DoorTrust, vms
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.crypto.secret import SecretBytes
 from fastness.enrolment.door.app import USUAL_RATE, Pace
@@ -237,8 +237,8 @@ def _real_machines(
     if not options.vms and not (options.state / "vms").exists():
         return nullcontext()
     where = doors.endpoints
-    told = Told(doors.ca, doors.keys, where.enrolment, where.broker, where.gate)
-    return vms(server.cluster, options.state, options.vms, told, clock)
+    trust = DoorTrust(doors.ca, doors.keys, where.enrolment, where.broker, where.gate)
+    return vms(server.cluster, options.state, options.vms, trust, clock)
 
 
 async def _renew(server: ApiServer, clock: Clock) -> None:

@@ -83,9 +83,9 @@ class Simulated:
         self.clock.resume(self.simulation.ahead)
         self._count = count
         self._noted: AuditHook
-        kept = self.simulation.kept
-        if self.simulation.roster.next and count not in (0, kept):
-            goes_on = f"{state} has {counted(kept, 'machine')}, which it goes on with"
+        running = self.simulation.kept
+        if self.simulation.roster.next and count not in (0, running):
+            goes_on = f"{state} has {counted(running, 'machine')}, which it goes on with"
             tell(f"{goes_on}; `fastness sim add` and `remove` change that")
 
     @property
@@ -116,7 +116,7 @@ class Simulated:
             async with self._opened(fleet, None, None):
                 yield
             return
-        vendor = kept_vendor(simulation.state / SEED_FILE, entropy)
+        vendor = stored_vendor(simulation.state / SEED_FILE, entropy)
         async with _tpm_maker(simulation) as maker:
             desk = Desk(cluster, vendor, clock, [maker.certificates] if maker is not None else ())
             proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker, believed.gate)
@@ -169,14 +169,14 @@ async def _tpm_maker(simulation: Simulation) -> AsyncIterator[swtpm.TpmMaker | N
         maker.close()
 
 
-def kept_vendor(path: Path, entropy: Entropy) -> SimVendor:
+def stored_vendor(path: Path, entropy: Entropy) -> SimVendor:
     """The simulated vendor of a state directory; its roots follow from one seed."""
-    kept = read_private(path)
-    if kept is None:
+    stored = read_private(path)
+    if stored is None:
         vendor = SimVendor(entropy)
         write_private(path, SecretBytes(vendor.seed))
         return vendor
-    return SimVendor.of(kept.reveal())
+    return SimVendor.of(stored.reveal())
 
 
 async def confidential(cluster: Cluster) -> None:

@@ -36,17 +36,17 @@ class NodeLookups(StoreLookups):
 
         None in a pool that enforces attestation: there configurations leave by the doors, to machines that prove themselves.
         """
-        found = self.find("nodes", "", node)
-        if self._enforced(node, found):
+        stored = self.find("nodes", "", node)
+        if self._enforced(node, stored):
             return frozenset()
-        notes = annotations_of(found or {})
+        notes = annotations_of(stored or {})
         return frozenset(notes[name] for name in _CONFIG_ANNOTATIONS if notes.get(name))
 
     def _machine_of(self, node: str) -> Machine | None:
         """The Machine that is a node, by what enrolment wrote on it."""
         name = machine_of_node(node)
-        found = self.get(Key(MACHINE.group, MACHINE.plural, NAMESPACE, name)) if name else None
-        machine = view(found, Machine) if found is not None else None
+        stored = self.get(Key(MACHINE.group, MACHINE.plural, NAMESPACE, name)) if name else None
+        machine = view(stored, Machine) if stored is not None else None
         return machine if machine is not None and machine.status.node_name == node else None
 
     def barred(self, node: str) -> str | None:

@@ -33,7 +33,7 @@ class Documents:
     """Where documents are imported and kept; whether the vendors' services are asked."""
 
     imported: Path | None = None
-    kept: Path | None = None
+    cache: Path | None = None
     services: bool = False
 
     @classmethod
@@ -46,11 +46,11 @@ class Documents:
 async def opened(documents: Documents, clock: Clock) -> AsyncIterator[Collateral]:
     """The documents, for the time of the block."""
     if not documents.services:
-        yield Collateral(clock, imported=documents.imported, cache=documents.kept)
+        yield Collateral(clock, imported=documents.imported, cache=documents.cache)
         return
     async with httpx.AsyncClient(timeout=SECONDS) as client:
         services = VendorServices(client, clock, Services())
-        yield Collateral(clock, imported=documents.imported, cache=documents.kept, services=services)
+        yield Collateral(clock, imported=documents.imported, cache=documents.cache, services=services)
 
 
 def ends_of(directories: Iterable[Path]) -> dict[str, datetime | None]:

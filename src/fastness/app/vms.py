@@ -32,7 +32,7 @@ LOOK_AGAIN: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DoorTrust:
     """What this control plane tells real machines: whom to believe, and where its doors are."""
 
     ca: Callable[[], str]
@@ -52,7 +52,7 @@ class Told:
 
 
 @asynccontextmanager
-async def vms(cluster: Cluster, state: Path, count: int, told: Told, clock: Clock) -> AsyncIterator[None]:
+async def vms(cluster: Cluster, state: Path, count: int, doors: DoorTrust, clock: Clock) -> AsyncIterator[None]:
     """So many real machines for the time of the block; without any, nothing is believed of them; raises NoRealMachine."""
     if not count:
         await trusted.withdraw(cluster)
@@ -66,12 +66,12 @@ async def vms(cluster: Cluster, state: Path, count: int, told: Told, clock: Cloc
         while True:
             with suppress(NotFound):
                 secret = await cluster.get(SECRETS, f"{POOL}{names.USER_DATA_SUFFIX}", names.USER_DATA_NAMESPACE)
-                found = base64.b64decode(secret["data"]["userData"])
-                if told.enrolment.encode() in found:
-                    return found
+                content = base64.b64decode(secret["data"]["userData"])
+                if doors.enrolment.encode() in content:
+                    return content
             await asyncio.sleep(LOOK_AGAIN)
 
-    machines = RealMachines(cluster, state / "vms", told.trust, user_data, told.broker, told.ports, clock)
+    machines = RealMachines(cluster, state / "vms", doors.trust, user_data, doors.broker, doors.ports, clock)
     async with machines.running(count):
         yield
 

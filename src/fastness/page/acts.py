@@ -34,7 +34,7 @@ from fastness.kube.port import PatchType, WriteOptions
 from fastness.page.admission import Acting
 from fastness.page.pages.simulator import MOST_ADDED, TEES
 from fastness.page.simulator import Simulator
-from fastness.page.view_scope import MACHINES, Sight
+from fastness.page.view_scope import MACHINES, ViewScope
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
@@ -63,7 +63,7 @@ def unaudited(_request: Request, _user: User, _act: Act, _code: int) -> None:
     """For a page whose API server writes those lines itself."""
 
 
-async def carry_out(acting: Acting, sight: Sight, name: str, form: Mapping[str, str]) -> Decision:
+async def carry_out(acting: Acting, scope: ViewScope, name: str, form: Mapping[str, str]) -> Decision:
     """Write a decision as the user; raises BadRequest, Forbidden, NotFound, Conflict and what the API says."""
     decision, reason = DECISIONS.get(form.get("decision", "")), form.get("reason", "").strip()
     if decision is None:
@@ -72,8 +72,8 @@ async def carry_out(acting: Acting, sight: Sight, name: str, form: Mapping[str, 
         raise BadRequest(f"to {decision.verb} a machine needs a reason; it is kept on the record")
     if len(reason) > MAX_REASON:
         raise BadRequest(f"the reason is longer than {MAX_REASON} characters")
-    sight.require("patch", MACHINES, name)
-    stored = sight.one(MACHINES, name)
+    scope.require("patch", MACHINES, name)
+    stored = scope.get(MACHINES, name)
     if stored is None:
         raise NotFound(f'machines "{name}" not found', group=MACHINES.group, kind=MACHINES.plural, name=name)
     machine = view(stored, Machine)
@@ -85,11 +85,11 @@ async def carry_out(acting: Acting, sight: Sight, name: str, form: Mapping[str, 
     return decision
 
 
-async def operate(simulator: Simulator | None, sight: Sight, form: Mapping[str, str]) -> str:
+async def operate(simulator: Simulator | None, scope: ViewScope, form: Mapping[str, str]) -> str:
     """Carry out a form and say what happened; raises Forbidden, NotFound, BadRequest and what the simulator says."""
     if simulator is None:
         raise NotFound(NO_SIMULATOR)
-    sight.require("patch", MACHINES)
+    scope.require("patch", MACHINES)
     machine = form.get("machine", "")
     match form.get("action", ""):
         case "do":

@@ -76,9 +76,9 @@ class GuardDoor:
         """Show the credential to the authenticator, as a request would."""
         token = credential.token.reveal()
         headers = [(b"authorization", b"Bearer " + token.encode("ascii", "replace"))] if token else []
-        shown = {"method": "GET", "raw_path": b"/", "query_string": b"", "headers": headers}
+        asgi_scope = {"method": "GET", "raw_path": b"/", "query_string": b"", "headers": headers}
         try:
-            user = self._guard.identify(Request({**shown, "fastness.peer": credential.certificate}, _nothing))
+            user = self._guard.identify(Request({**asgi_scope, "fastness.peer": credential.certificate}, _nothing))
         except Unauthorized:
             return None
         return Admitted(user, self._guard, lambda: nullcontext(self._writers(user)))
@@ -92,8 +92,8 @@ class Reviewed:
 
     def authorize(self, attrs: Attributes) -> Decision:
         """Whether it was allowed for this object, or for all of them."""
-        asked = {(attrs.verb, attrs.group, attrs.resource, name) for name in (attrs.name, "")}
-        return Decision(bool(asked & self.allowed))
+        questions = {(attrs.verb, attrs.group, attrs.resource, name) for name in (attrs.name, "")}
+        return Decision(bool(questions & self.allowed))
 
 
 class ReviewDoor:
@@ -122,9 +122,9 @@ class ReviewDoor:
         return Admitted(user, Reviewed(allowed), lambda: self._connected(credential.token))
 
     async def _user(self, mark: str, token: SecretText) -> User | None:
-        kept = self._users.get(mark)
-        if kept is not None and self._clock.now() < kept[1]:
-            return kept[0]
+        answer = self._users.get(mark)
+        if answer is not None and self._clock.now() < answer[1]:
+            return answer[0]
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token.reveal()}}
         status = (await self._cluster.create(TOKEN_REVIEWS, body)).get("status") or {}
         user = _user_of(status.get("user") or {}) if status.get("authenticated") else None
@@ -132,43 +132,43 @@ class ReviewDoor:
         return user
 
     async def _allowed(self, mark: str, user: User, name: str) -> frozenset[Question]:
-        kept = self._rights.get((mark, name))
-        if kept is not None and self._clock.now() < kept[1]:
-            return kept[0]
+        remembered = self._rights.get((mark, name))
+        if remembered is not None and self._clock.now() < remembered[1]:
+            return remembered[0]
         room = asyncio.Semaphore(AT_ONCE)
 
         async def ask(verb: str, resource: Resource) -> Question | None:
             async with room:
                 answer = await self._cluster.create(ACCESS_REVIEWS, _access(user, verb, resource, name))
-            said = (answer.get("status") or {}).get("allowed") is True
-            return (verb, resource.group, resource.plural, name) if said else None
+            allowed = (answer.get("status") or {}).get("allowed") is True
+            return (verb, resource.group, resource.plural, name) if allowed else None
 
         questions = [("get", MACHINES), ("patch", MACHINES)]
         if not name:
-            questions = [*((verb, one) for one in SEEN for verb in ("list", "get")), ("patch", MACHINES)]
+            questions = [*((verb, resource) for resource in SEEN for verb in ("list", "get")), ("patch", MACHINES)]
         try:
             async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(ask(verb, resource)) for verb, resource in questions]
+                tasks = [group.create_task(ask(verb, resource)) for verb, resource in questions]
         except* ApiError as refused:
             raise Unavailable(f"the API does not say what you may: {refused.exceptions[0]}") from refused
-        found = frozenset(answer for task in asked if (answer := task.result()) is not None)
-        self._rights.put((mark, name), (found, self._clock.now() + KEPT_FOR))
-        return found
+        rights = frozenset(answer for task in tasks if (answer := task.result()) is not None)
+        self._rights.put((mark, name), (rights, self._clock.now() + KEPT_FOR))
+        return rights
 
 
-def _user_of(told: Mapping[str, Any]) -> User:
-    extra = {str(key): tuple(map(str, values)) for key, values in (told.get("extra") or {}).items()}
+def _user_of(user: Mapping[str, Any]) -> User:
+    extra = {str(key): tuple(map(str, values)) for key, values in (user.get("extra") or {}).items()}
     return User(
-        str(told.get("username", "")), tuple(map(str, told.get("groups") or ())), str(told.get("uid", "")), extra
+        str(user.get("username", "")), tuple(map(str, user.get("groups") or ())), str(user.get("uid", "")), extra
     )
 
 
 def _access(user: User, verb: str, resource: Resource, name: str) -> JsonObject:
-    asked = {
+    attributes = {
         "verb": verb, "group": resource.group, "version": resource.version, "resource": resource.plural,
         **({"namespace": NAMESPACE} if resource.namespaced else {}), **({"name": name} if name else {}),
     }  # fmt: skip
-    spec: JsonObject = {"user": user.name, "groups": list(user.groups), "resourceAttributes": asked}
+    spec: JsonObject = {"user": user.name, "groups": list(user.groups), "resourceAttributes": attributes}
     if user.uid:
         spec["uid"] = user.uid
     if user.extra:

@@ -36,7 +36,7 @@ from fastness.page.sessions import Session, Sessions
 from fastness.page.simulator import Simulator, aimed_at
 from fastness.page.view_scope import Stock
 from fastness.page.views import VIEWS
-from fastness.page.views.view_request import Shown
+from fastness.page.views.view_request import ViewRequest
 from fastness.page.visits import FORM, HTML, MAX_FORM, NO_STORE, Form, ToLogin, Visit, Visits, from_own_page, redirect
 from fastness.runtime.clock import Clock, Entropy
 
@@ -153,38 +153,38 @@ class PageApp:
     # -- views and acts
 
     async def _view(self, name: str, request: Request, visit: Visit) -> Answer:
-        shown = Shown(
-            visit.sight, visit.frame, visit.name, request.query, self._reader, self._rows, visit.admitted.acting,
+        view = ViewRequest(
+            visit.scope, visit.frame, visit.name, request.query, self._reader, self._rows, visit.admitted.acting,
             self._simulator, self._notices.of(visit.session.id),
         )  # fmt: skip
         try:
-            return Answer(200, await VIEWS[name](shown), HTML, NO_STORE)
+            return Answer(200, await VIEWS[name](view), HTML, NO_STORE)
         except ApiError as error:
             return self._say(Problem(error), visit.frame)
 
     async def _decide(self, visit: Visit, form: Form) -> Answer:
         code = 500
         try:
-            await carry_out(visit.admitted.acting, visit.sight, visit.name, form)
+            await carry_out(visit.admitted.acting, visit.scope, visit.name, form)
             code = 200
         except ApiError as error:
             code = error.code
             return self._say(Problem(error), visit.frame)
         finally:
-            self._audit(visit.request, visit.sight.user, Act("patch", visit.name), code)
+            self._audit(visit.request, visit.scope.user, Act("patch", visit.name), code)
         return redirect("/" if form.get("then") == "fleet" else machine_path(visit.name))
 
     async def _simulate(self, visit: Visit, form: Form) -> Answer:
         code = 500
         try:
-            notice = await operate(self._simulator, visit.sight, form)
+            notice = await operate(self._simulator, visit.scope, form)
             code = 200
         except ApiError as error:
             code = error.code
             return self._say(Problem(error), visit.frame)
         finally:
             act = Act(form.get("action", "")[:MAX_NAME], aimed_at(form)[:MAX_NAME], simulator=True)
-            self._audit(visit.request, visit.sight.user, act, code)
+            self._audit(visit.request, visit.scope.user, act, code)
         self._notices.put(visit.session.id, notice)
         self._news.tell("simulator")
         return redirect(VIEW_PATHS["simulator"])

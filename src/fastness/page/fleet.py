@@ -61,9 +61,9 @@ class Row:
         """Whether a person should look at it."""
         return self.state in NEEDS
 
-    def says(self, wanted: str) -> bool:
+    def says(self, text: str) -> bool:
         """Whether a text is in what identifies the machine."""
-        return any(wanted in part.lower() for part in (self.name, self.node, self.image, self.waits, self.tee))
+        return any(text in part.lower() for part in (self.name, self.node, self.image, self.waits, self.tee))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class Filter:
         """The filter of an address; what is not understood is left out."""
         state, page = query.get("state", ""), query.get("page", "")
         number = int(page) if page.isascii() and page.isdigit() and len(page) < 6 else 1
-        known = state if state in _ORDER or state == "inbox" else ""
+        valid = state if state in _ORDER or state == "inbox" else ""
         return cls(
-            known, query.get("pool", "")[:253], query.get("q", "").strip().lower()[:100], max(1, number),
+            valid, query.get("pool", "")[:253], query.get("q", "").strip().lower()[:100], max(1, number),
             query.get("tee", "")[:32],
         )  # fmt: skip
 
@@ -106,7 +106,7 @@ class Fleet:
     """What one page shows of all machines."""
 
     rows: Sequence[Row]
-    found: int
+    matching: int
     total: int
     page: int
     pages: int
@@ -122,7 +122,7 @@ class Fleet:
 class Rows:
     """Rows of machines, made again only when the machine, its node or what decides its standing changed."""
 
-    _kept: dict[str, tuple[str, str, StandingRules, Row]] = field(default_factory=dict)
+    _made: dict[str, tuple[str, str, StandingRules, Row]] = field(default_factory=dict)
 
     def of(
         self, machines: Iterable[JsonObject], nodes: Iterable[JsonObject], rules: StandingRules, now: datetime
@@ -133,27 +133,27 @@ class Rows:
         for machine in machines:
             node = by_name.get((machine.get("status") or {}).get("nodeName") or "")
             uid, mine, its = machine["metadata"]["uid"], _version(machine), _version(node)
-            kept = self._kept.get(uid)
-            if kept is None or kept[:3] != (mine, its, rules) or kept[3].over(now):
+            made = self._made.get(uid)
+            if made is None or made[:3] != (mine, its, rules) or made[3].over(now):
                 row = row_of(machine, node, rules.standing(view(machine, Machine), now))
-                kept = (mine, its, rules, row)
-            fresh[uid] = kept
-        self._kept = fresh
-        rows = (kept[3] for kept in fresh.values())
+                made = (mine, its, rules, row)
+            fresh[uid] = made
+        self._made = fresh
+        rows = (made[3] for made in fresh.values())
         return sorted(rows, key=lambda row: (_ORDER[row.state], row.node or row.name))
 
 
-def survey(rows: Sequence[Row], wanted: Filter, inbox_rows: int = 10) -> Fleet:
+def survey(rows: Sequence[Row], chosen: Filter, inbox_rows: int = 10) -> Fleet:
     """The part of the fleet that a filter asks for, and what stands beside it."""
-    found = [row for row in rows if wanted.fits(row)]
-    pages = max(1, -(-len(found) // PAGE_ROWS))
-    page = min(wanted.page, pages)
+    matches = [row for row in rows if chosen.fits(row)]
+    pages = max(1, -(-len(matches) // PAGE_ROWS))
+    page = min(chosen.page, pages)
     counts = dict.fromkeys(STATES, 0)
     for row in rows:
         counts[row.state] += 1
     needing = [row for row in rows if row.needs_decision]
     return Fleet(
-        found[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], len(found), len(rows), page, pages, counts,
+        matches[(page - 1) * PAGE_ROWS : page * PAGE_ROWS], len(matches), len(rows), page, pages, counts,
         sorted({row.pool for row in rows if row.pool}), sorted({row.tee for row in rows if row.tee}),
         needing[:inbox_rows], len(needing), sum(row.standing.proved for row in rows),
     )  # fmt: skip
@@ -161,11 +161,11 @@ def survey(rows: Sequence[Row], wanted: Filter, inbox_rows: int = 10) -> Fleet:
 
 def row_of(machine: Object, node: Object | None, standing: MachineStanding) -> Row:
     """One machine, with its node where it has one."""
-    seen = view(machine, Machine)
+    typed = view(machine, Machine)
     state, waits = state_of(standing, node)
     return Row(
-        name=seen.metadata.name, node=seen.status.node_name, pool=seen.status.pool, tee=seen.status.tee, state=state,
-        standing=standing, image=seen.status.properties.get("image", ""), last_proof=seen.status.last_attested or "",
+        name=typed.metadata.name, node=typed.status.node_name, pool=typed.status.pool, tee=typed.status.tee, state=state,
+        standing=standing, image=typed.status.properties.get("image", ""), last_proof=typed.status.last_attested or "",
         waits=waits,
     )  # fmt: skip
 
@@ -187,12 +187,12 @@ def state_of(standing: MachineStanding, node: Object | None) -> tuple[str, str]:
 def _node_state(node: Object | None) -> tuple[str, str]:
     if node is None:
         return "waiting", "joining the cluster"
-    known = facts(node)
-    if known.degraded:
-        return "degraded", known.reason or "its agent reports a problem"
-    if known.managed and not known.done:
-        return "working", f"reaching {known.desired}"
-    return ("proved", "") if known.ready else ("working", "its node to be ready")
+    node_facts = facts(node)
+    if node_facts.degraded:
+        return "degraded", node_facts.reason or "its agent reports a problem"
+    if node_facts.managed and not node_facts.done:
+        return "working", f"reaching {node_facts.desired}"
+    return ("proved", "") if node_facts.ready else ("working", "its node to be ready")
 
 
 def _version(obj: Object | None) -> str:

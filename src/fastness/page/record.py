@@ -46,13 +46,13 @@ class Reader:
             return []
         size = int(checkpoint["spec"]["size"])
         end = size if before is None else max(0, min(before, size))
-        found: list[JsonObject] = []
+        newest: list[JsonObject] = []
         try:
             async for index, data in LogView(self.tiles, size, self.grown).entries(max(0, end - last), end):
-                found.append({**json.decode(data), "index": index})
+                newest.append({**json.decode(data), "index": index})
         except (TlogError, FormatError, ApiError, OSError):
             return []
-        return found[::-1]
+        return newest[::-1]
 
     async def prove(self, checkpoint: JsonObject | None, index: int) -> Proved | None:
         """One entry with its proof; None when it is not there or cannot be read now."""
@@ -61,7 +61,7 @@ class Reader:
         size = int(checkpoint["spec"]["size"])
         view = LogView(self.tiles, size, self.grown)
         try:
-            (data,) = [one async for _, one in view.entries(index, index + 1)]
+            (data,) = [leaf_data async for _, leaf_data in view.entries(index, index + 1)]
             entry, hashes = json.decode(data), await view.inclusion(index)
             root = base64.b64decode(str(checkpoint["spec"]["rootHash"]), validate=True)
         except (TlogError, FormatError, ApiError, OSError, binascii.Error):

@@ -70,13 +70,13 @@ class Sessions:
 
     def link_counts(self, key: str) -> bool:
         """Whether a key would log in now; it stays unused."""
-        found = self._links.get(_hashed(key))
-        return found is not None and self._clock.now() < found[1]
+        link = self._links.get(_hashed(key))
+        return link is not None and self._clock.now() < link[1]
 
     def redeem(self, key: str) -> Credential | None:
         """The credential of a key, which is used up by this; None for one that does not count."""
-        found = self._links.pop(_hashed(key), None)
-        return found[0] if found is not None and self._clock.now() < found[1] else None
+        link = self._links.pop(_hashed(key), None)
+        return link[0] if link is not None and self._clock.now() < link[1] else None
 
     def begin(self, credential: Credential) -> tuple[Session, str]:
         """A new session, and the value of its cookie."""
@@ -93,7 +93,7 @@ class Sessions:
     def _forget_expired(self) -> None:
         """Forget what ended, for good: a clock that is set back later revives nothing."""
         now = self._clock.now()
-        for session in [one for one in self._sessions.values() if now >= one.expires]:
+        for session in [session for session in self._sessions.values() if now >= session.expires]:
             self.end(session)
 
     def end(self, session: Session) -> None:
@@ -106,8 +106,8 @@ class Sessions:
 
     def is_ours(self, session: Session, token: str) -> bool:
         """Whether a form was made for this session."""
-        found = self._ring.read(_FORM, token)
-        return found is not None and same(found, session.id)
+        mark = self._ring.read(_FORM, token)
+        return mark is not None and same(mark, session.id)
 
     def before_login(self) -> tuple[str, str]:
         """The cookie and the token of a form that logs in."""
@@ -116,8 +116,8 @@ class Sessions:
 
     def is_our_login(self, cookie: str, token: str) -> bool:
         """Whether a login came from a form that this browser was given."""
-        mark, found = self._ring.read(_LOGIN, cookie), self._ring.read(_FORM, token)
-        if mark is None or found is None or not same(mark, found):
+        mark, form_mark = self._ring.read(_LOGIN, cookie), self._ring.read(_FORM, token)
+        if mark is None or form_mark is None or not same(mark, form_mark):
             return False
         return self._unstamped(_LOGIN, cookie) is not None
 

@@ -1,8 +1,8 @@
 """What a user may see.
 
-Pages read caches that hold everything, so every read goes through a `Sight`, which asks the API's authorizer first, with the same
-attributes as a request of kubectl would have. There is no other way from a page to an object, and no rule of who may see what
-besides the API's. Kinds that are not in `SEEN` (secrets first of all) cannot be read through it at all.
+Pages read caches that hold everything, so every read goes through a `ViewScope`, which asks the API's authorizer first, with the
+same attributes as a request of kubectl would have. There is no other way from a page to an object, and no rule of who may see
+what besides the API's. Kinds that are not in `SEEN` (secrets first of all) cannot be read through it at all.
 """
 
 from __future__ import annotations
@@ -109,24 +109,26 @@ class Stock:
 
     def unproved_nodes(self) -> tuple[str, ...]:
         """The nodes of confidential pools that never attested."""
-        machines = (view(one, Machine) for one in self.informers[MACHINES].list())
+        machines = (view(machine, Machine) for machine in self.informers[MACHINES].list())
         cluster = self.informers[CLUSTERS].get("", CLUSTER)
         return never_attested(cluster, self.informers[NODES].list(), self.informers[POOLS].list(), machines)
 
     @property
     def simulated(self) -> bool:
         """Whether this cluster believes simulated evidence; everybody who sees a page is told."""
-        return any((one.get("spec") or {}).get("simulated") for one in self.informers[CLUSTERS].list())
+        return any((cluster.get("spec") or {}).get("simulated") for cluster in self.informers[CLUSTERS].list())
 
     @property
     def alerts(self) -> tuple[tuple[str, str], ...]:
         """What everybody who logs in must see before anything else: conditions of the cluster that tell of people's acts."""
         cluster = self.informers[CLUSTERS].get("", CLUSTER) or {}
-        found = ((title, condition(cluster, kind) or {}, bad) for kind, bad, title in ALERTS)
-        return tuple((title, str(said.get("message", ""))) for title, said, bad in found if said.get("status") == bad)
+        conditions = ((title, condition(cluster, kind) or {}, bad) for kind, bad, title in ALERTS)
+        return tuple(
+            (title, str(stored.get("message", ""))) for title, stored, bad in conditions if stored.get("status") == bad
+        )
 
 
-class Sight:
+class ViewScope:
     """The cluster as one user may see it."""
 
     def __init__(self, user: User, guard: Authorizer, stock: Stock) -> None:
@@ -158,28 +160,28 @@ class Sight:
         self.require("list", resource)
         others = [place for place in self._stock.places.of(resource) if place != NAMESPACE]
         hidden = {place for place in others if not self.may("list", resource, namespace=place)}
-        found = self._stock.informers[resource].list()
-        return [one for one in found if one["metadata"].get("namespace") not in hidden] if hidden else found
+        objects = self._stock.informers[resource].list()
+        return [obj for obj in objects if obj["metadata"].get("namespace") not in hidden] if hidden else objects
 
     def those(self, resource: Resource) -> list[JsonObject]:
         """Every object of a kind, none where the user may not list it; for what only adds to a page."""
         return self.all(resource) if self.may("list", resource) else []
 
-    def one(self, resource: Resource, name: str) -> JsonObject | None:
+    def get(self, resource: Resource, name: str) -> JsonObject | None:
         """One object, or None; raises Forbidden."""
         self.require("get", resource, name)
         return self._stock.informers[resource].get(NAMESPACE if resource.namespaced else "", name)
 
     def glimpse(self, resource: Resource, name: str) -> JsonObject | None:
         """One object where there is one and the user may get it."""
-        return self.one(resource, name) if name and self.may("get", resource, name) else None
+        return self.get(resource, name) if name and self.may("get", resource, name) else None
 
     def verdicts_of(self, uid: str) -> list[JsonObject]:
         """The verdicts about a machine, newest first; none where the user may not list them."""
         if not self.may("list", VERDICTS):
             return []
-        found = self._stock.informers[VERDICTS].by_index(BY_SUBJECT, uid)
-        return sorted(found, key=lambda one: str(one["metadata"].get("creationTimestamp")), reverse=True)
+        verdicts = self._stock.informers[VERDICTS].by_index(BY_SUBJECT, uid)
+        return sorted(verdicts, key=lambda verdict: str(verdict["metadata"].get("creationTimestamp")), reverse=True)
 
     def _attributes(self, verb: str, resource: Resource, name: str, namespace: str = NAMESPACE) -> Attributes:
         place = namespace if resource.namespaced else ""

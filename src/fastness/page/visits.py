@@ -26,7 +26,7 @@ from fastness.page.pages.layout import Frame
 from fastness.page.pages.login import login_page
 from fastness.page.routes import MAX_NAME, after_login
 from fastness.page.sessions import LIFETIME, LOGIN_LIFETIME, Credential, Session, Sessions
-from fastness.page.view_scope import Sight, Stock
+from fastness.page.view_scope import Stock, ViewScope
 
 HTML: Final = b"text/html; charset=utf-8"
 FORM: Final = ("application/x-www-form-urlencoded",)
@@ -60,7 +60,7 @@ class Visit:
     request: Request
     session: Session
     admitted: Admitted
-    sight: Sight
+    scope: ViewScope
     frame: Frame
 
     @property
@@ -91,8 +91,8 @@ class Visits:
         admitted = await self._visitors.admit(session.credential, request.values[0] if about_machine else "")
         if admitted is None:
             raise ToLogin(request)
-        sight = Sight(admitted.user, admitted.rights, self._stock)
-        return Visit(request, session, admitted, sight, self._frame(admitted.user, session))
+        scope = ViewScope(admitted.user, admitted.rights, self._stock)
+        return Visit(request, session, admitted, scope, self._frame(admitted.user, session))
 
     async def about_machine(self, request: Request) -> Visit:
         """The same for a route about one machine, for which somebody may have rights by name."""

@@ -98,9 +98,9 @@ def test_those_who_need_somebody_come_first() -> None:
 
 def test_filters_and_pages() -> None:
     rows = rows_of([machine(f"m{number:03}", pool="a" if number % 2 else "b") for number in range(120)], [])
-    assert survey(rows, Filter(pool="a")).found == 60
-    assert survey(rows, Filter.of({"q": "M007"})).found == 1
-    assert survey(rows, Filter.of({"state": "inbox"})).found == 0
+    assert survey(rows, Filter(pool="a")).matching == 60
+    assert survey(rows, Filter.of({"q": "M007"})).matching == 1
+    assert survey(rows, Filter.of({"state": "inbox"})).matching == 0
     second = survey(rows, Filter(page=2))
     assert (len(second.rows), second.pages, second.rows[0].name) == (PAGE_ROWS, 3, "m050")
     assert survey(rows, Filter(page=99)).page == 3

@@ -89,10 +89,10 @@ class WebhookDoor:
 
     async def _review(self, request: Request, acts: RecordedReviews | None) -> Answer:
         demand_media(request, JSON_ONLY)
-        asked = read_review(await request.body(MAX_BODY))
-        decision = await self._decide(asked.request, acts)
+        review = read_review(await request.body(MAX_BODY))
+        decision = await self._decide(review.request, acts)
         metrics.REVIEWS.inc("refused" if isinstance(decision, Denied) else "allowed")
-        return Answer(200, encode_answer(asked.uid, decision))
+        return Answer(200, encode_answer(review.uid, decision))
 
     async def _decide(self, request: AdmissionRequest, acts: RecordedReviews | None) -> Decision:
         """The decision; a defect of ours is a refusal, and so is an act that cannot be recorded."""
@@ -110,8 +110,8 @@ class WebhookDoor:
         except Exception:  # noqa: BLE001  # the HTTP edge: a rule that crashed must refuse, not leave it to a failure policy
             _log.exception("request.failed", method="POST")
             metrics.DEFECTS.inc("webhook")
-            told = f"an internal error, see the log of the webhook under {context.current()}"
-            return Denied(f"{request.target}: {told}", 500, "InternalError")
+            defect = f"an internal error, see the log of the webhook under {context.current()}"
+            return Denied(f"{request.target}: {defect}", 500, "InternalError")
 
 
 def _bad_review(error: BadReview, _route: str) -> Refusal:

@@ -68,12 +68,16 @@ class Reachable:
         return {"service": {"name": SERVICE, "namespace": NAMESPACE, "path": path, "port": 443}, **trusted}
 
 
-def protects(found: JsonObject | None) -> bool:
+def protects(configuration: JsonObject | None) -> bool:
     """Whether a stored configuration asks about lowerings, and refuses them when nobody answers."""
-    entries = (found or {}).get("webhooks") or ()
-    asked = [entry for entry in entries if entry.get("name") == PROTECTION and entry.get("failurePolicy") == "Fail"]
+    entries = (configuration or {}).get("webhooks") or ()
+    failing_closed = [
+        entry for entry in entries if entry.get("name") == PROTECTION and entry.get("failurePolicy") == "Fail"
+    ]
     return any(
-        "confidentialclusters" in rule.get("resources", ()) for entry in asked for rule in entry.get("rules") or ()
+        "confidentialclusters" in rule.get("resources", ())
+        for entry in failing_closed
+        for rule in entry.get("rules") or ()
     )
 
 

@@ -59,10 +59,10 @@ class Sources:
         """All caches, filled."""
         plain: list[Resource] = [NAMESPACES, CLASSES, GROUPS, CLUSTERS, POOLS, KATA_CONFIGS]
         maps = [informers.of(CONFIG_MAPS, Scope(namespace)) for namespace in (names.NAMESPACE, approvers.NAMESPACE)]
-        found = [*(informers.of(one) for one in plain), *maps]
-        for informer in found:
+        caches = [*(informers.of(resource) for resource in plain), *maps]
+        for informer in caches:
             await informer.synced()
-        return Sources(*found)
+        return Sources(*caches)
 
 
 @dataclass(slots=True)
@@ -133,7 +133,7 @@ class ClusterLookups:
 
     def runtime_classes(self) -> Iterable[str]:
         """The names of all RuntimeClasses."""
-        return [str(one["metadata"]["name"]) for one in self.sources.classes.list()]
+        return [str(runtime_class["metadata"]["name"]) for runtime_class in self.sources.classes.list()]
 
     def has_operator_group(self, namespace: str) -> bool:
         """Whether an operator was installed into a namespace."""

@@ -37,14 +37,14 @@ class Registration:
     def __init__(
         self,
         cluster: Cluster,
-        known: Informer,
+        registered: Informer,
         certificates: DoorCertificates,
         where: Reachable,
         clock: Clock,
         path: RecordedPath,
     ) -> None:
         self._cluster = cluster
-        self._known = known
+        self._registered = registered
         self._certificates = certificates
         self._where = where
         self._path = path
@@ -54,11 +54,11 @@ class Registration:
 
     async def settle(self) -> bool:
         """Write the configuration if it is not right; whether it was written. Raises ApiError, DamagedKeys."""
-        wanted = configuration(self._where, self._certificates.current.doors.bundle, await self._path.current())
-        found = self._known.get("", NAME)
-        if found is not None and found.get("webhooks") == wanted["webhooks"]:
+        desired = configuration(self._where, self._certificates.current.doors.bundle, await self._path.current())
+        stored = self._registered.get("", NAME)
+        if stored is not None and stored.get("webhooks") == desired["webhooks"]:
             return False
-        await self._cluster.patch(RESOURCE, NAME, wanted, PatchType.APPLY, "", _AS)
+        await self._cluster.patch(RESOURCE, NAME, desired, PatchType.APPLY, "", _AS)
         return True
 
     async def run(self) -> None:
@@ -69,7 +69,7 @@ class Registration:
                 self._news.set()
 
         with ExitStack() as stack:
-            for informer in (self._known, self._certificates.informer):
+            for informer in (self._registered, self._certificates.informer):
                 stack.callback(informer.subscribe(tell_of_ours))
             while True:
                 self._news.clear()

@@ -46,19 +46,19 @@ def read_review(body: bytes) -> Review:
         raise BadReview(f"not JSON: {error}") from error
     if not isinstance(raw, dict) or (raw.get("apiVersion"), raw.get("kind")) != (API_VERSION, KIND):
         raise BadReview(f"not an {KIND} of {API_VERSION}")
-    asked = _table(raw, "request")
-    uid, operation = asked.get("uid"), asked.get("operation")
+    fields = _table(raw, "request")
+    uid, operation = fields.get("uid"), fields.get("operation")
     if not isinstance(uid, str) or not uid:
         raise BadReview("the request has no uid")
     if operation not in tuple(Operation):
         raise BadReview(f"the operation is {operation!r}")
-    resource, kind = _table(asked, "resource"), _table(asked, "kind")
-    obj, old = _object(asked, "object"), _object(asked, "oldObject")
+    resource, kind = _table(fields, "resource"), _table(fields, "kind")
+    obj, old = _object(fields, "object"), _object(fields, "oldObject")
     request = AdmissionRequest(
-        operation=Operation(operation), user=_user(_table(asked, "userInfo")), group=_text(resource, "group"),
+        operation=Operation(operation), user=_user(_table(fields, "userInfo")), group=_text(resource, "group"),
         version=_text(resource, "version"), kind=_text(kind, "kind"), resource=_text(resource, "resource"),
-        name=_text(asked, "name") or _made_name(obj or old or {}), namespace=_text(asked, "namespace"),
-        subresource=_text(asked, "subResource"), object=obj, old=old, dry_run=asked.get("dryRun") is True,
+        name=_text(fields, "name") or _made_name(obj or old or {}), namespace=_text(fields, "namespace"),
+        subresource=_text(fields, "subResource"), object=obj, old=old, dry_run=fields.get("dryRun") is True,
     )  # fmt: skip
     return Review(uid, request)
 
@@ -87,25 +87,27 @@ def _made_name(obj: Mapping[str, Any]) -> str:
 def _user(raw: Mapping[str, Any]) -> User:
     groups = raw.get("groups")
     return User(
-        _text(raw, "username"), tuple(str(one) for one in groups) if isinstance(groups, list) else (), _text(raw, "uid")
+        _text(raw, "username"),
+        tuple(str(group) for group in groups) if isinstance(groups, list) else (),
+        _text(raw, "uid"),
     )
 
 
 def _object(raw: Mapping[str, Any], name: str) -> JsonObject | None:
-    found = raw.get(name)
-    if found is not None and not isinstance(found, dict):
+    obj = raw.get(name)
+    if obj is not None and not isinstance(obj, dict):
         raise BadReview(f"{name} is not an object")
-    meta = (found or {}).get("metadata", {})
+    meta = (obj or {}).get("metadata", {})
     if not isinstance(meta, dict):
         raise BadReview(f"the metadata of {name} are not an object")
-    return found
+    return obj
 
 
 def _table(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = raw.get(name)
-    return found if isinstance(found, dict) else {}
+    table = raw.get(name)
+    return table if isinstance(table, dict) else {}
 
 
 def _text(raw: Mapping[str, Any], name: str) -> str:
-    found = raw.get(name)
-    return found if isinstance(found, str) else ""
+    text = raw.get(name)
+    return text if isinstance(text, str) else ""

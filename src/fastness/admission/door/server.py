@@ -60,8 +60,8 @@ async def webhook_server(
 
     Without `where` the API server is told the port that is bound here, on loopback: good for tests and single machines.
     """
-    known = informers.of(RESOURCE)
-    await known.synced()
+    registered = informers.of(RESOURCE)
+    await registered.synced()
     names = [*options.hosts, *SERVICE_NAMES]
     certificates = await DoorCertificates.open(DoorRole.WEBHOOK, cluster, informers, clock, names)
     sources, asking = await Sources.of(informers), trials or PolicyTrials()
@@ -71,7 +71,7 @@ async def webhook_server(
     async with open_door(door, options, ServedCertificate(FACE, certificates), clock) as port:
         # An API server that knows of the webhook asks at once, so it is told when somebody answers.
         reached = where or Reachable(f"https://127.0.0.1:{port}")
-        registration = Registration(cluster, known, certificates, reached, clock, path)
+        registration = Registration(cluster, registered, certificates, reached, clock, path)
         await registration.settle()
         async with background(FACE, registration=registration.run):
             yield WebhookServer(port, registration, door.routes)

@@ -28,7 +28,7 @@ class WhatIf:
     """What could be distrusted of what machines proved, what was asked, and whom that would hit."""
 
     targets: Sequence[tuple[str, str]] = ()
-    asked: str = ""
+    question: str = ""
     radius: Radius | None = None
     command: str = ""
 
@@ -43,7 +43,7 @@ class Doubts:
 
 def distrust_section(doubts: Doubts) -> Markup:
     """The whole part of the view."""
-    listed: Child = [_doubt(one) for one in doubts.standing] or tag(
+    listed: Child = [_doubt(doubt) for doubt in doubts.standing] or tag(
         "p", "Everything that is approved is trusted.", class_="none"
     )
     return section("Distrust", listed, _what_if(doubts.what_if), id_="distrust")
@@ -91,16 +91,18 @@ def radius_part(radius: Radius) -> Markup:
     )
 
 
-def _what_if(asked: WhatIf) -> Markup | None:
-    if not asked.targets:
+def _what_if(what_if: WhatIf) -> Markup | None:
+    if not what_if.targets:
         return None
-    options = [tag("option", label, value=value, selected=value == asked.asked) for value, label in asked.targets]
+    options = [
+        tag("option", label, value=value, selected=value == what_if.question) for value, label in what_if.targets
+    ]
     form = tag(
         "form", tag("label", tag("span", "What would it hit to distrust"), tag("select", options, name="distrust", id="target")),
         tag("button", "Show", type="submit"), method="get", action="/trust#distrust", class_="filters",
     )  # fmt: skip
-    shown = (
-        (tag("h3", f"If {asked.radius.target} were distrusted"), radius_part(asked.radius), advice([asked.command]))
-        if asked.radius else None
+    answer = (
+        (tag("h3", f"If {what_if.radius.target} were distrusted"), radius_part(what_if.radius), advice([what_if.command]))
+        if what_if.radius else None
     )  # fmt: skip
-    return tag("div", form, shown)
+    return tag("div", form, answer)

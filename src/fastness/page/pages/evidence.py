@@ -17,11 +17,11 @@ def difference_section(explained: Explanation) -> Markup | None:
     first = first_difference(explained)
     if first is None:
         return None
-    said = first.hint or f"{first.name} is not what was expected."
+    sentence = first.hint or f"{first.name} is not what was expected."
     fixes = (tag("h3", "What to do"), advice(explained.actions)) if explained.actions else None
     return section(
         "The first difference",
-        tag("p", tag("strong", first.name), ": ", said, class_="plainly"),
+        tag("p", tag("strong", first.name), ": ", sentence, class_="plainly"),
         side_by_side(first.expected, first.seen),
         tag("p", "Compared with ", tag("code", first.source), class_="hint") if first.source else None,
         fixes, id_="difference", kind="attention",

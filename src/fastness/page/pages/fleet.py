@@ -21,7 +21,7 @@ _HEADS = ("Machine", "State", "Waits for", "Pool", "Evidence", "Standing", "Imag
 
 
 def fleet_page(
-    frame: Frame, fleet: Fleet, wanted: Filter, deciding: Collection[str] = (), unproved: Sequence[str] = ()
+    frame: Frame, fleet: Fleet, chosen: Filter, deciding: Collection[str] = (), unproved: Sequence[str] = ()
 ) -> bytes:
     """The whole view; `deciding` are the machines of the inbox that the user may decide about, `unproved` nodes without proof."""
     lead = (
@@ -31,14 +31,14 @@ def fleet_page(
     )
     lead += f" {counted(len(unproved), 'node')} never attested." if unproved else ""
     rows = table(
-        f"{fleet.found} of {counted(fleet.total, 'machine')}",
+        f"{fleet.matching} of {counted(fleet.total, 'machine')}",
         _HEADS,
         (_row(row, frame.now) for row in fleet.rows),
         "fleet",
     )
-    listed = section("Machines", _filters(fleet, wanted), rows, _pages(fleet, wanted), id_="machines")
+    listed = section("Machines", _filters(fleet, chosen), rows, _pages(fleet, chosen), id_="machines")
     place = PageFrame("Fleet", "/", "machines", lead=lead)
-    return page(frame, place, _counts(fleet, wanted), _inbox(frame, fleet, deciding), _never(unproved), listed)
+    return page(frame, place, _counts(fleet, chosen), _inbox(frame, fleet, deciding), _never(unproved), listed)
 
 
 def _never(unproved: Sequence[str]) -> Markup | None:
@@ -47,9 +47,9 @@ def _never(unproved: Sequence[str]) -> Markup | None:
         return None
     names = tag("ul", [tag("li", tag("code", name)) for name in unproved[:MOST_NODES]])
     more = tag("p", f"{len(unproved) - MOST_NODES} more") if len(unproved) > MOST_NODES else None
-    told = "They run in confidential pools and joined before attestation was asked for, or around it."
+    why = "They run in confidential pools and joined before attestation was asked for, or around it."
     return section(
-        f"Nodes that never attested ({len(unproved)})", tag("p", told), names, more, kind="attention", id_="unproved"
+        f"Nodes that never attested ({len(unproved)})", tag("p", why), names, more, kind="attention", id_="unproved"
     )
 
 
@@ -82,19 +82,19 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _counts(fleet: Fleet, wanted: Filter) -> Markup:
-    shown = [(state, fleet.counts[state]) for state in reversed(STATES) if fleet.counts[state]]
+def _counts(fleet: Fleet, chosen: Filter) -> Markup:
+    present = [(state, fleet.counts[state]) for state in reversed(STATES) if fleet.counts[state]]
     chips = [
         tag("li", tag(
             "a", tag("strong", number), " ", state, href=f"/?state={state}", class_=f"state-{state}",
-            aria_current="true" if wanted.state == state else None,
+            aria_current="true" if chosen.state == state else None,
         ))
-        for state, number in shown
+        for state, number in present
     ]  # fmt: skip
-    told = ", ".join(f"{number} {state}" for state, number in shown)
+    label = ", ".join(f"{number} {state}" for state, number in present)
     return tag(
         "div",
-        bar([(f"state-{state}", number) for state, number in shown], told),
+        bar([(f"state-{state}", number) for state, number in present], label),
         tag("ul", chips, class_="counts") if chips else None,
         class_="health",
     )
@@ -112,18 +112,18 @@ def _link(row: Row) -> Markup:
     return tag("a", row.node or row.name, href=machine_path(row.name), title=row.name)
 
 
-def _filters(fleet: Fleet, wanted: Filter) -> Markup:
+def _filters(fleet: Fleet, chosen: Filter) -> Markup:
     return tag(
         "form",
         tag(
             "label", tag("span", "Find"),
-            tag("input", type="text", name="q", value=wanted.words, id="q", maxlength=100, placeholder="press / to find"),
+            tag("input", type="text", name="q", value=chosen.words, id="q", maxlength=100, placeholder="press / to find"),
         ),
-        _choice("State", "state", ("inbox", *STATES), wanted.state),
-        _choice("Pool", "pool", fleet.pools, wanted.pool),
-        _choice("Evidence", "tee", fleet.tees, wanted.tee),
+        _choice("State", "state", ("inbox", *STATES), chosen.state),
+        _choice("Pool", "pool", fleet.pools, chosen.pool),
+        _choice("Evidence", "tee", fleet.tees, chosen.tee),
         tag("button", "Show", type="submit"),
-        tag("a", "Show all", href="/") if wanted.narrows else None,
+        tag("a", "Show all", href="/") if chosen.narrows else None,
         method="get", action="/", class_="filters",
     )  # fmt: skip
 
@@ -134,12 +134,12 @@ def _choice(label: str, name: str, values: Iterable[str], chosen: str) -> Markup
     return tag("label", tag("span", label), choice)
 
 
-def _pages(fleet: Fleet, wanted: Filter) -> Markup | None:
+def _pages(fleet: Fleet, chosen: Filter) -> Markup | None:
     if fleet.pages == 1:
         return None
 
     def to(number: int, text: str) -> Markup:
-        return tag("a", text, href=address(replace(wanted, page=number)), class_="button")
+        return tag("a", text, href=address(replace(chosen, page=number)), class_="button")
 
     return tag(
         "nav", to(fleet.page - 1, "Previous") if fleet.page > 1 else None,
@@ -148,7 +148,7 @@ def _pages(fleet: Fleet, wanted: Filter) -> Markup | None:
     )  # fmt: skip
 
 
-def address(wanted: Filter) -> str:
+def address(chosen: Filter) -> str:
     """Where a filter leads."""
-    query = {"state": wanted.state, "pool": wanted.pool, "tee": wanted.tee, "q": wanted.words, "page": wanted.page}
+    query = {"state": chosen.state, "pool": chosen.pool, "tee": chosen.tee, "q": chosen.words, "page": chosen.page}
     return f"/?{urlencode({name: value for name, value in query.items() if value})}"

@@ -11,17 +11,17 @@ _TOKEN_COMMAND = "kubectl create token NAME --namespace NAMESPACE"
 
 def login_page(frame: Frame, token: str, then: str, key: str = "", problem: str = "") -> bytes:
     """The form; with a `key` the one that confirms a link."""
-    said = tag("p", problem, class_="problem", id="problem", role="alert") if problem else None
+    alert = tag("p", problem, class_="problem", id="problem", role="alert") if problem else None
     form = _by_link(token, then, key) if key else _by_token(token, then)
-    return page(frame, PageFrame("Log in"), tag("div", said, form, class_="card narrow"))
+    return page(frame, PageFrame("Log in"), tag("div", alert, form, class_="card narrow"))
 
 
 def problem_page(frame: Frame, code: int, message: str, hint: str) -> bytes:
     """A refusal, with what to do about it."""
     title = {403: "Not allowed", 404: "Not found", 409: "Not now", 503: "Not available"}.get(code, "That did not work")
     back = tag("p", tag("a", "Back to the fleet", href="/"))
-    said = tag("div", tag("p", message), tag("p", hint, class_="hint"), back, class_="card narrow")
-    return page(frame, PageFrame(title), said)
+    card = tag("div", tag("p", message), tag("p", hint, class_="hint"), back, class_="card narrow")
+    return page(frame, PageFrame(title), card)
 
 
 def _by_link(token: str, then: str, key: str) -> Markup:

@@ -133,15 +133,15 @@ def _decisions(story: Story, frame: Frame) -> Markup | None:
         return None
     forms = [
         tag(
-            "form", hidden("token", frame.form_token), hidden("decision", one.verb),
-            tag("label", tag("span", f"{one.label}: why"), tag(
-                "input", type="text", name="reason", maxlength=MAX_REASON, required=one.reason_required,
+            "form", hidden("token", frame.form_token), hidden("decision", decision.verb),
+            tag("label", tag("span", f"{decision.label}: why"), tag(
+                "input", type="text", name="reason", maxlength=MAX_REASON, required=decision.reason_required,
                 autocomplete="off",
             )),
-            tag("button", one.label, type="submit", class_=one.verb),
+            tag("button", decision.label, type="submit", class_=decision.verb),
             method="post", action=f"{machine_path(story.row.name)}/decision",
         )
-        for one in story.decisions
+        for decision in story.decisions
     ]  # fmt: skip
     note = tag("p", "The decision and its reason go on the record.", class_="hint")
     return section("Decide", tag("div", forms, class_="decisions"), note)
@@ -154,13 +154,13 @@ def _configuration(story: Story) -> Markup | None:
     parts = table(
         "Where its parts come from", ("Part", "Name", "From", "Overrode"),
         (
-            (str(one.kind), tag("code", one.name), one.source, ", ".join(one.overridden) or "–")
-            for one in story.origins[:MAX_PARTS]
+            (str(origin.kind), tag("code", origin.name), origin.source, ", ".join(origin.overridden) or "–")
+            for origin in story.origins[:MAX_PARTS]
         ),
     )  # fmt: skip
     drift = table(
         "Drift: what is not as it should be", ("Part", "Difference", "Set by"),
-        ((tag("code", one.part), one.difference, one.source or "–") for one in story.drift),
+        ((tag("code", part.part), part.difference, part.source or "–") for part in story.drift),
     ) if story.drift else None  # fmt: skip
     return section(
         "Configuration",
@@ -170,7 +170,7 @@ def _configuration(story: Story) -> Markup | None:
             ("Agent says", badge("updated" if node.state == "Done" else node.state or "Unknown")),
             ("Drift", "" if story.drift else node.reason if node.degraded else "none"),
         ]),
-        drift, advice(one.format(node.name) for one in _REPAIRS) if drift else None,
+        drift, advice(command.format(node.name) for command in _REPAIRS) if drift else None,
         folded(f"{counted(len(story.origins), 'part')} and who set them", parts) if story.origins else None,
         id_="configuration",
     )  # fmt: skip
@@ -186,15 +186,15 @@ def _grants(story: Story, now: datetime) -> Markup:
 
 def _released(caption: str, grants: Sequence[JsonObject], now: datetime) -> Markup:
     return table(caption, ("When", "Resource", "Because of", "Proof"), (
-        (when(str(one.get("time", "")), now), tag("code", str(one.get("resource", ""))),
-         tag("code", str(one.get("verdict", ""))),
-         tag("a", f"entry {one['index']}", href=f"/record/{int(one['index'])}"))
-        for one in grants
+        (when(str(grant.get("time", "")), now), tag("code", str(grant.get("resource", ""))),
+         tag("code", str(grant.get("verdict", ""))),
+         tag("a", f"entry {grant['index']}", href=f"/record/{int(grant['index'])}"))
+        for grant in grants
     ))  # fmt: skip
 
 
 def _timeline(story: Story, now: datetime) -> Markup:
-    newest = sorted(story.moments, key=lambda one: one.time, reverse=True)[:MAX_EVENTS]
+    newest = sorted(story.moments, key=lambda moment: moment.time, reverse=True)[:MAX_EVENTS]
     first, older = newest[:FIRST_EVENTS], newest[FIRST_EVENTS:]
     return section(
         "Timeline", _moments(first, now),
@@ -205,10 +205,10 @@ def _timeline(story: Story, now: datetime) -> Markup:
 def _moments(moments: Sequence[Moment], now: datetime) -> Markup:
     listed = [
         tag(
-            "li", when(one.time, now), tag("strong", one.what), tag("span", one.detail) if one.detail else None,
-            tag("a", f"entry {one.entry}", href=f"/record/{one.entry}") if one.entry is not None else None,
-            class_=tone_of(one.tone),
+            "li", when(moment.time, now), tag("strong", moment.what), tag("span", moment.detail) if moment.detail else None,
+            tag("a", f"entry {moment.entry}", href=f"/record/{moment.entry}") if moment.entry is not None else None,
+            class_=tone_of(moment.tone),
         )
-        for one in moments
+        for moment in moments
     ]  # fmt: skip
     return tag("ol", listed, class_="timeline")

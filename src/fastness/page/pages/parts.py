@@ -74,14 +74,14 @@ def folded(summary: Child, *content: Child, open_: bool = False) -> Markup:
     return tag("details", tag("summary", summary), tag("div", *content, class_="inside"), open=open_)
 
 
-def conditions(found: Iterable[Mapping[str, Any]], now: datetime) -> Markup:
+def conditions(listed: Iterable[Mapping[str, Any]], now: datetime) -> Markup:
     """The conditions of a status."""
     return table(
         "Conditions", ("Condition", "Status", "Reason", "Message", "Since"),
         (
-            (str(one.get("type", "")), str(one.get("status", "")), str(one.get("reason", "")),
-             str(one.get("message", "")) or "–", when(str(one.get("lastTransitionTime", "")), now))
-            for one in found
+            (str(condition.get("type", "")), str(condition.get("status", "")), str(condition.get("reason", "")),
+             str(condition.get("message", "")) or "–", when(str(condition.get("lastTransitionTime", "")), now))
+            for condition in listed
         ),
     )  # fmt: skip
 
@@ -124,8 +124,8 @@ def machine_path(name: str) -> str:
 def short(value: str, length: int = 20) -> Markup:
     """A digest or an image as people compare it, with all of it behind."""
     name, mark, digest = value.rpartition("sha256:")
-    shown = f"{name}{mark}{digest[:12]}…" if mark and len(digest) > 12 else value
-    return tag("code", shown if mark or len(value) <= length else f"{value[:length]}…", title=value)
+    text = f"{name}{mark}{digest[:12]}…" if mark and len(digest) > 12 else value
+    return tag("code", text if mark or len(value) <= length else f"{value[:length]}…", title=value)
 
 
 def image(reference: str) -> Markup:
@@ -158,13 +158,13 @@ def bar(parts: Sequence[tuple[str, int]], label: str) -> Markup | None:
     total, at = sum(number for _, number in parts), 0.0
     if not total:
         return None
-    shown: list[Markup] = []
+    segments: list[Markup] = []
     for kind, number in parts:
         width = 100 * number / total
         if number:
-            shown.append(tag("rect", x=f"{at:.2f}%", y=0, width=f"{width:.2f}%", height="100%", class_=kind))
+            segments.append(tag("rect", x=f"{at:.2f}%", y=0, width=f"{width:.2f}%", height="100%", class_=kind))
         at += width
-    return tag("svg", shown, class_="bar", role="img", aria_label=label, width="100%", height=10)
+    return tag("svg", segments, class_="bar", role="img", aria_label=label, width="100%", height=10)
 
 
 def progress(done: int, total: int, label: str) -> Markup | None:
@@ -179,20 +179,21 @@ def difference(text: str) -> Markup:
     )
 
 
-def side_by_side(expected: str, seen: str) -> Markup:
+def side_by_side(expected: str, actual: str) -> Markup:
     """What was expected and what was seen, with the place from which they differ marked."""
-    wanted = [one for one in expected.split(" or ") if one] or ["nothing"]
-    shared = max((_shared(one, seen) for one in wanted), default=0)
+    choices = [choice for choice in expected.split(" or ") if choice] or ["nothing"]
+    expected_marks = [_marked(choice, _shared(choice, actual), "wanted") for choice in choices]
+    shared = max((_shared(choice, actual) for choice in choices), default=0)
     return tag(
         "div",
-        tag("figure", tag("figcaption", "Expected"), tag("pre", [_marked(one, _shared(one, seen), "wanted") for one in wanted])),
-        tag("figure", tag("figcaption", "Seen"), tag("pre", _marked(seen or "nothing", shared, "found"))),
+        tag("figure", tag("figcaption", "Expected"), tag("pre", expected_marks)),
+        tag("figure", tag("figcaption", "Seen"), tag("pre", _marked(actual or "nothing", shared, "found"))),
         class_="sides",
     )  # fmt: skip
 
 
-def _shared(one: str, other: str) -> int:
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+def _shared(left: str, right: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
 def _marked(value: str, shared: int, kind: str) -> Markup:

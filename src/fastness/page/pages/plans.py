@@ -37,7 +37,7 @@ def plan_part(planned: PoolPlan, members: Mapping[str, NodeFacts]) -> Markup:
         [tag("p", stuck.field, ": ", stuck.reason, class_="problem") for stuck in planned.irreconcilable],
         [_step(step) for step in planned.steps[:MAX_CHANGES]],
         tag("p", f"and {unshown} changes more", class_="hint") if unshown > 0 else None,
-        table(caption, _HEADS, (_node(one, planned, members.get(one.name)) for one in nodes[:MAX_NODES]), "turns"),
+        table(caption, _HEADS, (_node(node, planned, members.get(node.name)) for node in nodes[:MAX_NODES]), "turns"),
         class_="plan",
     )  # fmt: skip
 
@@ -77,17 +77,21 @@ def _step(step: Step) -> Markup:
     return folded(summary, difference(text_of(step.change)[:MAX_DIFF]))
 
 
-def _node(one: NodePlan, planned: PoolPlan, now: NodeFacts | None) -> tuple[Child, ...]:
+def _node(node: NodePlan, planned: PoolPlan, now: NodeFacts | None) -> tuple[Child, ...]:
     place = (
-        "paused" if planned.paused else f"wave {one.wave}, turn {one.batch}" if planned.waves else f"turn {one.batch}"
+        "paused"
+        if planned.paused
+        else f"wave {node.wave}, turn {node.batch}"
+        if planned.waves
+        else f"turn {node.batch}"
     )
-    drain = " after a drain" if one.decision.drain else ""
+    drain = " after a drain" if node.decision.drain else ""
     return (
         place,
-        tag("code", one.name),
-        f"{one.decision.headline}{drain}",
+        tag("code", node.name),
+        f"{node.decision.headline}{drain}",
         _now(now, planned.after),
-        _waits(one, planned, now),
+        _waits(node, planned, now),
     )
 
 
@@ -99,13 +103,13 @@ def _now(node: NodeFacts | None, goal: str) -> Child:
     return badge("working", node.state) if node.desired == goal else badge("waits")
 
 
-def _waits(one: NodePlan, planned: PoolPlan, now: NodeFacts | None) -> str:
+def _waits(node: NodePlan, planned: PoolPlan, now: NodeFacts | None) -> str:
     """What holds a machine up, in the order in which it would meet it."""
     if planned.paused:
         return "the pool to be resumed"
-    held = [f"budget {one.budget} (pod {one.pod})" for one in one.blockers]
+    held = [f"budget {blocker.budget} (pod {blocker.pod})" for blocker in node.blockers]
     if now is not None and now.degraded:
         held.insert(0, now.reason or "its agent reports a problem")
-    if now is not None and now.desired != planned.after and one.batch > 1:
+    if now is not None and now.desired != planned.after and node.batch > 1:
         held.append("those before it")
-    return "; ".join([*held, *([one.note] if one.note else [])]) or "–"
+    return "; ".join([*held, *([node.note] if node.note else [])]) or "–"

@@ -36,7 +36,7 @@ def pools_page(frame: Frame, stories: Sequence[PoolStory], rollouts: Sequence[Js
     return page(
         frame, PageFrame("Pools", "/pools", "pools machines", lead=lead),
         [_pool(story, frame) for story in stories] or tag("p", "No pools.", class_="none"),
-        [_rollout(one, frame) for one in rollouts],
+        [_rollout(rollout, frame) for rollout in rollouts],
     )  # fmt: skip
 
 
@@ -55,11 +55,11 @@ def _pool(story: PoolStory, frame: Frame) -> Markup:
     pool = story.pool
     spec, status = pool.get("spec") or {}, pool.get("status") or {}
     total, done = int(status.get("machineCount") or 0), int(status.get("updatedMachineCount") or 0)
-    wanted = str((spec.get("configuration") or {}).get("name", ""))
+    target = str((spec.get("configuration") or {}).get("name", ""))
     return section(
         str(pool["metadata"]["name"]),
         tag("p", badge(_state(pool)), f" {done} of {total} machines have " if total else " No machines yet; they would get ",
-            tag("code", wanted) if wanted else "nothing yet"),
+            tag("code", target) if target else "nothing yet"),
         _bar(pool, total, done),
         facts([
             ("Degraded", tag("strong", _degraded(pool), class_="bad") if _degraded(pool) else ""),
@@ -67,7 +67,7 @@ def _pool(story: PoolStory, frame: Frame) -> Markup:
             ("Unavailable", str(status.get("unavailableMachineCount") or "")),
             ("Paused", "yes: nothing changes until it is resumed" if spec.get("paused") else ""),
             ("At most at a time", str(spec.get("maxUnavailable", 1))),
-            ("All machines had", _had(status, wanted)),
+            ("All machines had", _had(status, target)),
         ]),
         waves_part(story.schedule, done, story.wave) if story.schedule else None,
         plan_part(story.planned, story.members) if story.planned else None,
@@ -76,9 +76,9 @@ def _pool(story: PoolStory, frame: Frame) -> Markup:
     )  # fmt: skip
 
 
-def _had(status: JsonObject, wanted: str) -> str:
+def _had(status: JsonObject, target: str) -> str:
     had = str((status.get("configuration") or {}).get("name", ""))
-    return had if had != wanted else ""
+    return had if had != target else ""
 
 
 def _bar(pool: JsonObject, total: int, done: int) -> Markup | None:
@@ -98,17 +98,17 @@ def _state(pool: JsonObject) -> str:
 
 def _waits(pool: JsonObject) -> str:
     """What the pool says that it waits for, while it changes."""
-    said = condition(pool, "Updating") or {}
-    return str(said.get("message") or "") if said.get("status") == "True" else ""
+    updating = condition(pool, "Updating") or {}
+    return str(updating.get("message") or "") if updating.get("status") == "True" else ""
 
 
 def _degraded(pool: JsonObject) -> str:
-    found: list[Any] = [
-        one.get("message") or one.get("reason")
-        for one in (pool.get("status") or {}).get("conditions") or ()
-        if one.get("status") == "True" and str(one.get("type", "")).endswith("Degraded")
+    reasons: list[Any] = [
+        condition.get("message") or condition.get("reason")
+        for condition in (pool.get("status") or {}).get("conditions") or ()
+        if condition.get("status") == "True" and str(condition.get("type", "")).endswith("Degraded")
     ]
-    return "; ".join(dict.fromkeys(str(one) for one in found if one))
+    return "; ".join(dict.fromkeys(str(condition) for condition in reasons if condition))
 
 
 def _holds(pool: JsonObject, kind: str) -> bool:

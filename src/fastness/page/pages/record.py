@@ -23,7 +23,7 @@ def record_section(
     if checkpoint is None:
         return section("Record", tag("p", "There is no checkpoint yet.", class_="none"), id_="record")
     spec = checkpoint["spec"]
-    oldest = min((int(one["index"]) for one in entries), default=0)
+    oldest = min((int(entry["index"]) for entry in entries), default=0)
     older = (
         tag("p", tag("a", "Older entries", href=f"/trust?before={oldest}#record", class_="button")) if oldest else None
     )
@@ -34,7 +34,7 @@ def record_section(
             ("Root", tag("code", str(spec.get("rootHash", "")))), ("Origin", str(spec.get("origin", ""))),
             ("Witnesses", witnessed or "none: nobody outside would see that this record was rolled back"),
         ]),
-        table("Newest entries", _HEADS, (_entry(one, now) for one in entries)),
+        table("Newest entries", _HEADS, (_entry(entry, now) for entry in entries)),
         older,
         folded("Verify it yourself", advice(_VERIFY), tag("p", "The signed note:"), _note(checkpoint)),
         id_="record",
@@ -55,7 +55,7 @@ def entry_page(frame: Frame, proved: Proved, checkpoint: JsonObject) -> bytes:
     lead = tag("span", badge("verified" if proved.holds else "not verified"), " ", _holds(proved, spec))
     path = table(
         "From the entry to the root", ("Step", "Side", "Hash"),
-        ((str(step), side, tag("code", _text(one))) for step, (side, one) in enumerate(proved.path, 1)),
+        ((str(step), side, tag("code", _text(digest))) for step, (side, digest) in enumerate(proved.path, 1)),
     )  # fmt: skip
     fix = advice((
         f"fastness audit prove {proved.index} > proof.json    # this entry with its proof and the signed checkpoint",
@@ -82,12 +82,12 @@ def _holds(proved: Proved, spec: JsonObject) -> str:
     return f"The record does not lead to the root that was signed over {size} entries. Compare it with a backup."
 
 
-def _entry(one: JsonObject, now: datetime) -> tuple[Child, ...]:
-    index = int(one["index"])
+def _entry(entry: JsonObject, now: datetime) -> tuple[Child, ...]:
+    index = int(entry["index"])
     return (
         tag("a", f"{index}", href=f"/record/{index}", aria_label=f"Entry {index} with its proof"),
-        when(str(one.get("time", "")), now), str(one.get("what", "")), short(str(one.get("who", ""))),
-        str(one.get("resource", "")) or "–", because(one) or "–",
+        when(str(entry.get("time", "")), now), str(entry.get("what", "")), short(str(entry.get("who", ""))),
+        str(entry.get("resource", "")) or "–", because(entry) or "–",
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ class RuntimeStory:
 
 def runtimes_page(frame: Frame, story: RuntimeStory) -> bytes:
     """The whole view."""
-    able = sum(one.chosen for one in story.choices)
+    able = sum(choice.chosen for choice in story.choices)
     verb = "get" if story.config is not None else "could get"
     lead = f"{able} of {counted(len(story.choices), 'worker')} {verb} the runtime for confidential containers."
     return page(
@@ -47,14 +47,15 @@ def _config(config: JsonObject | None, frame: Frame) -> Markup:
         hint = "fastness enable tdx --plan    # shows what would change and restart; snp instead of tdx for AMD"
         return section("Nothing is installed", tag("p", "There is no KataConfig."), advice([hint]))
     status = config.get("status") or {}
-    nodes, said = status.get("kataNodes") or {}, condition(config, "InProgress") or {}
+    nodes, installing = status.get("kataNodes") or {}, condition(config, "InProgress") or {}
     ready, total = int(nodes.get("readyNodeCount") or 0), int(nodes.get("nodeCount") or 0)
-    word = str(said.get("reason") or ("installed" if said.get("status") == "False" else "begins"))
+    log_level = str((config.get("spec") or {}).get("logLevel") or "")
+    word = str(installing.get("reason") or ("installed" if installing.get("status") == "False" else "begins"))
     return section(
         str(config["metadata"]["name"]),
         tag("p", badge(word.lower()), f" {ready} of {counted(total, 'node')} have the runtime."),
         progress(ready, total, f"{ready} of {total} nodes have the runtime"),
-        facts([("Says", str(said.get("message") or "")), ("Log level", str((config.get("spec") or {}).get("logLevel") or ""))]),
+        facts([("Says", str(installing.get("message") or "")), ("Log level", log_level)]),
         folded("Conditions", conditions(status.get("conditions") or (), frame.now)),
         id_="kataconfig",
     )  # fmt: skip
@@ -64,24 +65,25 @@ def _nodes(story: RuntimeStory) -> Markup:
     lists = ((story.config or {}).get("status") or {}).get("kataNodes") or {}
     where = {node: _WORDS[name] for name in LISTS for node in lists.get(name) or ()}
     rows = [
-        (one.node, badge(where.get(one.node, "able" if one.chosen else "left out")), _why(one)) for one in story.choices
+        (choice.node, badge(where.get(choice.node, "able" if choice.chosen else "left out")), _why(choice))
+        for choice in story.choices
     ]
     return section(
         "Workers", table("Workers", ("Node", "Runtime", "Why not, and what would change it"), rows), id_="eligibility"
     )
 
 
-def _why(one: NodeChoice) -> Child:
-    if one.against is None:
+def _why(choice: NodeChoice) -> Child:
+    if choice.against is None:
         return "–"
-    return f"{one.message}" + (f"; {one.hint}" if one.hint else "")
+    return f"{choice.message}" + (f"; {choice.hint}" if choice.hint else "")
 
 
 def _classes(story: RuntimeStory) -> Markup:
     made = [
-        (str(one["metadata"]["name"]), tag("code", str(one.get("handler", ""))),
-         _pairs((one.get("overhead") or {}).get("podFixed")), _pairs((one.get("scheduling") or {}).get("nodeSelector")))
-        for one in story.classes
+        (str(obj["metadata"]["name"]), tag("code", str(obj.get("handler", ""))),
+         _pairs((obj.get("overhead") or {}).get("podFixed")), _pairs((obj.get("scheduling") or {}).get("nodeSelector")))
+        for obj in story.classes
     ]  # fmt: skip
     missing = sorted(story.left_out.items())
     return section(
@@ -93,5 +95,5 @@ def _classes(story: RuntimeStory) -> Markup:
     )
 
 
-def _pairs(found: Mapping[str, str] | None) -> Child:
-    return ", ".join(f"{key}={value}" if value else key for key, value in sorted((found or {}).items())) or "–"
+def _pairs(values: Mapping[str, str] | None) -> Child:
+    return ", ".join(f"{key}={value}" if value else key for key, value in sorted((values or {}).items())) or "–"

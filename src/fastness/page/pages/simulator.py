@@ -30,7 +30,7 @@ class Stage:
     kinds: Sequence[FaultKind]
     faults: Sequence[ActiveFault]
     may_act: bool
-    said: str = ""
+    notice: str = ""
     machines_by_node: Mapping[str, str] = field(default_factory=dict)
     states: Mapping[str, str] = field(default_factory=dict)
     words: str = ""
@@ -39,29 +39,31 @@ class Stage:
 def simulator_page(frame: Frame, stage: Stage) -> bytes:
     """The whole view."""
     broken = len(stage.faults) + sum(len(row.faults) for row in stage.rows)
-    told = counted(broken, "fault") if broken else "no faults"
-    lead = f"{counted(len(stage.rows), 'virtual machine')}; {told}. Every fault can be undone."
+    faults = counted(broken, "fault") if broken else "no faults"
+    lead = f"{counted(len(stage.rows), 'virtual machine')}; {faults}. Every fault can be undone."
     return page(
         frame, PageFrame("Simulator", PATH, "machines simulator", lead=lead),
-        tag("p", stage.said, class_="said", role="status") if stage.said else None,
+        tag("p", stage.notice, class_="said", role="status") if stage.notice else None,
         _machines(frame, stage), _cluster(frame, stage), _add(frame) if stage.may_act else None, _kinds(stage),
     )  # fmt: skip
 
 
 def _machines(frame: Frame, stage: Stage) -> Markup:
-    found = [row for row in stage.rows if not stage.words or stage.words in f"{row.name} {row.node} {row.tee}".lower()]
+    matches = [
+        row for row in stage.rows if not stage.words or stage.words in f"{row.name} {row.node} {row.tee}".lower()
+    ]
     heads = ("Machine", "Evidence", "State", "Faults", *(("Do",) if stage.may_act else ()))
     rows = (
         (*_row(frame, stage, row), *((_controls(frame, stage, row),) if stage.may_act else ()))
-        for row in found[:MOST_SHOWN]
+        for row in matches[:MOST_SHOWN]
     )
     find = tag(
         "form", tag("label", tag("span", "Find"), tag("input", type="text", name="q", id="q", value=stage.words, maxlength=100)),
         tag("button", "Show", type="submit"), method="get", action=PATH, class_="filters",
     ) if len(stage.rows) > MOST_SHOWN or stage.words else None  # fmt: skip
-    more = f" (the first {MOST_SHOWN})" if len(found) > MOST_SHOWN else ""
+    more = f" (the first {MOST_SHOWN})" if len(matches) > MOST_SHOWN else ""
     return section(
-        "Machines", find, table(f"{len(found)} of {len(stage.rows)} virtual machines{more}", heads, rows, "virtual")
+        "Machines", find, table(f"{len(matches)} of {len(stage.rows)} virtual machines{more}", heads, rows, "virtual")
     )
 
 
@@ -70,7 +72,7 @@ def _row(frame: Frame, stage: Stage, row: VirtualRow) -> tuple[Child, ...]:
     link: Child = tag("a", row.node, href=machine_path(machine)) if machine else row.node or "not joined yet"
     state = stage.states.get(machine, "waiting")
     running = [None if row.running else badge("stopped"), None if row.network else badge("cut off")]
-    faults = [_fault(frame, stage, one) for one in row.faults] or "–"
+    faults = [_fault(frame, stage, fault) for fault in row.faults] or "–"
     return (
         tag("div", tag("strong", row.name), tag("small", link)),
         row.tee,

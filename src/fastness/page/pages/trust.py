@@ -52,28 +52,32 @@ def trust_page(frame: Frame, story: TrustStory) -> bytes:
         frame, PageFrame("Trust", "/trust", "trust", lead="What machines may boot, who judges it, and what was released."),
         parts, hidden, _images(story), _values(story), _policies(story), _roots(story, simulated=frame.simulated),
         distrust_section(story.doubts), record_section(story.checkpoint, story.entries, frame.now, _witnessed(story)),
-        [section("Cluster", conditions((one.get("status") or {}).get("conditions") or (), frame.now)) for one in story.clusters],
+        [_cluster(cluster, frame) for cluster in story.clusters],
     )  # fmt: skip
+
+
+def _cluster(cluster: JsonObject, frame: Frame) -> Markup:
+    return section("Cluster", conditions((cluster.get("status") or {}).get("conditions") or (), frame.now))
 
 
 def _witnessed(story: TrustStory) -> str:
     """How many witnesses cosigned, in the words of the cluster's condition."""
-    found = [condition(cluster, "Witnessed") for cluster in story.clusters]
-    return next((str(one.get("message", "")) for one in found if one is not None), "")
+    stored = [condition(cluster, "Witnessed") for cluster in story.clusters]
+    return next((str(witnessed.get("message", "")) for witnessed in stored if witnessed is not None), "")
 
 
 def _images(story: TrustStory) -> Markup:
     states = {
-        str(one["spec"].get("image", "")): str((one.get("status") or {}).get("state", "Unknown"))
-        for one in story.value_sets
+        str(obj["spec"].get("image", "")): str((obj.get("status") or {}).get("state", "Unknown"))
+        for obj in story.value_sets
     }
 
-    def row(one: JsonObject) -> tuple[Child, ...]:
-        reference = str(one["spec"].get("image", ""))
-        committed, said = _condition(one, "Committed")
+    def row(obj: JsonObject) -> tuple[Child, ...]:
+        reference = str(obj["spec"].get("image", ""))
+        committed, message = _condition(obj, "Committed")
         state = states.get(reference) or ("Unknown" if committed == "True" else "not computed yet")
         machines = story.booted.get(reference.rpartition("@")[2], 0)
-        return _name(one), image(reference), badge(state), str(machines), said or "–"
+        return _name(obj), image(reference), badge(state), str(machines), message or "–"
 
     return section("Images", table(
         "Approved images", ("Name", "Image", "Values", "Machines that booted it", "Says"), map(row, story.images)
@@ -82,25 +86,25 @@ def _images(story: TrustStory) -> Markup:
 
 def _values(story: TrustStory) -> Markup:
     none = tag("p", "No reference values yet: approve an image.", class_="none")
-    return section("Values", [_value_set(one) for one in story.value_sets] or none, id_="values")
+    return section("Values", [_value_set(value_set) for value_set in story.value_sets] or none, id_="values")
 
 
-def _value_set(found: JsonObject) -> Markup:
-    spec, status = found["spec"], found.get("status") or {}
+def _value_set(value_set: JsonObject) -> Markup:
+    spec, status = value_set["spec"], value_set.get("status") or {}
     values = spec.get("values") or []
-    shown = table(
-        f"Values of {_name(found)}", ("Name", "Register", "Value", "State", "What it is"),
+    rows = table(
+        f"Values of {_name(value_set)}", ("Name", "Register", "Value", "State", "What it is"),
         (
-            (str(one.get("name", "")), str(one.get("register", "")) or "–", short(str(one.get("value", ""))),
-             badge(str(one.get("state", "Current"))), str(one.get("note", "")) or "–")
-            for one in values[:MAX_VALUES]
+            (str(value.get("name", "")), str(value.get("register", "")) or "–", short(str(value.get("value", ""))),
+             badge(str(value.get("state", "Current"))), str(value.get("note", "")) or "–")
+            for value in values[:MAX_VALUES]
         ),
     )  # fmt: skip
     more = tag("p", f"and {len(values) - MAX_VALUES} more", class_="hint") if len(values) > MAX_VALUES else None
     withdrawn = spec.get("withdrawn") or {}
     ended = f" withdrawn {withdrawn.get('at')}: {withdrawn.get('reason', '')}" if withdrawn else ""
     summary = tag(
-        "span", badge(str(status.get("state", "Unknown"))), " ", _name(found),
+        "span", badge(str(status.get("state", "Unknown"))), " ", _name(value_set),
         tag("small", f" {len(values)} values, from {spec.get('source')}{ended}"),
     )  # fmt: skip
     origin = facts(
@@ -109,36 +113,36 @@ def _value_set(found: JsonObject) -> Markup:
             ("Version", str(status.get("version", ""))),
         ]
     )
-    return folded(summary, origin, shown, more)
+    return folded(summary, origin, rows, more)
 
 
 def _roots(story: TrustStory, *, simulated: bool) -> Markup:
     """The roots that somebody added; those of the vendors are pinned in the program and not shown."""
     added = [
-        one
-        for found in story.clusters
-        for one in ((found.get("spec") or {}).get("attestation") or {}).get("extraRoots") or ()
+        root
+        for cluster in story.clusters
+        for root in ((cluster.get("spec") or {}).get("attestation") or {}).get("extraRoots") or ()
     ]
     none = tag("p", "None: only the roots of the vendors count, which are pinned in the program.", class_="none")
-    shown = table(
+    rows = table(
         "Roots beside the vendors'", ("SHA-256", "Vouches for", "Trusted because"),
-        ((short(str(one.get("sha256", ""))), str(one.get("for", "")), str(one.get("reason", ""))) for one in added),
+        ((short(str(root.get("sha256", ""))), str(root.get("for", "")), str(root.get("reason", ""))) for root in added),
     )  # fmt: skip
     hint = tag(
         "p", "This cluster is simulated: the root of the simulated vendor counts like one of them.", class_="hint"
     )
-    return section("Roots beside the vendors'", hint if simulated else None, shown if added else none, id_="roots")
+    return section("Roots beside the vendors'", hint if simulated else None, rows if added else none, id_="roots")
 
 
 def _policies(story: TrustStory) -> Markup:
     hint = tag(
         "p", "Where none judges, the built-in policy of the evidence does. A policy can only take away.", class_="hint"
     )
-    return section("Policies", hint, [_policy(one) for one in story.policies], id_="policies")
+    return section("Policies", hint, [_policy(policy) for policy in story.policies], id_="policies")
 
 
-def _policy(one: JsonObject) -> Markup:
-    spec, status = one["spec"], one.get("status") or {}
+def _policy(policy: JsonObject) -> Markup:
+    spec, status = policy["spec"], policy.get("status") or {}
     failed = {str(name) for name in status.get("failedCases") or ()}
     tried = bool(status.get("cases"))
     cases = table("Cases", ("Case", "Expects", "Result"), (
@@ -146,22 +150,22 @@ def _policy(one: JsonObject) -> Markup:
          badge("fails" if str(case.get("name", "")) in failed else "passes" if tried else "not tried yet"))
         for case in spec.get("cases") or ()
     ))  # fmt: skip
-    active = "Active" if _condition(one, "Active")[0] == "True" else "inactive"
+    active = "Active" if _condition(policy, "Active")[0] == "True" else "inactive"
     summary = tag(
-        "span", badge(active), " ", _name(one), f" for {spec.get('for', '')} ",
+        "span", badge(active), " ", _name(policy), f" for {spec.get('for', '')} ",
         tag("small", f"{status.get('cases', 'no')} cases pass"),
     )  # fmt: skip
-    says = _condition(one, "Active")[1] or _condition(one, "Parsed")[1]
+    says = _condition(policy, "Active")[1] or _condition(policy, "Parsed")[1]
     return folded(
         summary, facts([("Version", str(status.get("version", ""))), ("Says", says)]), cases,
         tag("pre", str(spec.get("rego", ""))[:MAX_REGO], tabindex=0), open_=bool(failed),
     )  # fmt: skip
 
 
-def _condition(found: JsonObject, kind: str) -> tuple[str, str]:
-    one = condition(found, kind) or {}
-    return str(one.get("status", "Unknown")), str(one.get("message", ""))
+def _condition(obj: JsonObject, kind: str) -> tuple[str, str]:
+    stored = condition(obj, kind) or {}
+    return str(stored.get("status", "Unknown")), str(stored.get("message", ""))
 
 
-def _name(found: JsonObject) -> str:
-    return str(found["metadata"]["name"])
+def _name(obj: JsonObject) -> str:
+    return str(obj["metadata"]["name"])

@@ -21,9 +21,9 @@ from fastness.page.views.machine import machine_view
 from fastness.page.views.pools import pools_view
 from fastness.page.views.runtimes import runtimes_view
 from fastness.page.views.trust import record_view, trust_view
-from fastness.page.views.view_request import Shown
+from fastness.page.views.view_request import ViewRequest
 
-VIEWS: Final[Mapping[str, Callable[[Shown], Awaitable[bytes]]]] = {
+VIEWS: Final[Mapping[str, Callable[[ViewRequest], Awaitable[bytes]]]] = {
     "fleet": fleet_view, "machine": machine_view, "pools": pools_view, "trust": trust_view, "record": record_view,
     "simulator": simulator_view, "runtimes": runtimes_view,
 }  # fmt: skip

@@ -17,8 +17,8 @@ from fastness.kube.errors import NotFound
 from fastness.page.pages.distrusts import Doubt, Doubts, WhatIf
 from fastness.page.pages.record import entry_page
 from fastness.page.pages.trust import TrustStory, trust_page
-from fastness.page.view_scope import CHECKPOINTS, CLUSTERS, DISTRUSTS, IMAGES, MACHINES, POLICIES, VALUE_SETS, Sight
-from fastness.page.views.view_request import NEWEST, Shown, newest_checkpoint
+from fastness.page.view_scope import CHECKPOINTS, CLUSTERS, DISTRUSTS, IMAGES, MACHINES, POLICIES, VALUE_SETS, ViewScope
+from fastness.page.views.view_request import NEWEST, ViewRequest, newest_checkpoint
 
 KINDS: Final[tuple[Resource, ...]] = (CLUSTERS, IMAGES, VALUE_SETS, POLICIES, DISTRUSTS, CHECKPOINTS)
 _COMMANDS: Final = {
@@ -27,27 +27,27 @@ _COMMANDS: Final = {
 }
 
 
-async def trust_view(shown: Shown) -> bytes:
+async def trust_view(request: ViewRequest) -> bytes:
     """What is trusted, and the record."""
-    sight = shown.sight
-    hidden = [kind.plural for kind in KINDS if not sight.may("list", kind)]
-    machines, checkpoint = sight.those(MACHINES), newest_checkpoint(sight)
-    before = number(shown.query.get("before", ""))
-    return trust_page(shown.frame, TrustStory(
-        sight.those(CLUSTERS), sight.those(IMAGES), sight.those(VALUE_SETS), sight.those(POLICIES),
-        _doubts(sight, machines, shown.query.get("distrust", ""), shown.frame.now), checkpoint,
-        await shown.reader.newest(checkpoint, NEWEST, before), hidden, _booted(machines),
+    scope = request.scope
+    hidden = [kind.plural for kind in KINDS if not scope.may("list", kind)]
+    machines, checkpoint = scope.those(MACHINES), newest_checkpoint(scope)
+    before = number(request.query.get("before", ""))
+    return trust_page(request.frame, TrustStory(
+        scope.those(CLUSTERS), scope.those(IMAGES), scope.those(VALUE_SETS), scope.those(POLICIES),
+        _doubts(scope, machines, request.query.get("distrust", ""), request.frame.now), checkpoint,
+        await request.reader.newest(checkpoint, NEWEST, before), hidden, _booted(machines),
     ))  # fmt: skip
 
 
-async def record_view(shown: Shown) -> bytes:
+async def record_view(request: ViewRequest) -> bytes:
     """One entry of the record with its proof."""
-    shown.sight.require("list", CHECKPOINTS)
-    checkpoint, index = newest_checkpoint(shown.sight), number(shown.name)
-    proved = await shown.reader.prove(checkpoint, index) if index is not None else None
+    request.scope.require("list", CHECKPOINTS)
+    checkpoint, index = newest_checkpoint(request.scope), number(request.name)
+    proved = await request.reader.prove(checkpoint, index) if index is not None else None
     if proved is None or checkpoint is None:
         raise NotFound("the record has no such entry, or it cannot be read now")
-    return entry_page(shown.frame, proved, checkpoint)
+    return entry_page(request.frame, proved, checkpoint)
 
 
 def number(text: str) -> int | None:
@@ -63,27 +63,27 @@ def _booted(machines: Sequence[JsonObject]) -> Counter[str]:
     return Counter(image.rpartition("@")[2] for machine in machines for image in images_in(_properties(machine)))
 
 
-def _doubts(sight: Sight, machines: Sequence[JsonObject], asked: str, now: datetime) -> Doubts:
-    sees, rules = sight.may("list", MACHINES), sight.rules(now)
+def _doubts(scope: ViewScope, machines: Sequence[JsonObject], target: str, now: datetime) -> Doubts:
+    sees, rules = scope.may("list", MACHINES), scope.rules(now)
 
     def stands(machine: Machine) -> MachineStanding:
         return rules.standing(machine, now)
 
     standing = []
-    for one in sight.those(DISTRUSTS):
-        read = read_distrust(one)
-        standing.append(Doubt(one, blast_radius(read, machines, stands) if read is not None and sees else None))
-    return Doubts(standing, _what_if(machines, asked, stands))
+    for distrust in scope.those(DISTRUSTS):
+        read = read_distrust(distrust)
+        standing.append(Doubt(distrust, blast_radius(read, machines, stands) if read is not None and sees else None))
+    return Doubts(standing, _what_if(machines, target, stands))
 
 
-def _what_if(machines: Sequence[JsonObject], asked: str, stands: Callable[[Machine], MachineStanding]) -> WhatIf:
+def _what_if(machines: Sequence[JsonObject], question: str, stands: Callable[[Machine], MachineStanding]) -> WhatIf:
     """What could be distrusted of what machines proved; an address can ask for nothing else."""
     images = sorted({image for machine in machines for image in images_in(_properties(machine))})
-    chips = sorted({found for machine in machines if (found := _properties(machine).get(GENERATION))})
-    targets = [(f"image:{one}", f"the image {one}") for one in images]
-    targets += [(f"chipGeneration:{one}", f"the chips {one}") for one in chips]
-    if asked not in dict(targets):
+    chips = sorted({generation for machine in machines if (generation := _properties(machine).get(GENERATION))})
+    targets = [(f"image:{name}", f"the image {name}") for name in images]
+    targets += [(f"chipGeneration:{name}", f"the chips {name}") for name in chips]
+    if question not in dict(targets):
         return WhatIf(targets)
-    kind, _, target = asked.partition(":")
+    kind, _, target = question.partition(":")
     radius = blast_radius(Distrusted("", kind, target), machines, stands)
-    return WhatIf(targets, asked, radius, _COMMANDS[kind].format(target))
+    return WhatIf(targets, question, radius, _COMMANDS[kind].format(target))

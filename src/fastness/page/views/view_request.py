@@ -1,4 +1,4 @@
-"""One request for a view, and what a view may ask: caches through the user's sight, the API as the user, the record."""
+"""One request for a view, and what a view may ask: caches through the user's scope, the API as the user, the record."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fastness.page.fleet import Rows
 from fastness.page.pages.layout import Frame
 from fastness.page.record import Reader
 from fastness.page.simulator import Simulator
-from fastness.page.view_scope import CHECKPOINTS, Sight
+from fastness.page.view_scope import CHECKPOINTS, ViewScope
 
 NEWEST: Final = 25
 MOST_ASKED: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ViewRequest:
     """One request for a view."""
 
-    sight: Sight
+    scope: ViewScope
     frame: Frame
     name: str
     query: Mapping[str, str]
@@ -32,7 +32,7 @@ class Shown:
     rows: Rows
     acting: Acting
     simulator: Simulator | None = None
-    said: str = ""
+    notice: str = ""
 
     async def ask(self, resource: Resource, where: Where) -> list[JsonObject]:
         """Objects that pages keep no cache of, asked for as the user; none where the API does not give them."""
@@ -43,6 +43,6 @@ class Shown:
             return []
 
 
-def newest_checkpoint(sight: Sight) -> JsonObject | None:
+def newest_checkpoint(scope: ViewScope) -> JsonObject | None:
     """The longest signed record that the user may see."""
-    return max(sight.those(CHECKPOINTS), key=lambda one: int(one["spec"]["size"]), default=None)
+    return max(scope.those(CHECKPOINTS), key=lambda checkpoint: int(checkpoint["spec"]["size"]), default=None)
