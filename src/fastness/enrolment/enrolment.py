@@ -236,10 +236,10 @@ def _endorsement(
     except CryptoError as error:
         raise EnrolmentRefused("bad-certificate", "a certificate of ek_certificates cannot be read") from error
     roots = terms.roots | terms.simulated_roots
-    found = judge_endorsement(findings, [*sent, *terms.authorities], area, roots, now)
-    if found is None:
+    endorsement = judge_endorsement(findings, [*sent, *terms.authorities], area, roots, now)
+    if endorsement is None:
         raise EnrolmentRefused("endorsement-refused", _why(findings), findings.checks)
-    return found.key, found.root
+    return endorsement.key, endorsement.root
 
 
 def _first_use(request: TpmRequest, area: TpmPublic, terms: Terms, now: datetime, findings: Findings) -> EndorsementKey:

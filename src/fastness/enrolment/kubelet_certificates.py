@@ -97,113 +97,115 @@ class NotOurs:
 Decision = Approve | Deny | Wait | NotOurs
 
 
-def decide(asked: KubeletRequest, known: Known, now: datetime) -> Decision:
+def decide(request: KubeletRequest, facts: Known, now: datetime) -> Decision:
     """Whether a kubelet gets the certificate that it asks for."""
-    ours = bool(asked.token_id) and BOOTSTRAP_GROUP in asked.groups
-    if not ours and known.machine is None:
+    ours = bool(request.token_id) and BOOTSTRAP_GROUP in request.groups
+    if not ours and facts.machine is None:
         return NotOurs()
-    decision = malformed(asked) or _requester(asked, known, now) or _machine(asked, known, now) or _names(asked, known)
+    decision = (
+        malformed(request) or _requester(request, facts, now) or _machine(request, facts, now) or _names(request, facts)
+    )
     if decision is not None:
         return decision
-    assert known.machine is not None  # noqa: S101  # _requester and _machine looked
-    return Approve(known.machine)
+    assert facts.machine is not None  # noqa: S101  # _requester and _machine looked
+    return Approve(facts.machine)
 
 
-def _requester(asked: KubeletRequest, known: Known, now: datetime) -> Deny | None:
+def _requester(request: KubeletRequest, facts: Known, now: datetime) -> Deny | None:
     """What is wrong with who asks."""
-    if asked.token_id and BOOTSTRAP_GROUP in asked.groups:
-        return _bootstrap(asked, known, now)
-    if asked.username == f"{NODE_USER}{asked.node}" and NODE_GROUP in asked.groups:
+    if request.token_id and BOOTSTRAP_GROUP in request.groups:
+        return _bootstrap(request, facts, now)
+    if request.username == f"{NODE_USER}{request.node}" and NODE_GROUP in request.groups:
         return None
     return Deny(
         "NotTheMachine",
-        f"the node {asked.node} belongs to a machine that attests: it asks with a token of the broker or its own certificate",
+        f"the node {request.node} belongs to a machine that attests: it asks with a token of the broker or its own certificate",
     )
 
 
-def _bootstrap(asked: KubeletRequest, known: Known, now: datetime) -> Deny | None:
-    token = known.token
-    if asked.signer == SERVING_SIGNER:
+def _bootstrap(csr: KubeletRequest, facts: Known, now: datetime) -> Deny | None:
+    token = facts.token
+    if csr.signer == SERVING_SIGNER:
         return Deny("NotTheNode", "a serving certificate is asked for with the node's own client certificate")
     if token is None or now >= token.expires:
         return Deny("TokenEnded", "the bootstrap token has ended or was taken back: ask the broker for another")
-    if known.machine is None or known.machine.metadata.uid != token.machine:
+    if facts.machine is None or facts.machine.metadata.uid != token.machine:
         return Deny("NoMachine", "the machine of the bootstrap token is gone")
-    if (known.machine.status.tee, known.machine.status.endorsed_by) != (token.tee, token.endorsement):
+    if (facts.machine.status.tee, facts.machine.status.endorsed_by) != (token.tee, token.endorsement):
         return Deny(
             "OtherSubject", "the broker released the bootstrap token to a machine of another type or endorsement"
         )
-    if asked.request is None or str(asked.request.key) != token.key:
+    if csr.request is None or str(csr.request.key) != token.key:
         return Deny("OtherKey", "the broker released the bootstrap token for another key")
     return None
 
 
-def _machine(asked: KubeletRequest, known: Known, now: datetime) -> Deny | Wait | None:
+def _machine(request: KubeletRequest, facts: Known, now: datetime) -> Deny | Wait | None:
     """What is wrong with the machine, or with its proof."""
-    machine = known.machine
+    machine = facts.machine
     if machine is None:
         return Deny("NoMachine", "no machine may become this node")
-    if machine.status.node_name != asked.node:
+    if machine.status.node_name != request.node:
         return Deny("OtherNode", f"this machine may become the node {machine.status.node_name} and no other")
-    if machine.status.simulated and not known.simulated:
+    if machine.status.simulated and not facts.simulated:
         return Deny("Simulated", "a simulated machine joins simulated clusters only")
-    if known.distrusted:
-        return Deny("Distrusted", known.distrusted)
+    if facts.distrusted:
+        return Deny("Distrusted", facts.distrusted)
     if machine.metadata.deletion_timestamp:
         return Deny("Deleted", "the machine is being deleted")
     if membership_of(machine) in (Membership.REVOKED, Membership.QUARANTINED):
         return Deny(str(membership_of(machine)), "the machine is no longer trusted")
-    unbound = misbound(machine, machine.status.tee, first_use=known.first_use)
+    unbound = misbound(machine, machine.status.tee, first_use=facts.first_use)
     if unbound is not None:
         return Deny("NotEndorsed", unbound.detail)
-    unnamed = _key(asked, known, machine)
+    unnamed = _key(request, facts, machine)
     if unnamed is not None:
         return unnamed
-    proof = proof_of(machine, now, known.interval)
+    proof = proof_of(machine, now, facts.interval)
     if proof.good and not proved_as_enrolled(machine):
         return Wait("OtherSubject", "what the machine proved is of another type or endorsement than it enrolled with")
     return None if proof.good else Wait(proof.reason, f"the proof of the machine is not live: {proof.message}")
 
 
-def _key(asked: KubeletRequest, known: Known, machine: Machine) -> Deny | None:
+def _key(request: KubeletRequest, facts: Known, machine: Machine) -> Deny | None:
     """What is wrong with the key."""
-    purpose = _KEY_OF[asked.signer]
-    match key_use(machine, purpose, asked.key):
+    purpose = _KEY_OF[request.signer]
+    match key_use(machine, purpose, request.key):
         case KeyUse.UNNAMED:
             text = f"no attested session of the machine named this {purpose} key: its agent renews, its kubelet must not rotate"
             return Deny("KeyNotNamed", text)
         case KeyUse.REPLACED:
             # A request that waited while the machine went on to another key is old, and nobody's attack.
             current = machine.status.node_keys.client if purpose == CLIENT else machine.status.node_keys.serving
-            late = current is None or asked.created > current.named
+            late = current is None or request.created > current.named
             return Deny("ReplacedKey", REUSED if late else "the machine has named another key since", alarm=late)
         case KeyUse.CURRENT:
             pass
-    if known.certified:
-        return Deny("KeyUsed", f"this key has its certificate, by {known.certified}: the next one is for a new key")
+    if facts.certified:
+        return Deny("KeyUsed", f"this key has its certificate, by {facts.certified}: the next one is for a new key")
     return None
 
 
-def _names(asked: KubeletRequest, known: Known) -> Deny | Wait | None:
+def _names(csr: KubeletRequest, facts: Known) -> Deny | Wait | None:
     """What is wrong with the names that a certificate shall speak for."""
-    assert asked.request is not None  # noqa: S101  # malformed looked
-    names, addresses = asked.request.dns, asked.request.addresses
-    if asked.signer == CLIENT_SIGNER:
+    assert csr.request is not None  # noqa: S101  # malformed looked
+    names, addresses = csr.request.dns, csr.request.addresses
+    if csr.signer == CLIENT_SIGNER:
         return None
-    foreign = [host for host in (*names, *addresses) if not is_own_host(host, asked.node)]
+    foreign = [host for host in (*names, *addresses) if not is_own_host(host, csr.node)]
     if foreign:
         return Deny("ForeignNames", f"these are not the node's own: {', '.join(foreign[:5])}")
-    if known.addresses is None:
+    if facts.addresses is None:
         return Wait("NoNode", "the Node does not exist yet")
-    unknown = [name for name in (*names, *addresses) if name != asked.node and name not in known.addresses]
+    unknown = [name for name in (*names, *addresses) if name != csr.node and name not in facts.addresses]
     if unknown:
         return Wait("UnknownAddresses", f"the Node does not show these: {', '.join(unknown[:5])}")
-    if known.shared:
-        return Deny("SharedAddresses", f"other Nodes show these too: {', '.join(sorted(known.shared)[:5])}")
+    if facts.shared:
+        return Deny("SharedAddresses", f"other Nodes show these too: {', '.join(sorted(facts.shared)[:5])}")
     return None
 
 
 def other_approvers(bindings: Iterable[Object]) -> list[str]:
     """The ClusterRoleBindings by which Kubernetes itself approves requests of kubelets, whatever their machines proved."""
-    found = (one for one in bindings if (one.get("roleRef") or {}).get("name") in _APPROVING_ROLES)
-    return sorted(object_name(one).name for one in found if one.get("subjects"))
+    approving = (binding for binding in bindings if (binding.get("roleRef") or {}).get("name") in _APPROVING_ROLES)
+    return sorted(object_name(binding).name for binding in approving if binding.get("subjects"))

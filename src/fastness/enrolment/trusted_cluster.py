@@ -56,9 +56,9 @@ class InstallCondition(NamedTuple):
 
 def honoured(clusters: Iterable[Object]) -> JsonObject | None:
     """The one that counts; None when there is none."""
-    candidates = [one for one in clusters if not is_being_deleted(one)]
-    found = min(candidates, key=_age, default=None)
-    return None if found is None else dict(found)
+    candidates = [cluster for cluster in clusters if not is_being_deleted(cluster)]
+    oldest = min(candidates, key=_age, default=None)
+    return None if oldest is None else dict(oldest)
 
 
 def broker_url(cluster: Object | None) -> str:
@@ -160,5 +160,5 @@ def _age(cluster: Object) -> tuple[str, str, str]:
 
 
 def _spec(cluster: Object | None) -> Object:
-    found = (cluster or {}).get("spec")
-    return found if isinstance(found, dict) else {}
+    spec = (cluster or {}).get("spec")
+    return spec if isinstance(spec, dict) else {}

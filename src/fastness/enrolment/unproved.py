@@ -43,16 +43,16 @@ def giving_way(machines: Iterable[JsonObject]) -> list[JsonObject]:
 
 
 def _gives_way(machine: Mapping[str, Any]) -> bool:
-    seen = view(machine, Machine)
-    if seen.status.last_attested or is_being_deleted(machine) or seen.spec.approval == Membership.QUARANTINED:
+    typed = view(machine, Machine)
+    if typed.status.last_attested or is_being_deleted(machine) or typed.spec.approval == Membership.QUARANTINED:
         return False
-    if membership_of(seen) is Membership.REVOKED:
+    if membership_of(typed) is Membership.REVOKED:
         return (condition(machine, "Revoked") or {}).get("reason") == SUPERSEDED
     if (condition(machine, "Approved") or {}).get("reason") == "Approved":
         return False
-    return seen.status.endorsed_by != Endorsement.EK_CERTIFICATE
+    return typed.status.endorsed_by != Endorsement.EK_CERTIFICATE
 
 
 def _age(machine: Mapping[str, Any]) -> tuple[bool, str, str]:
-    seen = view(machine, Machine)
-    return bool(seen.status.last_verdict), seen.metadata.creation_timestamp or "", seen.metadata.name
+    typed = view(machine, Machine)
+    return bool(typed.status.last_verdict), typed.metadata.creation_timestamp or "", typed.metadata.name

@@ -126,8 +126,8 @@ class BadConfigProof(Exception):
 def signed(served: Statement, key: Ed25519Signer, expires: datetime) -> str:
     """The header's value."""
     until = int(expires.timestamp())
-    shown = _shown(key.verifier.id, until, served.type)
-    return f"{shown}..{encoded(key.sign(_message(shown, served, until)))}"
+    header = _shown(key.verifier.id, until, served.type)
+    return f"{header}..{encoded(key.sign(_message(header, served, until)))}"
 
 
 @lru_cache(maxsize=4)
@@ -138,14 +138,14 @@ def _shown(kid: str, until: int, kind: str) -> str:
 
 def check(text: str, served: Statement, keys: Mapping[str, Ed25519Verifier], now: datetime) -> None:
     """Check a signature against the keys of the image, by id; raises BadConfigProof."""
-    shown, _, signature = text.partition("..")
+    encoded_header, _, signature = text.partition("..")
     try:
-        header = json.decode(decoded(shown), _LIMITS) if len(text) <= MAX_SIGNATURE else None
+        header = json.decode(decoded(encoded_header), _LIMITS) if len(text) <= MAX_SIGNATURE else None
         proof = decoded(signature)
     except (JsonError, BadKey) as error:
         raise BadConfigProof("signature-unreadable", "the signature of the configuration cannot be read") from error
     until, key = _header(header, keys, served.type)
-    if not key.signed(proof, _message(shown, served, until)):
+    if not key.signed(proof, _message(encoded_header, served, until)):
         raise BadConfigProof("signature-invalid", "the configuration is not what the cluster signed for this request")
     if now.timestamp() >= until:
         raise BadConfigProof("signature-expired", "the signature has expired: check the clock")
@@ -162,8 +162,8 @@ def _header(header: Any, keys: Mapping[str, Ed25519Verifier], kind: str) -> tupl
     return header["exp"], key
 
 
-def _message(shown: str, served: Statement, until: int) -> bytes:
-    return f"{shown}.{encoded(json.canonical(served.payload(until)))}".encode()
+def _message(header: str, served: Statement, until: int) -> bytes:
+    return f"{header}.{encoded(json.canonical(served.payload(until)))}".encode()
 
 
 def _digest(body: bytes) -> str:

@@ -99,8 +99,10 @@ def envelope(delivered: Delivered) -> bytes:
     """The answer before it is sealed."""
     config = base64.b64encode(delivered.config).decode("ascii")
     copy = delivered.sealed
-    said = {"rendered": copy.rendered, "machine": copy.machine, "nonce": copy.nonce} if copy else None
-    return json.encode({"config": config, "signature": delivered.signature, **({"copy": said} if said else {})})
+    statement = {"rendered": copy.rendered, "machine": copy.machine, "nonce": copy.nonce} if copy else None
+    return json.encode(
+        {"config": config, "signature": delivered.signature, **({"copy": statement} if statement else {})}
+    )
 
 
 def parse_envelope(data: bytes) -> Delivered:

@@ -117,10 +117,10 @@ class Holder:
         if self._key is None or head != self._head:
             header = _object(head)
             try:
-                key, shown = public_key(self._confirmation), public_key(header.get("jwk") or {})
+                key, embedded = public_key(self._confirmation), public_key(header.get("jwk") or {})
             except BadKey as error:
                 raise BadProof("proof-key", "the key of the proof cannot be used") from error
-            _check_header(header, key, shown)
+            _check_header(header, key, embedded)
             self._key, self._head = key, head
         return self._key
 
@@ -154,18 +154,18 @@ def _parts(proof: str) -> tuple[str, dict[str, Any], bytes]:
 
 def _object(part: str) -> dict[str, Any]:
     try:
-        found = json.decode(decoded(part), _LIMITS)
+        value = json.decode(decoded(part), _LIMITS)
     except (JsonError, BadKey) as error:
         raise BadProof("bad-proof", "the DPoP proof cannot be read") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise BadProof("bad-proof", "the DPoP proof cannot be read")
-    return found
+    return value
 
 
-def _check_header(header: Mapping[str, Any], key: PublicJwk, shown: PublicJwk) -> None:
+def _check_header(header: Mapping[str, Any], key: PublicJwk, embedded: PublicJwk) -> None:
     if header.get("typ") != TYPE or header.get("alg") != ALGORITHM or header.keys() != {"typ", "alg", "jwk"}:
         raise BadProof("bad-proof", f"the header of a proof says typ {TYPE}, alg {ALGORITHM} and jwk, and nothing else")
-    if "d" in header["jwk"] or not same(shown.thumbprint, key.thumbprint):
+    if "d" in header["jwk"] or not same(embedded.thumbprint, key.thumbprint):
         raise BadProof("proof-key", "the proof is of another key than the token")
 
 

@@ -104,8 +104,8 @@ def parse_request(data: bytes) -> Request:
     if tee in GUEST_KEY_TEES:
         _known(value, _GUEST_MEMBERS)
         return GuestRequest(str(tee), _pool(value), _point(value.get("key")))
-    known = ", ".join((TPM, *GUEST_KEY_TEES))
-    raise EnrolmentFormatError("unknown-tee", f"tee must be one of {known}", "tee")
+    kinds = ", ".join((TPM, *GUEST_KEY_TEES))
+    raise EnrolmentFormatError("unknown-tee", f"tee must be one of {kinds}", "tee")
 
 
 def parse_completion(data: bytes) -> Completion:
@@ -141,12 +141,12 @@ def decoded(value: Any, name: str, most: int) -> bytes:
     if not isinstance(value, str) or not value or len(value) > (most + 2) // 3 * 4:
         raise EnrolmentFormatError("bad-member", f"{name} is base64 of at most {most} bytes", name)
     try:
-        found = base64.b64decode(value.encode("ascii"), validate=True)
+        data = base64.b64decode(value.encode("ascii"), validate=True)
     except (UnicodeEncodeError, binascii.Error) as error:
         raise EnrolmentFormatError("bad-base64", f"{name} is not standard base64", name) from error
-    if len(found) > most:
+    if len(data) > most:
         raise EnrolmentFormatError("bad-member", f"{name} has at most {most} bytes", name)
-    return found
+    return data
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def _coordinate(key: Mapping[str, Any], name: str) -> bytes:
     value = key.get(name)
     if not isinstance(value, str) or _COORDINATE.match(value) is None:
         raise EnrolmentFormatError("bad-key", f"key.{name} is 32 bytes in base64url without padding", f"key.{name}")
-    found = base64.urlsafe_b64decode(value + "=")
-    if base64.urlsafe_b64encode(found).decode().rstrip("=") != value:
+    data = base64.urlsafe_b64decode(value + "=")
+    if base64.urlsafe_b64encode(data).decode().rstrip("=") != value:
         raise EnrolmentFormatError("bad-key", f"key.{name} is not canonical base64url", f"key.{name}")
-    return found
+    return data

@@ -190,17 +190,17 @@ def _known(value: JsonObject, names: tuple[str, ...], where: str) -> None:
 
 
 def _member(value: JsonObject, name: str) -> JsonObject:
-    found = value.get(name)
-    if not isinstance(found, dict):
+    member = value.get(name)
+    if not isinstance(member, dict):
         raise KbsError("bad-message", f"{name} is missing or not an object", name)
-    return found
+    return member
 
 
 def _text(value: JsonObject, name: str, limit: int, default: str | None = None) -> str:
-    found = value.get(name, default)
-    if not isinstance(found, str) or len(found) > limit or (default is None and not found):
+    text = value.get(name, default)
+    if not isinstance(text, str) or len(text) > limit or (default is None and not text):
         raise KbsError("bad-message", f"{name} is missing, too long or not text", name)
-    return found
+    return text
 
 
 def _init_data(value: Any) -> tuple[str, str] | None:

@@ -51,8 +51,8 @@ def node_name(pool: str, kind: KeyKind, thumbprint: str) -> str:
 
 def machine_of_node(node: str) -> str:
     """Name of the Machine that a node may be, as both names come from the machine's key; empty for a name that no machine has."""
-    found = _NODE_OF.search(node)
-    return f"machine-{found[1]}" if found else ""
+    match = _NODE_OF.search(node)
+    return f"machine-{match[1]}" if match else ""
 
 
 def endorsement_label(endorsement: str) -> str:

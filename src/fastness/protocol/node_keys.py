@@ -110,8 +110,8 @@ def keys_change(status: Mapping[str, Any], named: NamedKeys, now: datetime) -> J
         replaced += [before] if before else []
     if not fresh:
         return {}
-    kept = replaced[-MOST_REPLACED_KEYS:]
-    return {"nodeKeys": {**fresh, **({"replaced": kept} if kept else {})}, **_alarm_over(status, now)}
+    recent = replaced[-MOST_REPLACED_KEYS:]
+    return {"nodeKeys": {**fresh, **({"replaced": recent} if recent else {})}, **_alarm_over(status, now)}
 
 
 def names_replaced(machine: Machine, named: NamedKeys) -> bool:

@@ -192,8 +192,8 @@ def _closed(members: Mapping[str, Any], path: str, names: tuple[str, ...]) -> No
 
 def _step(name: str) -> str:
     """One step of a JSON pointer; what a console would obey is replaced, because the host chose the name."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in name[:_STEP_CHARS])
-    return "/" + shown.replace("~", "~0").replace("/", "~1")
+    printable = "".join(letter if letter.isprintable() else "?" for letter in name[:_STEP_CHARS])
+    return "/" + printable.replace("~", "~0").replace("/", "~1")
 
 
 def _refused(path: str, reason: str) -> UserDataError:

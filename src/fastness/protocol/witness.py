@@ -35,7 +35,7 @@ class AddCheckpoint:
 
     def encode(self) -> bytes:
         """The body of the request."""
-        hashes = "".join(f"{base64.b64encode(one).decode()}\n" for one in self.proof)
+        hashes = "".join(f"{base64.b64encode(digest).decode()}\n" for digest in self.proof)
         return f"old {self.old}\n{hashes}\n{self.note}".encode()
 
 
@@ -66,6 +66,6 @@ def _hashes(lines: Sequence[str]) -> list[bytes]:
         hashes = [base64.b64decode(line, validate=True) for line in lines]
     except (binascii.Error, ValueError) as error:
         raise TlogError("a line of the proof is not base64") from error
-    if any(len(one) != HASH_SIZE for one in hashes):
+    if any(len(digest) != HASH_SIZE for digest in hashes):
         raise TlogError(f"a hash of the proof does not have {HASH_SIZE} bytes")
     return hashes

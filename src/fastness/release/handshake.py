@@ -87,9 +87,9 @@ class Handshake:
         if request.version not in VERSIONS:
             raise HandshakeError("unsupported-version", f"spoken here: {', '.join(VERSIONS)}", fresh=False)
         if request.tee not in self.accepted:
-            known = ", ".join(sorted(self.accepted)) or "none"
+            spoken = ", ".join(sorted(self.accepted)) or "none"
             raise HandshakeError(
-                "unsupported-tee", f"evidence of {request.tee} cannot be verified here; accepted: {known}", fresh=False
+                "unsupported-tee", f"evidence of {request.tee} cannot be verified here; accepted: {spoken}", fresh=False
             )
         nonce = base64.b64encode(entropy.token(NONCE_BYTES)).decode()
         expires = datetime.fromtimestamp(int((now + self.challenge_lifetime).timestamp()), UTC)
@@ -150,12 +150,12 @@ def set_cookie(value: str, expires: datetime, now: datetime) -> str:
 
 def cookie_in(headers: Collection[str]) -> str:
     """The one session cookie in Cookie headers; empty when there is none; raises HandshakeError for more than one."""
-    found = [
+    cookies = [
         value.strip().strip('"')
         for header in headers
         for name, separator, value in (part.partition("=") for part in header.split(";"))
         if separator and name.strip() == COOKIE
     ]
-    if len(set(found)) > 1:
+    if len(set(cookies)) > 1:
         raise HandshakeError("two-cookies", f"{COOKIE} came with two values", fresh=False)
-    return found[0] if found else ""
+    return cookies[0] if cookies else ""

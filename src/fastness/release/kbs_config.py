@@ -92,7 +92,7 @@ def not_in_use(policy: Object) -> str:
     if active.get("status") == "True" and active.get("reason") != OLDER:
         return ""
     refused = [
-        one for kind in ("Parsed", "CasesPass") if (one := condition(policy, kind) or {}).get("status") == "False"
+        state for kind in ("Parsed", "CasesPass") if (state := condition(policy, kind) or {}).get("status") == "False"
     ]
     why = (refused[0] if refused else active).get("message", "")
     return f"the policy for {target} is not in use: {why}"
@@ -106,11 +106,11 @@ def owner_label(place: ObjectName) -> str:
 def _text(name: Any, maps: Mapping[str, Object], keys: tuple[str, ...], problems: list[str]) -> str | None:
     if not name:
         return None
-    found = maps.get(str(name))
-    if found is None:
+    config_map = maps.get(str(name))
+    if config_map is None:
         problems.append(f"the ConfigMap {name} does not exist")
         return None
-    data = found.get("data") or {}
+    data = config_map.get("data") or {}
     text = next((data[key] for key in keys if isinstance(data.get(key), str)), None)
     if text is None:
         problems.append(f"the ConfigMap {name} has none of the keys {', '.join(keys)}")
@@ -158,10 +158,10 @@ def _value(entry: JsonObject) -> Any:
         return entry["value"]
     hashes = entry.get("hash-value")
     if not isinstance(hashes, list) or not all(
-        isinstance(one, dict) and isinstance(one.get("value"), str) for one in hashes
+        isinstance(hash_entry, dict) and isinstance(hash_entry.get("value"), str) for hash_entry in hashes
     ):
         raise BadValues("unreadable", f"{entry['name'][:64]!r} has neither a value nor hash values")
-    return [one["value"] for one in hashes]
+    return [hash_entry["value"] for hash_entry in hashes]
 
 
 def _end(text: Any) -> datetime | None:

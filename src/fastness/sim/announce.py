@@ -55,7 +55,7 @@ def _anchors(vendor: SimVendor, makers: Makers) -> Anchors:
 
 def _papers(vendor: SimVendor, makers: Makers) -> str:
     works = vendor.tpm
-    others = [one.der for chain in makers for one in chain]
+    others = [link.der for chain in makers for link in chain]
     return pem(works.authority.certificate, works.root.certificate, *others)
 
 

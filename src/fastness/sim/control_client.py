@@ -45,11 +45,11 @@ def ask_control(state: Path, request: JsonObject) -> JsonObject:
     return answer
 
 
-def refusal(told: JsonObject) -> ApiError:
+def refusal(answer: JsonObject) -> ApiError:
     """The error that the simulator answered with."""
-    known: tuple[type[ApiError], ...] = (*ApiError.__subclasses__(), NoSuch, NotPossible, DoneAlready)
-    kinds = {kind.reason: kind for kind in known}
-    return kinds.get(str(told.get("reason")), Unavailable)(str(told.get("message", "")))
+    refusals: tuple[type[ApiError], ...] = (*ApiError.__subclasses__(), NoSuch, NotPossible, DoneAlready)
+    kinds = {kind.reason: kind for kind in refusals}
+    return kinds.get(str(answer.get("reason")), Unavailable)(str(answer.get("message", "")))
 
 
 @contextmanager

@@ -89,14 +89,14 @@ class Hatch:
             return overview(self._simulation)
         code = 500
         try:
-            said = await self._done(request)
+            result = await self._done(request)
             code = 200
         except ApiError as error:
             code = error.code
             raise
         finally:
             self._noted(user, request, code)
-        return {"said": said}
+        return {"said": result}
 
     async def _done(self, request: JsonObject) -> str:
         verb, words = request["verb"], {name: request.get(name, "") for name in _TEXTS[request["verb"]]}
@@ -113,11 +113,11 @@ def overview(simulation: Simulation) -> JsonObject:
         "machines": [
             {
                 "name": row.name, "node": row.node, "tee": row.tee, "running": row.running, "network": row.network,
-                "console": consoles.get(row.name, ""), "faults": [_fault(one) for one in row.faults],
+                "console": consoles.get(row.name, ""), "faults": [_fault(fault) for fault in row.faults],
             }
             for row in simulation.machines()
         ],
-        "faults": [_fault(one) for one in simulation.fleet_faults()],
+        "faults": [_fault(fault) for fault in simulation.fleet_faults()],
         "kinds": [
             {"id": kind.id, "title": kind.title, "explanation": kind.explanation, "scope": kind.scope}
             for kind in simulation.kinds()
@@ -147,8 +147,8 @@ def _request(line: bytes) -> JsonObject:
         raise BadRequest(f"the request is not JSON: {error.message}") from error
     if not isinstance(value, dict) or not isinstance(value.get("verb"), str) or value["verb"] not in _TEXTS:
         raise BadRequest(f"a request names a verb: {', '.join(_TEXTS)}")
-    known = {"verb", *_TEXTS[value["verb"]], *(("count",) if value["verb"] == "add" else ())}
-    if unknown := sorted(value.keys() - known):
+    members = {"verb", *_TEXTS[value["verb"]], *(("count",) if value["verb"] == "add" else ())}
+    if unknown := sorted(value.keys() - members):
         raise BadRequest(f"{value['verb']} does not know {', '.join(unknown)}")
     if not all(isinstance(value.get(name, ""), str) for name in _TEXTS[value["verb"]]):
         raise BadRequest(f"{', '.join(_TEXTS[value['verb']])} are texts")

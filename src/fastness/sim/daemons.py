@@ -103,15 +103,15 @@ class Daemons:
             _told(sets.get(names.INSTALLER), "LOG_LEVEL") or DEFAULT_LOG_LEVEL,
             peer_pods=_told(sets.get(names.INSTALLER), names.PEER_PODS_VARIABLE) == "true",
         )  # fmt: skip
-        said: StepReport | None = None
+        report: StepReport | None = None
         if selects(sets.get(names.UNINSTALLER), node):
-            said = await uninterrupted(lambda: steps.uninstall(node))
+            report = await uninterrupted(lambda: steps.uninstall(node))
         elif selects(sets.get(names.INSTALLER), node):
-            said = await uninterrupted(lambda: steps.install(node))
-        if said is None:
+            report = await uninterrupted(lambda: steps.install(node))
+        if report is None:
             return
         try:
-            await self._cluster.patch(NODES, machine.node, said.patch(node), PatchType.MERGE, options=_AS)
+            await self._cluster.patch(NODES, machine.node, report.patch(node), PatchType.MERGE, options=_AS)
         except NotFound:
             return
         except ApiError as error:
@@ -145,8 +145,8 @@ def selects(daemon_set: Mapping[str, Any] | None, node: Mapping[str, Any]) -> bo
 def _told(daemon_set: Mapping[str, Any] | None, variable: str) -> str:
     """What the installer was told; empty when nothing."""
     pod = (((daemon_set or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
-    told = [entry for one in pod.get("containers") or () for entry in one.get("env") or ()]
-    return next((str(entry.get("value")) for entry in told if entry.get("name") == variable), "")
+    variables = [entry for container in pod.get("containers") or () for entry in container.get("env") or ()]
+    return next((str(entry.get("value")) for entry in variables if entry.get("name") == variable), "")
 
 
 @asynccontextmanager

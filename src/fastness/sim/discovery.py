@@ -77,14 +77,14 @@ class Discovery:
 
     async def look(self) -> None:
         """Bring the NodeFeatures in step with hosts and with whether they are wanted; raises ApiError."""
-        wanted = [
+        instances = [
             one
             for scope in scopes_of(EMBEDDED, NODE_FEATURE_DISCOVERY.resource)
             for one in (await self._cluster.list(NODE_FEATURE_DISCOVERY.resource, scope)).items
             if not is_being_deleted(one)
         ]
-        namespace = object_name(min(wanted, key=object_name)).namespace if wanted else ""
-        hosts = {machine.node: machine.spec.tee for machine in self._hosts} if wanted else {}
+        namespace = object_name(min(instances, key=object_name)).namespace if instances else ""
+        hosts = {machine.node: machine.spec.tee for machine in self._hosts} if instances else {}
         for node in [node for node, where in self._told.items() if node not in hosts or where != namespace]:
             with suppress(NotFound):
                 await self._cluster.delete(NODE_FEATURE.resource, node, self._told[node])

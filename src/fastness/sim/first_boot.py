@@ -84,8 +84,8 @@ async def fetch(user_data: bytes, pause: Pause, forward: Forward | None = None) 
 
 def _tls(head: JsonObject) -> ssl.SSLContext:
     """What a server must show: a certificate of the authorities in the pointer."""
-    known = ((head.get("security") or {}).get("tls") or {}).get("certificateAuthorities") or ()
-    return _believing(tuple(dataurl.contents(authority) for authority in known))
+    authorities = ((head.get("security") or {}).get("tls") or {}).get("certificateAuthorities") or ()
+    return _believing(tuple(dataurl.contents(authority) for authority in authorities))
 
 
 @lru_cache(maxsize=8)
@@ -102,7 +102,7 @@ def _believing(authorities: tuple[bytes, ...]) -> ssl.SSLContext:
 
 async def _child(entry: JsonObject, head: JsonObject, pause: Pause) -> JsonObject:
     source = str(entry.get("source") or "")
-    headers = {str(one["name"]): str(one.get("value") or "") for one in entry.get("httpHeaders") or ()}
+    headers = {str(header["name"]): str(header.get("value") or "") for header in entry.get("httpHeaders") or ()}
     if source.startswith(FORWARDER):
         raise BootFailure(f"{source} wants the machine to attest, and this one cannot")
     async with httpx.AsyncClient(verify=_tls(head), trust_env=False, timeout=TIMEOUT) as http:
@@ -148,7 +148,7 @@ def lay_down(machine: DirectoryMachine, document: JsonObject) -> None:
     for path, target in goal.paths.items():
         if target is not last:
             root.put(path, target.state, directory_mode=target.directory_mode, own_directories=target.own_directories)
-    machine.units.enable([unit for unit, wanted in goal.units.items() if wanted.enabled and wanted.written])
+    machine.units.enable([unit for unit, unit_state in goal.units.items() if unit_state.enabled and unit_state.written])
     shadow = root.look(SHADOW)
     if goal.password and isinstance(shadow, File):
         root.put(SHADOW, with_password_hash(shadow, names.CORE_USER, goal.password))

@@ -44,8 +44,8 @@ class Hall:
 
     def get(self, name: str) -> VirtualMachine | None:
         """The machine of a name."""
-        found = self._machines.get(name)
-        return found[0] if found is not None else None
+        machine = self._machines.get(name)
+        return machine[0] if machine is not None else None
 
     def build(self, spec: Spec) -> VirtualMachine:
         """A machine that is not switched on yet."""

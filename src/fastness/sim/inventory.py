@@ -88,16 +88,16 @@ class Roster:
     def to_json(self) -> JsonObject:
         """As the file has it."""
         return {
-            "profile": self.profile, "next": self.next, "machines": [one.to_json() for one in self.machines],
-            "faults": [one.to_json() for one in self.faults],
+            "profile": self.profile, "next": self.next, "machines": [entry.to_json() for entry in self.machines],
+            "faults": [entry.to_json() for entry in self.faults],
         }  # fmt: skip
 
     def without(self, name: str) -> Roster:
         """The roster after a machine was thrown away, with what was done to it."""
         return replace(
             self,
-            machines=tuple(one for one in self.machines if one.name != name),
-            faults=tuple(one for one in self.faults if one.machine != name),
+            machines=tuple(entry for entry in self.machines if entry.name != name),
+            faults=tuple(entry for entry in self.faults if entry.machine != name),
         )
 
 
@@ -107,8 +107,8 @@ def read_roster(state: Path) -> Roster | None:
     try:
         with path.open("rb") as file:
             value = json.decode(file.read(MAX_BYTES + 1), _LIMITS)
-        machines = tuple(Spec.of(one) for one in value["machines"])
-        faults = tuple(Done.of(one) for one in value["faults"])
+        machines = tuple(Spec.of(entry) for entry in value["machines"])
+        faults = tuple(Done.of(entry) for entry in value["faults"])
         return Roster(str(value["profile"]), int(value["next"]), machines, faults)
     except FileNotFoundError:
         return None

@@ -46,10 +46,10 @@ class Kubelet:
             f"{names.NODE_ROLE_PREFIX}{self._pool}": "", names.OS_LABEL: "linux", names.ZONE_LABEL: self._zone,
             "kubernetes.io/hostname": node, "kubernetes.io/arch": "amd64",
         }  # fmt: skip
-        kept = {SIMULATED: "true", **{str(key): str(value) for key, value in notes.items()}}
+        annotations = {SIMULATED: "true", **{str(key): str(value) for key, value in notes.items()}}
         body: JsonObject = {
             "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": node, "labels": labels, "annotations": kept},
+            "metadata": {"name": node, "labels": labels, "annotations": annotations},
             "spec": {"providerID": f"virtual:///{self._zone}/{self._name}"},
         }  # fmt: skip
         try:

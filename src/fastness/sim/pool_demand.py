@@ -25,17 +25,17 @@ _log = logger("machines")
 
 async def _say(hall: Hall) -> None:
     """Say it whenever machines came, as soon as there is a pool; never ends."""
-    said, fleet = 0, hall.fleet
+    last, fleet = 0, hall.fleet
     while True:
-        if len(hall) > said:
-            wanted = len(hall)
+        if len(hall) > last:
+            count = len(hall)
             try:
                 pool = await fleet.cluster.get(MACHINE_CONFIG_POOL.resource, fleet.pool)
                 text = annotations_of(pool).get(names.WANTED_MACHINES, "")
-                if not text.isdecimal() or int(text) < wanted:
-                    patch = {"metadata": {"annotations": {names.WANTED_MACHINES: str(wanted)}}}
+                if not text.isdecimal() or int(text) < count:
+                    patch = {"metadata": {"annotations": {names.WANTED_MACHINES: str(count)}}}
                     await fleet.cluster.patch(MACHINE_CONFIG_POOL.resource, fleet.pool, patch, PatchType.MERGE)
-                said = wanted
+                last = count
             except ApiError as error:
                 _log.debug("machine.waiting", pool=fleet.pool, error=error)
         await fleet.clock.sleep(LOOK_SECONDS)

@@ -43,13 +43,13 @@ class Simulation:
     def __init__(self, state: Path, profile: str, *, swtpm: bool = False) -> None:
         """Read what an earlier run left; raises Invalid for what cannot be read, Conflict for another profile."""
         self.state = state
-        kept = read_roster(state)
-        if kept is not None and kept.profile != profile:
+        stored = read_roster(state)
+        if stored is not None and stored.profile != profile:
             raise Conflict(
-                f"the machines in {state} are of the profile {kept.profile}: start with --profile {kept.profile}, "
+                f"the machines in {state} are of the profile {stored.profile}: start with --profile {stored.profile}, "
                 "or choose another state directory"
             )
-        self.roster = kept or Roster(profile)
+        self.roster = stored or Roster(profile)
         self._swtpm = swtpm
         self._ground: Ground | None = None
         self._turn = asyncio.Lock()
@@ -57,7 +57,7 @@ class Simulation:
     @property
     def ahead(self) -> timedelta:
         """How far the clock of the cluster is ahead, by leaps that were not undone."""
-        seconds = (float(one.memory.get("seconds", 0)) for one in self.roster.faults if one.kind == "clock-jump")
+        seconds = (float(fault.memory.get("seconds", 0)) for fault in self.roster.faults if fault.kind == "clock-jump")
         return timedelta(seconds=sum(seconds))
 
     @property
@@ -68,7 +68,7 @@ class Simulation:
     @property
     def wants_swtpm(self) -> bool:
         """Whether some machine has, or may get, a TPM that is a process."""
-        return self._swtpm or any(one.swtpm for one in self.roster.machines)
+        return self._swtpm or any(spec.swtpm for spec in self.roster.machines)
 
     @asynccontextmanager
     async def opened(self, ground: Ground, count: int) -> AsyncIterator[None]:
@@ -122,17 +122,17 @@ class Simulation:
         """Let something go wrong; raises ApiError."""
         async with self._turn:
             ground, fault = self._open, self._fault(kind)
-            found = self._target(fault, machine)
-            name = found.name if found is not None else ""
-            known = [one for one in self.roster.faults if (one.kind, one.machine) == (kind, name)]
-            if known and not fault.repeatable:
+            target = self._target(fault, machine)
+            name = target.name if target is not None else ""
+            standing = [entry for entry in self.roster.faults if (entry.kind, entry.machine) == (kind, name)]
+            if standing and not fault.repeatable:
                 where = f" with {name}" if name else ""
-                raise DoneAlready(f"{kind} was done{where} already: undo {known[0].id} first")
-            objection = fault.objection(found)
+                raise DoneAlready(f"{kind} was done{where} already: undo {standing[0].id} first")
+            objection = fault.objection(target)
             if objection:
                 raise NotPossible(f"{kind} cannot be done to {name}: {objection}")
             with internal_errors():
-                outcome = await fault.do(ground, found, argument)
+                outcome = await fault.do(ground, target, argument)
             done = Done(self._fault_id(kind, name), kind, name, ground.clock.now(), outcome.memory)
             self._keep(replace(self.roster, faults=(*self.roster.faults, done)))
             return f"{outcome.said} (simulated; undo with {done.id})"
@@ -141,13 +141,13 @@ class Simulation:
         """Put a fault right again; raises ApiError."""
         async with self._turn:
             ground = self._open
-            done = next((one for one in self.roster.faults if one.id == fault), None)
+            done = next((entry for entry in self.roster.faults if entry.id == fault), None)
             if done is None:
                 raise NoSuch(f"there is no fault {fault}; {self._listed()}")
             with internal_errors():
-                said = await FAULTS[done.kind].undo(ground, ground.hall.get(done.machine), done.memory)
-            self._keep(replace(self.roster, faults=tuple(one for one in self.roster.faults if one is not done)))
-            return said
+                message = await FAULTS[done.kind].undo(ground, ground.hall.get(done.machine), done.memory)
+            self._keep(replace(self.roster, faults=tuple(entry for entry in self.roster.faults if entry is not done)))
+            return message
 
     # ------------------------------------------------------------ machines
 
@@ -170,17 +170,17 @@ class Simulation:
     async def remove(self, machine: str) -> str:
         """Stop a machine and throw it away; raises ApiError."""
         async with self._turn:
-            found = self._machine(machine)
+            target = self._machine(machine)
             # Written first: a machine that is half thrown away must not come back.
-            self._keep(self.roster.without(found.name))
-            await self._open.hall.take(found.name)
-        return f"{found.name} is gone, with its node and its Machine"
+            self._keep(self.roster.without(target.name))
+            await self._open.hall.take(target.name)
+        return f"{target.name} is gone, with its node and its Machine"
 
     async def reboot(self, machine: str) -> str:
         """Boot a machine again; raises ApiError."""
-        found = self._machine(machine)
-        found.switch()
-        return f"{found.name} boots again and has to prove itself anew"
+        target = self._machine(machine)
+        target.switch()
+        return f"{target.name} boots again and has to prove itself anew"
 
     # ------------------------------------------------------------ inside
 
@@ -197,7 +197,7 @@ class Simulation:
         fault = FAULTS.get(kind)
         if fault is None or not self._offered(fault):
             raise NotPossible(
-                f"there is no fault {kind!r} here: choose one of {', '.join(one.id for one in self.kinds())}"
+                f"there is no fault {kind!r} here: choose one of {', '.join(known_kind.id for known_kind in self.kinds())}"
             )
         return fault
 
@@ -213,18 +213,18 @@ class Simulation:
     def _machine(self, name: str) -> VirtualMachine:
         """The machine of a name, of a node or of a Machine; raises NotFound."""
         hall = self._open.hall
-        found = hall.get(name) or next((one for one in hall if name in _names(one)), None)
-        if found is None:
+        match = hall.get(name) or next((candidate for candidate in hall if name in _names(candidate)), None)
+        if match is None:
             raise NoSuch(f"there is no virtual machine {name!r}")
-        return found
+        return match
 
     def _fault_id(self, kind: str, machine: str) -> str:
-        base, used = f"{machine}.{kind}" if machine else kind, {one.id for one in self.roster.faults}
-        return next(one for one in (base, *(f"{base}.{n}" for n in range(2, len(used) + 3))) if one not in used)
+        base, used = f"{machine}.{kind}" if machine else kind, {entry.id for entry in self.roster.faults}
+        return next(entry for entry in (base, *(f"{base}.{n}" for n in range(2, len(used) + 3))) if entry not in used)
 
     def _listed(self) -> str:
         return (
-            f"there are: {', '.join(one.id for one in self.roster.faults)}"
+            f"there are: {', '.join(fault.id for fault in self.roster.faults)}"
             if self.roster.faults
             else "nothing was done"
         )
@@ -239,7 +239,7 @@ class Simulation:
     def _spec(self, number: int, tee: str) -> Spec:
         # Hosts of containers are alike unless somebody says otherwise: one runtime class can have one handler.
         usual: Tee = "tdx" if self.roster.profile == CONTAINERS_PROFILE else TEES[number % len(TEES)]
-        kind: Tee = next((one for one in TEES if one == tee), usual)
+        kind: Tee = next((kind_of_tee for kind_of_tee in TEES if kind_of_tee == tee), usual)
         return Spec(f"worker-{number}", number, kind, self._swtpm and kind == "tpm")
 
     def _keep(self, roster: Roster) -> None:

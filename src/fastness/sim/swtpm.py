@@ -200,8 +200,8 @@ class RecordingTpm:
 
     tee: Final = "tpm"
 
-    def __init__(self, real: TpmAttester, kept: JsonObject) -> None:
-        self._kept = kept
+    def __init__(self, real: TpmAttester, recorded: JsonObject) -> None:
+        self._kept = recorded
         self.identity_public = real.identity_public
         self.ek_certificates = real.ek_certificates
         self.ek_public = real.ek_public
@@ -247,8 +247,8 @@ async def command(*words: str) -> None:
         if process.returncode is None:
             await asyncio.shield(_ended(process))
     if process.returncode:
-        said = (err or out).decode(errors="replace").strip()[-400:]
-        raise TpmFailure(f"{words[0]} ended with {process.returncode}: {said}")
+        output = (err or out).decode(errors="replace").strip()[-400:]
+        raise TpmFailure(f"{words[0]} ended with {process.returncode}: {output}")
 
 
 def _hint(words: Sequence[str]) -> str:

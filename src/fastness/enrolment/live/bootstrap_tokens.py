@@ -88,14 +88,14 @@ class BootstrapTokens:
         """The token of the grant's machine for a key (SHA-256 of its SubjectPublicKeyInfo); raises ApiError, TokenContended."""
         for number in range(_TRIES):
             identity = token_id(grant.subject.machine, number)
-            found = await self._at(identity, grant, key)
-            if found is not None:
-                return found
+            token = await self._at(identity, grant, key)
+            if token is not None:
+                return token
         raise TokenContended(
             "no id for a bootstrap token is free", "Delete bootstrap tokens in kube-system that nobody uses."
         )
 
-    async def _asked(self, identity: str) -> JsonObject | None:
+    async def _join_request(self, identity: str) -> JsonObject | None:
         try:
             return await self._cluster.get(SECRETS, f"{ASKED_PREFIX}{identity}", ASKED_NAMESPACE)
         except NotFound:
@@ -105,7 +105,7 @@ class BootstrapTokens:
         """The token under one id; None when the id is somebody else's."""
         for turn in range(_TRIES):
             now = self._clock.now()
-            secret = await self._asked(identity)
+            secret = await self._join_request(identity)
             if secret is not None:
                 held = asked_token(secret)
                 if held is None or held.machine != grant.subject.machine or TAKEN in annotations_of(secret):
@@ -127,12 +127,12 @@ class BootstrapTokens:
         """The token, when the API accepts it; None when its id turned out to be somebody else's. Raises TokenContended."""
         end, pause = self._clock.monotonic() + PUBLISH_SECONDS, PAUSE
         while self._clock.monotonic() < end:
-            asked = await self._asked(identity)
-            if asked is None:
+            join_request = await self._join_request(identity)
+            if join_request is None:
                 raise TokenContended(
                     "the controllers publish no bootstrap token for this machine", "See whether it is still trusted."
                 )
-            notes = annotations_of(asked)
+            notes = annotations_of(join_request)
             if TAKEN in notes:
                 return None
             if notes.get(PUBLISHED) == _mark(secret):
@@ -175,8 +175,8 @@ class BootstrapTokens:
 
 def token_id(machine: str, number: int) -> str:
     """The id of a machine's token; the number is for machines that meet in one."""
-    found = int.from_bytes(sha256(f"fastness bootstrap token\0{machine}\0{number}".encode()).value, "big")
-    return "".join(_LETTERS[found // 36**place % 36] for place in range(_ID))
+    number_of_machine = int.from_bytes(sha256(f"fastness bootstrap token\0{machine}\0{number}".encode()).value, "big")
+    return "".join(_LETTERS[number_of_machine // 36**place % 36] for place in range(_ID))
 
 
 def join_token(secret: Mapping[str, Any]) -> JoinToken | None:
@@ -189,24 +189,24 @@ def asked_token(secret: Mapping[str, Any]) -> JoinToken | None:
     return _token(secret, ASKED_TYPE, ASKED_PREFIX)
 
 
-def published(asked: Mapping[str, Any], token: JoinToken) -> JsonObject | None:
+def published(join_request: Mapping[str, Any], token: JoinToken) -> JsonObject | None:
     """The Secret by which the API accepts a token that the broker asks for; None when it would be none."""
-    secret, notes = _value(asked, "token-secret"), annotations_of(asked)
+    secret, notes = _value(join_request, "token-secret"), annotations_of(join_request)
     if not _TOKEN_ID.match(token.id) or not _TOKEN_SECRET.match(secret):
         return None
     data = {
         "token-id": token.id, "token-secret": secret, "expiration": rfc3339(token.expires),
         "usage-bootstrap-authentication": "true", "auth-extra-groups": BOOTSTRAP_GROUP,
-        "description": _value(asked, "description")[:256],
+        "description": _value(join_request, "description")[:256],
     }  # fmt: skip
-    kept = {name: notes.get(name, "") for name in (MACHINE, MACHINE_NAME, EVIDENCE_TYPE, ENDORSEMENT, KEY)}
-    meta = {"name": f"{PREFIX}{token.id}", "namespace": NAMESPACE, "labels": {LABEL: "true"}, "annotations": kept}
+    copied = {name: notes.get(name, "") for name in (MACHINE, MACHINE_NAME, EVIDENCE_TYPE, ENDORSEMENT, KEY)}
+    meta = {"name": f"{PREFIX}{token.id}", "namespace": NAMESPACE, "labels": {LABEL: "true"}, "annotations": copied}
     return {"apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": meta, "data": _encoded(data)}
 
 
-def mark_of(asked: Mapping[str, Any]) -> str:
+def mark_of(join_request: Mapping[str, Any]) -> str:
     """What the annotation says once this very token is published."""
-    return _mark(_value(asked, "token-secret"))
+    return _mark(_value(join_request, "token-secret"))
 
 
 def _token(secret: Mapping[str, Any], kind: str, prefix: str) -> JoinToken | None:
@@ -242,10 +242,10 @@ def _value(secret: Mapping[str, Any], name: str) -> str:
 
 def _random(entropy: Entropy, length: int) -> str:
     """Letters and digits, each as likely: a byte beyond the last full round is drawn again."""
-    found = ""
-    while len(found) < length:
-        found += "".join(_LETTERS[byte % 36] for byte in entropy.token(length) if byte < 252)
-    return found[:length]
+    letters = ""
+    while len(letters) < length:
+        letters += "".join(_LETTERS[byte % 36] for byte in entropy.token(length) if byte < 252)
+    return letters[:length]
 
 
 def _text(identity: str, secret: str) -> SecretBytes:

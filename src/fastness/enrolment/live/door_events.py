@@ -203,15 +203,15 @@ class DoorEvents:
         for place, news in warnings[MOST_WARNINGS:]:
             self._tell(place, news.message, news.times)
         rest = [item for item in self._folded(normal[MOST_NORMAL:]) if last or not self._held_back(*item)]
-        told = [*warnings[:MOST_WARNINGS], *normal[:MOST_NORMAL], *rest]
+        batch = [*warnings[:MOST_WARNINGS], *normal[:MOST_NORMAL], *rest]
         try:
-            while told:
-                await self._told(*told[0])
-                told.pop(0)
+            while batch:
+                await self._told(*batch[0])
+                batch.pop(0)
         except ApiError as error:
-            _log.warning("event.lost", reason=told[0][0].reason, error=error)
+            _log.warning("event.lost", reason=batch[0][0].reason, error=error)
         finally:
-            metrics.EVENTS_LOST.inc(sum(news.times for _, news in told))
+            metrics.EVENTS_LOST.inc(sum(news.times for _, news in batch))
 
     def _held_back(self, place: _Place, news: _News) -> bool:
         """Whether this was told a moment ago; then it waits for a later round."""
@@ -252,10 +252,10 @@ class DoorEvents:
         return f"the {self._door} refused: {refusal.code}: {refusal.detail[:MAX_DETAIL]}"
 
     def _tell(self, place: _Place, message: str, times: int = 1) -> None:
-        known = self._waiting.get(place)
-        if known is not None:
-            known.times += times
-            known.message = message
+        waiting = self._waiting.get(place)
+        if waiting is not None:
+            waiting.times += times
+            waiting.message = message
         elif len(self._waiting) < MOST_WAITING:
             self._waiting[place] = _News(message, times)
             self._bell.set()
@@ -268,7 +268,7 @@ class DoorEvents:
         return _Place(MACHINE.kind, who.name, who.machine, kind, reason, key)
 
     def _cluster_place(self, kind: str, reason: str, key: str) -> _Place:
-        found = self._confidential.get("", NAME)
+        cluster = self._confidential.get("", NAME)
         return _Place(
-            CONFIDENTIAL_CLUSTER.kind, NAME, str(found["metadata"]["uid"]) if found else "", kind, reason, key
+            CONFIDENTIAL_CLUSTER.kind, NAME, str(cluster["metadata"]["uid"]) if cluster else "", kind, reason, key
         )

@@ -93,17 +93,17 @@ class Sources:
     @classmethod
     async def of(cls, informers: Informers) -> Sources:
         """The caches, filled."""
-        found = cls(
+        sources = cls(
             informers.of(JOIN_TICKET.resource),
             informers.of(CONFIDENTIAL_CLUSTER.resource),
             informers.of(MACHINE.resource, indexers={WAITING: _waiting}),
             informers.of(CONFIG_MAPS, HERE),
             Distrusts(informers),
         )
-        await found.distrusts.synced()
-        for informer in (found.tickets, found.confidential, found.machines, found.maps):
+        await sources.distrusts.synced()
+        for informer in (sources.tickets, sources.confidential, sources.machines, sources.maps):
             await informer.synced()
-        return found
+        return sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,10 @@ class Enrolled:
 
     def answer(self) -> JsonObject:
         """What the machine is told about itself."""
-        seen = view(self.machine, Machine)
+        typed = view(self.machine, Machine)
         return {
-            "machine": seen.metadata.uid, "name": seen.metadata.name, "nodeName": seen.status.node_name,
-            "pool": seen.status.pool, "state": str(membership_of(seen)),
+            "machine": typed.metadata.uid, "name": typed.metadata.name, "nodeName": typed.status.node_name,
+            "pool": typed.status.pool, "state": str(membership_of(typed)),
         }  # fmt: skip
 
 
@@ -157,7 +157,7 @@ class Enrolments:
         self._urls = urls
         self._writer = MachineWriter(cluster, clock, entropy)
         self.uses = TicketUses(cluster, clock)
-        self._book = TicketCache(cluster, sources.tickets, clock)
+        self._tickets = TicketCache(cluster, sources.tickets, clock)
 
     def doors(self) -> JsonObject:
         """Where an enrolled machine goes next, as its answer says it; empty where this door was not told."""
@@ -168,17 +168,17 @@ class Enrolments:
         delivery = view(cluster, ConfidentialCluster).spec.delivery if cluster else Delivery()
         return {"doors": {"broker": urls.broker, "gate": urls.gate, "via": delivery.via}}
 
-    async def admit(self, shown: str) -> TicketCheck:
+    async def admit(self, text: str) -> TicketCheck:
         """The ticket that was shown; one that is used up may still be a retry of its user.
 
         Raises EnrolmentRefused, and TicketUnclear when a machine must not be turned away for good.
         """
-        found = await self._book.asked(shown, None)
-        if found.problem not in (None, TicketProblem.USED_UP):
-            refused = EnrolmentRefused(*_TICKET_REFUSALS[found.problem])
-            refused.ticket = (found.name, found.uid)
+        checked = await self._tickets.look_up(text, None)
+        if checked.problem not in (None, TicketProblem.USED_UP):
+            refused = EnrolmentRefused(*_TICKET_REFUSALS[checked.problem])
+            refused.ticket = (checked.name, checked.uid)
             raise refused
-        return found
+        return checked
 
     async def begin(self, ticket: TicketCheck, request: Request) -> JsonObject:
         """The answer to the first message; raises EnrolmentRefused, RecordError."""
@@ -212,8 +212,8 @@ class Enrolments:
 
     async def _enrol(self, newcomer: Newcomer, state: Enrolment) -> Enrolled:
         try:
-            found = await self._writer.existing(newcomer)
-            if found is not None and (machine := view(found, Machine)).status.key_thumbprint:
+            machine_object = await self._writer.existing(newcomer)
+            if machine_object is not None and (machine := view(machine_object, Machine)).status.key_thumbprint:
                 return await self._again(newcomer, machine)
             self._check_type(newcomer)
             newcomer = await self._writer.placed(newcomer, self._distrusts(newcomer))

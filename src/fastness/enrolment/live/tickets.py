@@ -131,9 +131,9 @@ def hash_label(ticket: SecretText) -> str:
     return sha256(ticket.reveal().encode()).hex[:_LABEL_HEX]
 
 
-def well_formed(shown: str) -> bool:
+def well_formed(text: str) -> bool:
     """Whether this could be a ticket at all."""
-    return shown.startswith(PREFIX) and len(PREFIX) < len(shown) <= MAX_TICKET and shown.isascii()
+    return text.startswith(PREFIX) and len(PREFIX) < len(text) <= MAX_TICKET and text.isascii()
 
 
 def join_ticket(name: str, ticket: SecretText, pool: str, expires: datetime, uses: int = 0) -> JsonObject:
@@ -161,26 +161,26 @@ def users_of(ticket: Mapping[str, Any]) -> list[str]:
     return list((ticket.get("status") or {}).get("usedBy") or ())
 
 
-def check(shown: str, pool: str | None, tickets: Iterable[Mapping[str, Any]], now: datetime) -> TicketCheck:
+def check(text: str, pool: str | None, tickets: Iterable[Mapping[str, Any]], now: datetime) -> TicketCheck:
     """Whether what was shown is a ticket for this pool (None: any) that may be used now; every known ticket is compared."""
-    if not well_formed(shown):
-        shown = ""
-    digest = ticket_hash(SecretText(shown)).encode()
-    found: Mapping[str, Any] | None = None
+    if not well_formed(text):
+        text = ""
+    digest = ticket_hash(SecretText(text)).encode()
+    match: Mapping[str, Any] | None = None
     for ticket in tickets:
         if same(str(ticket["spec"]["secretHash"]).encode(), digest):
-            found = ticket
-    if found is None or not shown:
+            match = ticket
+    if match is None or not text:
         return TicketCheck(problem=TicketProblem.UNKNOWN)
-    name = object_name(found).name
-    if datetime.fromisoformat(found["spec"]["expires"]) <= now:
-        return TicketCheck(name, TicketProblem.EXPIRED, found)
-    if pool is not None and found["spec"]["pool"] != pool:
-        return TicketCheck(name, TicketProblem.WRONG_POOL, found)
-    limit = limit_of(found)
-    if limit and max(used_of(found), len(users_of(found))) >= limit:
-        return TicketCheck(name, TicketProblem.USED_UP, found)
-    return TicketCheck(name, None, found)
+    name = object_name(match).name
+    if datetime.fromisoformat(match["spec"]["expires"]) <= now:
+        return TicketCheck(name, TicketProblem.EXPIRED, match)
+    if pool is not None and match["spec"]["pool"] != pool:
+        return TicketCheck(name, TicketProblem.WRONG_POOL, match)
+    limit = limit_of(match)
+    if limit and max(used_of(match), len(users_of(match))) >= limit:
+        return TicketCheck(name, TicketProblem.USED_UP, match)
+    return TicketCheck(name, None, match)
 
 
 def bearer(authorization: str) -> str:
@@ -200,26 +200,26 @@ class TicketCache:
         self._level, self._at = BURST, clock.monotonic()
         self._unknown = BoundedCache[str, float](MOST_UNKNOWN)
 
-    def known(self, shown: str, pool: str | None) -> TicketCheck:
+    def cached(self, text: str, pool: str | None) -> TicketCheck:
         """What the cache says about a ticket."""
-        return check(shown, pool, self.tickets.list(), self._clock.now())
+        return check(text, pool, self.tickets.list(), self._clock.now())
 
-    async def asked(self, shown: str, pool: str | None) -> TicketCheck:
+    async def look_up(self, text: str, pool: str | None) -> TicketCheck:
         """What cache and API say about a ticket; raises TicketUnclear when neither can tell now."""
-        found = self.known(shown, pool)
-        if found.problem is not TicketProblem.UNKNOWN or not well_formed(shown):
-            return found
+        checked = self.cached(text, pool)
+        if checked.problem is not TicketProblem.UNKNOWN or not well_formed(text):
+            return checked
         if not self.tickets.in_touch:
             raise TicketUnclear("the cluster cannot be asked about this ticket now", "look at the API server")
-        label = hash_label(SecretText(shown))
+        label = hash_label(SecretText(text))
         if (self._unknown.get(label) or 0.0) > self._clock.monotonic():
-            return found
-        found = await self._looked_up(shown, pool, label)
-        if found.problem is TicketProblem.UNKNOWN:
+            return checked
+        checked = await self._looked_up(text, pool, label)
+        if checked.problem is TicketProblem.UNKNOWN:
             self._unknown.put(label, self._clock.monotonic() + UNKNOWN_SECONDS)
-        return found
+        return checked
 
-    async def _looked_up(self, shown: str, pool: str | None, label: str) -> TicketCheck:
+    async def _looked_up(self, text: str, pool: str | None, label: str) -> TicketCheck:
         self._take()
         self._asking += 1
         try:
@@ -230,7 +230,7 @@ class TicketCache:
             ) from error
         finally:
             self._asking -= 1
-        return check(shown, pool, page.items, self._clock.now())
+        return check(text, pool, page.items, self._clock.now())
 
     def _take(self) -> None:
         """Take one lookup out of the budget; raises TicketUnclear."""

@@ -33,19 +33,19 @@ class TpmMakers:
 
     def certificates(self) -> tuple[Certificate, ...]:
         """All that can be read; a value that cannot is named in the log and left out."""
-        found = self._maps.get(NAMESPACE, NAME)
-        version = found["metadata"]["resourceVersion"] if found else ""
+        config_map = self._maps.get(NAMESPACE, NAME)
+        version = config_map["metadata"]["resourceVersion"] if config_map else ""
         if version != self._version:
             self._version = version
-            self._found = _read((found or {}).get("data") or {})
+            self._found = _read((config_map or {}).get("data") or {})
         return self._found
 
 
 def _read(data: dict[str, str]) -> tuple[Certificate, ...]:
-    found: list[Certificate] = []
+    certificates: list[Certificate] = []
     for name, value in sorted(data.items()):
         try:
-            found += load_certificates(value.encode())
+            certificates += load_certificates(value.encode())
         except BadCertificate as error:
             _log.warning("tpm.authority_unreadable", entry=name, error=error.message)
-    return tuple(found[:MOST])
+    return tuple(certificates[:MOST])

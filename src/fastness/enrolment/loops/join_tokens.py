@@ -50,8 +50,8 @@ def _machine_name(secret: Object) -> Iterable[str]:
 def _and_what_asks_for_it(secret: Object) -> Iterable[ObjectName]:
     """A token, and the request that would make it again if somebody deleted it."""
     name = object_name(secret).name
-    asked = name.replace(bootstrap.PREFIX, bootstrap.ASKED_PREFIX, 1)
-    return (object_name(secret), ObjectName(bootstrap.ASKED_NAMESPACE, asked))
+    request_name = name.replace(bootstrap.PREFIX, bootstrap.ASKED_PREFIX, 1)
+    return (object_name(secret), ObjectName(bootstrap.ASKED_NAMESPACE, request_name))
 
 
 _INDEXES: Final = {BY_MACHINE: _machine_name}
@@ -112,20 +112,20 @@ class BootstrapTokenController:
             return Done(again_after=left)
         return await self._delete(secret)
 
-    async def _publish(self, asked: JsonObject) -> Done:
+    async def _publish(self, join_request: JsonObject) -> Done:
         """Have the API accept the token that the broker asks for, and say so; delete what asks for nothing good."""
-        token = asked_token(asked)
-        made = published(asked, token) if token is not None else None
+        token = asked_token(join_request)
+        made = published(join_request, token) if token is not None else None
         if token is None or made is None:
-            return await self._delete(asked)
+            return await self._delete(join_request)
         left = (token.expires - self._clock.now()).total_seconds()
         # A broker that was taken over must not make a token that outlives its own standing.
         longest = (bootstrap.LIFETIME + bootstrap.GOOD_FOR).total_seconds()
-        if not 0 < left <= longest or not await self._trusted(asked, token.machine):
-            return await self._delete(asked)
+        if not 0 < left <= longest or not await self._trusted(join_request, token.machine):
+            return await self._delete(join_request)
         try:
-            notes = {PUBLISHED: mark_of(asked)} if await self._written(made, token.machine) else {TAKEN: "true"}
-            await self._note(asked, notes)
+            notes = {PUBLISHED: mark_of(join_request)} if await self._written(made, token.machine) else {TAKEN: "true"}
+            await self._note(join_request, notes)
         except (AlreadyExists, Conflict, NotFound):
             return Done(again_after=AGAIN_SECONDS)
         return Done(again_after=left)
@@ -147,11 +147,11 @@ class BootstrapTokenController:
             await self._cluster.patch(SECRETS, name, patch, PatchType.MERGE, bootstrap.NAMESPACE, _AS)
         return True
 
-    async def _note(self, asked: JsonObject, notes: dict[str, str]) -> None:
-        if notes.items() <= annotations_of(asked).items():
+    async def _note(self, join_request: JsonObject, notes: dict[str, str]) -> None:
+        if notes.items() <= annotations_of(join_request).items():
             return
-        patch = {"metadata": {"resourceVersion": metadata(asked)["resourceVersion"], "annotations": notes}}
-        await self._cluster.patch(SECRETS, object_name(asked).name, patch, PatchType.MERGE, ASKED.namespace, _AS)
+        patch = {"metadata": {"resourceVersion": metadata(join_request)["resourceVersion"], "annotations": notes}}
+        await self._cluster.patch(SECRETS, object_name(join_request).name, patch, PatchType.MERGE, ASKED.namespace, _AS)
 
     async def _delete(self, secret: JsonObject) -> Done:
         meta, place = metadata(secret), object_name(secret)

@@ -69,8 +69,8 @@ _STATUS: Final = WriteOptions(manager="joins", subresource="status")
 
 def _waits_for(csr: Object) -> Iterable[str]:
     """The node that an undecided request of a kubelet is for."""
-    asked = None if is_decided(csr) else read_asked(csr)
-    return (asked.node,) if asked is not None and asked.node else ()
+    request = None if is_decided(csr) else read_asked(csr)
+    return (request.node,) if request is not None and request.node else ()
 
 
 def _node_name(machine: Object) -> Iterable[str]:
@@ -80,8 +80,8 @@ def _node_name(machine: Object) -> Iterable[str]:
 
 def _certified(csr: Object) -> Iterable[str]:
     """The key that an approved request of a kubelet is for."""
-    asked = read_asked(csr) if condition(csr, "Approved") is not None else None
-    return (asked.key,) if asked is not None and asked.key else ()
+    request = read_asked(csr) if condition(csr, "Approved") is not None else None
+    return (request.key,) if request is not None and request.key else ()
 
 
 BY_NODE: Final = "joins/node"
@@ -124,8 +124,8 @@ class Joins:
         return [object_name(csr) for csr in self._requests.by_index(BY_NODE, object_name(node).name)]
 
     def _of_machine(self, machine: Object) -> Iterable[ObjectName]:
-        found = (self._requests.by_index(BY_NODE, name) for name in _node_name(machine))
-        return [object_name(csr) for requests in found for csr in requests]
+        pending = (self._requests.by_index(BY_NODE, name) for name in _node_name(machine))
+        return [object_name(csr) for requests in pending for csr in requests]
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Decide about one request; raises RecordError, Conflict, which are tried again."""
@@ -134,19 +134,19 @@ class Joins:
         except NotFound:
             return GONE
         confidential = self._clusters.get("", NAME)
-        mode, asked = mode_of(confidential), read_asked(csr)
-        if asked is None or mode is Mode.DISABLED:
+        mode, request = mode_of(confidential), read_asked(csr)
+        if request is None or mode is Mode.DISABLED:
             return Done()
         if is_decided(csr):
-            return await self._ends(csr, asked)
-        known = await self._known(key.name, asked, confidential)
-        decision = decide(asked, known, self._clock.now())
+            return await self._ends(csr, request)
+        facts = await self._facts(key.name, request, confidential)
+        decision = decide(request, facts, self._clock.now())
         try:
-            return await self._carry_out(csr, asked, known, decision, mode)
+            return await self._carry_out(csr, request, facts, decision, mode)
         except (Conflict, NotFound):
             return Done(again_after=0.5)
 
-    async def _known(self, request: str, asked: KubeletRequest, confidential: JsonObject | None) -> Known:
+    async def _facts(self, request: str, asked: KubeletRequest, confidential: JsonObject | None) -> Known:
         token, machine = await self._of_token(asked.token_id)
         if token is None:
             machine = await self._of_node_name(asked.node)
@@ -156,7 +156,7 @@ class Joins:
         return Known(
             interval_of(confidential), spec.simulated, spec.join.trust_on_first_use, token, machine,
             f"distrusted: {against[0].reason or against[0].name}" if against else "",
-            addresses_of(node) if node else None, frozenset(one for one in asked.hosts if self._is_shared(one, asked.node)),
+            addresses_of(node) if node else None, frozenset(host for host in asked.hosts if self._is_shared(host, asked.node)),
             self._certified_by(request, asked),
         )  # fmt: skip
 
@@ -166,7 +166,7 @@ class Joins:
         return next((object_name(csr).name for csr in approved if object_name(csr).name != request), "")
 
     def _is_shared(self, address: str, node: str) -> bool:
-        return any(object_name(one).name != node for one in self._nodes.by_index(BY_ADDRESS, address))
+        return any(object_name(neighbour).name != node for neighbour in self._nodes.by_index(BY_ADDRESS, address))
 
     async def _of_token(self, identity: str) -> tuple[JoinToken | None, Machine | None]:
         """A token of ours and its Machine."""
@@ -188,11 +188,11 @@ class Joins:
             return None
 
     async def _of_node_name(self, node: str) -> Machine | None:
-        found = self._machines.by_index(BY_NODE, node) if node else ()
-        return await self._machine(object_name(found[0]).name) if found else None
+        machines = self._machines.by_index(BY_NODE, node) if node else ()
+        return await self._machine(object_name(machines[0]).name) if machines else None
 
     async def _carry_out(
-        self, csr: JsonObject, asked: KubeletRequest, known: Known, decision: Decision, mode: Mode
+        self, csr: JsonObject, request: KubeletRequest, facts: Known, decision: Decision, mode: Mode
     ) -> Done:
         about = {"apiVersion": "certificates.k8s.io/v1", "kind": REQUESTS.kind, **csr}
         match decision:
@@ -205,20 +205,20 @@ class Joins:
                 await self._recorder.warning(about, f"WouldDeny{reason}", message)
                 return Done()
             case Deny(reason, message, raise_alarm):
-                await self._append("key-reused" if raise_alarm else "join-refused", csr, asked, known, reason)
-                if raise_alarm and known.machine is not None:
+                await self._append("key-reused" if raise_alarm else "join-refused", csr, request, facts, reason)
+                if raise_alarm and facts.machine is not None:
                     await self._alarm(
-                        known.machine, f"{object_name(csr).name} asks with the key {asked.key}: {message}"
+                        facts.machine, f"{object_name(csr).name} asks with the key {request.key}: {message}"
                     )
                 await self._decide(csr, "Denied", reason, message)
                 await self._recorder.warning(about, f"Denied{reason}", message)
             case Approve(machine):
-                await self._append("join", csr, asked, known, "")
+                await self._append("join", csr, request, facts, "")
                 rests = f"{machine.status.tee}, {machine.status.endorsed_by}"
                 message = f"{machine.metadata.name} ({rests}) is attested by {machine.status.last_verdict}"
                 await self._decide(csr, "Approved", "Attested", message)
                 await self._recorder.normal(about, "Approved", message)
-                await self._joined(machine, asked)
+                await self._joined(machine, request)
         return Done()
 
     async def _decide(self, csr: JsonObject, kind: str, reason: str, message: str) -> None:
@@ -227,38 +227,38 @@ class Joins:
             "type": kind, "status": "True", "reason": reason, "message": message, "lastUpdateTime": now,
             "lastTransitionTime": now,
         }  # fmt: skip
-        known = (csr.get("status") or {}).get("conditions") or []
+        conditions = (csr.get("status") or {}).get("conditions") or []
         patch = {
             "metadata": {"resourceVersion": metadata(csr)["resourceVersion"]},
-            "status": {"conditions": [*known, decided]},
+            "status": {"conditions": [*conditions, decided]},
         }
         await self._cluster.patch(REQUESTS, object_name(csr).name, patch, PatchType.MERGE, "", _APPROVAL)
 
-    async def _joined(self, machine: Machine, asked: KubeletRequest) -> None:
+    async def _joined(self, machine: Machine, request: KubeletRequest) -> None:
         """Say on the Machine that it became a node."""
 
-        def change(found: JsonObject) -> JsonObject:
-            known = (found.get("status") or {}).get("conditions") or []
+        def change(stored: JsonObject) -> JsonObject:
+            before = (stored.get("status") or {}).get("conditions") or []
             conditions = with_condition(
-                known, kind="Joined", status="True", reason="CertificateApproved",
-                message=f"it may be the node {asked.node}", now=self._clock.now(),
+                before, kind="Joined", status="True", reason="CertificateApproved",
+                message=f"it may be the node {request.node}", now=self._clock.now(),
             )  # fmt: skip
-            return {} if conditions == known else {"conditions": conditions}
+            return {} if conditions == before else {"conditions": conditions}
 
         await self._say(machine.metadata.name, change)
 
     async def _alarm(self, machine: Machine, message: str) -> None:
         """Say on the Machine, and in an event about it, that a key of its node is in other hands."""
-        found = await self._say(
-            machine.metadata.name, lambda found: alarm(found.get("status") or {}, message, self._clock.now())
+        stored = await self._say(
+            machine.metadata.name, lambda stored: alarm(stored.get("status") or {}, message, self._clock.now())
         )
-        about = {"apiVersion": MACHINE.api_version, "kind": MACHINE.kind, **found}
+        about = {"apiVersion": MACHINE.api_version, "kind": MACHINE.kind, **stored}
         await self._recorder.warning(about, KEY_REUSED, message)
 
-    async def _ends(self, csr: JsonObject, asked: KubeletRequest) -> Done:
+    async def _ends(self, csr: JsonObject, request: KubeletRequest) -> Done:
         """Say on the Machine when the client certificate ends that its node got: until then it opens an API that asks nobody."""
         issued = (csr.get("status") or {}).get("certificate")
-        machine = await self._of_node_name(asked.node) if issued and asked.signer == CLIENT_SIGNER else None
+        machine = await self._of_node_name(request.node) if issued and request.signer == CLIENT_SIGNER else None
         if machine is None:
             return Done()
         try:
@@ -267,32 +267,32 @@ class Joins:
             return Done()  # the signer is somebody else's; what it wrote is for the kubelet to complain about
         await self._say(
             machine.metadata.name,
-            lambda found: {"credentialEnds": ends} if _ends_before(found, ends) else {},
+            lambda stored: {"credentialEnds": ends} if _ends_before(stored, ends) else {},
         )
         return Done()
 
     async def _say(self, name: str, change: Callable[[JsonObject], JsonObject]) -> JsonObject:
         """Change the status of a Machine by what it says now, while the verifier writes it too; raises Conflict, NotFound."""
         for _ in range(TRIES):
-            found = await self._cluster.get(MACHINE.resource, name, NAMESPACE)
-            status = change(found)
+            stored = await self._cluster.get(MACHINE.resource, name, NAMESPACE)
+            status = change(stored)
             if not status:
-                return found
-            patch = {"metadata": {"resourceVersion": metadata(found)["resourceVersion"]}, "status": status}
+                return stored
+            patch = {"metadata": {"resourceVersion": metadata(stored)["resourceVersion"]}, "status": status}
             with suppress(Conflict):
                 return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
         raise Conflict(f"machine {name} changes too fast")
 
-    async def _append(self, what: str, csr: JsonObject, asked: KubeletRequest, known: Known, reason: str) -> None:
+    async def _append(self, what: str, csr: JsonObject, asks: KubeletRequest, known: Known, reason: str) -> None:
         machine = known.machine
         facts = {
-            "csr": object_name(csr).name, "signer": asked.signer, "node": asked.node, "requester": asked.username,
-            "key": str(asked.request.key) if asked.request else "", "reason": reason,
+            "csr": object_name(csr).name, "signer": asks.signer, "node": asks.node, "requester": asks.username,
+            "key": str(asks.request.key) if asks.request else "", "reason": reason,
             "tee": machine.status.tee if machine else "", "endorsement": machine.status.endorsed_by if machine else "",
         }  # fmt: skip
         await self._record.append(
             RecordEntry(
-                what, machine.status.key_thumbprint if machine else asked.username,
+                what, machine.status.key_thumbprint if machine else asks.username,
                 resource=f"machine/{machine.metadata.uid}/join" if machine else "",
                 verdict=machine.status.last_verdict if machine else "",
                 detail={name: value for name, value in facts.items() if value},

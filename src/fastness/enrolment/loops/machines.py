@@ -148,13 +148,13 @@ class Machines:
 
     async def _follow_move(self, machine: JsonObject) -> JsonObject:
         """Move a machine to the pool that somebody chose for it. Labels of its node never do that."""
-        seen = view(machine, Machine)
-        pool = seen.spec.pool
-        if not pool or pool == seen.status.pool:
+        typed = view(machine, Machine)
+        pool = typed.spec.pool
+        if not pool or pool == typed.status.pool:
             return machine
-        await self._append("machine-moved", machine, reason=seen.spec.pool_reason, to=pool)
+        await self._append("machine-moved", machine, reason=typed.spec.pool_reason, to=pool)
         conditions = (machine.get("status") or {}).get("conditions") or []
-        status = moved(seen, conditions, pool, self._clock.now())
+        status = moved(typed, conditions, pool, self._clock.now())
         patch = {"metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]}, "status": status}
         name = object_name(machine).name
         return await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
@@ -166,13 +166,13 @@ class Machines:
             patch = {"metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]}, "status": change}
             name = object_name(machine).name
             machine = await self._cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
-        shown, uid = condition(machine, DISPUTED) or {}, machine["metadata"]["uid"]
+        dispute, uid = condition(machine, DISPUTED) or {}, machine["metadata"]["uid"]
         newest = max((str(entry["since"]) for entry in machine["status"].get("disputes") or ()), default="")
         if not newest:
             self._told.pop(uid, None)
         elif newest > self._told.get(uid, ""):
             self._told[uid] = newest
-            await self._events.warning(machine, str(shown.get("reason")), str(shown.get("message")))
+            await self._events.warning(machine, str(dispute.get("reason")), str(dispute.get("message")))
         return machine
 
     async def _revoke_replaced(self, machine: JsonObject) -> JsonObject:
@@ -196,10 +196,10 @@ class Machines:
 
     async def _sweep(self, machine: JsonObject) -> Done:
         """Delete a machine that never came, or come back when it may be."""
-        seen = view(machine, Machine)
-        standing = membership_of(seen)
-        ours = POOL_LABEL in labels_of(machine) or bool(seen.status.key_thumbprint)
-        came = seen.status.last_attested or seen.status.overridden_until
+        typed = view(machine, Machine)
+        standing = membership_of(typed)
+        ours = POOL_LABEL in labels_of(machine) or bool(typed.status.key_thumbprint)
+        came = typed.status.last_attested or typed.status.overridden_until
         if is_disbelieved(machine):
             return Done()  # it may have proved itself: nobody knows before it is put back
         if not ours or came or standing in (Membership.QUARANTINED, Membership.REVOKED):
@@ -227,7 +227,11 @@ class Machines:
         finalizers = machine["metadata"].get("finalizers") or []
         if bars(view(machine, Machine)) == (BARRED in finalizers):
             return machine
-        held = [*finalizers, BARRED] if BARRED not in finalizers else [one for one in finalizers if one != BARRED]
+        held = (
+            [*finalizers, BARRED]
+            if BARRED not in finalizers
+            else [finalizer for finalizer in finalizers if finalizer != BARRED]
+        )
         return await self._finalize(machine, held)
 
     async def _bury(self, machine: JsonObject) -> Done:
@@ -235,14 +239,14 @@ class Machines:
         finalizers = machine["metadata"].get("finalizers") or []
         if BARRED not in finalizers:
             return Done()
-        seen = view(machine, Machine)
-        if bars(seen):
-            kept = kept_bar(seen)
-            await self._append("machine-deleted", machine, kept=kept["metadata"]["name"], **barred_places(seen))
+        typed = view(machine, Machine)
+        if bars(typed):
+            bar = kept_bar(typed)
+            await self._append("machine-deleted", machine, kept=bar["metadata"]["name"], **barred_places(typed))
             with suppress(AlreadyExists):
-                await self._cluster.create(DISTRUST.resource, kept, _AS)
+                await self._cluster.create(DISTRUST.resource, bar, _AS)
         with suppress(NotFound):
-            await self._finalize(machine, [one for one in finalizers if one != BARRED])
+            await self._finalize(machine, [finalizer for finalizer in finalizers if finalizer != BARRED])
         return Done()
 
     async def _finalize(self, machine: JsonObject, finalizers: list[str]) -> JsonObject:
@@ -261,8 +265,8 @@ class Machines:
 
     async def _append(self, what: str, machine: JsonObject, **detail: str) -> None:
         status = machine.get("status") or {}
-        known = {"pool": status.get("pool") or "", "uid": machine["metadata"]["uid"], **detail}
-        facts = {name: value for name, value in known.items() if value}
+        details = {"pool": status.get("pool") or "", "uid": machine["metadata"]["uid"], **detail}
+        facts = {name: value for name, value in details.items() if value}
         name = object_name(machine).name
         await self._record.append(
             RecordEntry(what, status.get("keyThumbprint") or name, resource=f"machine/{name}", detail=facts)

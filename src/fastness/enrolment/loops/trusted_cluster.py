@@ -80,12 +80,12 @@ async def answers(url: str) -> str:
 def told_doors(doors: Callable[[], Doors | None], clusters: Informer) -> Callable[[], Doors | None]:
     """Where machines knock, with the address of enrolment that the honoured cluster names, if it names one."""
 
-    def told() -> Doors | None:
-        found = doors()
+    def named_doors() -> Doors | None:
+        addresses = doors()
         named = enrolment_url(honoured(clusters.list()))
-        return replace(found, gate=named) if found is not None and named else found
+        return replace(addresses, gate=named) if addresses is not None and named else addresses
 
-    return told
+    return named_doors
 
 
 class TrustedClusters:
@@ -111,39 +111,39 @@ class TrustedClusters:
     def _every(self, obj: Object) -> Iterable[ObjectName]:
         """All of them: when one goes, another may count. One that is gone is no longer in the list."""
         own = (object_name(obj),) if object_name(obj).namespace else ()
-        return {*own, *(object_name(one) for one in self._clusters.list())}
+        return {*own, *(object_name(cluster) for cluster in self._clusters.list())}
 
     def _every_of_doors(self, _: Object) -> Iterable[ObjectName]:
-        return [object_name(one) for one in self._clusters.list()]
+        return [object_name(cluster) for cluster in self._clusters.list()]
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Tell one how it stands, and do what it asks if it counts."""
         try:
-            found = await self._cluster.get(CLUSTERS, key.name, key.namespace)
+            trusted = await self._cluster.get(CLUSTERS, key.name, key.namespace)
         except NotFound:
             return GONE
         counts = honoured(self._clusters.list())
-        if counts is not None and object_name(counts) == key and not is_being_deleted(found):
-            await self._make_confidential(found)
+        if counts is not None and object_name(counts) == key and not is_being_deleted(trusted):
+            await self._make_confidential(trusted)
         confidential = self._confidential.get("", NAME) is not None
         doors = bool((self._secrets.get(NAMESPACE, DOORS_CA) or {}).get("data"))
-        mine = counts is not None and object_name(counts) == key and not is_being_deleted(found)
-        unreachable = await self._unreachable(found) if mine else ""
-        told = conditions_of(found, counts, doors=doors, confidential=confidential, unreachable=unreachable)
-        await self._tell(found, told)
+        mine = counts is not None and object_name(counts) == key and not is_being_deleted(trusted)
+        unreachable = await self._unreachable(trusted) if mine else ""
+        conditions = conditions_of(trusted, counts, doors=doors, confidential=confidential, unreachable=unreachable)
+        await self._tell(trusted, conditions)
         return Done(again_after=LOOK_SECONDS) if mine else Done()
 
-    async def _unreachable(self, found: JsonObject) -> str:
+    async def _unreachable(self, trusted: JsonObject) -> str:
         """Which of the addresses that machines are sent to does not answer from here."""
-        for url in dict.fromkeys((broker_url(found), enrolment_url(found))):
+        for url in dict.fromkeys((broker_url(trusted), enrolment_url(trusted))):
             if url and (problem := await self._reach(url)):
                 return f"{url}: {problem}"
         return ""
 
-    async def _make_confidential(self, found: JsonObject) -> None:
+    async def _make_confidential(self, trusted: JsonObject) -> None:
         if self._confidential.get("", NAME) is not None:
             return
-        meta = {"name": NAME, "annotations": {FOR: str(object_name(found))}}
+        meta = {"name": NAME, "annotations": {FOR: str(object_name(trusted))}}
         made = {
             "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": meta,
             "spec": {"mode": "Enforce"},
@@ -153,37 +153,37 @@ class TrustedClusters:
         except AlreadyExists:
             return
         except (Invalid, Forbidden) as error:
-            await self._recorder.warning(found, "ClusterNotMade", error.message)
+            await self._recorder.warning(trusted, "ClusterNotMade", error.message)
             return
-        await self._recorder.normal(found, "ClusterMade", "the ConfidentialCluster was made, enforcing attestation")
+        await self._recorder.normal(trusted, "ClusterMade", "the ConfidentialCluster was made, enforcing attestation")
 
-    async def _tell(self, found: JsonObject, said: Sequence[InstallCondition]) -> None:
-        known: Sequence[JsonObject] = (found.get("status") or {}).get("conditions") or []
-        conditions = list(known)
-        for one in said:
+    async def _tell(self, trusted: JsonObject, said: Sequence[InstallCondition]) -> None:
+        before: Sequence[JsonObject] = (trusted.get("status") or {}).get("conditions") or []
+        conditions = list(before)
+        for entry in said:
             conditions = with_condition(
-                conditions, kind=one.kind, status=str(one.status), reason=one.reason, message=one.message,
-                now=self._clock.now(), generation=metadata(found).get("generation"),
+                conditions, kind=entry.kind, status=str(entry.status), reason=entry.reason, message=entry.message,
+                now=self._clock.now(), generation=metadata(trusted).get("generation"),
             )  # fmt: skip
-        if conditions == known:
+        if conditions == before:
             return
-        place = object_name(found)
+        place = object_name(trusted)
         patch = {"status": {"conditions": conditions}}
         await self._cluster.patch(CLUSTERS, place.name, patch, PatchType.MERGE, place.namespace, _STATUS)
         installed = said[0]
         if installed.status or installed.reason == "NonUnique":
             tell = self._recorder.normal if installed.status else self._recorder.warning
-            await tell(found, installed.reason, installed.message)
+            await tell(trusted, installed.reason, installed.message)
 
 
 def _id(machine: Object) -> Iterable[str]:
-    found = (machine.get("spec") or {}).get("id")
-    return (found,) if found else ()
+    identity = (machine.get("spec") or {}).get("id")
+    return (identity,) if identity else ()
 
 
 def _uuid(key: Object) -> Iterable[str]:
-    found = (key.get("spec") or {}).get("uuid")
-    return (found,) if found else ()
+    identity = (key.get("spec") or {}).get("uuid")
+    return (identity,) if identity else ()
 
 
 _MACHINES: Final = {BY_ID: _id}
@@ -211,18 +211,22 @@ class AttestationKeys:
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Approve one key, or say what is missing."""
-        found = self._keys.get(*key)
-        if found is None:
+        stored = self._keys.get(*key)
+        if stored is None:
             return GONE
-        if is_being_deleted(found):
+        if is_being_deleted(stored):
             return Done()
-        proved, why = self._proved(found)
-        known = (found.get("status") or {}).get("conditions") or []
-        told = condition(found, "Approved")
-        if told is not None and (told["status"] == "True") is proved and (proved or told.get("message") == why):
+        proved, why = self._proved(stored)
+        before = (stored.get("status") or {}).get("conditions") or []
+        approved = condition(stored, "Approved")
+        if (
+            approved is not None
+            and (approved["status"] == "True") is proved
+            and (proved or approved.get("message") == why)
+        ):
             return Done()
-        conditions = key_conditions(found, self._clock.now()) if proved else with_condition(
-            known, kind="Approved", status="False", reason="Registration", message=why, now=self._clock.now()
+        conditions = key_conditions(stored, self._clock.now()) if proved else with_condition(
+            before, kind="Approved", status="False", reason="Registration", message=why, now=self._clock.now()
         )  # fmt: skip
         patch = {"status": {"conditions": conditions}}
         try:
@@ -232,7 +236,7 @@ class AttestationKeys:
         return Done()
 
     def _proved(self, key: JsonObject) -> tuple[bool, str]:
-        machines = [one for uuid in _uuid(key) for one in self._machines.by_index(BY_ID, uuid)]
+        machines = [machine for uuid in _uuid(key) for machine in self._machines.by_index(BY_ID, uuid)]
         if not machines:
             return False, "no Machine has this uuid: a key counts when its machine enrols with it"
         try:
@@ -240,7 +244,7 @@ class AttestationKeys:
         except BadKey as error:
             return False, error.message
         # A guest key proves nothing about a TPM: it is no attestation key, whoever writes it down as one.
-        states = [one.get("status") or {} for one in machines]
-        if any(one.get("keyThumbprint") == thumbprint and one.get("tee") == "tpm" for one in states):
+        states = [machine.get("status") or {} for machine in machines]
+        if any(machine.get("keyThumbprint") == thumbprint and machine.get("tee") == "tpm" for machine in states):
             return True, ""
         return False, "the Machine of this uuid proved another key"

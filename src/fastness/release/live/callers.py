@@ -97,7 +97,7 @@ class Callers:
 
     def _bearer(self, address: str, token: str) -> _Bearer:
         payer = None
-        if not self.tokens.known(token):
+        if not self.tokens.is_verified(token):
             payer = self._payer(token)
             self.turnstile.doubt(address, payer)
         try:

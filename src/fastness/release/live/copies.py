@@ -137,9 +137,9 @@ class PoolConfigs:
 
     async def _by_name(self, pool: str, rendered: str) -> Config:
         """A rendered config. Its name follows from what it says, so a copy grows old only by its signature."""
-        kept = self._rendered_copies.use(rendered)
-        if kept is not None and self._signed(kept):
-            return kept
+        last = self._rendered_copies.use(rendered)
+        if last is not None and self._signed(last):
+            return last
         config = await self._service.copy(pool, "", rendered)
         self._rendered_copies.put(rendered, config)
         return config
@@ -149,21 +149,21 @@ class PoolConfigs:
         return config.until is not None and self._clock.now() + ahead < config.until
 
     async def _config(self, delivery: Delivery, pool: str, accept: str) -> Config:
-        kept = self._copies.get((pool, accept))
-        age = self._clock.monotonic() - kept.at if kept else 0.0
-        if kept is not None and self._good(delivery, pool, kept, age):
+        copy = self._copies.get((pool, accept))
+        age = self._clock.monotonic() - copy.at if copy else 0.0
+        if copy is not None and self._good(delivery, pool, copy, age):
             metrics.CONFIG_COPY_AGE.set(age)
-            return kept.config
+            return copy.config
         try:
             return _fresh(await self._copied(pool, accept))
         except Refusal as refusal:
-            still = kept is not None and age < delivery.interval.total_seconds() * STALE_AFTER
-            if refusal.status != 503 or kept is None or not still or delivery.sync != "Scheduled":
+            still = copy is not None and age < delivery.interval.total_seconds() * STALE_AFTER
+            if refusal.status != 503 or copy is None or not still or delivery.sync != "Scheduled":
                 raise
-            if not self._signed(kept.config):
+            if not self._signed(copy.config):
                 raise
             metrics.CONFIG_COPY_AGE.set(age)
-            return kept.config
+            return copy.config
 
     async def run(self) -> None:
         """Keep the copies that machines asked for: renewed when a rendered config changes, or every interval; until cancelled."""
@@ -181,22 +181,22 @@ class PoolConfigs:
         if not delivery.copies:
             return LOOK_SECONDS
         interval, now = delivery.interval.total_seconds(), self._clock.monotonic()
-        for (pool, accept), kept in [*self._copies.items()]:
-            if self._good(delivery, pool, kept, now - kept.at):
+        for (pool, accept), copy in [*self._copies.items()]:
+            if self._good(delivery, pool, copy, now - copy.at):
                 continue
             with suppress(Refusal):
                 await self._copied(pool, accept)
-            soon = soon or not self._good(delivery, pool, self._copies.get((pool, accept)) or kept, 0.0)
-        due = min((kept.at + interval - now for kept in self._copies.values()), default=LOOK_SECONDS)
+            soon = soon or not self._good(delivery, pool, self._copies.get((pool, accept)) or copy, 0.0)
+        due = min((copy.at + interval - now for copy in self._copies.values()), default=LOOK_SECONDS)
         ahead = due if delivery.sync == "Scheduled" else LOOK_SECONDS
         return AGAIN_SECONDS if soon else max(AGAIN_SECONDS, min(LOOK_SECONDS, ahead))
 
-    def _good(self, delivery: Delivery, pool: str, kept: Copy, age: float) -> bool:
+    def _good(self, delivery: Delivery, pool: str, copy: Copy, age: float) -> bool:
         """Whether a copy may be handed out as it is."""
-        if not self._signed(kept.config, RENEW_AHEAD):
+        if not self._signed(copy.config, RENEW_AHEAD):
             return False
         if delivery.sync == "OnChange":
-            return kept.rendered == self._rendered(pool)
+            return copy.rendered == self._rendered(pool)
         return age < delivery.interval.total_seconds()
 
     async def _copied(self, pool: str, accept: str) -> Config:
@@ -211,8 +211,8 @@ class PoolConfigs:
         return config
 
     def _rendered(self, pool: str) -> str:
-        found = self._pools.get("", pool)
-        return configuration_of(found) if found else ""
+        pool_object = self._pools.get("", pool)
+        return configuration_of(pool_object) if pool_object else ""
 
 
 def _fresh(config: Config) -> Config:

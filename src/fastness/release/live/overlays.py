@@ -62,27 +62,27 @@ class Overlays:
 
     def concern(self, who: Recipient) -> bool:
         """Whether there is an overlay for this machine."""
-        return bool(self._found(who))
+        return bool(self._matching(who))
 
-    def _found(self, who: Recipient) -> Sequence[JsonObject]:
-        known = self._overlays.by_index(ADDRESSED, "")
+    def _matching(self, who: Recipient) -> Sequence[JsonObject]:
+        candidates = self._overlays.by_index(ADDRESSED, "")
         if who.machine:
-            known = [*known, *self._overlays.by_index(ADDRESSED, who.machine)]
-        return matching(known, who) if known else ()
+            candidates = [*candidates, *self._overlays.by_index(ADDRESSED, who.machine)]
+        return matching(candidates, who) if candidates else ()
 
     def over(self, config: Config, who: Recipient) -> Config:
         """What this machine gets; raises Refusal."""
-        found = self._found(who)
-        if not found:
+        objects = self._matching(who)
+        if not objects:
             return config
-        overlays = self._read(found)
-        key = (config.etag, tuple(one.version for one in overlays))
-        kept = self._kept.use(key)
-        if kept is None or kept.pool != config.body:
+        overlays = self._read(objects)
+        key = (config.etag, tuple(overlay.version for overlay in overlays))
+        last = self._kept.use(key)
+        if last is None or last.pool != config.body:
             merged = self._merged(config, overlays, who)
             self._kept.put(key, _Kept(config.body, merged))
             return merged
-        return kept.merged._replace(name=config.name)
+        return last.merged._replace(name=config.name)
 
     def _merged(self, config: Config, overlays: Sequence[Overlay], who: Recipient) -> Config:
         try:
@@ -93,17 +93,17 @@ class Overlays:
                 503, "overlay-invalid", "a NodeOverlay for this machine cannot be merged: see its condition Valid"
             ) from error
         etag = b'"%b"' % sha256(body).hex[:_ETAG_HEX].encode()
-        return Config(body, etag, config.name, tuple(one.version for one in overlays))
+        return Config(body, etag, config.name, tuple(overlay.version for overlay in overlays))
 
-    def _read(self, found: Iterable[JsonObject]) -> list[Overlay]:
+    def _read(self, objects: Iterable[JsonObject]) -> list[Overlay]:
         """Overlays as they are, each read once: an informer never changes an object, it puts another in its place."""
         if len(self._examined) > MOST_EXAMINED:
             self._examined.clear()
         overlays: list[Overlay] = []
-        for one in found:
-            name = str(one["metadata"]["name"])
+        for obj in objects:
+            name = str(obj["metadata"]["name"])
             held = self._examined.get(name)
-            if held is None or held[0] is not one:
-                held = self._examined[name] = (one, examine(one))
+            if held is None or held[0] is not obj:
+                held = self._examined[name] = (obj, examine(obj))
             overlays.append(held[1])
         return overlays

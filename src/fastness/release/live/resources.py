@@ -161,8 +161,8 @@ class SealedResources:
 
     async def list(self) -> list[str]:
         """The paths of all resources, in order; raises ApiError."""
-        found = await self._cluster.list(SECRETS, Scope(SEALED_NAMESPACE, labels=f"{STORE_LABEL}=sealed"))
-        return sorted(path for secret in found.items if parse_path(path := annotations_of(secret).get(PATH, "")))
+        secrets = await self._cluster.list(SECRETS, Scope(SEALED_NAMESPACE, labels=f"{STORE_LABEL}=sealed"))
+        return sorted(path for secret in secrets.items if parse_path(path := annotations_of(secret).get(PATH, "")))
 
 
 class SecretResources:

@@ -110,17 +110,17 @@ class MachineRevocations:
         return True
 
     def _ended_at_the_api(self, subject: Subject, claims: Mapping[str, Any]) -> bool:
-        found = self._ahead.get(_key(subject))
-        if found is None or found[0] != claims.get("fastness"):
+        ended = self._ahead.get(_key(subject))
+        if ended is None or ended[0] != claims.get("fastness"):
             return False
-        if found[1] is self._cached(subject):
+        if ended[1] is self._cached(subject):
             return True
         self._ahead.pop(_key(subject))
         return False
 
     def _cached(self, subject: Subject) -> JsonObject | None:
-        known = known_machine(self._machines, *_key(subject))
-        return self._machines.get(NAMESPACE, known.metadata.name) if known is not None else None
+        machine = known_machine(self._machines, *_key(subject))
+        return self._machines.get(NAMESPACE, machine.metadata.name) if machine is not None else None
 
     def _examined(self, subject: Subject, claims: Mapping[str, Any]) -> bool:
         now = self._clock.now()
@@ -133,9 +133,9 @@ class MachineRevocations:
             return not isinstance(issued, int) or now.timestamp() - issued > GRACE_SECONDS
         if not _counts(machine, subject) or self._distrusts.against(about_machine(machine), now):
             return True
-        found = self._machines.get(NAMESPACE, machine.metadata.name)
-        if found is not None:
-            self._good.put(_key(subject), _Good(claims, found, self._distrusts.all))
+        stored = self._machines.get(NAMESPACE, machine.metadata.name)
+        if stored is not None:
+            self._good.put(_key(subject), _Good(claims, stored, self._distrusts.all))
         return False
 
 

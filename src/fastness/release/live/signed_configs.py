@@ -140,9 +140,9 @@ class Forwarded:
 
     async def _by_ticket(self, text: str, pool: str) -> ProvenCaller:
         try:
-            ticket = self._tickets.known(text, pool)
+            ticket = self._tickets.cached(text, pool)
             if ticket.problem is TicketProblem.UNKNOWN:
-                ticket = await self._tickets.asked(text, pool)
+                ticket = await self._tickets.look_up(text, pool)
         except TicketUnclear as unclear:
             raise Refusal(503, unclear.code, unclear.message) from unclear
         if ticket.problem is TicketProblem.WRONG_POOL:

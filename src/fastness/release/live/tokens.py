@@ -96,7 +96,7 @@ class TokenVerifier:
         """A verifier that follows what the issuer of this cluster published; it may have published nothing yet."""
         return cls(await PublishedKeys.open(TOKEN_JWKS, informers, VerifyingKeys.from_jwks), clock)
 
-    def known(self, token: str) -> bool:
+    def is_verified(self, token: str) -> bool:
         """Whether the signature of this very token was found good here before."""
         return token in self._signed
 

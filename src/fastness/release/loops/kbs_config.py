@@ -108,7 +108,7 @@ class KbsConfigs:
         problems = [*derived.problems, *missing]
         if not derived.problems:
             problems += await self._write(key, derived)
-            problems += [told for policy in await self._derived(POLICIES, key) if (told := not_in_use(policy))]
+            problems += [reason for policy in await self._derived(POLICIES, key) if (reason := not_in_use(policy))]
         await self._tell(config, problems)
         return Done(again_after=self._next_look(config, derived, missing=bool(missing)))
 
@@ -122,13 +122,13 @@ class KbsConfigs:
         return min([*dates, *looks], default=None)
 
     async def _maps(self, config: JsonObject) -> Mapping[str, JsonObject]:
-        found: dict[str, JsonObject] = {}
+        maps: dict[str, JsonObject] = {}
         for name in named_objects(config)[0]:
             try:
-                found[name] = await self._cluster.get(MAPS, name, object_name(config).namespace)
+                maps[name] = await self._cluster.get(MAPS, name, object_name(config).namespace)
             except NotFound:
                 continue
-        return found
+        return maps
 
     async def _missing_secrets(self, config: JsonObject) -> list[str]:
         problems = []
@@ -149,24 +149,24 @@ class KbsConfigs:
     async def _write(self, key: ObjectName, derived: Derived) -> list[str]:
         """Make, change and delete what is derived; what the API refuses comes back as problems."""
         problems = []
-        for resource, wanted in ((POLICIES, derived.policies), (SETS, derived.sets)):
-            known = {object_name(obj).name: obj for obj in await self._derived(resource, key)}
-            for name, made in wanted.items():
+        for resource, objects in ((POLICIES, derived.policies), (SETS, derived.sets)):
+            stored = {object_name(obj).name: obj for obj in await self._derived(resource, key)}
+            for name, made in objects.items():
                 try:
-                    await self._put(resource, known.get(name), made)
+                    await self._put(resource, stored.get(name), made)
                 except Invalid as error:
                     problems.append(error.message)
-            for name in known.keys() - wanted.keys():
+            for name in stored.keys() - objects.keys():
                 await self._drop(resource, name)
         return problems
 
-    async def _put(self, resource: Resource, known: JsonObject | None, made: JsonObject) -> None:
-        if known is None:
+    async def _put(self, resource: Resource, stored: JsonObject | None, made: JsonObject) -> None:
+        if stored is None:
             try:
                 await self._cluster.create(resource, made, _AS)
             except AlreadyExists:
                 return
-        elif any(known["spec"].get(field) != made["spec"].get(field) for field in (*made["spec"], "validity")):
+        elif any(stored["spec"].get(field) != made["spec"].get(field) for field in (*made["spec"], "validity")):
             spec = {**made["spec"], **({} if resource is POLICIES else {"validity": made["spec"].get("validity")})}
             await self._cluster.patch(resource, object_name(made).name, {"spec": spec}, PatchType.MERGE, "", _AS)
 
@@ -223,8 +223,8 @@ class TrusteeConfigs:
 
     def _broker_runs(self) -> bool:
         """Whether a broker said lately that it is there: each tells what documents it has, and silence means that it is gone."""
-        told = ((self._maps.get(*BROKERS) or {}).get("data") or {}).values()
-        return freshness(told, self._clock.now()).reason != NOT_TOLD
+        brokers = ((self._maps.get(*BROKERS) or {}).get("data") or {}).values()
+        return freshness(brokers, self._clock.now()).reason != NOT_TOLD
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Say whether the broker runs as one config asks."""

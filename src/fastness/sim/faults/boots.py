@@ -34,22 +34,22 @@ class BootFault:
 
     async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Change what is booted, and boot."""
-        found = needed(machine)
-        found.conditions = replace(found.conditions, **{self.condition: True})
-        found.switch()
-        return Outcome(f"{found.name} boots again: {self.kind.title.lower()}", {})
+        target = needed(machine)
+        target.conditions = replace(target.conditions, **{self.condition: True})
+        target.switch()
+        return Outcome(f"{target.name} boots again: {self.kind.title.lower()}", {})
 
     async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Change it back, and boot."""
-        found = needed(machine)
-        found.conditions = replace(found.conditions, **{self.condition: False})
-        found.switch()
-        return f"{found.name} boots again, without the fault: {self.kind.title.lower()}"
+        target = needed(machine)
+        target.conditions = replace(target.conditions, **{self.condition: False})
+        target.switch()
+        return f"{target.name} boots again, without the fault: {self.kind.title.lower()}"
 
     def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """What was changed on the machine is still changed."""
-        found = needed(machine)
-        found.conditions = replace(found.conditions, **{self.condition: True})
+        target = needed(machine)
+        target.conditions = replace(target.conditions, **{self.condition: True})
 
 
 BOOTS: Final = (

@@ -57,12 +57,12 @@ def leap_of(text: str) -> timedelta:
     """A leap as +15m, 45m, 1h30m or 7d; raises BadRequest."""
     days, rest = _DAYS.fullmatch(text.removeprefix("+")).groups()  # type: ignore[union-attr]  # whatever it is, it matches
     try:
-        found = timedelta(days=int(days or 0)) + (duration(rest, "leap") if rest or not days else timedelta())
+        leap = timedelta(days=int(days or 0)) + (duration(rest, "leap") if rest or not days else timedelta())
     except (DurationError, OverflowError, ValueError) as error:
         raise NotPossible(f"{text!r} is no leap: write it as +15m, 1h30m or 7d") from error
-    if not timedelta() < found <= FARTHEST:
+    if not timedelta() < leap <= FARTHEST:
         raise NotPossible(f"{text!r}: a clock leaps forward, and never further than {FARTHEST.days} days")
-    return found
+    return leap
 
 
 def _prove(ground: Ground) -> None:

@@ -36,23 +36,23 @@ class EditedFile:
 
     async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Add the line; raises Conflict."""
-        found = needed(machine)
-        path, before = await uninterrupted(lambda: edit(found))
+        target = needed(machine)
+        path, before = await uninterrupted(lambda: edit(target))
         return Outcome(
-            f"{found.name}: a line was added to {path}",
+            f"{target.name}: a line was added to {path}",
             {"path": path, "content": base64.b64encode(before.content).decode(), "mode": before.mode},
         )
 
     async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Take the line out again, unless the file was replaced meanwhile."""
-        found, path, before = needed(machine), str(memory["path"]), base64.b64decode(memory["content"])
-        root = found.machine.host.root
+        target, path, before = needed(machine), str(memory["path"]), base64.b64decode(memory["content"])
+        root = target.machine.host.root
         now = root.look(path)
         if not isinstance(now, File) or now.content != before + ADDED:
-            return f"{found.name}: {path} was replaced meanwhile and is left as it is"
+            return f"{target.name}: {path} was replaced meanwhile and is left as it is"
         restored = File(before, int(memory["mode"]), now.uid, now.gid)
         await uninterrupted(lambda: root.put(path, restored))
-        return f"{found.name}: {path} is as it was"
+        return f"{target.name}: {path} is as it was"
 
     def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """The line is on the disk."""

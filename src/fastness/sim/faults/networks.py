@@ -24,15 +24,15 @@ class CutNetwork:
 
     async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Pull it."""
-        found = needed(machine)
-        await found.cut()
-        return Outcome(f"{found.name} is cut off", {})
+        target = needed(machine)
+        await target.cut()
+        return Outcome(f"{target.name} is cut off", {})
 
     async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Put it in again."""
-        found = needed(machine)
-        await found.connect()
-        return f"{found.name} is connected again"
+        target = needed(machine)
+        await target.connect()
+        return f"{target.name} is connected again"
 
     def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """The cable still lies on the floor."""

@@ -56,15 +56,15 @@ class StolenTicket:
 
     async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Try to get in; raises Unavailable when no door answers."""
-        found = needed(machine)
-        fleet = found.fleet
+        target = needed(machine)
+        fleet = target.fleet
         assert fleet.proofs is not None  # noqa: S101  # offered only where machines attest
         assert ground.forger is not None  # noqa: S101  # likewise
-        stolen = stolen_from(await found.user_data())
+        stolen = stolen_from(await target.user_data())
         reason = await _enrol(fleet, fleet.proofs, ground.forger, stolen)
         status = await _fetch(fleet, fleet.proofs, stolen)
-        said = f"a stranger showed the ticket of {found.name}: enrolment said {reason}, the config server {status}"
-        return Outcome(said, {"ticket": str(ticket_hash(stolen.ticket)), "reason": reason, "status": status})
+        message = f"a stranger showed the ticket of {target.name}: enrolment said {reason}, the config server {status}"
+        return Outcome(message, {"ticket": str(ticket_hash(stolen.ticket)), "reason": reason, "status": status})
 
     async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Withdraw the ticket; the control plane mints a new one."""
@@ -83,7 +83,7 @@ def stolen_from(user_data: bytes) -> Stolen:
     """What a thief finds in user-data; raises Unavailable when there is nothing."""
     try:
         entry = json.decode(user_data)["ignition"]["config"]["merge"][0]
-        headers = {str(one["name"]): str(one["value"]) for one in entry["httpHeaders"]}
+        headers = {str(header["name"]): str(header["value"]) for header in entry["httpHeaders"]}
         return Stolen(SecretText(headers["Authorization"].removeprefix("Bearer ")), headers[SERVER_HEADER])
     except (JsonError, KeyError, IndexError, TypeError) as error:
         raise Unavailable("the user-data of the pool holds no ticket yet") from error

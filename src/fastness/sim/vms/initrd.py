@@ -145,19 +145,19 @@ def _entry(number: int, name: str, mode: int, data: bytes) -> bytes:
 
 def tpm_libraries() -> set[str]:
     """The shared libraries of tpm2-tools, with the one by which they reach a device; raises NoRealMachine."""
-    found = _needed(parts.TPM2)
-    device = next((path.with_name(TCTI) for path in map(Path, sorted(found)) if "libtss2-esys" in path.name), None)
+    libraries = _needed(parts.TPM2)
+    device = next((path.with_name(TCTI) for path in map(Path, sorted(libraries)) if "libtss2-esys" in path.name), None)
     if device is None or not device.exists():
         raise parts.NoRealMachine(f"{TCTI} is not installed", "It comes with the package tpm2-tools.")
-    return found | _needed(device) | {str(device)}
+    return libraries | _needed(device) | {str(device)}
 
 
 def shared_libraries() -> set[str]:
     """Libraries of the programs, and those of the C library that the agent's Python finds in every image."""
-    found = tpm_libraries() | _needed(parts.IGNITION)
-    (libc,) = (path for path in found if path.endswith("/libc.so.6"))
+    libraries = tpm_libraries() | _needed(parts.IGNITION)
+    (libc,) = (path for path in libraries if path.endswith("/libc.so.6"))
     names = ("libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2")
-    return found | {str(Path(libc).with_name(name)) for name in names}
+    return libraries | {str(Path(libc).with_name(name)) for name in names}
 
 
 def _needed(program: Path) -> set[str]:

@@ -97,13 +97,15 @@ def offered() -> tuple[str, str] | None:
 
 def _unpacked() -> Path:
     """The directory of the newest kernel, with image and modules."""
-    found = offered()
-    if found is None:
-        kept = sorted((path for path in cache().glob("*") if _complete(path)), key=lambda path: path.stat().st_mtime)
-        if not kept:
+    archive = offered()
+    if archive is None:
+        unpacked = sorted(
+            (path for path in cache().glob("*") if _complete(path)), key=lambda path: path.stat().st_mtime
+        )
+        if not unpacked:
             raise NoRealMachine(f"there is no kernel to boot: apt knows no {META}", "Run apt-get update.")
-        return kept[-1]
-    package, digest = found
+        return unpacked[-1]
+    package, digest = archive
     place = cache() / digest
     if not _complete(place):
         _fetch(package, digest, place)
@@ -125,7 +127,7 @@ def _fetch(package: str, digest: str, place: Path) -> None:
     """Fetch a package into the cache; two that do so at once do not disturb each other."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetch-") as name:
-        scratch, kept = Path(name), Path(name) / "kept"
+        scratch, unpacked = Path(name), Path(name) / "kept"
         try:
             run(["sh", "-c", 'cd "$1" && apt-get download -q "$2"', "sh", name, package], seconds=SECONDS)
             (deb,) = scratch.glob("*.deb")
@@ -136,11 +138,11 @@ def _fetch(package: str, digest: str, place: Path) -> None:
             run(["dpkg-deb", "-x", str(deb), f"{name}/tree"], seconds=SECONDS)
         except (CommandFailed, ValueError) as error:
             raise NoRealMachine(f"there is no kernel to boot: {error}", "Run apt-get update and try again.") from error
-        (kept / "modules").mkdir(parents=True)
+        (unpacked / "modules").mkdir(parents=True)
         (image,) = (scratch / "tree" / "boot").glob("vmlinuz-*")
-        image.rename(kept / "vmlinuz")
+        image.rename(unpacked / "vmlinuz")
         for path in (scratch / "tree" / "lib" / "modules").rglob("*.ko"):
             if path.stem in _KEPT:
-                path.rename(kept / "modules" / path.name)
+                path.rename(unpacked / "modules" / path.name)
         shutil.rmtree(place, ignore_errors=True)
-        kept.rename(place)
+        unpacked.rename(place)

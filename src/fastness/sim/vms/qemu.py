@@ -105,24 +105,24 @@ async def _converse(machine: Process, answers: Mapping[str, bytes], console: Pat
     """Read the serial port to its end, keep it, and answer what is asked."""
     assert machine.stdout is not None  # noqa: S101  # both are pipes
     assert machine.stdin is not None  # noqa: S101
-    kept = 0
+    written = 0
     with console.open("wb") as log:
         async for line in _lines(machine.stdout):
-            if kept < CONSOLE_BYTES:
+            if written < CONSOLE_BYTES:
                 log.write(line + b"\n")
                 log.flush()
-                kept += len(line) + 1
+                written += len(line) + 1
             if any(mark in line for mark in FATAL):
                 raise parts.NoRealMachine(
                     f"the machine does not boot: {line.decode(errors='replace')}", f"See {console}."
                 )
-            _, found, rest = line.partition(b"@@")
-            if found:
-                said = (b"@@" + rest).decode("ascii", "replace").strip()
-                if said in answers:
-                    machine.stdin.write(base64.encodebytes(answers[said]) + b"\n")
+            _, separator, rest = line.partition(b"@@")
+            if separator:
+                question = (b"@@" + rest).decode("ascii", "replace").strip()
+                if question in answers:
+                    machine.stdin.write(base64.encodebytes(answers[question]) + b"\n")
                     await machine.stdin.drain()
-                heard(said)
+                heard(question)
 
 
 async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -47,17 +47,20 @@ async def withdraw(cluster: Cluster) -> None:
 
 async def _roots(cluster: Cluster, ours: list[JsonObject]) -> None:
     try:
-        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+        stored = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
     except NotFound:
         return
-    listed = ((found.get("spec") or {}).get("attestation") or {}).get("extraRoots") or []
-    wanted = [entry for entry in listed if entry.get("reason") != REASON] + ours
-    if wanted != listed:
+    listed = ((stored.get("spec") or {}).get("attestation") or {}).get("extraRoots") or []
+    roots = [entry for entry in listed if entry.get("reason") != REASON] + ours
+    if roots != listed:
         # Another root lowers protection, which has to be said twice. The confirmation goes with the change: controllers take
         # it off once the lowering is on the record.
-        spec = {**found["spec"], "attestation": {**(found["spec"].get("attestation") or {}), "extraRoots": wanted}}
-        confirmed = {CONFIRM_LOWER: confirmation(found, {"spec": spec})} if ours else {}
-        patch = {"metadata": {"annotations": confirmed}, "spec": {"attestation": {"extraRoots": wanted}}}
+        spec = {
+            **stored["spec"],
+            "attestation": {**(stored["spec"].get("attestation") or {}), "extraRoots": roots},
+        }
+        confirmed = {CONFIRM_LOWER: confirmation(stored, {"spec": spec})} if ours else {}
+        patch = {"metadata": {"annotations": confirmed}, "spec": {"attestation": {"extraRoots": roots}}}
         await cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
 
 
@@ -90,8 +93,8 @@ async def _approve(cluster: Cluster, uki: bytes, measured: Measurement) -> None:
 
 async def _retire(cluster: Cluster, keep: str) -> None:
     listed = await cluster.list(APPROVED_IMAGE.resource, Scope(NAMESPACE, f"{MARK}=true"))
-    for found in listed.items:
-        name = str(found["metadata"]["name"])
+    for stored in listed.items:
+        name = str(stored["metadata"]["name"])
         if name != keep:
             with suppress(NotFound):
                 await cluster.delete(APPROVED_IMAGE.resource, name, NAMESPACE)

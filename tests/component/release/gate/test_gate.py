@@ -364,13 +364,13 @@ def stop(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_in_audit_mode_guesses_of_tickets_make_the_gate_ask_the_api_only_so_often(
     embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lookups, asked = list[str](), TicketCache.asked
+    lookups, asked = list[str](), TicketCache.look_up
 
     async def counted(self: TicketCache, ticket: str, pool: str) -> TicketCheck:
         lookups.append(ticket)
         return await asked(self, ticket, pool)
 
-    monkeypatch.setattr(TicketCache, "asked", counted)
+    monkeypatch.setattr(TicketCache, "look_up", counted)
     async with gate_world(embedded_server, {"mode": "Audit", "simulated": True}) as world:
         known = {"authorization": f"Bearer {(await world.attesting.ticket()).reveal()}"}
         stop(world, monkeypatch)

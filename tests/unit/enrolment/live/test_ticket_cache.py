@@ -91,71 +91,71 @@ def unknown() -> str:
 async def test_a_ticket_that_is_newer_than_the_cache_is_found_with_one_question(world: World) -> None:
     world.ticket()
     shown = world.ticket()
-    assert world.book.known(shown, "worker").problem is TicketProblem.UNKNOWN
-    assert (await world.book.asked(shown, "worker")).good
-    assert (await world.book.asked(shown, "infra")).problem is TicketProblem.WRONG_POOL
+    assert world.book.cached(shown, "worker").problem is TicketProblem.UNKNOWN
+    assert (await world.book.look_up(shown, "worker")).good
+    assert (await world.book.look_up(shown, "infra")).problem is TicketProblem.WRONG_POOL
     assert len(world.shelf.asked) == 2
     world.shelf.cached = world.shelf.stored
-    assert (await world.book.asked(shown, None)).good
+    assert (await world.book.look_up(shown, None)).good
     assert len(world.shelf.asked) == 2, "what the cache knows nobody asks about"
 
 
 async def test_what_the_api_does_not_know_is_unknown_and_not_asked_again_for_a_while(world: World) -> None:
     shown = unknown()
     for _ in range(3):
-        assert (await world.book.asked(shown, "worker")).problem is TicketProblem.UNKNOWN
+        assert (await world.book.look_up(shown, "worker")).problem is TicketProblem.UNKNOWN
     assert len(world.shelf.asked) == 1
     await world.clock.advance(UNKNOWN_SECONDS)
-    await world.book.asked(shown, "worker")
+    await world.book.look_up(shown, "worker")
     assert len(world.shelf.asked) == 2
 
 
 @pytest.mark.parametrize("shown", ["", "fst_", "garbage", "fst_" + "x" * 300, "fst_ü"])
 async def test_nobody_is_asked_about_what_cannot_be_a_ticket(world: World, shown: str) -> None:
     world.shelf.in_touch = False
-    assert (await world.book.asked(shown, "worker")).problem is TicketProblem.UNKNOWN
+    assert (await world.book.look_up(shown, "worker")).problem is TicketProblem.UNKNOWN
     assert world.shelf.asked == []
 
 
 async def test_strangers_who_make_tickets_up_use_up_a_budget_and_are_asked_to_come_again(world: World) -> None:
     for _ in range(int(BURST)):
-        assert (await world.book.asked(unknown(), "worker")).problem is TicketProblem.UNKNOWN
+        assert (await world.book.look_up(unknown(), "worker")).problem is TicketProblem.UNKNOWN
     with pytest.raises(TicketUnclear, match="too many"):
-        await world.book.asked(unknown(), "worker")
+        await world.book.look_up(unknown(), "worker")
     assert len(world.shelf.asked) == BURST
     await world.clock.advance(1)
     for _ in range(int(PER_SECOND)):
-        await world.book.asked(unknown(), "worker")
+        await world.book.look_up(unknown(), "worker")
     with pytest.raises(TicketUnclear):
-        await world.book.asked(unknown(), "worker")
+        await world.book.look_up(unknown(), "worker")
 
 
 async def test_only_so_many_questions_are_open_at_once(world: World) -> None:
     world.shelf.slow.clear()
-    asking = [asyncio.create_task(world.book.asked(unknown(), "worker")) for _ in range(AT_ONCE)]
+    asking = [asyncio.create_task(world.book.look_up(unknown(), "worker")) for _ in range(AT_ONCE)]
     await asyncio.sleep(0)
     with pytest.raises(TicketUnclear):
-        await world.book.asked(unknown(), "worker")
+        await world.book.look_up(unknown(), "worker")
     world.shelf.slow.set()
     assert {(await one).problem for one in asking} == {TicketProblem.UNKNOWN}
-    assert (await world.book.asked(world.ticket(), "worker")).good
+    assert (await world.book.look_up(world.ticket(), "worker")).good
 
 
 async def test_a_cluster_that_cannot_be_asked_makes_no_ticket_unknown(world: World) -> None:
     shown = world.ticket()
     world.shelf.in_touch = False
     with pytest.raises(TicketUnclear):
-        await world.book.asked(shown, "worker")
+        await world.book.look_up(shown, "worker")
     assert world.shelf.asked == []
     world.shelf.in_touch, world.shelf.gone = True, True
     with pytest.raises(TicketUnclear):
-        await world.book.asked(shown, "worker")
+        await world.book.look_up(shown, "worker")
     world.shelf.gone = False
-    assert (await world.book.asked(shown, "worker")).good
+    assert (await world.book.look_up(shown, "worker")).good
 
 
 async def test_what_is_remembered_is_bounded(world: World) -> None:
     for _ in range(MOST_UNKNOWN + 10):
         world.book._level = BURST
-        await world.book.asked(unknown(), "worker")
+        await world.book.look_up(unknown(), "worker")
     assert len(world.book._unknown) == MOST_UNKNOWN

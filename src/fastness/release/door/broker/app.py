@@ -120,14 +120,16 @@ class Broker:
         """The ways of machines and of whoever asks who we are."""
         challenge: Auth[str] = Auth("the cookie of a challenge, and evidence that answers it", self._challenged)
         session = Auth("the cookie of a session, or a token with a proof of possession", self._recognised)
-        known: Limit[ProvenCaller] = Limit(lambda _request, caller: self._limiter.proven(caller.subject.thumbprint))
+        by_machine: Limit[ProvenCaller] = Limit(
+            lambda _request, caller: self._limiter.proven(caller.subject.thumbprint)
+        )
         stranger, short, long = self._stranger(), self._stranger(MAX_AUTH_BYTES), self._stranger(MAX_ATTEST_BYTES)
         return (
             Route("health", READING, "/healthz", OPEN, stranger, healthy),
             Route("jwks", READING, "/.well-known/jwks.json", OPEN, stranger, self._jwks),
             Route("auth", POST, "/kbs/v0/auth", OPEN, short, self._auth),
             Route("attest", POST, "/kbs/v0/attest", challenge, long, self._attest),
-            Route("resource", GET, RESOURCE, session, known, self._resource),
+            Route("resource", GET, RESOURCE, session, by_machine, self._resource),
         )
 
     def _administrators(self, administration: Administration) -> Routes:

@@ -53,19 +53,19 @@ class RegisteredValues:
 
     async def _written(self, made: JsonObject, names: set[str]) -> bool:
         try:
-            known = await self._cluster.get(_SETS, NAME)
+            stored = await self._cluster.get(_SETS, NAME)
         except NotFound:
             try:
                 await self._cluster.create(_SETS, made, _AS)
             except AlreadyExists:
                 return False
             return True
-        kept = [value for value in known["spec"]["values"] if value["name"] not in names]
-        values = [*kept, *made["spec"]["values"]]
+        others = [value for value in stored["spec"]["values"] if value["name"] not in names]
+        values = [*others, *made["spec"]["values"]]
         if len(values) > MAX_VALUES:
             raise Refusal(400, "too-many-values", f"more than {MAX_VALUES} values: take old ones away first")
         spec = {**made["spec"], "values": values}
-        patch = {"metadata": {"resourceVersion": metadata(known)["resourceVersion"]}, "spec": spec}
+        patch = {"metadata": {"resourceVersion": metadata(stored)["resourceVersion"]}, "spec": spec}
         try:
             await self._cluster.patch(_SETS, NAME, patch, PatchType.MERGE, "", _AS)
         except Conflict:
@@ -75,7 +75,7 @@ class RegisteredValues:
     def query(self, name: str) -> Any:
         """What counts under a name now; raises Refusal."""
         book = ReferenceValues.of(self._sets.list(), self._clock.now(), self._images.list())
-        found = read_value(book, name)
-        if found is None:
+        value = read_value(book, name)
+        if value is None:
             raise Refusal(404, "no-such-value", "no value counts under this name")
-        return found
+        return value

@@ -35,12 +35,12 @@ def by_ticket(tickets: TicketCache, settings: Settings, clock: Clock) -> Admit:
 
     def admit(request: Request, pool: str) -> Grant | Awaitable[Grant]:
         text = bearer(request.header(b"authorization"))
-        ticket = tickets.known(text, pool)
+        ticket = tickets.cached(text, pool)
         return look_up(text, pool) if ticket.problem is TicketProblem.UNKNOWN else grant(ticket, pool)
 
     async def look_up(text: str, pool: str) -> Grant:
         try:
-            return grant(await tickets.asked(text, pool), pool)
+            return grant(await tickets.look_up(text, pool), pool)
         except TicketUnclear as unclear:
             raise Refusal(503, unclear.code, unclear.message) from unclear
 

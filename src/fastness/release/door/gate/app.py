@@ -170,7 +170,7 @@ class Gate:
     async def _audited(self, request: Request, text: str, pool: str) -> Proven:
         """A caller with a ticket, where attestation is only watched; raises Refusal."""
         now = self._clock.now()
-        ticket = self._tickets.known(text, pool)
+        ticket = self._tickets.cached(text, pool)
         if ticket.problem is TicketProblem.UNKNOWN:
             self._limiter.doubt(request.address)
             ticket = await self._look_up(text, pool)
@@ -186,7 +186,7 @@ class Gate:
 
     async def _look_up(self, text: str, pool: str) -> TicketCheck:
         try:
-            return await self._tickets.asked(text, pool)
+            return await self._tickets.look_up(text, pool)
         except TicketUnclear as unclear:
             raise Refusal(503, unclear.code, unclear.message) from unclear
 

@@ -62,7 +62,7 @@ class RsaKey:
 
     def private(self, number: int) -> int:
         """The private operation, factor by factor (Chinese remainders)."""
-        return sum(pow(number % p, d, p) * one for p, d, one in self._factors) % self.modulus
+        return sum(pow(number % p, d, p) * unit for p, d, unit in self._factors) % self.modulus
 
     def sign_pss(self, message: bytes, algorithm: str = "sha384") -> bytes:
         """RSASSA-PSS with a salt as long as the hash."""
