@@ -68,7 +68,9 @@ def shown(plan: OverlayPlan, *, diffs: bool) -> str:
     for group in plan.groups:
         lines += _group(group, diffs)
     if not plan.groups:
-        lines.append(f"  nothing changes for any machine; {counted(plan.known, 'machine is', 'machines are')} known")
+        lines.append(
+            f"  nothing changes for any machine; {counted(plan.machines_known, 'machine is', 'machines are')} known"
+        )
     else:
         lines.append("Machines get overlays when they are installed: those that run keep what they booted with.")
     return "\n".join(lines)

@@ -59,7 +59,7 @@ class OverlayPlan:
     overlays: tuple[tuple[str, str], ...]
     groups: tuple[Group, ...]
     problems: tuple[Problem, ...]
-    known: int
+    machines_known: int
 
     @property
     def fails(self) -> bool:
@@ -72,7 +72,7 @@ class OverlayPlan:
             "overlays": [{"name": name, "change": what} for name, what in self.overlays],
             "fails": self.fails,
             "problems": [problem.to_json() for problem in self.problems],
-            "machinesKnown": self.known,
+            "machinesKnown": self.machines_known,
             "groups": [group.to_json() for group in self.groups],
         }
 
