@@ -3,8 +3,7 @@
     app.py            The door that an API server knocks on with every write that it was told to ask about
     configuration.py  What the API server is told to ask us, as data
     lookups.py        What the rules must know, on a cluster that is not ours
-    paths.py          The path on which reviews count as those of the API server
-    registration.py   Keeps the ValidatingWebhookConfiguration as it must be: every entry, and the CA bundle of the moment
+    registration.py   Keeps the ValidatingWebhookConfiguration as it must be: entries, CA bundle and path of the moment
     reviews.py        AdmissionReview v1, read and answered
     server.py         The webhook as one thing that can be opened and closed: caches, authority, listener, rotation, registration
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastness.admission.door.configuration import KATA_PATH, REVIEW_PATH
-from fastness.admission.door.paths import RecordedPath
+from fastness.admission.door.registration import RecordedPath
 from fastness.admission.door.reviews import BadReview, encode_answer, read_review
 from fastness.admission.table import BEHIND_WEBHOOK
 from fastness.attestation.admission.acts import acts_of

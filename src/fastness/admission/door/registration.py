@@ -1,8 +1,14 @@
-"""Keeps the ValidatingWebhookConfiguration as it must be: every entry, and the CA bundle of the moment.
+"""Keeps the ValidatingWebhookConfiguration as it must be: entries, CA bundle and path of the moment.
 
 Level-triggered: it looks whenever the doors' authority or the configuration changes, and at an interval. Somebody who deletes or
 edits the configuration to get a pod past it finds it restored within moments. Several replicas write the same and do no harm; if
 somebody else keeps writing something different (a replica that was given another address), it is told and the pace slows down.
+
+The configuration also has the path on which reviews count as those of the API server. An API server shows a webhook no credential
+of its own, so whoever reaches the port could ask for a review in anybody's name. That is harmless where only an answer comes of
+it. Where the person goes on the record it is not: such reviews come on a path that is derived from the webhook's key of the
+record and stands in the configuration alone, which administrators read. A review on another path is answered, and nothing is
+written down.
 """
 
 from __future__ import annotations
@@ -12,8 +18,8 @@ from collections import deque
 from contextlib import ExitStack
 from typing import Any, Final
 
-from fastness.admission.door.configuration import NAME, RESOURCE, Reachable, configuration
-from fastness.admission.door.paths import RecordedPath
+from fastness.admission.door.configuration import NAME, RESOURCE, REVIEW_PATH, Reachable, configuration
+from fastness.crypto.digests import sha256
 from fastness.keys.certificates import DoorCertificates
 from fastness.keys.errors import DamagedKeys
 from fastness.kinds.objects import object_name
@@ -21,6 +27,7 @@ from fastness.kube.errors import ApiError
 from fastness.kube.informers import Informer
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.observe import logs
+from fastness.record.live.door_keys import DoorSigner
 from fastness.runtime.clock import Clock
 from fastness.runtime.tasks import news_or_time
 
@@ -28,7 +35,29 @@ LOOK_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 5.0
 WRITES_A_MINUTE: Final = 6
 _AS: Final = WriteOptions(manager="fastness-webhook", force=True)
+_CONTEXT: Final = b"fastness.dev/webhook-path/v1\n"
+_PATHS_IN_USE: Final = 2  # the API server uses the old path until it has seen the new configuration
 _log = logs.logger("webhook")
+
+
+class RecordedPath:
+    """The path of the moment, and the one before it."""
+
+    def __init__(self, signer: DoorSigner) -> None:
+        self._signer = signer
+        self._paths: list[str] = []
+
+    async def current(self) -> str:
+        """The path for the configuration; changes with the key. Raises DamagedKeys, ApiError."""
+        # Ed25519 signatures are deterministic: all replicas, which share the key, find the same path.
+        path = f"{REVIEW_PATH}/{sha256((await self._signer.current()).sign(_CONTEXT)).hex}"
+        if path not in self._paths:
+            self._paths = [path, *self._paths][:_PATHS_IN_USE]
+        return path
+
+    def counts(self, path: str) -> bool:
+        """Whether a review on this path comes from an API server that has our configuration."""
+        return path in self._paths
 
 
 class Registration:

@@ -14,8 +14,7 @@ from typing import Final
 from fastness.admission.door.app import RecordedReviews, WebhookDoor
 from fastness.admission.door.configuration import RESOURCE, SERVICE, Reachable
 from fastness.admission.door.lookups import Sources, prepared
-from fastness.admission.door.paths import RecordedPath
-from fastness.admission.door.registration import Registration
+from fastness.admission.door.registration import RecordedPath, Registration
 from fastness.attestation.live.named_record import RecordedActs
 from fastness.http.opening import ListenOptions, open_door
 from fastness.http.rotation import ServedCertificate
