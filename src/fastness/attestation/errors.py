@@ -16,4 +16,4 @@ class AttestationError(CodedError):
 
 
 class BadValues(AttestationError):
-    """Values that cannot count."""
+    """Values that somebody offers and that cannot become reference values."""

@@ -59,10 +59,10 @@ class FirmwareVars:
 
     @property
     def allowed(self) -> tuple[Signature, ...]:
-        """db; raises ImageError."""
+        """The signature database (db); raises ImageError."""
         return parse_siglists(self.variables.get((IMAGE_SECURITY, "db"), b""))
 
     @property
     def forbidden(self) -> tuple[Signature, ...]:
-        """dbx; raises ImageError."""
+        """The revoked signatures (dbx); raises ImageError."""
         return parse_siglists(self.variables.get((IMAGE_SECURITY, "dbx"), b""))

@@ -26,7 +26,7 @@ class RecordEntry:
 
 
 class Record(Protocol):
-    """The append-only record."""
+    """The append-only record, as doors and controllers write to it."""
 
     async def append(self, entry: RecordEntry) -> None:
         """Write an entry; returns when it is durable, so that what it describes may leave; raises RecordError."""

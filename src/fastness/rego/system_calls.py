@@ -41,7 +41,7 @@ _CALLS: Final = {
 
 
 class _Program(ctypes.Structure):
-    """struct sock_fprog."""
+    """A filter as the kernel takes it (struct sock_fprog of linux/filter.h)."""
 
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 

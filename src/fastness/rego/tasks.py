@@ -18,7 +18,7 @@ Work = Callable[[Mapping[str, Any], Bound], JsonObject]
 
 
 class Task(Enum):
-    """One kind of question."""
+    """What a process for policies can be asked, by the function that does it."""
 
     EVIDENCE = "fastness.attestation.policy.tasks:about_evidence"
     RESOURCE = "fastness.attestation.policy.tasks:about_resource"

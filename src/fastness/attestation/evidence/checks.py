@@ -117,7 +117,7 @@ class Claims(Mapping[str, Any]):
 
 
 class Appraisal(msgspec.Struct, frozen=True):
-    """What an appraisal found."""
+    """One piece of evidence, judged: the checks in their order, what it claims, and whom it is of."""
 
     tee: str
     checks: tuple[Check, ...]
@@ -228,7 +228,7 @@ class Findings:
             self.warn("debug", code, seen, expected=expected, source=source, hint=hint)
 
     def fail(self, name: str, code: str, seen: str, *, source: str = "", hint: str = "", proof: bool = False) -> None:
-        """A check that failed."""
+        """Add a check that failed."""
         self.checks.append(Check(name, _FAIL, code, seen, "", source, hint, proof))
 
     def warn(self, name: str, code: str, seen: str, *, expected: str = "", source: str = "", hint: str = "") -> None:
@@ -251,5 +251,5 @@ class Findings:
         self.answer(_NONCE, good, digits, digits if good else field.hex())
 
     def appraisal(self, tee: str, claims: Mapping[str, Any], identity: Identity | None) -> Appraisal:
-        """The result."""
+        """The checks so far as an appraisal, with what the evidence claims and whom it is of."""
         return Appraisal(tee, tuple(self.checks), claims, identity)

@@ -43,7 +43,7 @@ class Proofs:
         return tuple(name for name, proved in self.to_json().items() if not proved and name not in allowed)
 
     def to_json(self) -> dict[str, bool]:
-        """For machines."""
+        """The three as JSON, in the order in which people read them."""
         return {"signature": self.signature, "endorsement": self.endorsement, "freshness": self.freshness}
 
 

@@ -103,7 +103,7 @@ NO_MINIMUM: Final = TdxMinimum()
 
 @dataclass(frozen=True, slots=True)
 class Minimums:
-    """What verifiers are given."""
+    """The least versions that a cluster accepts, as appraisals take them; nothing where it names none."""
 
     snp: Mapping[Generation, Tcb] = field(default_factory=dict)
     tdx: TdxMinimum = NO_MINIMUM

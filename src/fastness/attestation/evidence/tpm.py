@@ -93,7 +93,7 @@ class TpmExpectations:
 
 
 def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
-    """Judge a quote."""
+    """Judge a quote, the register values beside it, and the event log if there is one."""
     findings = Findings()
     key = _key(findings, evidence, expected.known_key)
     _signature(findings, evidence, key)

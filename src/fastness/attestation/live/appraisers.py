@@ -85,27 +85,27 @@ class NoCollateral:
     """Nothing beside what the evidence brings."""
 
     async def tdx(self, fmspc: str, ca: str, anchors: Anchors) -> Collateral | None:
-        """None."""
+        """There are no documents of Intel's at hand."""
         return None
 
     async def snp(self, report: Report, anchors: Anchors) -> Sequence[Certificate]:
-        """None."""
+        """There are no certificates of AMD's at hand."""
         return ()
 
     async def snp_authorities(self, generation: Generation, anchors: Anchors) -> Sequence[Certificate]:
-        """None."""
+        """There are no authorities of AMD's at hand."""
         return ()
 
     async def snp_crl(self, generation: Generation, anchors: Anchors) -> RevocationList | None:
-        """None."""
+        """There is no revocation list of AMD's at hand."""
         return None
 
     def state(self) -> CollateralState:
-        """Nothing is at hand."""
+        """No document was asked for, so none is missing."""
         return CollateralState()
 
     def look_after(self, staleness: timedelta) -> None:
-        """Nothing grows old."""
+        """Without documents there is nothing to renew."""
 
 
 @dataclass(frozen=True, slots=True)

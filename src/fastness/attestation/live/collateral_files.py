@@ -53,7 +53,7 @@ def vcek_file(generation: Generation, chip_id: bytes, tcb: Tcb) -> str:
 
 
 class Shelf:
-    """One directory of documents."""
+    """A directory with documents of vendors, each under a name that says what it is about."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

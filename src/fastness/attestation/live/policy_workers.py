@@ -44,7 +44,7 @@ Made = TypeVar("Made")
 
 
 def _nobody(policy: ActivePolicy, reason: str) -> None:
-    """Tell nobody."""
+    """The default: nobody is told of a policy that went beyond its bounds."""
 
 
 class PolicyWorkers:

@@ -144,7 +144,7 @@ class Statuses:
             self._memories[object_name(machine).name] = _Memory(machine, machine)
 
     def forget(self, name: str) -> None:
-        """A Machine is gone."""
+        """Forget a Machine that was deleted."""
         self._memories.pop(name, None)
 
     async def signed(self, machine: Object, status: JsonObject) -> JsonObject:
@@ -203,14 +203,14 @@ class SignedStatuses:
         self._cluster = cluster
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> JsonObject:
-        """One object."""
+        """One object; a Machine with its status judged. Raises ApiError."""
         stored = await self._cluster.get(resource, name, namespace)
         return await self.statuses.judged(stored) if _is_ours(resource, namespace) else stored
 
     async def list(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, limit: int = 0, token: str = "", version: str = ""
     ) -> Page:
-        """Objects."""
+        """Objects; Machines with their statuses judged. Raises ApiError."""
         page = await self._cluster.list(resource, scope, limit=limit, token=token, version=version)
         if not _is_ours(resource, scope.namespace):
             return page
@@ -220,7 +220,7 @@ class SignedStatuses:
     async def watch(
         self, resource: Resource, scope: Scope = EVERYWHERE, *, since: str = "", initial: bool = False
     ) -> AsyncIterator[AsyncIterator[Event]]:
-        """Changes."""
+        """Changes; of Machines with their statuses judged. Raises ApiError."""
         async with self._cluster.watch(resource, scope, since=since, initial=initial) as events:
             yield self._judged(events) if _is_ours(resource, scope.namespace) else events
 
@@ -287,13 +287,13 @@ class SignedStatuses:
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions = DELETE
     ) -> JsonObject:
-        """A delete."""
+        """Delete an object; raises ApiError."""
         return await self._cluster.delete(resource, name, namespace, options)
 
     async def connect(
         self, resource: Resource, name: str, namespace: str, subresource: str, body: JsonObject
     ) -> JsonObject:
-        """A subresource."""
+        """Reach a subresource of an object; raises ApiError."""
         return await self._cluster.connect(resource, name, namespace, subresource, body)
 
 

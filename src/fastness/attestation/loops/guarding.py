@@ -72,7 +72,7 @@ class Guard:
         return True
 
     def condition(self) -> ClusterCondition:
-        """The condition `Guarded`."""
+        """The condition `Guarded` of the ConfidentialCluster, as the last look found it."""
         state = self._state
         if state is not None and state.unguarded is not None:
             message = f"protection was lowered past admission, by nobody knows whom: {state.words}"

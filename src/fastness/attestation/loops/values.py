@@ -48,7 +48,7 @@ _UNCLEAR = (
 
 
 class Values:
-    """Says which sets count."""
+    """Writes on each ReferenceValueSet whether it counts, and how many values it has."""
 
     name = "reference-values"
     writes: Sequence[Resource] = (SETS,)

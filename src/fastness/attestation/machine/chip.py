@@ -48,6 +48,7 @@ def chip_of(appraisal: Appraisal) -> str:
     if identity is None or identity.kind not in _KINDS:
         return ""
     family = _KINDS[identity.kind]
+    # A host that masks the id makes it zeros (MASK_CHIP_ID): as an id those would be one chip that all of them share.
     return f"{family}:{identity.value}" if family and identity.value.strip("0") else HIDDEN
 
 

@@ -54,7 +54,7 @@ class Newcomer:
 
     @property
     def kind(self) -> KeyKind:
-        """What its key is."""
+        """Whether its key is an attestation key of a TPM or a guest key."""
         return key_kind(self.tee)
 
     @property
@@ -66,7 +66,7 @@ class Newcomer:
 
     @property
     def machine_name(self) -> str:
-        """Name of its Machine."""
+        """The name of its Machine, which follows from its key."""
         return machine_name(self.kind, self.thumbprint)
 
 
@@ -81,6 +81,7 @@ class Misbound:
 def misbound(machine: Machine, tee: str, *, first_use: bool) -> Misbound | None:
     """Why evidence of this type cannot be this machine's, whatever it says; `first_use` says what the cluster allows."""
     enrolled, endorsement = machine.status.tee, machine.status.endorsed_by
+    # A software key that enrolled for `snp` proves nothing until its report does: it must not get to sign quotes.
     if enrolled != tee:
         return Misbound(TYPE_DIFFERS, f"this key enrolled for evidence of {enrolled or 'no type'}, not of {tee}")
     if not is_endorsed(enrolled, endorsement):

@@ -42,7 +42,7 @@ class CaseResult:
     refused: bool = False
 
     def as_json(self) -> JsonObject:
-        """The result for machines."""
+        """The result as JSON, for the process that asked and for `-o json`."""
         return {"name": self.name, "passed": self.passed, "told": self.detail, "refused": self.refused}
 
 
@@ -81,7 +81,7 @@ class Trial:
         return f"{sum(result.passed for result in written)}/{len(written)}"
 
     def as_json(self) -> JsonObject:
-        """The trial for machines."""
+        """The trial as JSON; `from_json` reads it."""
         return {"error": self.error, "code": self.code, "results": [result.as_json() for result in self.results]}
 
     @classmethod

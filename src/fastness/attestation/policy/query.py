@@ -38,7 +38,7 @@ class ActivePolicy:
 
     @property
     def label(self) -> str:
-        """How verdicts name it."""
+        """Name and version, as verdicts name the policy."""
         return f"{self.name}@{self.version}"
 
     def matches(self, path: tuple[str, ...]) -> bool:

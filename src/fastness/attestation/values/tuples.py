@@ -43,7 +43,7 @@ class ValueTuple:
 
     @property
     def label(self) -> str:
-        """How people name it."""
+        """The image, and its variant if it has one, as people name it."""
         who = self.image or f"the set {self.set}"
         return f"{who} ({self.variant})" if self.variant else who
 

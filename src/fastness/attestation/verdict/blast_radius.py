@@ -45,7 +45,7 @@ class Radius:
         return tuple(sorted(pool for pool, (before, after) in self.pools.items() if before and not after))
 
     def to_json(self) -> JsonObject:
-        """For machines."""
+        """What would be hit, as JSON."""
         return {
             "target": self.target,
             "effect": "revoked" if self.revokes else "refused until it proves better",

@@ -70,7 +70,7 @@ class Override:
 
     @property
     def line(self) -> str:
-        """For people."""
+        """Pool, approvers and end in one line, for verdicts and conditions."""
         return f"pool {self.pool}, agreed by {' and '.join(self.by)}, until {self.expires:%Y-%m-%dT%H:%M:%SZ}"
 
 

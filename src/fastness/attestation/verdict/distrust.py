@@ -52,7 +52,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Distrusted:
-    """One Distrust, read."""
+    """One Distrust object, reduced to what decides whom it hits."""
 
     name: str
     kind: str
@@ -76,7 +76,7 @@ class Distrusted:
         return f"{self.kind} {_line(self.target)}"
 
     def live(self, now: datetime) -> bool:
-        """Whether it counts."""
+        """Whether it has not expired."""
         return self.expires is None or now < self.expires
 
     def hits(self, about: About) -> bool:

@@ -90,7 +90,7 @@ class Explanation:
         return self.standing.proved
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """The explanation as JSON."""
         return {
             "machine": self.machine, "node": self.node, "pool": self.pool, "attested": self.attested, "answer": self.answer,
             "standing": str(self.standing.state), "reason": self.standing.reason, "simulated": self.standing.simulated,

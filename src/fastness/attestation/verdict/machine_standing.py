@@ -58,7 +58,7 @@ TAKEN_AWAY: Final = frozenset({PROOF_EXPIRED, "Revoked", "Quarantined", "Superse
 
 
 class State(StrEnum):
-    """How a machine stands."""
+    """The six ways in which a machine can stand; the table above says when each holds."""
 
     PROVED = "Proved"
     WAITING = "Waiting"

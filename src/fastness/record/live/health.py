@@ -36,13 +36,13 @@ class RecordHealth:
         return self._problem
 
     async def watch(self) -> None:
-        """Look, for ever."""
+        """Look again and again, until it is cancelled."""
         while True:
             await self.look()
             await self._clock.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Look once."""
+        """Read the head and the newest entries once; an API that cannot be asked leaves the last answer."""
         for _ in range(_TRIES):
             try:
                 self._problem = await self._wrong()

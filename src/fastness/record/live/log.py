@@ -46,7 +46,7 @@ class LogView:
         self._cache: dict[tuple[int, int], list[bytes]] = {}
 
     async def root(self) -> bytes:
-        """The root hash."""
+        """The root hash of the tree at this size; raises TlogError."""
         return await self._range(0, self.size)
 
     async def beginning(self, size: int) -> bytes:
