@@ -121,7 +121,7 @@ class MachineWriter:
         peers = of_same_tpm(newcomer, (await self._cluster.list(MACHINE.resource, scope)).items)
         live = tuple(distrusts)
         against = standing_against(peers, live) or kept_against(newcomer.endorsement, live)
-        if not against:
+        if against is None:
             return replace(newcomer, supersedes=predecessor_of(peers))
         return replace(newcomer, approved=False, waits=f"its TPM is known: {against}")
 

@@ -64,8 +64,8 @@ def awaiting_chip(machine: Object) -> Iterable[str]:
     return (chip,) if chip else ()
 
 
-def barring(machine: Machine, distrusts: Iterable[Distrusted] = ()) -> str:
-    """What a Machine that is no longer trusted is, as its chip must not take new ones; empty where it bars nothing.
+def barring(machine: Machine, distrusts: Iterable[Distrusted] = ()) -> str | None:
+    """What a Machine that is no longer trusted is, as its chip must not take new ones; None where it bars nothing.
 
     `distrusts` are those that stand now: a door knows them before the Machine shows them.
     """
@@ -78,13 +78,13 @@ def barring(machine: Machine, distrusts: Iterable[Distrusted] = ()) -> str:
     if machine.spec.approval == Membership.QUARANTINED:
         return "quarantined"
     about = about_machine(machine)
-    return "distrusted" if any(entry.revokes and entry.hits(about) for entry in distrusts) else ""
+    return "distrusted" if any(entry.revokes and entry.hits(about) for entry in distrusts) else None
 
 
-def standing_against(peers: Iterable[Machine], distrusts: Iterable[Distrusted] = ()) -> str:
-    """Which of the Machines on a chip makes newcomers wait, and what it is; empty without one."""
+def standing_against(peers: Iterable[Machine], distrusts: Iterable[Distrusted] = ()) -> str | None:
+    """Which of the Machines on a chip makes newcomers wait, and what it is; None without one."""
     live = tuple(distrusts)
-    return next((f"{peer.metadata.name} is {word}" for peer in peers if (word := barring(peer, live))), "")
+    return next((f"{peer.metadata.name} is {word}" for peer in peers if (word := barring(peer, live))), None)
 
 
 def barred_places(machine: Machine) -> dict[str, str]:
@@ -110,18 +110,18 @@ def kept_bar(machine: Machine) -> JsonObject:
     }  # fmt: skip
 
 
-def kept_against(place: str, distrusts: Iterable[Distrusted]) -> str:
-    """What a Machine that is gone left against a chip or an endorsement key; empty without one."""
-    return next((entry.reason for entry in distrusts if entry.bars_newcomers(place)), "")
+def kept_against(place: str, distrusts: Iterable[Distrusted]) -> str | None:
+    """What a Machine that is gone left against a chip or an endorsement key; None without one."""
+    return next((entry.reason for entry in distrusts if entry.bars_newcomers(place)), None)
 
 
-def why_wait(machine: Machine, chip: str, against: str) -> Wait | None:
+def why_wait(machine: Machine, chip: str, against: str | None) -> Wait | None:
     """Why a newcomer with evidence of this chip waits for approval; None when it need not.
 
     `against` is what stands against the chip. It counts for a machine that never attested: others go on.
     """
     newcomer = not machine.status.chip and not machine.status.last_attested
-    if not chip or not against or not newcomer or chip == machine.spec.chip:
+    if not chip or against is None or not newcomer or chip == machine.spec.chip:
         return None
     approve = f"`fastness machine approve {machine.metadata.name}` lets it in all the same"
     return Wait(chip, f"{against}, and this machine is on the same {short(chip)}: {approve}")

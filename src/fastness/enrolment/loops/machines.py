@@ -122,7 +122,7 @@ class Machines:
             return machine
         chip = machine["status"]["awaitedChip"]
         peers = (view(peer, Machine) for peer in self._machines.by_index(INDEX, chip))
-        if standing_against(peers) or kept_against(chip, self._kept()):
+        if (standing_against(peers) or kept_against(chip, self._kept())) is not None:
             return machine
         patch = {
             "metadata": {"resourceVersion": machine["metadata"]["resourceVersion"]}, "status": {"awaitedChip": None},
