@@ -45,12 +45,12 @@ class Manifest:
 class Manifests:
     """What was read, and what could not be."""
 
-    found: list[Manifest] = field(default_factory=list)
+    manifests: list[Manifest] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def of(self, *kinds: str) -> list[JsonObject]:
         """The objects of some kinds."""
-        return [one.object for one in self.found if one.kind in kinds]
+        return [manifest.object for manifest in self.manifests if manifest.kind in kinds]
 
 
 def read(files: Iterable[str | Path]) -> Manifests:
@@ -59,7 +59,7 @@ def read(files: Iterable[str | Path]) -> Manifests:
     for file in files:
         for name in _expanded(str(file)):
             try:
-                result.found += _objects(name)
+                result.manifests += _objects(name)
             except YamlError as error:
                 result.unreadable[name] = f"{error}" + (f" ({error.hint})" if error.hint else "")
             except OSError as error:
@@ -82,7 +82,7 @@ def _expanded(name: str) -> Sequence[str]:
 
 
 def _objects(name: str) -> Iterator[Manifest]:
-    shown = "standard input" if name == STDIN else name
+    label = "standard input" if name == STDIN else name
     documents = load_documents(_bytes(name))
     if not documents:
         raise YamlError("empty", "there is nothing in it", hint="give a manifest")
@@ -92,7 +92,7 @@ def _objects(name: str) -> Iterator[Manifest]:
                 "not-a-manifest", "not a Kubernetes object: it has no kind", hint="wrap Ignition in a MachineConfig",
                 line=document.line,
             )  # fmt: skip
-        for manifest in _unpacked(Manifest(shown, document.line, document.value)):
+        for manifest in _unpacked(Manifest(label, document.line, document.value)):
             _check_metadata(manifest)
             yield manifest
 
@@ -121,8 +121,8 @@ def _holds(value: Any, container: type, member: type) -> bool:
 
 
 def _member(meta: Any, name: str, default: Any) -> Any:
-    found = meta.get(name) if isinstance(meta, dict) else None
-    return default if found is None else found
+    value = meta.get(name) if isinstance(meta, dict) else None
+    return default if value is None else value
 
 
 def _unpacked(manifest: Manifest) -> Iterator[Manifest]:

@@ -217,4 +217,4 @@ async def test_a_record_that_takes_nothing_in_is_shown_as_it_is_and_said_so(
     await clerk.leave()
     said = await clerk.run("show", "-o", "json")
     assert (said.exit_code, len(json.loads(said.stdout))) == (0, 2)
-    assert "1 batches of entries wait to be taken into the record" in said.stderr
+    assert "1 batch of entries waits to be taken into the record" in said.stderr

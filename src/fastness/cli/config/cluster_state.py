@@ -45,25 +45,25 @@ async def ask(kubeconfig: Path | None, context: str) -> State:
 
 async def state_of(cluster: Cluster) -> State:
     """The state of a cluster."""
-    found: dict[str, list[JsonObject]] = {}
+    objects: dict[str, list[JsonObject]] = {}
     for name, coordinates in _KINDS.items():
         try:
-            found[name] = (await cluster.list(find_kind(*coordinates).resource)).items
+            objects[name] = (await cluster.list(find_kind(*coordinates).resource)).items
         except NotFound:
-            found[name] = []
-    controller = first_of(found["controllers"])
+            objects[name] = []
+    controller = first_of(objects["controllers"])
     return State(
-        pools=found["pools"],
-        configs=found["configs"],
-        nodes=found["nodes"],
-        pods=found["pods"],
-        budgets=found["budgets"],
-        cluster=first_of(found["clusters"]),
-        configuration=first_of(found["configurations"]),
-        owners=Owners.of(found["kubelets"], found["runtimes"], controller),
+        pools=objects["pools"],
+        configs=objects["configs"],
+        nodes=objects["nodes"],
+        pods=objects["pods"],
+        budgets=objects["budgets"],
+        cluster=first_of(objects["clusters"]),
+        configuration=first_of(objects["configurations"]),
+        owners=Owners.of(objects["kubelets"], objects["runtimes"], controller),
         defaults=Defaults.of(controller, __version__),
-        policies=found["policies"],
-        streams=first_of(found["streams"]),
-        machines=[one for one in found["machines"] if object_name(one).namespace == HOME],
-        overlays=found["overlays"],
+        policies=objects["policies"],
+        streams=first_of(objects["streams"]),
+        machines=[machine for machine in objects["machines"] if object_name(machine).namespace == HOME],
+        overlays=objects["overlays"],
     )

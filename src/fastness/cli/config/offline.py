@@ -45,9 +45,9 @@ def assumed_pool(name: str) -> JsonObject:
 def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
     """The state that manifests describe, with the named pools assumed where they are missing."""
     given = read.of("MachineConfigPool")
-    known = {str(pool["metadata"]["name"]) for pool in given}
-    wanted = pools or (() if given else (names.MASTER, names.WORKER))
-    all_pools = [*given, *(assumed_pool(name) for name in wanted if name not in known)]
+    given_names = {str(pool["metadata"]["name"]) for pool in given}
+    assumed = pools or (() if given else (names.MASTER, names.WORKER))
+    all_pools = [*given, *(assumed_pool(name) for name in assumed if name not in given_names)]
     controller = first_of(read.of("ControllerConfig"))
     owners = Owners.of(read.of(KUBELET), read.of(RUNTIME), controller)
     configs = read.of("MachineConfig")
@@ -65,7 +65,7 @@ def state(read: Manifests, *, pools: Sequence[str] = ()) -> State:
         defaults=Defaults.of(controller, __version__),
         policies=read.of("RolloutPolicy"),
         streams=first_of(read.of("OSImageStream")),
-        machines=[one for one in read.of("Machine") if str(one.get("apiVersion", "")).startswith(_TRUSTED)],
+        machines=[machine for machine in read.of("Machine") if str(machine.get("apiVersion", "")).startswith(_TRUSTED)],
         overlays=read.of("NodeOverlay"),
     )
 
@@ -78,17 +78,17 @@ def proposal(state: State, new: Manifests, delete: Sequence[str]) -> Proposal:
     owners = [(kind, owner) for kind in (KUBELET, RUNTIME) for owner in new.of(kind)]
     gone: list[tuple[str, str]] = []
     names_gone: list[str] = []
-    for one in delete:
-        word, slash, name = one.partition("/")
+    for target in delete:
+        word, slash, name = target.partition("/")
         kind = _WORDS.get(word.lower(), "") if slash else "MachineConfig"
-        known = _known(state, kind)
-        if not kind or (name if slash else one) not in known:
-            what = f"{kind or word} {name!r}" if slash else f"MachineConfig {one!r}"
-            raise CliError(f"there is no {what} to delete", near(name if slash else one, known))
+        existing = _names_of_kind(state, kind)
+        if not kind or (name if slash else target) not in existing:
+            what = f"{kind or word} {name!r}" if slash else f"MachineConfig {target!r}"
+            raise CliError(f"there is no {what} to delete", near(name if slash else target, existing))
         if slash:
             gone.append((kind, name))
         else:
-            names_gone.append(one)
+            names_gone.append(target)
     if not owners and not gone:
         return Proposal(new.of("MachineConfig"), names_gone)
     try:
@@ -98,16 +98,20 @@ def proposal(state: State, new: Manifests, delete: Sequence[str]) -> Proposal:
     return Proposal([*new.of("MachineConfig"), *made], [*names_gone, *stale], after)
 
 
-def _known(state: State, kind: str) -> list[str]:
+def _names_of_kind(state: State, kind: str) -> list[str]:
     if kind == "MachineConfig":
         return [str(config["metadata"]["name"]) for config in state.configs]
     return sorted({KUBELET: state.owners.kubelets, RUNTIME: state.owners.runtimes}.get(kind, {}))
 
 
-def near(name: str, known: Sequence[str]) -> str:
+def near(name: str, candidates: Sequence[str]) -> str:
     """A hint for a name that is not there: the closest, or all that are."""
-    close = difflib.get_close_matches(name, known, n=3)
-    return f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(sorted(known)[:10]) or 'none'}."
+    close = difflib.get_close_matches(name, candidates, n=3)
+    return (
+        f"Did you mean {' or '.join(close)}?"
+        if close
+        else f"There are: {', '.join(sorted(candidates)[:10]) or 'none'}."
+    )
 
 
 def _generated(owners: Owners, pools: Sequence[JsonObject]) -> list[JsonObject]:

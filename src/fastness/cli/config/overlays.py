@@ -25,32 +25,34 @@ MOST_NAMED: Final = 5
 
 def deleted(state: State, delete: Sequence[str]) -> tuple[list[str], list[str]]:
     """Of names to delete those of overlays, and the others; raises CliError for an overlay that is not there."""
-    known = [str(one["metadata"]["name"]) for one in state.overlays]
+    existing = [str(overlay["metadata"]["name"]) for overlay in state.overlays]
     mine, others = [], []
-    for one in delete:
-        word, _, name = one.partition("/")
+    for target in delete:
+        word, _, name = target.partition("/")
         if word.lower() not in WORDS:
-            others.append(one)
-        elif name not in known:
-            raise CliError(f"there is no {KIND} {name!r} to delete", near(name, known))
+            others.append(target)
+        elif name not in existing:
+            raise CliError(f"there is no {KIND} {name!r} to delete", near(name, existing))
         else:
             mine.append(name)
     return mine, others
 
 
-def sources_for(state: State, wanted: str) -> tuple[str, list[Source]]:
+def sources_for(state: State, named: str) -> tuple[str, list[Source]]:
     """The pool of a machine, and its overlays as sources of its config; raises CliError.
 
     A machine is named as its Machine, its node, or by its uid.
     """
-    members = [one for one in state.machines if is_member(one)]
-    machine = next((one for one in members if wanted in _names_of(one)), None)
+    members = [member for member in state.machines if is_member(member)]
+    machine = next((member for member in members if named in _names_of(member)), None)
     if machine is None:
         raise CliError(
-            f"there is no machine {wanted!r}", near(wanted, [name for one in members for name in _names_of(one)])
+            f"there is no machine {named!r}", near(named, [name for member in members for name in _names_of(member)])
         )
-    overlays = [examine(one) for one in matching(state.overlays, recipient_of(machine))]
-    return str(machine["status"].get("pool") or ""), [one.source for one in overlays if one.document is not None]
+    overlays = [examine(overlay) for overlay in matching(state.overlays, recipient_of(machine))]
+    return str(machine["status"].get("pool") or ""), [
+        overlay.source for overlay in overlays if overlay.document is not None
+    ]
 
 
 def _names_of(machine: Any) -> list[str]:
@@ -59,10 +61,10 @@ def _names_of(machine: Any) -> list[str]:
     return [str(name) for name in named if name]
 
 
-def shown(plan: OverlayPlan, *, diffs: bool) -> str:
+def overlays_text(plan: OverlayPlan, *, diffs: bool) -> str:
     """The plan as text."""
     lines = [f"{KIND} {name}: {what}" for name, what in plan.overlays]
-    lines += [f"  {one.severity}: {one.short}" for one in plan.problems]
+    lines += [f"  {problem.severity}: {problem.short}" for problem in plan.problems]
     if plan.fails:
         lines.append("  machines that match would wait until it is corrected")
     for group in plan.groups:

@@ -64,13 +64,17 @@ def blame(
     path, named = what[-1], () if machine else what[:1]
     state = _state(files, kubeconfig, context, pools=named)
     pool, more = overlays.sources_for(state, machine) if machine else (what[0], [])
-    found = next((one for one in state.pools if one["metadata"]["name"] == pool), None)
-    if found is None:
-        raise CliError(f"there is no pool {pool!r}", near(pool, [one["metadata"]["name"] for one in state.pools]))
-    whole = Blame([*sources_of(found, state.configs), *more])
+    target = next((candidate for candidate in state.pools if candidate["metadata"]["name"] == pool), None)
+    if target is None:
+        raise CliError(
+            f"there is no pool {pool!r}", near(pool, [candidate["metadata"]["name"] for candidate in state.pools])
+        )
+    whole = Blame([*sources_of(target, state.configs), *more])
     origins = whole.of(path)
     if not origins:
-        raise CliError(f"nothing in pool {pool} is called {path!r}", near(path, [one.name for one in whole.origins]))
+        raise CliError(
+            f"nothing in pool {pool} is called {path!r}", near(path, [origin.name for origin in whole.origins])
+        )
     if output == "json":
         show_json([origin.to_json() for origin in origins])
         return
@@ -122,17 +126,19 @@ def plan(
     state = _state(files, kubeconfig, context, pools=(pool,) if pool else ())
     gone, others = overlays.deleted(state, delete)
     proposal = offline.proposal(state, new, others)
-    if pool and pool not in [one["metadata"]["name"] for one in state.pools]:
-        raise CliError(f"there is no pool {pool!r}", near(pool, [one["metadata"]["name"] for one in state.pools]))
+    if pool and pool not in [candidate["metadata"]["name"] for candidate in state.pools]:
+        raise CliError(
+            f"there is no pool {pool!r}", near(pool, [candidate["metadata"]["name"] for candidate in state.pools])
+        )
     result = planned(state, proposal, pool)
     laid = plan_overlays(state, new.of(overlays.KIND), gone)
     if output == "json":
         show_json({**to_json(result), **({"overlays": laid.to_json()} if laid.overlays else {})})
     else:
         if result or not laid.overlays:
-            click.echo(plan_view.shown(result, diffs=diffs))
+            click.echo(plan_view.plan_text(result, diffs=diffs))
         if laid.overlays:
-            click.echo(overlays.shown(laid, diffs=diffs))
+            click.echo(overlays.overlays_text(laid, diffs=diffs))
     if result.reboots:
         raise SystemExit(REBOOTS)
     if result.fails or laid.fails:

@@ -17,7 +17,7 @@ from fastness.machineconfig.rollout.waves import Schedule
 MAX_NODES: Final = 20
 
 
-def shown(plan: Plan, *, diffs: bool = True) -> str:
+def plan_text(plan: Plan, *, diffs: bool = True) -> str:
     """The plan as text."""
     if not plan:
         return "Nothing changes: every pool renders to the config that it has."
@@ -51,8 +51,8 @@ def _pool(pool: PoolPlan, diffs: bool) -> Iterator[str]:
         yield f"  {step.change}{by} -> {actions}"
         if diffs:
             yield from (f"      {line}" for line in text_of(step.change).splitlines())
-    for one in pool.irreconcilable:
-        yield f"  cannot follow on running machines: {one}"
+    for obstacle in pool.irreconcilable:
+        yield f"  cannot follow on running machines: {obstacle}"
     for warning in pool.warnings:
         yield f"  warning: {warning.short}"
     if pool.waves is not None:

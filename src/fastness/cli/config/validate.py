@@ -38,51 +38,51 @@ def validate(confidential: bool, suggest: bool, output: str, files: tuple[str, .
     Exit 0 when all are good, 1 when there are problems, 2 when a file cannot be read.
     """
     read = manifests.read(files)
-    found = _problems(read, confidential)
+    located = _problems(read, confidential)
     if not read.of("MachineConfig") and not read.unreadable:
         read.unreadable[", ".join(files)] = "holds no MachineConfig"
     snippet = layer(read.of("MachineConfig")) if suggest else ""
     if output == "json":
-        problems = [{"file": file, "line": line, **problem.to_json()} for file, line, problem in found]
+        problems = [{"file": file, "line": line, **problem.to_json()} for file, line, problem in located]
         unreadable = [{"file": file, "message": message} for file, message in read.unreadable.items()]
-        valid = not unreadable and not any(problem.fatal for _, _, problem in found)
+        valid = not unreadable and not any(problem.fatal for _, _, problem in located)
         show_json({"valid": valid, "problems": problems, "unreadable": unreadable, "suggestion": snippet})
     else:
-        _show_problems(read, found)
+        _show_problems(read, located)
         if snippet:
             click.echo(f"\n{snippet}", nl=False)
     if read.unreadable:
         raise SystemExit(Exit.USAGE)
-    if any(problem.fatal for _, _, problem in found):
+    if any(problem.fatal for _, _, problem in located):
         raise SystemExit(Exit.NO)
 
 
 def _problems(read: Manifests, confidential: bool) -> list[tuple[str, int, Problem]]:
     trust = TrustModel.CONFIDENTIAL_CLUSTER if confidential else TrustModel.NONE
-    found: list[tuple[str, int, Problem]] = []
+    located: list[tuple[str, int, Problem]] = []
     places: dict[str, str] = {}
-    for one in read.found:
-        if one.kind != "MachineConfig":
-            tell(f"{one.place}: {one.kind} is not a MachineConfig and was left out")
+    for manifest in read.manifests:
+        if manifest.kind != "MachineConfig":
+            tell(f"{manifest.place}: {manifest.kind} is not a MachineConfig and was left out")
             continue
-        name = str((one.object.get("metadata") or {}).get("name") or "")
+        name = str((manifest.object.get("metadata") or {}).get("name") or "")
         if not name:
             missing = Problem("(unnamed)", "metadata.name", "no-name", "the config has no name", "give it one")
-            found.append((one.file, one.line, missing))
+            located.append((manifest.file, manifest.line, missing))
         elif name in places:
             twice = Problem(name, "metadata.name", "name-twice", f"is also in {places[name]}", "rename one of the two")
-            found.append((one.file, one.line, twice))
-        places.setdefault(name, one.place)
-        found += [(one.file, one.line, problem) for problem in problems(one.object, trust)]
-    return found
+            located.append((manifest.file, manifest.line, twice))
+        places.setdefault(name, manifest.place)
+        located += [(manifest.file, manifest.line, problem) for problem in problems(manifest.object, trust)]
+    return located
 
 
-def _show_problems(read: Manifests, found: list[tuple[str, int, Problem]]) -> None:
+def _show_problems(read: Manifests, located: list[tuple[str, int, Problem]]) -> None:
     for file, message in read.unreadable.items():
         click.echo(f"{file}: unreadable: {message}")
-    for file, line, problem in found:
+    for file, line, problem in located:
         click.echo(f"{file}:{line}: {problem.severity}: {problem}")
-    if not read.unreadable and not any(problem.fatal for _, _, problem in found):
+    if not read.unreadable and not any(problem.fatal for _, _, problem in located):
         click.echo(counted(len(read.of("MachineConfig")), "MachineConfig is good.", "MachineConfigs are good."))
 
 
@@ -98,14 +98,14 @@ def render(pool: str, confidential: bool, output: str, files: tuple[str, ...]) -
     """
     state = offline.state(manifests.read_all(files), pools=(pool,))
     model = TrustModel.CONFIDENTIAL_CLUSTER if confidential else TrustModel.NONE
-    wanted = next(one for one in state.pools if one["metadata"]["name"] == pool)
-    defaults, _, missing = with_stream(state.defaults, wanted, state.pools, state.streams)
-    result = rendered(wanted, state.configs, Setting(defaults=defaults, trust=model, obstacle=missing))
+    target = next(candidate for candidate in state.pools if candidate["metadata"]["name"] == pool)
+    defaults, _, missing = with_stream(state.defaults, target, state.pools, state.streams)
+    result = rendered(target, state.configs, Setting(defaults=defaults, trust=model, obstacle=missing))
     if isinstance(result, RenderFailure):
         raise CliError(result.message, f"Look at: {', '.join(result.guilty)}" if result.guilty else "")
     for warning in result.warnings:
         tell(f"warning: {warning.short}")
-    manifest = result.manifest(wanted, defaults)
+    manifest = result.manifest(target, defaults)
     if output == "json":
         show_json(manifest)
     else:

@@ -86,8 +86,8 @@ async def _authorities(cluster: Cluster, secret: str) -> bytes:
 async def _published(cluster: Cluster, name: str) -> bytes:
     """Public keys that the config server published."""
     try:
-        found = await cluster.get(CONFIG_MAP.resource, name, NAMESPACE)
-        return str((found.get("data") or {})[JWKS]).encode()
+        published = await cluster.get(CONFIG_MAP.resource, name, NAMESPACE)
+        return str((published.get("data") or {})[JWKS]).encode()
     except (NotFound, KeyError) as error:
         raise CliError(
             f"the cluster has no keys in ConfigMap {name} yet",

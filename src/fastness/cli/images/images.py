@@ -142,9 +142,9 @@ def _read(path: Path | None) -> Any:
 
 def _authorities(path: Path) -> dict[str, str]:
     """The authorities in the trust.json of an image, as the annotation of its approval."""
-    found = _read(path)
+    trusted = _read(path)
     try:
-        return {DOORS_CA: carried(split_pem(str(found["ca"]).encode()))}
+        return {DOORS_CA: carried(split_pem(str(trusted["ca"]).encode()))}
     except (KeyError, TypeError, CryptoError) as error:
         hint = "It is the file that `fastness image trust` wrote for this image."
         raise CliError(f"{path}: no authorities in `ca`", hint, Exit.USAGE) from error
@@ -175,8 +175,8 @@ def _with_zeros(manifest: Any, registers: Sequence[int]) -> Any:
     if not registers or not isinstance(manifest, dict):
         return manifest
     rows = manifest.get("pcrs") or []
-    known = [row.get("id") for row in rows if isinstance(row, dict)]
-    both = [register for register in registers if register in known]
+    measured = [row.get("id") for row in rows if isinstance(row, dict)]
+    both = [register for register in registers if register in measured]
     if both:
         raise CliError(f"--zero {both[0]}: the manifest says what register {both[0]} holds", code=Exit.USAGE)
     return {**manifest, "pcrs": [*rows, *({"id": pcr, "value": ZERO, "events": []} for pcr in sorted(set(registers)))]}
@@ -189,11 +189,11 @@ def _with_variants(manifest: Any, given: Sequence[str]) -> Any:
         name, equals, path = word.partition("=")
         if not (name and equals and path and Path(path).is_file()) or name in variants:
             raise CliError(f"--variant {word}: not NAME=MANIFEST with a file and a new name", code=Exit.USAGE)
-        variants[name] = _kept(_read(Path(path)), ("pcrs", "values"))
+        variants[name] = _carried(_read(Path(path)), ("pcrs", "values"))
     return {**manifest, "variants": variants} if variants and isinstance(manifest, dict) else manifest
 
 
-def _kept(manifest: Any, members: Sequence[str]) -> JsonObject:
+def _carried(manifest: Any, members: Sequence[str]) -> JsonObject:
     """What of a manifest an approval carries; notes for people stay where they are."""
     return {key: manifest[key] for key in members if key in manifest} if isinstance(manifest, dict) else {}
 
@@ -201,8 +201,8 @@ def _kept(manifest: Any, members: Sequence[str]) -> JsonObject:
 def _approval(
     reference: str, manifest: Any, name: str, namespace: str, until: str, pools: Sequence[str] = ()
 ) -> JsonObject:
-    kept = _kept(manifest, ("pcrs", "values", "variants"))
-    notes = {MEASUREMENTS: json.encode(kept).decode(), **({VALID_UNTIL: until} if until else {})}
+    carried_parts = _carried(manifest, ("pcrs", "values", "variants"))
+    notes = {MEASUREMENTS: json.encode(carried_parts).decode(), **({VALID_UNTIL: until} if until else {})}
     notes |= {POOLS: ",".join(pools)} if pools else {}
     try:
         meta = {"name": name or set_name(reference), "namespace": namespace, "annotations": notes}
@@ -231,8 +231,8 @@ async def _approve(approval: JsonObject, kubeconfig: Path | None, context: str) 
         try:
             await cluster.create(images, approval)
         except AlreadyExists:
-            known = await cluster.get(images, meta["name"], meta["namespace"])
-            if known["spec"]["image"] != approval["spec"]["image"]:
+            existing = await cluster.get(images, meta["name"], meta["namespace"])
+            if existing["spec"]["image"] != approval["spec"]["image"]:
                 raise CliError(f"{meta['name']} approves another image", "Choose another --name.") from None
             patch = {"metadata": {"annotations": meta["annotations"]}}
             await cluster.patch(images, meta["name"], patch, PatchType.MERGE, meta["namespace"])
@@ -272,11 +272,11 @@ def _rows(images: Sequence[JsonObject], sets: Sequence[JsonObject]) -> list[Json
     rows: list[JsonObject] = []
     for approval in images:
         committed = condition(approval, "Committed") or {}
-        kept = by_image.get(approval["spec"]["image"])
+        values_set = by_image.get(approval["spec"]["image"])
         state = "approved" if committed.get("status") == "True" else str(committed.get("reason", "pending"))
         if (condition(approval, "Counts") or {}).get("status") == "False":
             state = "ignored in its namespace"
-        rows.append(_row(str(object_name(approval)), state, approval["spec"]["image"], kept))
+        rows.append(_row(str(object_name(approval)), state, approval["spec"]["image"], values_set))
     for name, values in by_image.items():
         withdrawn = values["spec"].get("withdrawn")
         if withdrawn is not None:

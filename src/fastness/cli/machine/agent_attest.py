@@ -150,15 +150,15 @@ def known_broker(named: str, state: Path) -> str:
     """The broker that was named, or the one that this machine booted with; raises CliError."""
     place = state / BROKER
     try:
-        found = named or place.read_bytes()[:MAX_URL].decode("ascii", "replace").strip()
+        address = named or place.read_bytes()[:MAX_URL].decode("ascii", "replace").strip()
     except OSError as error:
         raise CliError(
             f"{place}: {error.strerror}",
             "Give --broker URL, or --state where the agent kept its key at boot.",
             Exit.MISSING,
         ) from error
-    if not is_origin(found):
+    if not is_origin(address):
         raise CliError(
-            f"{found!r} is not the address of a broker", "It is https://host:port, without a path.", Exit.USAGE
+            f"{address!r} is not the address of a broker", "It is https://host:port, without a path.", Exit.USAGE
         )
-    return found
+    return address

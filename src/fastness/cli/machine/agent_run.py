@@ -112,11 +112,11 @@ def run(
         raise CliError(
             "the agent must run as root to change this machine", "Use --root DIR for a directory.", Exit.MISSING
         )
-    kept = state or (root.with_name(f"{root.name}.state") if root else Path())
+    target_state = state or (root.with_name(f"{root.name}.state") if root else Path())
     with reported_agent_errors():
         # Enrolment names the nodes of attested machines: their host names are the host's word.
         name = node or node_of(kubeconfig, context) or socket.gethostname()
-        place = AgentTarget(root, kept, system, ostree_name)
+        place = AgentTarget(root, target_state, system, ostree_name)
         source: Attested | Shown | None = None
         if identity:
             source = Attested(Hardware(tee, tcti, identity, event_log), trusted, (broker, gate))

@@ -71,7 +71,7 @@ def crds(
 
 def _namespaces(adopted: Sequence[str]) -> list[str]:
     """The namespaces that were named; raises UsageError for anything else."""
-    names = [one.removeprefix("namespace/") for one in adopted]
+    names = [adoptable.removeprefix("namespace/") for adoptable in adopted]
     for given, name in zip(adopted, names, strict=True):
         if given == name or dns1123_label(name):
             raise click.UsageError(f"--adopt {given}: it is namespace/NAME.")

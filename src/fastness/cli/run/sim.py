@@ -47,22 +47,22 @@ def sim() -> None:
 @_common
 def list_machines(state: Path, output: str) -> None:
     """List the virtual machines, what they say, and what was done to them."""
-    found = _ask(state, verb="list")
+    overview = _ask(state, verb="list")
     if output == "json":
-        show_json({key: found[key] for key in ("simulated", "machines", "faults")})
+        show_json({key: overview[key] for key in ("simulated", "machines", "faults")})
         return
-    if not found["machines"]:
+    if not overview["machines"]:
         tell("no machines: `fastness sim add` starts some")
     rows = [["NAME", "NODE", "TEE", "NETWORK", "FAULTS", "CONSOLE"]]
     rows += [
         [
-            one["name"], one["node"] or "-", one["tee"], "up" if one["network"] else "cut",
-            ", ".join(fault["kind"] for fault in one["faults"]) or "-", one["console"][:_WIDTH],
+            row["name"], row["node"] or "-", row["tee"], "up" if row["network"] else "cut",
+            ", ".join(fault["kind"] for fault in row["faults"]) or "-", row["console"][:_WIDTH],
         ]
-        for one in found["machines"]
+        for row in overview["machines"]
     ]  # fmt: skip
     click.echo(table(rows))
-    for fault in found["faults"]:
+    for fault in overview["faults"]:
         click.echo(f"whole cluster: {fault['id']} since {fault['since']}")
     tell("all of this is simulated")
 
@@ -71,12 +71,12 @@ def list_machines(state: Path, output: str) -> None:
 @_common
 def faults(state: Path, output: str) -> None:
     """List what can be done, and what was done and not undone."""
-    found = _ask(state, verb="list")
-    done = _done(found)
+    overview = _ask(state, verb="list")
+    done = _done(overview)
     if output == "json":
-        show_json({"kinds": found["kinds"], "faults": done})
+        show_json({"kinds": overview["kinds"], "faults": done})
         return
-    for kind in found["kinds"]:
+    for kind in overview["kinds"]:
         click.echo(f"{kind['id']:<21}{'' if kind['scope'] == 'machine' else '(whole cluster) '}{kind['explanation']}")
     for fault in done:
         click.echo(f"done: {fault['id']} since {fault['since']}; `fastness sim undo {fault['id']}`")
@@ -150,7 +150,11 @@ def undo(names: tuple[str, ...], everything: bool, state: Path, output: str) -> 
     if bool(names) == everything:
         raise click.UsageError("name faults or machines, or say --all.")
     done = _done(_ask(state, verb="list"))
-    chosen = [fault["id"] for fault in done] if everything else [one for name in names for one in _meant(done, name)]
+    chosen = (
+        [fault["id"] for fault in done]
+        if everything
+        else [fault_id for name in names for fault_id in _meant(done, name)]
+    )
     if not chosen:
         tell("nothing was done")
     _say(state, output, ({"verb": "undo", "fault": fault} for fault in dict.fromkeys(chosen)))
@@ -158,23 +162,23 @@ def undo(names: tuple[str, ...], everything: bool, state: Path, output: str) -> 
 
 def _meant(done: list[Overview], name: str) -> list[str]:
     """The faults that a name means; a name that means none is ask_control for as it is, and refused with what there is."""
-    found = [fault["id"] for fault in done if name in (fault["id"], fault["machine"])]
-    return found or [name]
+    matching = [fault["id"] for fault in done if name in (fault["id"], fault["machine"])]
+    return matching or [name]
 
 
-def _done(found: Overview) -> list[Overview]:
-    return [*(fault for one in found["machines"] for fault in one["faults"]), *found["faults"]]
+def _done(overview: Overview) -> list[Overview]:
+    return [*(fault for row in overview["machines"] for fault in row["faults"]), *overview["faults"]]
 
 
 def _say(state: Path, output: str, requests: Iterable[dict[str, Any]]) -> None:
     """Ask one after the other and print what was answered; the first refusal ends it."""
-    said = []
+    answers = []
     for request in requests:
-        said.append(_ask(state, **request)["said"])
+        answers.append(_ask(state, **request)["said"])
         if output != "json":
-            click.echo(said[-1])
+            click.echo(answers[-1])
     if output == "json":
-        show_json({"simulated": True, "said": said})
+        show_json({"simulated": True, "said": answers})
 
 
 def _ask(state: Path, **request: Any) -> Overview:

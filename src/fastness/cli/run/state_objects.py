@@ -30,16 +30,17 @@ def list_(state: Path, kms: tuple[str, ...], output: str) -> None:
     if output == "json":
         show_json(
             [
-                {"resource": resource_of(key), "namespace": key.namespace, "name": key.name, "bytes": one.size,
-                 "revision": one.record.revision, "reason": one.reason}
-                for key, one in aside.items()
+                {"resource": resource_of(key), "namespace": key.namespace, "name": key.name, "bytes": aside_record.size,
+                 "revision": aside_record.record.revision, "reason": aside_record.reason}
+                for key, aside_record in aside.items()
             ]
         )  # fmt: skip
     elif not aside:
         click.echo("Everything can be read.")
     else:
         rows = [["RESOURCE", "NAMESPACE", "NAME", "BYTES", "REASON"]]
-        rows += [[resource_of(key), key.namespace, key.name, str(one.size), one.reason] for key, one in aside.items()]
+        for key, aside_record in aside.items():
+            rows.append([resource_of(key), key.namespace, key.name, str(aside_record.size), aside_record.reason])
         click.echo(table(rows))
 
 

@@ -63,9 +63,9 @@ class Teller:
     async def fastness(self, *words: str, lines: int = SHOWN_LINES) -> str:
         """Run a verb as a user would; what it printed."""
         self._show("fastness", words)
-        shown = await self._run([sys.executable, "-m", "fastness.cli.main", *words], lines)
+        printed = await self._run([sys.executable, "-m", "fastness.cli.main", *words], lines)
         await asyncio.sleep(self._pause / 2)
-        return shown
+        return printed
 
     async def kubectl(self, program: str, *words: str) -> None:
         """Run kubectl on the cluster."""
@@ -91,11 +91,11 @@ class Teller:
                 f"`{' '.join(command[-3:])}` ended with {process.returncode}: {err.decode(errors='replace')}"
             )
         text = (out or err).decode(errors="replace")
-        told = text.splitlines()
-        for line in told[:lines]:
+        printed = text.splitlines()
+        for line in printed[:lines]:
             click.echo(f"  {line}")
-        if len(told) > lines:
-            click.echo(f"  … {counted(len(told) - lines, 'more line')}")
+        if len(printed) > lines:
+            click.echo(f"  … {counted(len(printed) - lines, 'more line')}")
         return text
 
 
@@ -192,8 +192,8 @@ def left_running(plane: ControlPlane, teller: Teller) -> None:
 
 async def _until(holds: Callable[[], object], plane: ControlPlane, what: str) -> None:
     for _ in range(int(PATIENCE / _POLL)):
-        found = holds()
-        if await found if asyncio.iscoroutine(found) else found:
+        answer = holds()
+        if await answer if asyncio.iscoroutine(answer) else answer:
             return
         await asyncio.sleep(_POLL)
     consoles = _simulated(plane).simulation.consoles().items()
@@ -209,15 +209,19 @@ async def _machines(plane: ControlPlane) -> list[JsonObject]:
 
 
 async def _attested(plane: ControlPlane, count: int) -> bool:
-    found = await _machines(plane)
-    good = [one for one in found if str((one.get("status") or {}).get("standing", "")).startswith(State.PROVED)]
+    machines = await _machines(plane)
+    good = [
+        machine
+        for machine in machines
+        if str((machine.get("status") or {}).get("standing", "")).startswith(State.PROVED)
+    ]
     return len(good) >= count and all(row.running for row in _rows(plane))
 
 
 async def _standing(plane: ControlPlane, node: str, state: State) -> bool:
-    for one in await _machines(plane):
-        if (one.get("status") or {}).get("nodeName") == node:
-            return str((one.get("status") or {}).get("standing", "")).startswith(state)
+    for machine in await _machines(plane):
+        if (machine.get("status") or {}).get("nodeName") == node:
+            return str((machine.get("status") or {}).get("standing", "")).startswith(state)
     return False
 
 
@@ -233,7 +237,7 @@ def _rows(plane: ControlPlane) -> Sequence[VirtualRow]:
 def _victim(plane: ControlPlane) -> tuple[str, str]:
     """The machine that is tampered with: one with a TPM, whose log names what differs."""
     rows = _rows(plane)
-    row = next((one for one in rows if one.tee == "tpm"), rows[0])
+    row = next((candidate for candidate in rows if candidate.tee == "tpm"), rows[0])
     return row.name, row.node
 
 

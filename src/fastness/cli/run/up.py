@@ -92,16 +92,16 @@ def _check_vms() -> None:
         raise CliError(error.message, error.hint, Exit.MISSING) from error
 
 
-def _port(host: str, asked: int | None, usual: int = API_PORT, option: str = "--port") -> int:
+def _port(host: str, chosen: int | None, usual: int = API_PORT, option: str = "--port") -> int:
     """The port to use: the asked one or an error, else the usual or the next free one."""
-    if asked is not None:
-        if asked and not _free(host, asked):
+    if chosen is not None:
+        if chosen and not _free(host, chosen):
             raise CliError(
-                f"port {asked} on {host} is in use",
+                f"port {chosen} on {host} is in use",
                 f"Choose another one with {option}, or {option} 0 for any.",
                 Exit.MISSING,
             )
-        return asked
+        return chosen
     for port in range(usual, usual + PORTS_TRIED):
         if _free(host, port):
             if port != usual:

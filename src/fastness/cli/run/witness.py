@@ -75,20 +75,22 @@ def run(
         raise CliError("--tls-cert and --tls-key belong together", "Give both for HTTPS, or neither.", Exit.USAGE)
     logs.configure(level="info")
     with reported_errors():
-        known = [NoteVerifier.parse(line) for text in keys for line in text.split() or [text]]
+        verifiers = [NoteVerifier.parse(line) for text in keys for line in text.split() or [text]]
         tls = _tls(tls_cert, tls_key) if tls_cert and tls_key else None
-        asyncio.run(_run(state, _named(state, name), known, _address(listen), tls))
+        asyncio.run(_run(state, _named(state, name), verifiers, _address(listen), tls))
 
 
 async def _run(
-    state: Path, name: str, known: list[NoteVerifier], listening: Listening, tls: ssl.SSLContext | None
+    state: Path, name: str, verifiers: list[NoteVerifier], listening: Listening, tls: ssl.SSLContext | None
 ) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with witness_server(state, name, known, SystemClock(), SystemEntropy(), listening, tls=tls) as server:
+    async with witness_server(state, name, verifiers, SystemClock(), SystemEntropy(), listening, tls=tls) as server:
         scheme = "https" if tls else "http"
-        tell(f"{server.key.name} witnesses {counted(len(known), 'log')} on {scheme}://{listening.host}:{server.port}")
+        tell(
+            f"{server.key.name} witnesses {counted(len(verifiers), 'log')} on {scheme}://{listening.host}:{server.port}"
+        )
         await stop.wait()
 
 

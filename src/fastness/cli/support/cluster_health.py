@@ -70,20 +70,20 @@ async def guarded(cluster: Cluster) -> Finding:
     """Whether protection can be lowered past admission, or was."""
     purpose = "protection is lowered only with a confirmation, on the record"
     try:
-        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+        cluster_object = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
     except NotFound:
         return Finding("guard", "ok", "there is no ConfidentialCluster", purpose)
-    said = condition(found, "Guarded")
-    if said is None:
+    guard = condition(cluster_object, "Guarded")
+    if guard is None:
         return Finding("guard", "optional", "no controller has looked yet", purpose, "run `fastness serve`")
-    if said["status"] == "True":
-        return Finding("guard", "ok", str(said["message"]), purpose)
+    if guard["status"] == "True":
+        return Finding("guard", "ok", str(guard["message"]), purpose)
     fix = (
         "run the webhook role"
-        if said["reason"] == "NoWebhook"
+        if guard["reason"] == "NoWebhook"
         else "make the cluster as strict as it was; see `fastness audit show`"
     )
-    return Finding("guard", "missing", str(said["message"]), purpose, fix)
+    return Finding("guard", "missing", str(guard["message"]), purpose, fix)
 
 
 async def home(cluster: Cluster) -> Finding:
@@ -98,12 +98,12 @@ async def home(cluster: Cluster) -> Finding:
 async def health(cluster: Cluster) -> list[Finding]:
     """The conditions that matter, as they stand; a cluster without a ConfidentialCluster has none. Raises ApiError."""
     try:
-        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+        cluster_object = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
     except NotFound:
         return []
     findings = []
     for kind, (name, purpose, page) in WATCHED.items():
-        stands = condition(found, kind)
+        stands = condition(cluster_object, kind)
         if stands is not None:
             good = stands.get("status") == "True"
             words = str(stands.get("message", ""))
@@ -132,7 +132,7 @@ async def statuses(cluster: Cluster) -> list[Finding]:
     if not machines:
         return []
     judge = Statuses(None, cluster, SystemClock(), SystemEntropy())
-    strange = [object_name(one).name for one in machines if is_disbelieved(await judge.judged(one))]
+    strange = [object_name(machine).name for machine in machines if is_disbelieved(await judge.judged(machine))]
     words = (
         f"the control plane wrote the status of {len(machines) - len(strange)} of {counted(len(machines), 'machine')}"
     )

@@ -73,9 +73,9 @@ def examine(
     kms: tuple[str, ...] = (),
 ) -> list[Finding]:
     """Everything that is looked for."""
-    found = [_python(), _sqlite(), _tls(), *_packages(), _directory(state), *_unreadable(state, kms)]
+    installed = [_python(), _sqlite(), _tls(), *_packages(), _directory(state), *_unreadable(state, kms)]
     at = now or datetime.now(UTC)
-    return [*found, *_documents(state, at), _floors(at), *(one.finding(locate) for one in COMPONENTS)]
+    return [*installed, *_documents(state, at), _floors(at), *(component.finding(locate) for component in COMPONENTS)]
 
 
 def _python() -> Finding:
@@ -115,9 +115,9 @@ def _floors(now: datetime) -> Finding:
     purpose = "refuse SNP platforms with firmware that proves nothing"
     if not is_old(now.date()):
         return Finding("snp-minimums", "ok", f"of {DATE}, by {SOURCE}", purpose)
-    found = f"of {DATE}, more than {GROWS_OLD.days} days old"
+    age = f"of {DATE}, more than {GROWS_OLD.days} days old"
     fix = "install a newer fastness, or raise attestation.minimumTcb to what AMD's bulletins ask"
-    return Finding("snp-minimums", "optional", found, purpose, fix)
+    return Finding("snp-minimums", "optional", age, purpose, fix)
 
 
 def _directory(state: Path) -> Finding:
@@ -148,11 +148,11 @@ def _unreadable(state: Path, kms: tuple[str, ...]) -> list[Finding]:
         return [Finding("objects", "ok", "all can be read", purpose)]
     return [
         Finding(
-            "objects", "optional", f"set aside: {resource_of(key)} {'/'.join(filter(None, key[2:]))}: {one.reason}", purpose,
+            "objects", "optional", f"set aside: {resource_of(key)} {'/'.join(filter(None, key[2:]))}: {record.reason}", purpose,
             f"stop the control plane and `fastness state remove {resource_of(key)} {key.name}"
             f"{f' -n {key.namespace}' if key.namespace else ''}`",
         )
-        for key, one in aside.items()
+        for key, record in aside.items()
     ]  # fmt: skip
 
 
@@ -178,8 +178,8 @@ def _documents(state: Path, now: datetime) -> list[Finding]:
     findings = [Finding(name, "optional", reported_errors, purpose, fix) for name, reported_errors in bad.items()]
     good = [end for end in ends.values() if end is not None and end >= now]
     if good:
-        said = f"{counted(len(good), 'document')}, the first runs out on {min(good):%Y-%m-%d}"
-        findings.insert(0, Finding("collateral", "ok", said, purpose))
+        summary = f"{counted(len(good), 'document')}, the first runs out on {min(good):%Y-%m-%d}"
+        findings.insert(0, Finding("collateral", "ok", summary, purpose))
     return findings
 
 

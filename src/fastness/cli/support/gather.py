@@ -82,7 +82,7 @@ class Bundle:
         """Note something that is not in the bundle."""
         self.left_out.append(LeftOut(what, why))
 
-    def shown(self, obj: JsonObject, path: str) -> JsonObject | None:
+    def visible_part(self, obj: JsonObject, path: str) -> JsonObject | None:
         """An object as the file at a path may show it; what was taken out is noted."""
         made = redacted(obj)
         if made is not None:
@@ -108,14 +108,15 @@ class Bundle:
         more = "# and more, which is not listed\n" if len(self.taken) >= MOST_TAKEN else ""
         listed = "".join(f"{line}\n" for line in lines) + more
         self.entries.append(BundleFile(REDACTIONS, len(listed.encode()), len(lines)))
-        self.entries.sort(key=lambda one: one.path)
-        self.left_out.sort(key=lambda one: (one.what, one.why))
+        self.entries.sort(key=lambda entry: entry.path)
+        self.left_out.sort(key=lambda omission: (omission.what, omission.why))
         summary = {
             **facts,
             "files": [
-                {"path": one.path, "bytes": one.size, "objects": one.objects, "cut": one.cut} for one in self.entries
+                {"path": entry.path, "bytes": entry.size, "objects": entry.objects, "cut": entry.cut}
+                for entry in self.entries
             ],
-            "leftOut": [{"what": one.what, "why": one.why} for one in self.left_out],
+            "leftOut": [{"what": omission.what, "why": omission.why} for omission in self.left_out],
         }
         # These are always there, whatever the bound says.
         for name, text in (
@@ -130,13 +131,13 @@ class Bundle:
 
 async def gather_objects(cluster: KubeCluster, bundle: Bundle) -> dict[str, list[JsonObject]]:
     """Collect every kind that the product knows; returns what was seen of the kinds that other parts need."""
-    kept: dict[str, list[JsonObject]] = {}
+    by_kind: dict[str, list[JsonObject]] = {}
     for kind in collected_kinds():
         items = await listed(cluster, kind.resource, bundle)
         if kind.resource in (PODS,) or kind.group in _MANUAL_GROUPS:
-            kept[f"{kind.plural}.{kind.group}".rstrip(".")] = items
+            by_kind[f"{kind.plural}.{kind.group}".rstrip(".")] = items
         _write_lists(bundle, kind.resource, items)
-    return kept
+    return by_kind
 
 
 _MANUAL_GROUPS: Final = ("kataconfiguration.openshift.io", "operators.coreos.com", "machineconfiguration.openshift.io")
@@ -183,11 +184,11 @@ def _write_lists(bundle: Bundle, resource: Resource, items: Iterable[JsonObject]
     places: dict[str, list[JsonObject]] = {}
     for obj in items:
         namespace = object_name(obj).namespace
-        shown = bundle.shown(obj, list_path(resource, namespace))
-        if shown is not None:
-            places.setdefault(namespace, []).append(shown)
+        visible = bundle.visible_part(obj, list_path(resource, namespace))
+        if visible is not None:
+            places.setdefault(namespace, []).append(visible)
     for namespace, group in sorted(places.items()):
-        group.sort(key=lambda one: str(one["metadata"].get("name")))
+        group.sort(key=lambda obj: str(obj["metadata"].get("name")))
         bundle.put(list_path(resource, namespace), documents(group), len(group))
 
 
@@ -206,7 +207,7 @@ async def gather_nodes(cluster: KubeCluster, bundle: Bundle) -> None:
     for node in await listed(cluster, NODES, bundle):
         name = object_name(node).name
         path = f"nodes/{safe(name)}/node.yaml"
-        bundle.put(path, documents([bundle.shown(node, path)]), 1)
+        bundle.put(path, documents([bundle.visible_part(node, path)]), 1)
         if (condition(node, "Ready") or {}).get("status") != "True":
             skipped.append(name)
     if skipped:

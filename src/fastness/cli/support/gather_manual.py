@@ -28,18 +28,22 @@ POOLS: Final = "machineconfigpools.machineconfiguration.openshift.io"
 TOP: Final = "sandboxed-containers"
 
 
-def manual_part(bundle: Bundle, seen: Mapping[str, Sequence[JsonObject]], events: Sequence[JsonObject]) -> None:
+def manual_part(
+    bundle: Bundle, objects_by_kind: Mapping[str, Sequence[JsonObject]], events: Sequence[JsonObject]
+) -> None:
     """Write the part from what was already read."""
     for kind, name in DESCRIBED.items():
-        objects = seen.get(kind) or ()
+        objects = objects_by_kind.get(kind) or ()
         if objects:
             path = f"{TOP}/{name}"
             bundle.put(path, "".join(_described(bundle, path, obj, events) for obj in objects), len(objects))
-    for pool in seen.get(POOLS) or ():
+    for pool in objects_by_kind.get(POOLS) or ():
         path = f"{TOP}/mcps/{safe(object_name(pool).name)}_description"
         bundle.put(path, _described(bundle, path, pool, events), 1)
     users = [
-        pod for pod in seen.get("pods") or () if "kata" in str((pod.get("spec") or {}).get("runtimeClassName") or "")
+        pod
+        for pod in objects_by_kind.get("pods") or ()
+        if "kata" in str((pod.get("spec") or {}).get("runtimeClassName") or "")
     ]
     lines = [
         f"{object_name(pod)}  {pod['spec']['runtimeClassName']}  {(pod.get('status') or {}).get('phase', '')}"
@@ -50,9 +54,9 @@ def manual_part(bundle: Bundle, seen: Mapping[str, Sequence[JsonObject]], events
 
 def _described(bundle: Bundle, path: str, obj: JsonObject, events: Sequence[Mapping[str, Any]]) -> str:
     uid = (obj.get("metadata") or {}).get("uid")
-    mine = [one for one in events if (one.get("involvedObject") or {}).get("uid") == uid]
-    lines = [
-        f"  {one.get('lastTimestamp') or '-'}  {one.get('type')}  {one.get('reason')}  {scrubbed(str(one.get('message')))}\n"
-        for one in mine
-    ]
-    return documents([bundle.shown(obj, path)]) + "Events:" + ("\n" + "".join(lines) if lines else "  <none>\n")
+    mine = [event for event in events if (event.get("involvedObject") or {}).get("uid") == uid]
+    lines = []
+    for event in mine:
+        message = scrubbed(str(event.get("message")))
+        lines.append(f"  {event.get('lastTimestamp') or '-'}  {event.get('type')}  {event.get('reason')}  {message}\n")
+    return documents([bundle.visible_part(obj, path)]) + "Events:" + ("\n" + "".join(lines) if lines else "  <none>\n")

@@ -28,22 +28,22 @@ _GPU_PURPOSE: Final = "GPUs in confidential pods"
 MOST: Final = 3
 
 
-def judged(one: Combination, nodes: Sequence[str] = (), *, asked: bool = False) -> Finding:
+def judged(combination: Combination, nodes: Sequence[str] = (), *, required: bool = False) -> Finding:
     """What the tables say about a combination; one that was asked about and is not supported counts as missing."""
-    support = judge(one)
+    support = judge(combination)
     where = (
         f"{', '.join(nodes[:MOST])}{f' and {len(nodes) - MOST} more' if len(nodes) > MOST else ''}: " if nodes else ""
     )
     if support.level is None:
-        told = f"{where}{one.named}: unsupported, {support.reason}"
-        return Finding(NAME, "missing" if asked else "optional", told, _PURPOSE, support.hint)
+        verdict = f"{where}{combination.named}: unsupported, {support.reason}"
+        return Finding(NAME, "missing" if required else "optional", verdict, _PURPOSE, support.hint)
     reason = f" ({support.reason})" if support.reason else ""
-    return Finding(NAME, "ok", f"{where}{one.named}: {support.level.name}{reason}", _PURPOSE)
+    return Finding(NAME, "ok", f"{where}{combination.named}: {support.level.name}{reason}", _PURPOSE)
 
 
 def asked_for(openshift: str, architecture: str, platform: str, tee: str, gpu: bool) -> Finding:
     """The combination that options describe."""
-    return judged(Combination(openshift, architecture, Platform(platform), tee, gpu), asked=True)
+    return judged(Combination(openshift, architecture, Platform(platform), tee, gpu), required=True)
 
 
 async def hosts(cluster: Cluster) -> list[Finding]:
@@ -53,31 +53,31 @@ async def hosts(cluster: Cluster) -> list[Finding]:
     infrastructures = await _all(cluster, "config.openshift.io", "v1", "infrastructures")
     release = release_of(versions[0] if versions else None)
     if not release:
-        told = "not an OpenShift cluster: the tables of releases do not apply"
-        found = [Finding(NAME, "ok", told, _PURPOSE)]
+        reason = "not an OpenShift cluster: the tables of releases do not apply"
+        findings = [Finding(NAME, "ok", reason, _PURPOSE)]
     else:
         groups = combinations(nodes, infrastructures[0] if infrastructures else None, release)
-        found = [judged(one, names) for one, names in groups.items()]
-    return [*found, *_gpus(nodes, await _all(cluster, "nvidia.com", "v1", "clusterpolicies"))]
+        findings = [judged(combination, names) for combination, names in groups.items()]
+    return [*findings, *_gpus(nodes, await _all(cluster, "nvidia.com", "v1", "clusterpolicies"))]
 
 
 def _gpus(nodes: Sequence[JsonObject], policies: Sequence[JsonObject]) -> list[Finding]:
-    found = [
-        Finding(GPUS, "optional", f"ClusterPolicy {policy['metadata']['name']}: {one.sentence}", _GPU_PURPOSE)
+    findings = [
+        Finding(GPUS, "optional", f"ClusterPolicy {policy['metadata']['name']}: {problem.sentence}", _GPU_PURPOSE)
         for policy in policies
-        for one in check(policy)
+        for problem in check(policy)
     ]
     for node in nodes:
         mode, name = mode_of(node), node["metadata"]["name"]
         if mode.state is CcState.NO_GPU:
             continue
         if mode.confidential and not missing(node, CONFIDENTIAL_CLASS):
-            found.append(Finding(GPUS, "ok", f"{name}: {mode.reason}", _GPU_PURPOSE))
+            findings.append(Finding(GPUS, "ok", f"{name}: {mode.reason}", _GPU_PURPOSE))
         else:
             lacks = missing(node, CONFIDENTIAL_CLASS)
-            told = mode.reason if not mode.confidential else f"lacks {lacks[0]}"
-            found.append(Finding(GPUS, "optional", f"{name}: {told}", _GPU_PURPOSE, mode.hint))
-    return found
+            message = mode.reason if not mode.confidential else f"lacks {lacks[0]}"
+            findings.append(Finding(GPUS, "optional", f"{name}: {message}", _GPU_PURPOSE, mode.hint))
+    return findings
 
 
 async def _all(cluster: Cluster, group: str, version: str, plural: str) -> list[JsonObject]:

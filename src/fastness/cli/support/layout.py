@@ -64,8 +64,8 @@ class Taken:
 
 def safe(name: str) -> str:
     """A name as one segment of a path: nothing in it means anything to a file system."""
-    kept = "".join(one if one in _SAFE else f"%{ord(one):02x}" for one in name)[:MAX_SEGMENT]
-    return kept if kept.strip(".") else f"%{kept}"
+    segment = "".join(char if char in _SAFE else f"%{ord(char):02x}" for char in name)[:MAX_SEGMENT]
+    return segment if segment.strip(".") else f"%{segment}"
 
 
 def list_path(resource: Resource, namespace: str = "") -> str:
@@ -76,17 +76,19 @@ def list_path(resource: Resource, namespace: str = "") -> str:
 
 def index_page(facts: Mapping[str, str], entries: Sequence[BundleFile], left_out: Sequence[LeftOut]) -> str:
     """The page that leads to everything in a bundle."""
-    told = "".join(f"<tr><th>{_text(key)}</th><td>{_text(value)}</td></tr>" for key, value in facts.items())
+    about = "".join(f"<tr><th>{_text(key)}</th><td>{_text(value)}</td></tr>" for key, value in facts.items())
     parts = [
-        _section(top, [one for one in entries if _top(one.path) == top])
-        for top in sorted({_top(one.path) for one in entries})
+        _section(top, [entry for entry in entries if _top(entry.path) == top])
+        for top in sorted({_top(entry.path) for entry in entries})
     ]
-    missing = "".join(f"<tr><td>{_text(one.what)}</td><td>{_text(one.why)}</td></tr>" for one in left_out)
+    missing = "".join(
+        f"<tr><td>{_text(omission.what)}</td><td>{_text(omission.why)}</td></tr>" for omission in left_out
+    )
     rest = f"<h2>Left out</h2><table><tr><th>What</th><th>Why</th></tr>{missing}</table>" if left_out else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Support bundle</title>'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<style>{_STYLE}</style></head><body><h1>Support bundle</h1><table>{told}</table>{''.join(parts)}{rest}</body></html>\n"
+        f"<style>{_STYLE}</style></head><body><h1>Support bundle</h1><table>{about}</table>{''.join(parts)}{rest}</body></html>\n"
     )
 
 
@@ -96,9 +98,9 @@ def _top(path: str) -> str:
 
 def _section(title: str, entries: Sequence[BundleFile]) -> str:
     rows = "".join(
-        f'<tr><td><a href="{_text(quote(one.path))}">{_text(one.path)}</a>{" (cut)" if one.cut else ""}</td>'
-        f'<td class="n">{one.objects or ""}</td><td class="n">{one.size}</td></tr>'
-        for one in entries
+        f'<tr><td><a href="{_text(quote(entry.path))}">{_text(entry.path)}</a>{" (cut)" if entry.cut else ""}</td>'
+        f'<td class="n">{entry.objects or ""}</td><td class="n">{entry.size}</td></tr>'
+        for entry in entries
     )
     heading = f"<h2>{_text(title)}</h2>" if title else ""
     return f"{heading}<table><tr><th>File</th><th>Objects</th><th>Bytes</th></tr>{rows}</table>"

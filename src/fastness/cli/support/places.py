@@ -58,7 +58,7 @@ def opaque_place(kind: str, path: Path) -> bool:
 def opaque_note(name: str) -> bool:
     """Whether an annotation is shown by its size alone."""
     domain, _, rest = name.rpartition("/")
-    ours = any(domain == one or domain.endswith(f".{one}") for one in _DOMAINS)
+    ours = any(domain == suffix or domain.endswith(f".{suffix}") for suffix in _DOMAINS)
     return not ours or rest in _NOTES_HIDDEN
 
 

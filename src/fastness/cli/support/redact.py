@@ -86,11 +86,11 @@ def redacted(obj: Mapping[str, Any]) -> JsonObject | None:
     if (group, kind) in NEVER:
         return None
     meta = obj.get("metadata") or {}
-    shown = {without_keys(key): _value(kind, (key,), value) for key, value in obj.items() if key != "metadata"}
+    visible = {without_keys(key): _value(kind, (key,), value) for key, value in obj.items() if key != "metadata"}
     if kind == "ConfigMap":
         hidden = ("binaryData",) if meta.get("namespace") in PLATFORM else ("binaryData", "data")
-        shown |= {name: _sizes(obj[name]) for name in hidden if isinstance(obj.get(name), Mapping)}
-    return {**shown, "metadata": _metadata(meta)}
+        visible |= {name: _sizes(obj[name]) for name in hidden if isinstance(obj.get(name), Mapping)}
+    return {**visible, "metadata": _metadata(meta)}
 
 
 def cleaned(value: Any) -> Any:
@@ -99,13 +99,13 @@ def cleaned(value: Any) -> Any:
 
 
 def _metadata(meta: Mapping[str, Any]) -> JsonObject:
-    kept = {
+    fields = {
         key: value if key in _IDENTITY else _value("", ("metadata", key), value)
         for key, value in meta.items()
         if key not in ("managedFields", "annotations")
     }
     notes = meta.get("annotations")
-    return {**kept, "annotations": _notes(notes)} if isinstance(notes, Mapping) else kept
+    return {**fields, "annotations": _notes(notes)} if isinstance(notes, Mapping) else fields
 
 
 def _notes(notes: Mapping[str, Any]) -> JsonObject:
@@ -195,8 +195,8 @@ def _json_line(line: str) -> str:
 
 def _plain(text: str) -> str:
     text = _PEM.sub(REDACTED, text)
-    text = _DATA_URL.sub(lambda found: _opaque_url(found[0]), text)
-    text = _SCHEME.sub(lambda found: f"{found[1]} {REDACTED}", text)
+    text = _DATA_URL.sub(lambda match: _opaque_url(match[0]), text)
+    text = _SCHEME.sub(lambda match: f"{match[1]} {REDACTED}", text)
     text = _USERINFO.sub(REDACTED, text)
     text = _without_values(_without_values(text, _NAMED), _BESIDE)
     for pattern in _PATTERNS:
@@ -215,9 +215,9 @@ def _without_values(text: str, pattern: re.Pattern[str]) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _hidden(found: re.Match[str]) -> str:
+def _hidden(match: re.Match[str]) -> str:
     """Base64 that holds a credential is taken out; any other stays."""
-    text = found[0]
+    text = match[0]
     for cut in (len(text), len(text) // 4 * 4):
         try:
             data = base64.b64decode(text[:cut], validate=True)
@@ -241,11 +241,11 @@ def taken_out(before: Any, after: Any, path: str = "") -> Iterator[str]:
     """The paths at which something is missing or replaced. Keys that look like keys are not spelled out here either."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key, value in before.items():
-            shown = without_keys(str(key))
-            yield from taken_out(value, after.get(key, after.get(shown)), f"{path}.{shown}".lstrip("."))
+            visible = without_keys(str(key))
+            yield from taken_out(value, after.get(key, after.get(visible)), f"{path}.{visible}".lstrip("."))
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for place, (value, shown) in enumerate(zip(before, after, strict=True)):
-            yield from taken_out(value, shown, f"{path}[{place}]")
+        for place, (value, visible) in enumerate(zip(before, after, strict=True)):
+            yield from taken_out(value, visible, f"{path}[{place}]")
     elif before != after:
         yield path
 

@@ -74,7 +74,7 @@ def bundle(
 
     COMMAND is what the manual's collector would run: /usr/bin/gather_audit_logs collects audit logs and nothing else.
     """
-    if command and command not in {(one,) for one in AUDIT_COMMANDS}:
+    if command and command not in {(program,) for program in AUDIT_COMMANDS}:
         raise CliError(
             f"there is no collector {' '.join(command)!r}",
             f"There is {AUDIT_COMMANDS[1]}, or none for everything.",
@@ -126,7 +126,7 @@ def _facts(images: tuple[str, ...], namespace: str, audit: bool) -> Mapping[str,
     return {
         "collector": f"fastness {__version__}",
         "what": "audit logs" if audit else "resources, events, logs, record",
-        "images": ", ".join(scrubbed(one) for one in images) + (" (noted, not run)" if images else ""),
+        "images": ", ".join(scrubbed(image) for image in images) + (" (noted, not run)" if images else ""),
         "run namespace": namespace,
         "redaction": "Secrets are never collected; what else may hold a credential is replaced by <redacted>, see redacted.txt",
     }
@@ -146,11 +146,11 @@ async def _require_namespace(cluster: KubeCluster, name: str) -> None:
 
 
 async def _everything(cluster: KubeCluster, made: Bundle, beside: Path | None) -> None:
-    seen = await gather.gather_objects(cluster, made)
+    by_kind = await gather.gather_objects(cluster, made)
     await gather.gather_nodes(cluster, made)
     events = await gather.gather_events(cluster, made)
-    await gather.gather_logs(cluster, made, seen.get("pods", []), NAMESPACES)
-    manual_part(made, seen, events)
+    await gather.gather_logs(cluster, made, by_kind.get("pods", []), NAMESPACES)
+    manual_part(made, by_kind, events)
     await _record(cluster, made, beside)
     made.miss("secrets", "they are never collected")
     made.miss("audit_logs", f"only on request: fastness support bundle -- {AUDIT_COMMANDS[1]}")
@@ -163,25 +163,25 @@ async def _record(cluster: KubeCluster, made: Bundle, beside: Path | None) -> No
         if record is None:
             made.miss("record", "it is empty")
             return
-        found = [
+        tail = [
             cleaned({"index": index, **json.decode(data)})
             async for index, data in record.view.entries(max(0, record.size - RECORD_ENTRIES))
         ]
     except (ApiError, TrustError, OSError, ValueError) as error:
         made.miss("record", f"it could not be read: {scrubbed(str(error))}")
         return
-    made.put("record/tail.json", json.encode(found).decode() + "\n", len(found))
+    made.put("record/tail.json", json.encode(tail).decode() + "\n", len(tail))
 
 
 async def _audit(made: Bundle, beside: Path | None) -> None:
     """Audit logs of an embedded control plane, which lie beside its kubeconfig."""
-    found = False
+    any_file = False
     for name in AUDIT_FILES:
         path = beside / name if beside is not None else None
         if path is not None and path.is_file():
-            found = True
+            any_file = True
             with path.open("rb") as file:
                 file.seek(max(0, path.stat().st_size - made.bounds.file + 1))
                 made.put_text(f"audit_logs/{name}", file.read().decode(errors="replace"))
-    if not found:
+    if not any_file:
         made.miss("audit_logs", "this API server keeps its audit log where only its nodes can read it")

@@ -34,8 +34,8 @@ from fastness.cli.cluster import cluster_options
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.room_errors import reported_errors
-from fastness.cli.trust.attest_view import OfflineAnswer, shown
-from fastness.cli.trust.explain import explained, told_plainly, unattested
+from fastness.cli.trust.attest_view import OfflineAnswer, answer_text
+from fastness.cli.trust.explain import explained, explanation_text, unattested
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.silicon.chains import load_certificates
 from fastness.crypto.silicon.verify import AttestationKey
@@ -102,33 +102,35 @@ def explain(
     if not machine:
         ctx.exit(_explain_unattested(everything, kubeconfig, context, output))
     with reported_errors():
-        found = asyncio.run(explained(machine, kubeconfig, context))
+        explanation = asyncio.run(explained(machine, kubeconfig, context))
     if output == "json":
-        show_json(found.to_json())
+        show_json(explanation.to_json())
     else:
-        click.echo(told_plainly(found, everything=everything))
-    ctx.exit(Exit.OK if found.attested else Exit.NO)
+        click.echo(explanation_text(explanation, everything=everything))
+    ctx.exit(Exit.OK if explanation.attested else Exit.NO)
 
 
 def _explain_unattested(everything: bool, kubeconfig: Path | None, context: str, output: str) -> Exit:
     """Tell of all machines that are not attested and all nodes that never were, as many as one can read."""
     with reported_errors():
-        found = asyncio.run(unattested(kubeconfig, context))
-    good = bool(found.enrolled) and not found.machines and not found.nodes
+        unproved = asyncio.run(unattested(kubeconfig, context))
+    good = bool(unproved.enrolled) and not unproved.machines and not unproved.nodes
     if output == "json":
         show_json({
-            "enrolled": found.enrolled, "machines": [one.to_json() for one in found.machines],
-            "leftOut": found.left_out, "nodesNeverAttested": list(found.nodes),
+            "enrolled": unproved.enrolled, "machines": [explanation.to_json() for explanation in unproved.machines],
+            "leftOut": unproved.left_out, "nodesNeverAttested": list(unproved.nodes),
         })  # fmt: skip
         return Exit.OK if good else Exit.NO
-    if found.machines:
-        click.echo("\n\n".join(told_plainly(one, everything=everything) for one in found.machines))
-    for node in found.nodes:
+    if unproved.machines:
+        click.echo(
+            "\n\n".join(explanation_text(explanation, everything=everything) for explanation in unproved.machines)
+        )
+    for node in unproved.nodes:
         click.echo(f"node {node} never attested: it joined before attestation was required, or past it")
-    if found.left_out:
-        more = counted(found.left_out, "more is", "more are")
+    if unproved.left_out:
+        more = counted(unproved.left_out, "more is", "more are")
         tell(f"{more} not attested: see `fastness machine list`, and explain one by its name")
-    if not found.enrolled:
+    if not unproved.enrolled:
         tell("no machine has enrolled: nothing is attested")
     elif good:
         tell("every machine that enrolled is attested")
@@ -198,7 +200,7 @@ def verify(
     if output == "json":
         show_json(answer.to_json())
     else:
-        click.echo(shown(answer))
+        click.echo(answer_text(answer))
     ctx.exit(Exit.OK if answer.acceptable else Exit.NO)
 
 
@@ -216,21 +218,21 @@ def _simulated(inputs: Inputs, appraisal: Appraisal) -> bool:
 
 
 def _readable(files: Iterable[bytes]) -> list[Certificate]:
-    found: list[Certificate] = []
+    certificates: list[Certificate] = []
     for data in files:
         with suppress(CryptoError):
-            found += load_certificates(data)
-    return found
+            certificates += load_certificates(data)
+    return certificates
 
 
 def _judge_of(tee: str) -> Callable[[Inputs, Findings], Appraisal]:
     judges = {"tdx": _tdx, "snp": _snp, "tpm": _tpm}
     if tee in judges:
         return judges[tee]
-    known = f"Evidence of {', '.join(judges)} can be judged."
+    judgeable = f"Evidence of {', '.join(judges)} can be judged."
     if tee in UNSUPPORTED:
-        raise CliError(f"evidence of {tee} is refused: what is missing is {UNSUPPORTED[tee]}", known)
-    raise CliError(f"{tee!r} is not a kind of evidence", known, Exit.USAGE)
+        raise CliError(f"evidence of {tee} is refused: what is missing is {UNSUPPORTED[tee]}", judgeable)
+    raise CliError(f"{tee!r} is not a kind of evidence", judgeable, Exit.USAGE)
 
 
 def _tdx(inputs: Inputs, spoiled: Findings) -> Appraisal:
@@ -300,14 +302,14 @@ def _usable(spoiled: Findings, name: str, read: Callable[[bytes], T], data: byte
 
 
 def _certificates(spoiled: Findings, files: Sequence[Path], roots: Path | None) -> list[Certificate]:
-    found = []
+    certificates = []
     for path in files:
-        found += _usable(spoiled, f"certificate {path.name}", load_certificates, _read(path)) or []
+        certificates += _usable(spoiled, f"certificate {path.name}", load_certificates, _read(path)) or []
     entries = sorted(roots.iterdir()) if roots else []
     for path in entries:
         if path.suffix.lower() in CERTIFICATE_SUFFIXES and path.is_file():
-            found += _usable(spoiled, f"certificate {path.name}", load_certificates, _read(path)) or []
-    return found
+            certificates += _usable(spoiled, f"certificate {path.name}", load_certificates, _read(path)) or []
+    return certificates
 
 
 def _nonce(hexadecimal: str | None, text: str | None) -> bytes | None:

@@ -40,15 +40,15 @@ class OfflineAnswer:
 
     def to_json(self) -> dict[str, Any]:
         """For machines. What is not endorsed names nobody, and is not authentic."""
-        found = self.appraisal.as_json()
+        fields = self.appraisal.as_json()
         whole = self.appraisal.authentic and self.proofs.endorsement
         return {
-            **found, "authentic": whole, "identity": found["identity"] if whole else None, "acceptable": self.acceptable,
+            **fields, "authentic": whole, "identity": fields["identity"] if whole else None, "acceptable": self.acceptable,
             "reason": self.reason, "proved": self.proofs.to_json(), "allowed": list(self.allowed), "simulated": self.simulated,
         }  # fmt: skip
 
 
-def shown(answer: OfflineAnswer) -> str:
+def answer_text(answer: OfflineAnswer) -> str:
     """The answer as text."""
     appraisal = answer.appraisal
     width = max(len(check.name) for check in appraisal.checks)
@@ -74,12 +74,12 @@ def _answer(answer: OfflineAnswer) -> str:
 def _proofs(answer: OfflineAnswer) -> str:
     """Which of the three were proved, and which need not be."""
 
-    def said(name: str, proved: bool) -> str:
+    def proof_text(name: str, proved: bool) -> str:
         if proved:
             return f"{name} proved"
         return f"{name} NOT proved{' (allowed)' if name in answer.allowed else ''}"
 
-    return ", ".join(said(name, proved) for name, proved in answer.proofs.to_json().items())
+    return ", ".join(proof_text(name, proved) for name, proved in answer.proofs.to_json().items())
 
 
 def _check(check: Check, width: int) -> Iterator[str]:

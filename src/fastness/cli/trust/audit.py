@@ -68,14 +68,16 @@ def show(
 ) -> None:
     """Print the newest entries, oldest of them first."""
     with reported_errors():
-        found = asyncio.run(_show(what, who, last, tiles, kubeconfig, context))
+        entries = asyncio.run(_show(what, who, last, tiles, kubeconfig, context))
     if output == "json":
-        show_json(found)
+        show_json(entries)
         return
     rows = [["INDEX", "TIME", "WHAT", "WHO", "RESOURCE", "BECAUSE"]]
-    for one in found:
-        ground = because(one)
-        rows.append([str(one["index"]), one["time"], one["what"], _short(one["who"]), one.get("resource", ""), ground])
+    for entry in entries:
+        ground = because(entry)
+        rows.append(
+            [str(entry["index"]), entry["time"], entry["what"], _short(entry["who"]), entry.get("resource", ""), ground]
+        )
     click.echo(table(rows))
 
 
@@ -152,39 +154,39 @@ def verify(
             "no key to verify with", "Give --key, out of `fastness audit key`, kept in a safe place.", Exit.USAGE
         )
     with reported_errors():
-        wanted = Quorum.parse(witnesses, quorum)
-    found: Verified = (verify_directory if exported.is_dir() else verify_proof)(exported, keys, older, wanted)
+        needed = Quorum.parse(witnesses, quorum)
+    outcome: Verified = (verify_directory if exported.is_dir() else verify_proof)(exported, keys, older, needed)
     if output == "json":
-        show_json(found.to_json())
+        show_json(outcome.to_json())
     else:
-        click.echo(found.text)
-    raise SystemExit(Exit.OK if found.good else Exit.NO)
+        click.echo(outcome.text)
+    raise SystemExit(Exit.OK if outcome.good else Exit.NO)
 
 
 async def _show(
     what: str, who: str, last: int, tiles: Path | None, kubeconfig: Path | None, context: str
 ) -> list[dict[str, Any]]:
-    kept: deque[dict[str, Any]] = deque(maxlen=last)
+    newest: deque[dict[str, Any]] = deque(maxlen=last)
     async with _opened(tiles, kubeconfig, context) as record:
         # Without a filter the newest entries are at the end; with one, all are looked at.
         start = 0 if what or who else max(0, record.size - last)
         async for index, data in record.view.entries(start):
             entry = json.decode(data)
             if entry["what"] == (what or entry["what"]) and entry["who"].startswith(who):
-                kept.append({"index": index, **entry})
-    return list(kept)
+                newest.append({"index": index, **entry})
+    return list(newest)
 
 
 async def refusals_of(who: str, kubeconfig: Path | None, context: str) -> list[dict[str, Any]]:
     """What was refused lately in the name of a key, oldest first; raises CliError, ApiError, TrustError."""
     async with _opened(None, kubeconfig, context, complete=False) as record:
         entries = [json.decode(data) async for _, data in record.view.entries(max(0, record.size - LATELY))]
-    return [one for one in entries if one["what"] == "refusal" and one["who"] == who]
+    return [entry for entry in entries if entry["what"] == "refusal" and entry["who"] == who]
 
 
 async def _keys(kubeconfig: Path | None, context: str) -> list[str]:
     async with _connected(kubeconfig, context) as (cluster, _):
-        return [str(one) for one in await known_keys(cluster)]
+        return [str(key) for key in await known_keys(cluster)]
 
 
 async def _restart(reason: str, kubeconfig: Path | None, context: str) -> int:
@@ -208,12 +210,12 @@ async def _prove(
         if index >= record.size:
             raise CliError(f"there is no entry {index}: the record has {record.size}", code=Exit.NO)
         view = record.view
-        (data,) = [one async for _, one in view.entries(index, index + 1)]
+        (data,) = [leaf async for _, leaf in view.entries(index, index + 1)]
         proof: dict[str, Any] = {
             "index": index,
             "leaf": base64.b64encode(data).decode(),
             "entry": json.decode(data),
-            "inclusion": [base64.b64encode(one).decode() for one in await view.inclusion(index)],
+            "inclusion": [base64.b64encode(step).decode() for step in await view.inclusion(index)],
             "checkpoint": record.note,
         }
         if since is not None:
@@ -221,7 +223,7 @@ async def _prove(
                 raise CliError(
                     f"the record never had {counted(since, 'entry', 'entries')}: it has {record.size}", code=Exit.NO
                 )
-            hashes = [base64.b64encode(one).decode() for one in await view.consistency(since)]
+            hashes = [base64.b64encode(step).decode() for step in await view.consistency(since)]
             proof["consistency"] = {"size": since, "hashes": hashes}
         return proof
 
@@ -266,7 +268,7 @@ async def _taken_in(cluster: Cluster) -> None:
     waiting: set[str] | None = None
     try:
         for _ in range(TAKEN_IN_TRIES):
-            there = {str(one["metadata"]["name"]) for one in (await cluster.list(AUDIT_BATCH.resource)).items}
+            there = {str(batch["metadata"]["name"]) for batch in (await cluster.list(AUDIT_BATCH.resource)).items}
             waiting = there if waiting is None else waiting & there
             if not waiting:
                 return
@@ -280,8 +282,10 @@ async def _taken_in(cluster: Cluster) -> None:
 async def _cosigned(cluster: Cluster) -> None:
     """Wait until witnesses have seen the newest checkpoint, where this record has any; not for long."""
     for _ in range(TAKEN_IN_TRIES):
-        checkpoints = sorted((await cluster.list(AUDIT_CHECKPOINT.resource)).items, key=lambda one: one["spec"]["size"])
-        if not any(one.get("status") for one in checkpoints) or checkpoints[-1].get("status"):
+        checkpoints = sorted(
+            (await cluster.list(AUDIT_CHECKPOINT.resource)).items, key=lambda checkpoint: checkpoint["spec"]["size"]
+        )
+        if not any(checkpoint.get("status") for checkpoint in checkpoints) or checkpoints[-1].get("status"):
             return
         await asyncio.sleep(TAKEN_IN_PAUSE)
 

@@ -82,17 +82,17 @@ class Quorum:
 def verify_directory(directory: Path, keys: Sequence[str], older: Sequence[Path], quorum: Quorum) -> Verified:
     """Judge an export."""
     try:
-        verifiers = [NoteVerifier.parse(one) for one in keys]
-        known = [tlog.parse_checkpoint(open_note(_text(path), verifiers)) for path in older]
-        found = check_export(directory, verifiers, known)
+        verifiers = [NoteVerifier.parse(key) for key in keys]
+        checkpoints = [tlog.parse_checkpoint(open_note(_text(path), verifiers)) for path in older]
+        checked = check_export(directory, verifiers, checkpoints)
         names = quorum.count(_text(directory / "checkpoint"))
     except (RecordProblem, CryptoError, tlog.TlogError) as problem:
         return Verified(False, f"not good: {problem}", {})
-    parts = [f"good: {counted(found.size, 'entry', 'entries')} of {found.origin}"]
-    parts += [f"{found.pruned} of them only as hashes"] if found.pruned else []
-    parts += [f"continues the checkpoint of size {one.size}" for one in known]
+    parts = [f"good: {counted(checked.size, 'entry', 'entries')} of {checked.origin}"]
+    parts += [f"{checked.pruned} of them only as hashes"] if checked.pruned else []
+    parts += [f"continues the checkpoint of size {checkpoint.size}" for checkpoint in checkpoints]
     parts += quorum.words(names)
-    facts = {"origin": found.origin, "size": found.size, "entries": found.entries, "witnesses": names}
+    facts = {"origin": checked.origin, "size": checked.size, "entries": checked.entries, "witnesses": names}
     return Verified(True, ", ".join(parts), facts)
 
 
@@ -100,7 +100,7 @@ def verify_proof(path: Path, keys: Sequence[str], older: Sequence[Path], quorum:
     """Judge a proof of one entry; with an older checkpoint also that the record only grew since."""
     proof = _proof(path)
     try:
-        verifiers = [NoteVerifier.parse(one) for one in keys]
+        verifiers = [NoteVerifier.parse(key) for key in keys]
         signed = tlog.parse_checkpoint(open_note(proof["checkpoint"], verifiers))
         data = base64.b64decode(proof["leaf"], validate=True)
         leaf = hashlib.sha256(b"\0" + data).digest()
@@ -108,9 +108,9 @@ def verify_proof(path: Path, keys: Sequence[str], older: Sequence[Path], quorum:
             raise RecordProblem("the proof does not lead from the entry to the signed root")
         if proof.get("entry") != json.decode(data):
             raise RecordProblem("the entry that is shown is not the one that is proved")
-        known = [tlog.parse_checkpoint(open_note(_text(one), verifiers)) for one in older]
-        for one in known:
-            _check_growth(proof.get("consistency"), one, signed)
+        checkpoints = [tlog.parse_checkpoint(open_note(_text(path), verifiers)) for path in older]
+        for checkpoint in checkpoints:
+            _check_growth(proof.get("consistency"), checkpoint, signed)
         names = quorum.count(proof["checkpoint"])
     except (RecordProblem, CryptoError, tlog.TlogError, JsonError) as problem:
         return Verified(False, f"not good: {problem}", {})
@@ -121,30 +121,30 @@ def verify_proof(path: Path, keys: Sequence[str], older: Sequence[Path], quorum:
     return Verified(True, ", ".join(parts), facts)
 
 
-def _check_growth(shown: Any, old: tlog.Checkpoint, new: tlog.Checkpoint) -> None:
-    if not isinstance(shown, dict) or shown.get("size") != old.size:
+def _check_growth(proof: Any, old: tlog.Checkpoint, new: tlog.Checkpoint) -> None:
+    if not isinstance(proof, dict) or proof.get("size") != old.size:
         raise RecordProblem(
             f"the proof says nothing about the record of size {old.size}: make it with --since {old.size}"
         )
-    if not consistent(old.size, new.size, _hashes(shown["hashes"]), old.root, new.root):
+    if not consistent(old.size, new.size, _hashes(proof["hashes"]), old.root, new.root):
         raise RecordProblem(f"the record of size {old.size} is not the beginning of this one: history was rewritten")
 
 
 def _proof(path: Path) -> dict[str, Any]:
     try:
         data = path.read_bytes()[: MAX_PROOF + 1]
-        found = json.decode(data) if len(data) <= MAX_PROOF else None
+        proof = json.decode(data) if len(data) <= MAX_PROOF else None
     except (OSError, JsonError) as error:
         raise CliError(f"{path}: {error}", "Make a proof with `fastness audit prove`.", Exit.USAGE) from error
-    if not isinstance(found, dict):
+    if not isinstance(proof, dict):
         raise CliError(f"{path}: this is not a proof", "Make one with `fastness audit prove`.", Exit.USAGE)
-    return found
+    return proof
 
 
 def _hashes(texts: Any) -> list[bytes]:
     if not isinstance(texts, list) or len(texts) > MAX_HASHES:
         raise RecordProblem("the proof has no list of hashes")
-    return [base64.b64decode(one, validate=True) for one in texts]
+    return [base64.b64decode(text, validate=True) for text in texts]
 
 
 def _text(path: Path) -> str:

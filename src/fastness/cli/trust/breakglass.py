@@ -100,16 +100,16 @@ def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: 
 def agree(file: Path, name: str, secret: Path) -> None:
     """Sign the statement in FILE, and add that to the file."""
     document = _read(file)
-    shown = document["statement"]
-    signed = change_message(shown) if "approvers" in shown else message(shown)
+    statement = document["statement"]
+    signed = change_message(statement) if "approvers" in statement else message(statement)
     signature = base64.b64encode(_signer(secret).sign(signed)).decode()
     others = [entry for entry in document["agreed"] if entry.get("by") != name]
     with reported_errors():
         file.write_bytes(json.encode({**document, "agreed": [*others, {"by": name, "signature": signature}]}) + b"\n")
-    if "approvers" in shown:
-        tell(f"{name} agrees: approvers become {', '.join(sorted(shown['approvers'])) or 'nobody'}")
+    if "approvers" in statement:
+        tell(f"{name} agrees: approvers become {', '.join(sorted(statement['approvers'])) or 'nobody'}")
         return
-    tell(f"{name} agrees: pool {shown['pool']} until {shown['expires']}, because: {shown['reason']}")
+    tell(f"{name} agrees: pool {statement['pool']} until {statement['expires']}, because: {statement['reason']}")
 
 
 @breakglass.command("apply")
@@ -119,10 +119,10 @@ def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
     """Put an override that two approvers signed into force, or their change of approvers."""
     document = _read(file)
     if "approvers" in document["statement"]:
-        wanted = document["statement"]["approvers"]
+        appointed = document["statement"]["approvers"]
         with reported_errors():
-            asyncio.run(_appoint(wanted, {CHANGE: json.encode(document).decode()}, kubeconfig, context))
-        tell(_coming(wanted))
+            asyncio.run(_appoint(appointed, {CHANGE: json.encode(document).decode()}, kubeconfig, context))
+        tell(_coming(appointed))
         return
     with reported_errors():
         asyncio.run(_annotate(json.encode(document).decode(), kubeconfig, context))
@@ -143,16 +143,16 @@ def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
 @cluster_options
 def change(people: tuple[str, ...], lost: str, kubeconfig: Path | None, context: str) -> None:
     """Write the change of approvers that the present ones sign to standard output; the first, or --lost, needs none."""
-    wanted = dict(person.split("=", 1) for person in people if "=" in person)
-    if len(wanted) != len(people):
+    appointed = dict(person.split("=", 1) for person in people if "=" in person)
+    if len(appointed) != len(people):
         raise CliError("an approver is NAME=KEY, each name once", "`fastness break-glass key` prints KEY.", Exit.USAGE)
     with reported_errors():
         present, counting = asyncio.run(_present(kubeconfig, context))
         if lost or not listed_approvers(present):
-            asyncio.run(_appoint(wanted, {LOST: lost} if lost else {}, kubeconfig, context))
-            tell(_coming(wanted))
+            asyncio.run(_appoint(appointed, {LOST: lost} if lost else {}, kubeconfig, context))
+            tell(_coming(appointed))
             return
-    statement = change_statement(present, counting or listed_approvers(present), wanted)
+    statement = change_statement(present, counting or listed_approvers(present), appointed)
     click.echo(json.encode({"statement": statement, "agreed": []}).decode())
 
 
@@ -169,8 +169,8 @@ def _read(file: Path) -> dict[str, Any]:
     with reported_errors():
         content = file.read_bytes()[: MOST_BYTES + 1]
     try:
-        found = json.decode(content, json.JsonLimits(max_bytes=MOST_BYTES, max_depth=6))
-        statement, agreed = found["statement"], found["agreed"]
+        document = json.decode(content, json.JsonLimits(max_bytes=MOST_BYTES, max_depth=6))
+        statement, agreed = document["statement"], document["agreed"]
     except (JsonError, KeyError, TypeError) as error:
         raise CliError(f"{file} is not an override", "Make one with `fastness break-glass ask`.", Exit.USAGE) from error
     changes = isinstance(statement, dict) and isinstance(statement.get("approvers"), dict)
@@ -182,9 +182,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _signer(file: Path) -> Any:
     with reported_errors():
-        kept = read_private(file)
+        stored = read_private(file)
     try:
-        seed = base64.b64decode((kept or SecretBytes(b"")).reveal().strip(), validate=True)
+        seed = base64.b64decode((stored or SecretBytes(b"")).reveal().strip(), validate=True)
     except ValueError:
         seed = b""
     if len(seed) != SEED_BYTES:
@@ -215,12 +215,12 @@ async def _present(kubeconfig: Path | None, context: str) -> tuple[dict[str, Any
 async def _appoint(people: dict[str, str], notes: dict[str, str], kubeconfig: Path | None, context: str) -> None:
     """Write who shall be an approver: a lowering, which running this verb confirms for that very change."""
     async with connected(kubeconfig, context) as cluster:
-        found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+        present = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
         approvers = [{"name": name, "key": key} for name, key in sorted(people.items())]
-        glass = {"delay": "1h", **(found["spec"].get("breakGlass") or {}), "approvers": approvers}
-        word = confirmation(found, {"spec": {**found["spec"], "breakGlass": glass}})
+        glass = {"delay": "1h", **(present["spec"].get("breakGlass") or {}), "approvers": approvers}
+        word = confirmation(present, {"spec": {**present["spec"], "breakGlass": glass}})
         meta = {
-            "resourceVersion": found["metadata"]["resourceVersion"], "annotations": {**notes, CONFIRM_LOWER: word},
+            "resourceVersion": present["metadata"]["resourceVersion"], "annotations": {**notes, CONFIRM_LOWER: word},
         }  # fmt: skip
         patch = {"metadata": meta, "spec": {"breakGlass": glass}}
         options = WriteOptions(manager="fastness-cli")
@@ -230,11 +230,11 @@ async def _appoint(people: dict[str, str], notes: dict[str, str], kubeconfig: Pa
 async def _annotate(text: str | None, kubeconfig: Path | None, context: str) -> None:
     async with connected(kubeconfig, context) as cluster:
         if text is not None:
-            found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
-            notes = {**(found["metadata"].get("annotations") or {}), ANNOTATION: text}
+            present = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+            notes = {**(present["metadata"].get("annotations") or {}), ANNOTATION: text}
             try:
                 agreed_override(
-                    {**found, "metadata": {**found["metadata"], "annotations": notes}}, listed_approvers(found)
+                    {**present, "metadata": {**present["metadata"], "annotations": notes}}, listed_approvers(present)
                 )
             except BadOverride as error:
                 hint = "Names and keys must be those of spec.breakGlass.approvers, and these must count by now."

@@ -46,20 +46,20 @@ def settle(name: str, reason: str, kubeconfig: Path | None, context: str) -> Non
 async def _approve_chip(name: str, chip: str, reason: str, kubeconfig: Path | None, context: str) -> tuple[str, str]:
     """The Machine's name, and the chip that it may be on from now on."""
     async with connected(kubeconfig, context) as cluster:
-        found = await machine_named(cluster, name)
+        enrolled = await machine_named(cluster, name)
         try:
-            approved = named_chip(view(found, Machine), chip)
+            approved = named_chip(view(enrolled, Machine), chip)
         except ChipUnclear as error:
             raise CliError(str(error), "Give more of it, as `fastness machine show` has it.", Exit.USAGE) from error
-        await patch_machine(cluster, found, chip_patch(found, approved, reason))
-        return found["metadata"]["name"], approved
+        await patch_machine(cluster, enrolled, chip_patch(enrolled, approved, reason))
+        return enrolled["metadata"]["name"], approved
 
 
 async def _settle(name: str, reason: str, kubeconfig: Path | None, context: str) -> tuple[str, bool]:
     """The Machine's name, and whether anything was disputed."""
     async with connected(kubeconfig, context) as cluster:
-        found = await machine_named(cluster, name)
-        patch = settle_patch(found, reason)
+        enrolled = await machine_named(cluster, name)
+        patch = settle_patch(enrolled, reason)
         if patch is not None:
-            await patch_machine(cluster, found, patch)
-        return found["metadata"]["name"], patch is not None
+            await patch_machine(cluster, enrolled, patch)
+        return enrolled["metadata"]["name"], patch is not None

@@ -174,15 +174,15 @@ def of_tenant(tenant_name: str, **options: Any) -> None:
 def list_distrusts(kubeconfig: Path | None, context: str, output: str) -> None:
     """List what is distrusted."""
     with reported_errors():
-        found = asyncio.run(_list(kubeconfig, context))
+        distrusts = asyncio.run(_list(kubeconfig, context))
     if output == "json":
-        show_json(found)
-    elif not found:
+        show_json(distrusts)
+    elif not distrusts:
         tell("nothing is distrusted")
     else:
         rows = [
             [row["name"], row["target"], str(row["machines"]), row["expires"] or "never", row["reason"]]
-            for row in found
+            for row in distrusts
         ]
         click.echo(table([["NAME", "TARGET", "MACHINES", "EXPIRES", "REASON"], *rows]))
 
@@ -201,23 +201,23 @@ def end(name: str, kubeconfig: Path | None, context: str) -> None:
 
 def tcb_levels(levels: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     """The levels that words like snp.microcode=93 name; raises CliError."""
-    found: dict[str, dict[str, Any]] = {}
+    by_tee: dict[str, dict[str, Any]] = {}
     for word in levels:
         match = _LEVEL.match(word)
         tee, name, value = match.groups() if match else ("", "", "")
         number = name in _NUMBERS.get(tee, ()) and value.isdecimal()
         if not number and not (tee == "tdx" and name == "tcbDate" and "T" in value):
-            known = ", ".join(f"{tee}.{name}" for tee, names in _NUMBERS.items() for name in names)
-            raise CliError(f"{word} is not a TCB level", f"There are {known} and tdx.tcbDate=TIME.", Exit.USAGE)
-        found.setdefault(tee, {})[name] = int(value) if number else value
-    return found
+            numbered = ", ".join(f"{tee}.{name}" for tee, names in _NUMBERS.items() for name in names)
+            raise CliError(f"{word} is not a TCB level", f"There are {numbered} and tdx.tcbDate=TIME.", Exit.USAGE)
+        by_tee.setdefault(tee, {})[name] = int(value) if number else value
+    return by_tee
 
 
 def _given(target: dict[str, Any]) -> Callable[[Cluster], Any]:
-    async def known(_: Cluster) -> dict[str, Any]:
+    async def given(_: Cluster) -> dict[str, Any]:
         return target
 
-    return known
+    return given
 
 
 def _distrust(
@@ -266,7 +266,7 @@ def _show(radius: Radius) -> None:
     effect = "revoked" if radius.revokes else "refused until a better proof"
     tell(f"{radius.target}: {counted(len(radius.hits), 'machine is', 'machines are')} {effect}")
     if radius.hits:
-        rows = [[one.machine, one.pool, one.node, "yes" if one.attested else "no"] for one in radius.hits]
+        rows = [[hit.machine, hit.pool, hit.node, "yes" if hit.attested else "no"] for hit in radius.hits]
         click.echo(table([["MACHINE", "POOL", "NODE", "ATTESTED"], *rows]))
     for pool, (before, after) in sorted(radius.pools.items()):
         tell(f"pool {pool}: {after} of {counted(before, 'attested machine is', 'attested machines are')} left")

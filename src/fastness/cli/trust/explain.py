@@ -52,15 +52,15 @@ async def unattested(kubeconfig: Path | None, context: str) -> Unattested:
     """Machines that are not attested, at most MOST of them explained, and nodes that never were; raises ApiError."""
     async with connected(kubeconfig, context) as cluster:
         machines, standing = await all_machines(cluster), await standings(cluster)
-        judged = [(one, standing(view(one, Machine))) for one in machines]
-        chosen = [(one, stands) for one, stands in judged if not stands.proved]
+        judged = [(obj, standing(view(obj, Machine))) for obj in machines]
+        chosen = [(obj, stands) for obj, stands in judged if not stands.proved]
         nodes = await _nodes(cluster, machines)
-        verdicts = [await _verdict(cluster, one) for one, _ in chosen[:MOST]]
-    found = [
+        verdicts = [await _verdict(cluster, obj) for obj, _ in chosen[:MOST]]
+    explanations = [
         explain(machine, stands, verdict, await _unproved(machine, kubeconfig, context))
         for (machine, stands), verdict in zip(chosen, verdicts, strict=False)
     ]
-    return Unattested(found, len(chosen) - len(found), len(machines), nodes)
+    return Unattested(explanations, len(chosen) - len(explanations), len(machines), nodes)
 
 
 async def _nodes(cluster: Cluster, machines: Sequence[JsonObject]) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ async def _nodes(cluster: Cluster, machines: Sequence[JsonObject]) -> tuple[str,
     except Forbidden:
         # Whoever may not list nodes gets what the control plane wrote down.
         return tuple(((confidential or {}).get("status") or {}).get("neverAttested") or ())
-    return never_attested(confidential, nodes, pools, [view(one, Machine) for one in machines])
+    return never_attested(confidential, nodes, pools, [view(machine, Machine) for machine in machines])
 
 
 async def _verdict(cluster: Cluster, machine: JsonObject) -> JsonObject | None:
@@ -89,34 +89,34 @@ async def _unproved(machine: JsonObject, kubeconfig: Path | None, context: str) 
     """What the record says was refused without a verdict since the machine last stood well; nothing where it cannot be read."""
     status = machine.get("status") or {}
     try:
-        found = await refusals_of(str(status.get("keyThumbprint", "")), kubeconfig, context)
+        refusals = await refusals_of(str(status.get("keyThumbprint", "")), kubeconfig, context)
     except (CliError, ApiError, TrustError):
         return []
-    return unproved_of(machine, found)
+    return unproved_of(machine, refusals)
 
 
-def told_plainly(found: Explanation, *, everything: bool) -> str:
+def explanation_text(explanation: Explanation, *, everything: bool) -> str:
     """The explanation as text: the answer, why, and what to do."""
-    caveats = f" [{', '.join(found.standing.caveats)}]" if found.standing.caveats else ""
-    where = f" ({found.node}, pool {found.pool})" if found.node else ""
-    lines = [f"{found.machine}{where} {found.answer}{caveats}"]
-    if found.last_attested:
-        lines.append(f"last attested {found.last_attested}")
-    if found.verdict:
-        lines.append(f"verdict {found.verdict}")
-    if found.user_data:
-        lines.append(f"took from its user-data: {found.user_data}")
-    checks = [*found.why, *(found.others if everything else ())]
+    caveats = f" [{', '.join(explanation.standing.caveats)}]" if explanation.standing.caveats else ""
+    where = f" ({explanation.node}, pool {explanation.pool})" if explanation.node else ""
+    lines = [f"{explanation.machine}{where} {explanation.answer}{caveats}"]
+    if explanation.last_attested:
+        lines.append(f"last attested {explanation.last_attested}")
+    if explanation.verdict:
+        lines.append(f"verdict {explanation.verdict}")
+    if explanation.user_data:
+        lines.append(f"took from its user-data: {explanation.user_data}")
+    checks = [*explanation.why, *(explanation.others if everything else ())]
     if checks:
         lines.append("")
     for check in checks:
         lines += _check(check)
-    for refused in found.unproved:
+    for refused in explanation.unproved:
         lines.append(f"refused since, without proof of who it was: {refused.code} at {refused.time}")
-    lines += [f"disputed: {dispute}" for dispute in found.disputes]
-    lines += [f"note: {note}" for note in found.notes]
-    if found.actions:
-        lines += ["", "What to do:", *(f"  {action}" for action in found.actions)]
+    lines += [f"disputed: {dispute}" for dispute in explanation.disputes]
+    lines += [f"note: {note}" for note in explanation.notes]
+    if explanation.actions:
+        lines += ["", "What to do:", *(f"  {action}" for action in explanation.actions)]
     return "\n".join(lines)
 
 

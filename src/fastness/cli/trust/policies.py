@@ -38,7 +38,7 @@ MAX_TEXT: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PolicyFile:
     """A policy in the directory."""
 
     place: str
@@ -61,32 +61,32 @@ def test(directory: Path, output: str) -> None:
 
     Exit code 1 when a policy cannot be read as Rego or a case fails, 2 when a file is unreadable.
     """
-    found = _policies(directory)
-    trials = asyncio.run(_try_all(found))
+    policies = _policies(directory)
+    trials = asyncio.run(_try_all(policies))
     if output == "json":
         show_json(
             {
                 "passed": all(trial.good for trial in trials),
-                "policies": [_as_json(one, trial) for one, trial in zip(found, trials, strict=True)],
+                "policies": [_as_json(entry, trial) for entry, trial in zip(policies, trials, strict=True)],
             }
         )
     else:
-        for one, trial in zip(found, trials, strict=True):
-            click.echo(_shown(one, trial))
+        for entry, trial in zip(policies, trials, strict=True):
+            click.echo(_trial_text(entry, trial))
     if not all(trial.good for trial in trials):
         sys.exit(Exit.NO)
 
 
-async def _try_all(found: list[Found]) -> list[Trial]:
-    return [await run_trial(one.spec) for one in found]
+async def _try_all(policies: list[PolicyFile]) -> list[Trial]:
+    return [await run_trial(entry.spec) for entry in policies]
 
 
-def _as_json(found: Found, trial: Trial) -> JsonObject:
-    return {"place": found.place, "for": found.spec["for"], "passed": trial.good, **trial.as_json()}
+def _as_json(entry: PolicyFile, trial: Trial) -> JsonObject:
+    return {"place": entry.place, "for": entry.spec["for"], "passed": trial.good, **trial.as_json()}
 
 
-def _shown(found: Found, trial: Trial) -> str:
-    lines = [f"{found.place}: for {found.spec['for']}"]
+def _trial_text(entry: PolicyFile, trial: Trial) -> str:
+    lines = [f"{entry.place}: for {entry.spec['for']}"]
     if not trial.parsed:
         return f"{lines[0]}\n  FAIL  {trial.error}"
     lines += [
@@ -98,31 +98,33 @@ def _shown(found: Found, trial: Trial) -> str:
     return "\n".join(lines)
 
 
-def _policies(directory: Path) -> list[Found]:
+def _policies(directory: Path) -> list[PolicyFile]:
     """Everything that can be run_trial, in the order of the names; raises CliError."""
     if not directory.is_dir():
         raise CliError(f"{directory}: not a directory", "Give a directory with policies.", Exit.USAGE)
-    found = [*_manifests(directory), *_texts(directory)]
-    if not found:
+    policies = [*_manifests(directory), *_texts(directory)]
+    if not policies:
         raise CliError(
             f"{directory}: no policy in it",
             "It holds AppraisalPolicies as .yaml, or .rego with .cases.yaml.",
             Exit.USAGE,
         )
-    return sorted(found, key=lambda one: one.place)
+    return sorted(policies, key=lambda entry: entry.place)
 
 
-def _manifests(directory: Path) -> Iterator[Found]:
+def _manifests(directory: Path) -> Iterator[PolicyFile]:
     files = [path for path in _files(directory) if path.suffix in manifests.SUFFIXES and not _is_cases(path)]
     read = manifests.read_all(files)
-    for manifest in read.found:
+    for manifest in read.manifests:
         if manifest.kind != KIND:
             continue
         _validate(manifest.place, manifest.object, APPRAISAL_POLICY.schema)
-        yield Found(f"{manifest.place} {manifest.object['metadata'].get('name', '')}".rstrip(), manifest.object["spec"])
+        yield PolicyFile(
+            f"{manifest.place} {manifest.object['metadata'].get('name', '')}".rstrip(), manifest.object["spec"]
+        )
 
 
-def _texts(directory: Path) -> Iterator[Found]:
+def _texts(directory: Path) -> Iterator[PolicyFile]:
     for path in _files(directory):
         if path.suffix != ".rego":
             continue
@@ -131,7 +133,7 @@ def _texts(directory: Path) -> Iterator[Found]:
         spec: JsonObject = dict(listed) if isinstance(listed, dict) else {"cases": listed}
         spec = {"for": path.name.split(".")[0], **spec, "rego": _text(path)}
         _validate(str(path), {"spec": spec}, APPRAISAL_POLICY.schema)
-        yield Found(str(path), spec)
+        yield PolicyFile(str(path), spec)
 
 
 def _files(directory: Path) -> list[Path]:

@@ -68,8 +68,8 @@ def consistent(old: int, new: int, proof: Sequence[bytes], old_root: bytes, new_
 class Roots:
     """The root of a log that is read entry by entry, and of the sizes that were asked for."""
 
-    wanted: frozenset[int] = frozenset()
-    found: dict[int, bytes] = field(default_factory=dict)
+    sizes: frozenset[int] = frozenset()
+    by_size: dict[int, bytes] = field(default_factory=dict)
     size: int = 0
     _stack: list[tuple[int, bytes]] = field(default_factory=list)
 
@@ -81,16 +81,16 @@ class Roots:
             height += 1
         self._stack.append((height, leaf))
         self.size += 1
-        if self.size in self.wanted:
-            self.found[self.size] = self.root()
+        if self.size in self.sizes:
+            self.by_size[self.size] = self.root()
 
     def root(self) -> bytes:
         """The root so far."""
         if not self._stack:
             return hashlib.sha256(b"").digest()
         result = self._stack[-1][1]
-        for _, one in reversed(self._stack[:-1]):
-            result = _node(one, result)
+        for _, left in reversed(self._stack[:-1]):
+            result = _node(left, result)
         return result
 
 
@@ -107,21 +107,23 @@ class Checked:
 def check_export(directory: Path, keys: Iterable[NoteVerifier], older: Sequence[tlog.Checkpoint] = ()) -> Checked:
     """Verify an export as a whole, and that older checkpoints are its beginnings; raises RecordProblem, NoteRefused."""
     signed = tlog.parse_checkpoint(open_note(_read(directory, "checkpoint").decode("utf-8", "replace"), keys))
-    for one in older:
-        if one.origin != signed.origin or one.size > signed.size:
-            raise RecordProblem(f"the checkpoint of size {one.size} is not an older one of this record")
-    roots = Roots(frozenset(one.size for one in older))
+    for checkpoint in older:
+        if checkpoint.origin != signed.origin or checkpoint.size > signed.size:
+            raise RecordProblem(f"the checkpoint of size {checkpoint.size} is not an older one of this record")
+    roots = Roots(frozenset(checkpoint.size for checkpoint in older))
     pruned = 0
-    for leaf, kept in _leaves(directory, signed.size):
+    for leaf, has_entry in _leaves(directory, signed.size):
         roots.add(leaf)
-        pruned += not kept
+        pruned += not has_entry
     if roots.root() != signed.root:
         raise RecordProblem(
             "the entries do not give the root hash that was signed: an entry was changed, added or removed"
         )
-    for one in older:
-        if one.size and roots.found[one.size] != one.root:
-            raise RecordProblem(f"the first {one.size} entries are not those that the older checkpoint was signed over")
+    for checkpoint in older:
+        if checkpoint.size and roots.by_size[checkpoint.size] != checkpoint.root:
+            raise RecordProblem(
+                f"the first {checkpoint.size} entries are not those that the older checkpoint was signed over"
+            )
     return Checked(signed.origin, signed.size, signed.size - pruned, pruned)
 
 
@@ -132,7 +134,7 @@ def _leaves(directory: Path, size: int) -> Iterator[tuple[bytes, bool]]:
         hashes = tlog.decode_hashes(_read(directory, tlog.tile_path(0, number, width)), width)
         path = tlog.entries_path(number, width)
         if not (directory / path).exists():
-            yield from ((one, False) for one in hashes)
+            yield from ((leaf_hash, False) for leaf_hash in hashes)
             continue
         for at, entry in enumerate(tlog.decode_bundle(_read(directory, path), width)):
             if hashlib.sha256(b"\0" + entry).digest() != hashes[at]:

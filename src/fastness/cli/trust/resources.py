@@ -82,11 +82,11 @@ def delete_resource(path: str, url: str, kubeconfig: Path | None, context: str) 
 @output_option
 def list_resources(url: str, kubeconfig: Path | None, context: str, output: str) -> None:
     """Print the paths of all resources that were set; never what they hold."""
-    found = _call("GET", "resource", url, kubeconfig, context).json()
+    paths = _call("GET", "resource", url, kubeconfig, context).json()
     if output == "json":
-        show_json(found)
+        show_json(paths)
     else:
-        click.echo("\n".join(found)) if found else tell("there are no resources")
+        click.echo("\n".join(paths)) if paths else tell("there are no resources")
 
 
 @click.group()
@@ -107,12 +107,12 @@ def admin_token(
     unknown = [role for role in roles if role not in ROLES]
     if unknown or not (roles or scopes):
         raise CliError(f"--role is one of {', '.join(ROLES)}; or name calls with --scope", code=Exit.USAGE)
-    wanted = [scope for role in roles for scope in ROLES[role]] + list(scopes)
+    calls = [scope for role in roles for scope in ROLES[role]] + list(scopes)
     span = _span(lifetime)
 
     async def minted() -> str:
         async with connected(kubeconfig, context) as cluster:
-            return await _minted(cluster, wanted, span, name)
+            return await _minted(cluster, calls, span, name)
 
     with reported_errors():
         click.echo(asyncio.run(minted()))
@@ -124,10 +124,10 @@ def _parsed(path: str) -> None:
 
 
 def _span(text: str) -> timedelta:
-    found = _LIFETIME.match(text)
-    if found is None:
+    parts = _LIFETIME.match(text)
+    if parts is None:
         raise CliError(f"--lifetime: {text!r} is not a time such as 90s, 15m or 1h", code=Exit.USAGE)
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    return timedelta(**{_UNITS[parts[2]]: int(parts[1])})
 
 
 def _call(method: str, path: str, url: str, kubeconfig: Path | None, context: str, body: bytes = b"") -> httpx.Response:

@@ -77,10 +77,10 @@ def _duration(text: str) -> timedelta:
     match = _LIFETIME.match(text)
     if match is None:
         raise CliError(f"--lifetime: {text!r} is not a time such as 30m, 24h or 7d", code=Exit.USAGE)
-    found = timedelta(**{_UNITS[match[2]]: int(match[1])})
-    if found > MAX_LIFETIME:
+    lifetime = timedelta(**{_UNITS[match[2]]: int(match[1])})
+    if lifetime > MAX_LIFETIME:
         raise CliError(f"--lifetime: {text} is longer than a year", "Make a new ticket when it is needed.", Exit.USAGE)
-    return found
+    return lifetime
 
 
 async def _create(
@@ -101,10 +101,10 @@ async def _tell_unknown(cluster: Cluster, pool: str) -> None:
         listed = await cluster.list(MACHINE_CONFIG_POOL.resource)
     except (Forbidden, NotFound):
         return  # whoever may make tickets need not be allowed to look at pools, and not every cluster knows the kind
-    known = [str(found["metadata"]["name"]) for found in listed.items]
-    if pool not in known:
+    pools = [str(obj["metadata"]["name"]) for obj in listed.items]
+    if pool not in pools:
         tell(
-            f"there is no pool {pool} yet, and machines with this ticket get nothing before; there are: {', '.join(known)}"
+            f"there is no pool {pool} yet, and machines with this ticket get nothing before; there are: {', '.join(pools)}"
         )
 
 

@@ -70,10 +70,10 @@ def ask(policy: str, request: str, command: tuple[str, ...], document: str | Non
         )
     text = _policy(policy)
     given = _input(document) if document else {"process": {"Args": list(command)}, "container_id": "", "exec_id": ""}
-    found = asyncio.run(ask_policy(text, [(name, given)]))
-    if found.error:
-        raise CliError(f"{policy}: the policy does not parse: {found.error}", "The agent refuses everything then.")
-    decision = found.decisions[0]
+    answer = asyncio.run(ask_policy(text, [(name, given)]))
+    if answer.error:
+        raise CliError(f"{policy}: the policy does not parse: {answer.error}", "The agent refuses everything then.")
+    decision = answer.decisions[0]
     if output == "json":
         show_json(decision.as_json())
     else:
@@ -91,8 +91,8 @@ def _policy(file: str) -> str:
             raise CliError(f"{file}: not UTF-8", code=Exit.USAGE) from error
     findings, entries = lint_text(load(file).text)
     if "policy.rego" not in entries:
-        told = findings[0].message if findings else "no policy"
-        raise CliError(f"{file}: there is no policy in it ({told})", "That of the guest image decides.", Exit.USAGE)
+        reason = findings[0].message if findings else "no policy"
+        raise CliError(f"{file}: there is no policy in it ({reason})", "That of the guest image decides.", Exit.USAGE)
     if findings:
         tell(f"{file}: `fastness initdata lint` has {counted(len(findings), 'finding')}")
     return entries["policy.rego"]
@@ -100,9 +100,9 @@ def _policy(file: str) -> str:
 
 def _input(text: str) -> dict[str, Any]:
     try:
-        found = json.decode(text.encode())
+        value = json.decode(text.encode())
     except JsonError as error:
         raise CliError(f"--input: {error}", error.hint, Exit.USAGE) from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise CliError("--input: not an object", code=Exit.USAGE)
-    return found
+    return value

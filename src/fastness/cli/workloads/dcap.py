@@ -94,11 +94,11 @@ def manifests(
     for weakness in weaknesses(given):
         tell(f"warning: {weakness}")
     # Through JSON: parts that objects share would come out as YAML anchors.
-    found = json.decode(json.encode(dcap_objects(given)))
+    objects = json.decode(json.encode(dcap_objects(given)))
     if output == "json":
-        show_json({"apiVersion": "v1", "kind": "List", "items": found})
+        show_json({"apiVersion": "v1", "kind": "List", "items": objects})
     else:
-        click.echo(yaml.safe_dump_all(found, sort_keys=False, width=120), nl=False)
+        click.echo(yaml.safe_dump_all(objects, sort_keys=False, width=120), nl=False)
 
 
 def credentials(

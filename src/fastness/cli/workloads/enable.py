@@ -65,7 +65,7 @@ class Outcome:
     @property
     def refused(self) -> bool:
         """Whether a check stands against it."""
-        return any(str(one.result) == "refused" for one in self.checks)
+        return any(str(check.result) == "refused" for check in self.checks)
 
 
 @click.command()
@@ -110,10 +110,10 @@ def _request(
 ) -> EnableRequest:  # fmt: skip
     labels: dict[str, str] = {}
     for text in selected:
-        found = _LABEL.match(text)
-        if found is None:
+        pair = _LABEL.match(text)
+        if pair is None:
             raise CliError(f"--select: {text!r} is not LABEL=VALUE", "For example kata-cc=true.", Exit.USAGE)
-        labels[found[1]] = found[2]
+        labels[pair[1]] = pair[2]
     return EnableRequest(
         Tee(tee), gpu, not without_dcap, not trustee_elsewhere, labels, name, deployment_mode or "", pccs_node
     )
@@ -127,7 +127,7 @@ async def _run(
         if output == "json":
             show_json(as_json(outcome))
         else:
-            click.echo(shown(outcome))
+            click.echo(outcome_text(outcome))
         if outcome.refused or only_plan:
             return not outcome.refused
         say = tell if output == "json" else click.echo
@@ -140,21 +140,21 @@ async def outcome_of(cluster: Cluster, request: EnableRequest) -> Outcome:
     snapshot = await look(cluster)
     checks = preflight(snapshot, request, has_key=bool(os.environ.get(KEY)))
     dcap = await _dcap(cluster, snapshot, request)
-    found = steps(snapshot, request, dcap)
-    return Outcome(checks, found, reboots(snapshot, request, found), dcap)
+    planned = steps(snapshot, request, dcap)
+    return Outcome(checks, planned, reboots(snapshot, request, planned), dcap)
 
 
 async def look(cluster: Cluster) -> Snapshot:
     """Everything that is looked at; raises ApiError."""
 
     objects: dict[str, list[JsonObject] | None] = {}
-    for one in LOOKED_AT:
-        resource = find(one.group, one.version, one.plural).resource
+    for looked_at in LOOKED_AT:
+        resource = find(looked_at.group, looked_at.version, looked_at.plural).resource
         try:
-            pages = [await cluster.list(resource, Scope(namespace)) for namespace in one.namespaces or ("",)]
-            objects[one.plural] = [obj for page in pages for obj in page.items]
+            pages = [await cluster.list(resource, Scope(namespace)) for namespace in looked_at.namespaces or ("",)]
+            objects[looked_at.plural] = [obj for page in pages for obj in page.items]
         except NotFound:
-            objects[one.plural] = None
+            objects[looked_at.plural] = None
     return Snapshot(await state_of(cluster), objects)
 
 
@@ -172,10 +172,10 @@ async def _dcap(cluster: Cluster, snapshot: Snapshot, request: EnableRequest) ->
     return inputs_for(place) if os.environ.get(KEY) and place.node else None
 
 
-async def apply(cluster: Cluster, found: list[Step], dcap: DcapInputs | None, say: Callable[[str], None]) -> None:
+async def apply(cluster: Cluster, planned: list[Step], dcap: DcapInputs | None, say: Callable[[str], None]) -> None:
     """Write what is open, in order; raises ApiError. A new admin token of PCCS is told when its hash was stored."""
     options = WriteOptions(manager="fastness-enable")
-    for change in open_changes(found):
+    for change in open_changes(planned):
         place = object_name(change.target)
         if change.action is Action.CREATE:
             try:
@@ -198,12 +198,14 @@ async def _settled(cluster: Cluster, seconds: float, plan: Plan, say: Callable[[
     try:
         async with asyncio.timeout(seconds):
             while True:
-                said, done = await _progress(cluster)
-                if said != last:
-                    tell(said)
-                    last = said
+                progress, done = await _progress(cluster)
+                if progress != last:
+                    tell(progress)
+                    last = progress
                 if done and await _moved(cluster, plan):
-                    names = [str(one["metadata"]["name"]) for one in (await cluster.list(classes)).items]
+                    names = [
+                        str(runtime_class["metadata"]["name"]) for runtime_class in (await cluster.list(classes)).items
+                    ]
                     say(f"runtime classes: {', '.join(sorted(names))}")
                     return True
                 await asyncio.sleep(POLL_SECONDS)
@@ -224,7 +226,7 @@ async def _progress(cluster: Cluster) -> tuple[str, bool]:
 
 async def _moved(cluster: Cluster, plan: Plan) -> bool:
     """Whether every pool whose machines restart has left the config that it had, with all of them."""
-    before = {one.pool: one.before for one in plan.pools if one.reboots}
+    before = {pool_plan.pool: pool_plan.before for pool_plan in plan.pools if pool_plan.reboots}
     for pool in (await cluster.list(MACHINE_CONFIG_POOL.resource)).items if before else ():
         name, status = pool["metadata"]["name"], pool.get("status") or {}
         current = (status.get("configuration") or {}).get("name")
@@ -235,11 +237,11 @@ async def _moved(cluster: Cluster, plan: Plan) -> bool:
     return True
 
 
-def shown(outcome: Outcome) -> str:
+def outcome_text(outcome: Outcome) -> str:
     """For people: checks, steps, restarts."""
     rows = [
-        [MARKS[str(one.result)], one.name, one.message + (f"  ({one.hint})" if one.hint else "")]
-        for one in outcome.checks
+        [MARKS[str(check.result)], check.name, check.message + (f"  ({check.hint})" if check.hint else "")]
+        for check in outcome.checks
     ]
     lines = ["Checks", table(rows)]
     if outcome.refused:
@@ -248,7 +250,7 @@ def shown(outcome: Outcome) -> str:
         if step.changes:
             lines += ["", f"{step.title}: {step.reason}", *(f"  {_line(change)}" for change in step.changes)]
     if outcome.plan:
-        lines += ["", "Machines", plan_view.shown(outcome.plan, diffs=False)]
+        lines += ["", "Machines", plan_view.plan_text(outcome.plan, diffs=False)]
     elif all(step.done for step in outcome.steps):
         lines += ["", "Nothing is left to do."]
     return "\n".join(lines)
@@ -264,16 +266,21 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
     return {
         "refused": outcome.refused,
         "checks": [
-            {"name": one.name, "result": str(one.result), "found": one.message, "hint": one.hint}
-            for one in outcome.checks
+            {"name": check.name, "result": str(check.result), "found": check.message, "hint": check.hint}
+            for check in outcome.checks
         ],
         "steps": [
             {
                 "title": step.title,
                 "reason": step.reason,
                 "changes": [
-                    {"action": str(one.action), "object": one.named, "fields": list(one.fields), "note": one.note}
-                    for one in step.changes
+                    {
+                        "action": str(change.action),
+                        "object": change.named,
+                        "fields": list(change.fields),
+                        "note": change.note,
+                    }
+                    for change in step.changes
                 ],
             }
             for step in outcome.steps

@@ -51,23 +51,23 @@ def test(files: tuple[str, ...], node: str, taints: bool, output: str) -> None:
 
     Exit code 1 when a rule is wrong, 2 when a file is unreadable; a rule that does not match is no error.
     """
-    found = load_node(node)
+    features_of_node = load_node(node)
     rules, wrong = _rules(files)
     outcomes, left = list[tuple["Rule", "Outcome"]](), dict[str, str]()
     for rule in rules:
-        seen = found.with_matched(left) if left else found
-        outcome = evaluate(rule, seen, Settings(enable_taints=taints))
+        current = features_of_node.with_matched(left) if left else features_of_node
+        outcome = evaluate(rule, current, Settings(enable_taints=taints))
         left.update(outcome.leaves)
         outcomes.append((rule, outcome))
     problems = {rule.name: rule.problems() for rule, _ in outcomes}
     if output == "json":
         show_json({
-            "node": node, "unreadable": [str(one) for one in wrong],
+            "node": node, "unreadable": [str(problem) for problem in wrong],
             "rules": [_as_json(outcome, problems[rule.name]) for rule, outcome in outcomes],
         })  # fmt: skip
     else:
-        for one in wrong:
-            click.echo(f"ERROR {one}\n      {one.hint}")
+        for problem in wrong:
+            click.echo(f"ERROR {problem}\n      {problem.hint}")
         for rule, outcome in outcomes:
             click.echo("\n".join(_lines(outcome, problems[rule.name])))
     if wrong or any(problems.values()) or any(outcome.error for _, outcome in outcomes):
@@ -79,16 +79,16 @@ def test(files: tuple[str, ...], node: str, taints: bool, output: str) -> None:
 @output_option
 def show(node: str, output: str) -> None:
     """Print what is found on a node, and the labels that it gets without any rule."""
-    found = load_node(node)
+    discovered = load_node(node)
     if output == "json":
-        show_json({"features": found.to_json(), "labels": dict(sorted(builtin_labels(found).items()))})
+        show_json({"features": discovered.to_json(), "labels": dict(sorted(builtin_labels(discovered).items()))})
         return
-    for name in sorted({*found.flags, *found.attributes, *found.instances}):
-        flags, texts = sorted(found.flags.get(name, ())), found.attributes.get(name, {})
+    for name in sorted({*discovered.flags, *discovered.attributes, *discovered.instances}):
+        flags, texts = sorted(discovered.flags.get(name, ())), discovered.attributes.get(name, {})
         click.echo(
             f"{name}: {' '.join([*flags, *(f'{key}={value}' for key, value in sorted(texts.items()))])}".rstrip()
         )
-        for instance in found.instances.get(name, ()):
+        for instance in discovered.instances.get(name, ()):
             click.echo("  - " + " ".join(f"{key}={value}" for key, value in sorted(instance.items())))
 
 
@@ -129,22 +129,24 @@ def _rules(files: tuple[str, ...]) -> tuple[list[Rule], list[FeatureError]]:
     objects = read.of(KIND)
     if not objects:
         raise CliError(f"no {KIND} in {', '.join(files)}", "Give a manifest of that kind.", Exit.USAGE)
-    found = in_order(objects)
-    return [one for one in found if isinstance(one, Rule)], [one for one in found if not isinstance(one, Rule)]
+    parsed = in_order(objects)
+    return [entry for entry in parsed if isinstance(entry, Rule)], [
+        entry for entry in parsed if not isinstance(entry, Rule)
+    ]
 
 
 def _lines(outcome: Outcome, problems: list[FeatureError]) -> list[str]:
     word = "ERROR" if outcome.error else "match" if outcome.matched else "no match"
     lines = [f"{outcome.rule}: {word}" + (f": {outcome.error}" if outcome.error else "")]
-    lines += [f"  wrong on every node: {one} ({one.hint})" for one in problems]
+    lines += [f"  wrong on every node: {problem} ({problem.hint})" for problem in problems]
     for term in outcome.trace:
         lines += _term_lines(term)
     lines += [f"  label       {name}={value}" for name, value in outcome.labels.items()]
     lines += [f"  annotation  {name}={value}" for name, value in outcome.annotations.items()]
     lines += [f"  resource    {name}={value}" for name, value in outcome.resources.items()]
-    lines += [f"  taint       {one.key}={one.value}:{one.effect}" for one in outcome.taints]
+    lines += [f"  taint       {taint.key}={taint.value}:{taint.effect}" for taint in outcome.taints]
     lines += [f"  variable    {name}={value}" for name, value in outcome.vars.items()]
-    return lines + [f"  dropped     {one.kind} {one.name}: {one.reason}" for one in outcome.dropped]
+    return lines + [f"  dropped     {output.kind} {output.name}: {output.reason}" for output in outcome.dropped]
 
 
 def _term_lines(term: TermTrace) -> list[str]:
@@ -161,13 +163,13 @@ def _as_json(outcome: Outcome, problems: list[FeatureError]) -> JsonObject:
         "name": outcome.rule,
         "matched": outcome.matched,
         "error": str(outcome.error) if outcome.error else "",
-        "problems": [{"code": one.code, "message": str(one), "hint": one.hint} for one in problems],
+        "problems": [{"code": problem.code, "message": str(problem), "hint": problem.hint} for problem in problems],
         "labels": dict(outcome.labels),
         "annotations": dict(outcome.annotations),
         "extendedResources": dict(outcome.resources),
-        "taints": [{"key": one.key, "value": one.value, "effect": one.effect} for one in outcome.taints],
+        "taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in outcome.taints],
         "vars": dict(outcome.vars),
-        "dropped": [one._asdict() for one in outcome.dropped],
+        "dropped": [output._asdict() for output in outcome.dropped],
         "trace": [_trace_json(term) for term in outcome.trace],
     }
 
@@ -175,12 +177,12 @@ def _as_json(outcome: Outcome, problems: list[FeatureError]) -> JsonObject:
 def _trace_json(term: TermTrace) -> JsonObject:
     checks = [
         {
-            "element": one.element,
-            "expression": str(one.expression),
-            "seen": one.observed,
-            "held": one.held,
-            "error": one.error,
+            "element": check.element,
+            "expression": str(check.expression),
+            "seen": check.observed,
+            "held": check.held,
+            "error": check.error,
         }
-        for one in term.checks
+        for check in term.checks
     ]
     return {"branch": term.branch, "feature": term.feature, "held": term.held, "note": term.note, "checks": checks}

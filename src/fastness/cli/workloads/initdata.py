@@ -95,14 +95,14 @@ def lint(files: tuple[str, ...], strict: bool, engine: bool, output: str) -> Non
 
     Exit code 1 for errors, critical and high findings; with --strict for all but information.
     """
-    found = {file: asyncio.run(_linted(load(file, lenient=True), engine)) for file in files}
+    by_file = {file: asyncio.run(_linted(load(file, lenient=True), engine)) for file in files}
     if output == "json":
-        show_json({file: [one.as_json() for one in findings] for file, findings in found.items()})
+        show_json({file: [finding.as_json() for finding in findings] for file, findings in by_file.items()})
     else:
-        for file, findings in found.items():
+        for file, findings in by_file.items():
             click.echo(f"{file}: {counted(len(findings), 'finding')}" if findings else f"{file}: nothing is wrong")
-            click.echo(_shown(findings), nl=bool(findings))
-    if any(fatal(findings, strict=strict) for findings in found.values()):
+            click.echo(_findings_text(findings), nl=bool(findings))
+    if any(fatal(findings, strict=strict) for findings in by_file.values()):
         sys.exit(Exit.NO)
 
 
@@ -146,11 +146,13 @@ def apply(file: str, workloads: tuple[str, ...], runtime_class: str, output: str
     if not read.of(*TEMPLATES):
         raise CliError("no workload in these files", NotAWorkload.hint, Exit.USAGE)
     encoded, printed = encode_init_data(document.text), list[JsonObject]()
-    for one in read.found:
+    for manifest in read.manifests:
         try:
-            printed.append(applied(one.object, encoded, runtime_class) if one.kind in TEMPLATES else one.object)
+            printed.append(
+                applied(manifest.object, encoded, runtime_class) if manifest.kind in TEMPLATES else manifest.object
+            )
         except NotAWorkload as error:
-            raise CliError(f"{one.place}: {error}", error.hint, Exit.USAGE) from error
+            raise CliError(f"{manifest.place}: {error}", error.hint, Exit.USAGE) from error
     _print_objects(printed, output)
 
 
@@ -172,30 +174,30 @@ async def _linted(loaded: Loaded, engine: bool) -> list[Finding]:
         return loaded.findings
     findings, entries = lint_text(loaded.text)
     if "policy.rego" in entries:
-        opened, error = await _asked(entries["policy.rego"]) if engine else ((), "")
+        opened, error = await _opened_requests(entries["policy.rego"]) if engine else ((), "")
         findings += lint_policy(entries["policy.rego"], opened, error)
     return [*loaded.findings, *findings]
 
 
-async def _asked(policy: str) -> tuple[tuple[str, ...], str]:
-    found = await ask_policy(policy)
-    return found.opened, found.error
+async def _opened_requests(policy: str) -> tuple[tuple[str, ...], str]:
+    answer = await ask_policy(policy)
+    return answer.opened, answer.error
 
 
 def _stop_at_errors(findings: list[Finding]) -> None:
     """Tell what was found; what cannot work at all ends here."""
     if findings:
-        tell(_shown(findings))
-    wrong = sum(one.severity is Severity.ERROR for one in findings)
+        tell(_findings_text(findings))
+    wrong = sum(finding.severity is Severity.ERROR for finding in findings)
     if wrong:
         raise CliError(f"{counted(wrong, 'error')}: nothing was made", "Correct them first.")
 
 
-def _shown(findings: list[Finding]) -> str:
+def _findings_text(findings: list[Finding]) -> str:
     lines = []
-    for one in findings:
-        place = f"{one.where}: " if one.where else ""
-        lines.append(f"  {one.code:4} {one.severity:9} {place}{one.message}. {one.hint}")
+    for finding in findings:
+        place = f"{finding.where}: " if finding.where else ""
+        lines.append(f"  {finding.code:4} {finding.severity:9} {place}{finding.message}. {finding.hint}")
     return "\n".join(lines)
 
 

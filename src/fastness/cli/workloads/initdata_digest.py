@@ -31,41 +31,44 @@ def digest(
     file: str, register: str | None, publish: str | None, kubeconfig: Path | None, context: str, output: str
 ) -> None:
     """Print what evidence shows for init data: HOSTDATA, MRCONFIGID and PCR 8."""
-    found = registers(parsed(load(file), file))
+    measured = registers(parsed(load(file), file))
     if register is not None:
-        value = getattr(found, register)
+        value = getattr(measured, register)
         if value is None:
-            raise CliError(f"there is no PCR 8: {found.pcr8_refusal}", "Use sha256 for guests with a vTPM.")
+            raise CliError(f"there is no PCR 8: {measured.pcr8_refusal}", "Use sha256 for guests with a vTPM.")
         click.echo(value)
     elif output == "json":
-        values = {name: getattr(found, name) for name in REGISTERS}
-        show_json({**values, "algorithm": found.algorithm, "pcr8Refused": found.pcr8_refusal})
+        values = {name: getattr(measured, name) for name in REGISTERS}
+        show_json({**values, "algorithm": measured.algorithm, "pcr8Refused": measured.pcr8_refusal})
     else:
-        click.echo(table(_rows(found)))
+        click.echo(table(_rows(measured)))
     if publish:
         with reported_errors():
-            asyncio.run(_publish(found, publish, kubeconfig, context))
+            asyncio.run(_publish(measured, publish, kubeconfig, context))
         tell(f"{publish}: published")
 
 
-def _rows(found: Registers) -> list[tuple[str, str]]:
+def _rows(measured: Registers) -> list[tuple[str, str]]:
     return [
-        ("digest", f"{found.algorithm}:{found.digest}"),
-        ("HOSTDATA", found.hostdata),
-        ("MRCONFIGID", found.mrconfigid),
-        ("PCR 8", found.pcr8 or f"refused: {found.pcr8_refusal}"),
+        ("digest", f"{measured.algorithm}:{measured.digest}"),
+        ("HOSTDATA", measured.hostdata),
+        ("MRCONFIGID", measured.mrconfigid),
+        ("PCR 8", measured.pcr8 or f"refused: {measured.pcr8_refusal}"),
     ]
 
 
-async def _publish(found: Registers, name: str, kubeconfig: Path | None, context: str) -> None:
+async def _publish(measured: Registers, name: str, kubeconfig: Path | None, context: str) -> None:
     kind = find_kind("fastness.dev", "v1alpha1", "referencevaluesets").resource
-    wanted: Any = reference_value_set(found, name)
+    value_set: Any = reference_value_set(measured, name)
     async with connected(kubeconfig, context) as cluster:
         try:
-            await cluster.create(kind, wanted)
+            await cluster.create(kind, value_set)
         except AlreadyExists:
-            known = await cluster.get(kind, name)
-            if "fastness.dev/init-data" not in (known["metadata"].get("labels") or {}):
+            existing = await cluster.get(kind, name)
+            if "fastness.dev/init-data" not in (existing["metadata"].get("labels") or {}):
                 raise CliError(f"{name} holds other values", "Choose another name.") from None
-            patch = {"metadata": {"labels": wanted["metadata"]["labels"]}, "spec": {"values": wanted["spec"]["values"]}}
+            patch = {
+                "metadata": {"labels": value_set["metadata"]["labels"]},
+                "spec": {"values": value_set["spec"]["values"]},
+            }
             await cluster.patch(kind, name, patch, PatchType.MERGE)

@@ -77,7 +77,9 @@ def _from_manifest(data: bytes) -> Loaded | None:
         documents = load_documents(data)
     except YamlError:
         return None
-    objects = [one.value for one in documents if isinstance(one.value, dict) and one.value.get("kind")]
+    objects = [
+        document.value for document in documents if isinstance(document.value, dict) and document.value.get("kind")
+    ]
     for obj in objects:
         try:
             encoded, findings = carried(obj)

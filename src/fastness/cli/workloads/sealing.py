@@ -108,13 +108,13 @@ def envelope(key_id: str, wrapping: Path, kid: str, key_file: Path, manifest: st
 def verify(key_file: Path, output: str) -> None:
     """Say what the sealed secret on standard input is, if this key signed it."""
     with _understood():
-        found = _checked(key_file)
-    kind = "vault" if isinstance(found, VaultSecret) else "envelope"
-    where = found.name if isinstance(found, VaultSecret) else found.key_id
+        sealed_secret = _checked(key_file)
+    kind = "vault" if isinstance(sealed_secret, VaultSecret) else "envelope"
+    where = sealed_secret.name if isinstance(sealed_secret, VaultSecret) else sealed_secret.key_id
     if output == "json":
-        show_json({"type": kind, "provider": found.provider, "resource": where})
+        show_json({"type": kind, "provider": sealed_secret.provider, "resource": where})
     else:
-        click.echo(f"{kind} of {found.provider}: {where}")
+        click.echo(f"{kind} of {sealed_secret.provider}: {where}")
 
 
 @secret.command()
@@ -123,13 +123,13 @@ def verify(key_file: Path, output: str) -> None:
 def unseal(key_file: Path, wrapping: Path | None) -> None:
     """Open the envelope on standard input; of a vault secret, print the resource to ask for."""
     with _understood():
-        found = _checked(key_file)
-        if not isinstance(found, EnvelopeSecret):
-            click.echo(found.name)
+        sealed_secret = _checked(key_file)
+        if not isinstance(sealed_secret, EnvelopeSecret):
+            click.echo(sealed_secret.name)
             return
         if wrapping is None:
             raise CliError("an envelope opens with the key that wraps it", "Give it with --wrapping.", Exit.USAGE)
-        click.echo(opened(found, _wrapping(wrapping)).reveal(), nl=False)
+        click.echo(opened(sealed_secret, _wrapping(wrapping)).reveal(), nl=False)
 
 
 @contextmanager
