@@ -35,7 +35,9 @@ from fastness.runtime.clock import Clock
 GRACE: Final = 60.0
 BACKLOG: Final = 1024
 BLOCKING_THREADS: Final = 16  # for files and names, which this application does not ask for
-# What granian's own embedded server is made of; its type stubs are of another version.
+# What granian's own embedded server (`granian.server.embed`, called experimental there) is made of. That one was tried, 2.8.7:
+# two of them share a port, but neither takes a socket nor gives its own away, so the kernel cannot be told which of them is the
+# newer one (`_prefer`), and whatever the older accepts last would be cut at its end. Its type stubs are of another version.
 # `tests/component/http/test_rust.py` pins all of it.
 _python: Final[Any] = _futures
 _native: Final[Any] = _granian

@@ -12,7 +12,6 @@ keyrings.py            Keys that live in a Secret of the cluster and change by t
 kubeconfig.py          The kubeconfig document: how kubectl finds the API and proves who it is
 mac_keys.py            The MAC keys of the doors: challenge cookies, sessions, nonces of proofs
 pki.py                 The keys of the API: its authority, its serving certificate, its administrator, its token key
-renewal.py             Keys that a door holds are renewed by that door, while it runs and for as long as it runs
 ring_files.py          Where the ring of vault keys lives: in a private file, or in one that a command wraps
 vault.py               The vault: what is secret at rest is sealed with a key that is not in the store
 """

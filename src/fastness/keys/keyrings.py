@@ -10,7 +10,8 @@
 * Who only verifies never reads that Secret: the public halves are published in a ConfigMap that only the Secret's owner writes.
 
 `KeySecret` says which Secret and what keys; `LiveKeys` follows it for one process and gives whatever is built from the keys;
-`PublishedKeys` follows the ConfigMap. `mackeys`, `tokens`, `configkey`, `doorkeys` and `admins` are such rings.
+`PublishedKeys` follows the ConfigMap. `mac_keys`, and in `release/live` `tokens` and `admins`, are such rings. A door renews the
+keys that it holds itself (`keep_renewed`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,12 +30,12 @@ from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
 from fastness.formats.errors import FormatError
 from fastness.keys.authorities import SECRETS, first_content, found_secret, named
-from fastness.keys.errors import DamagedKeys
+from fastness.keys.errors import DamagedKeys, TrustError
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import CONFIG_MAP
 from fastness.kinds.objects import metadata, rfc3339
-from fastness.kube.errors import AlreadyExists, Conflict, NotFound
+from fastness.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.observe import logs
@@ -45,6 +46,9 @@ LIVE: Final = 2
 TRIES: Final = 50
 PAUSE_SECONDS: Final = 0.05  # a write that another one made is told of before it can be read
 PUBLISHED_FOR: Final = timedelta(minutes=2)
+RENEW_SECONDS: Final = 300.0
+# Shorter than `PUBLISHED_FOR`: one failure leaves others time to learn of a new key.
+AGAIN_SECONDS: Final = 20.0
 JWKS: Final = "jwks.json"
 _AS: Final = WriteOptions(manager="doors")
 _log = logs.logger("keys")
@@ -262,3 +266,17 @@ class PublishedKeys(Generic[Built]):
             except (BadKey, FormatError) as error:
                 _log.error("keys.unreadable", configmap=self._name, error=error)
         return self._built
+
+
+async def keep_renewed(door: str, clock: Clock, *renewals: Callable[[], Awaitable[None]]) -> None:
+    """Begin the keys that a door holds anew when they are due, until cancelled; what fails is tried again soon."""
+    pause = RENEW_SECONDS
+    while True:
+        await clock.sleep(pause)
+        pause = RENEW_SECONDS
+        for renew in renewals:
+            try:
+                await renew()
+            except (ApiError, TrustError) as error:
+                pause = AGAIN_SECONDS
+                _log.warning("keys.not-renewed", door=door, error=error, hint=error.hint)

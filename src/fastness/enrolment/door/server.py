@@ -24,8 +24,8 @@ from fastness.http.rotation import ServedCertificate
 from fastness.http.route import Routes
 from fastness.keys.certificates import DoorCertificates
 from fastness.keys.home import home_of
+from fastness.keys.keyrings import keep_renewed
 from fastness.keys.mac_keys import MacKeys
-from fastness.keys.renewal import keep_renewed
 from fastness.kinds.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster

@@ -1,7 +1,6 @@
 """Informers: the list-and-watch dance, done once for everyone.
 
     cache.py      The state of an informer, without I/O: objects by key, indexes, and what a change or a new list means
-    errors.py     How informers are used wrongly
     informer.py   One informer: a cache that follows a cluster
     joined.py     One informer over several namespaces, for kinds that count in more than one
     placed.py     From where objects count (`kube.places`) to where informers look
@@ -11,8 +10,7 @@
 Controllers read caches and are told which objects changed; `kube/controllers` turns that into keys to reconcile.
 """
 
-from fastness.kube.informers.cache import Cache, Indexer, Key, key_of
-from fastness.kube.informers.errors import InformerError
+from fastness.kube.informers.cache import Cache, Indexer, InformerError, Key, key_of
 from fastness.kube.informers.informer import Handler, Informer
 from fastness.kube.informers.shared import Informers
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from fastness.kinds.kind import JsonObject
-from fastness.kube.informers.errors import InformerError
+from fastness.runtime.errors import FastnessError
 
 Indexer = Callable[[JsonObject], Iterable[str]]
 Objects = list[JsonObject]  # a class with a method `list` cannot say it inside
@@ -38,6 +38,12 @@ class CacheChange(NamedTuple):
 Changes = list[CacheChange]
 Failures = dict[Key, Exception]
 IndexValues = dict[str, set[str]]
+
+
+class InformerError(FastnessError):
+    """A caller asked for an index that nobody declared, or two declare it differently; never what a cluster answers."""
+
+    code = "informer"
 
 
 class IndexerFailed(Exception):

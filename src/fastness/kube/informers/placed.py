@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastness.kinds.kind import Resource
-from fastness.kube.informers.errors import InformerError
+from fastness.kube.informers.cache import InformerError
 from fastness.kube.places import Places, speaks_for_itself
 from fastness.kube.port import EVERYWHERE, Scope
 

@@ -3,7 +3,6 @@
     authenticode.py  What an Authenticode hash covers, and the signatures that an image carries (Authenticode_PE.docx
     errors.py        The one error of the parsers of boot images and firmware variables
     image.py         PE/COFF images as UEFI firmware loads them (Microsoft PE format; UEFI 2.10 §2.1)
-    linux.py         What a Linux kernel image for x86 says about itself (Documentation/arch/x86/boot.rst, the real-mode header)
     pkcs7.py         The PKCS #7 SignedData of an Authenticode signature
     uki.py           Unified kernel images: one PE file with boot stub, kernel, initial file system and command line (UAPI.5)
 

@@ -9,14 +9,15 @@ from typing import Final
 
 from fastness.formats.evidence.pe.errors import ImageError
 from fastness.formats.evidence.pe.image import PeImage, parse_pe
-from fastness.formats.evidence.pe.linux import kernel_release
 
 SECTIONS: Final = (
     ".linux", ".osrel", ".cmdline", ".initrd", ".ucode", ".splash", ".dtb", ".uname", ".sbat",
     ".pcrsig", ".pcrpkey", ".profile", ".dtbauto", ".hwids", ".efifw",
 )  # fmt: skip
-_MAGIC: Final = re.compile(r"#### LoaderInfo: systemd-stub (\d{1,4})([$-~]{0,64}) ####", re.ASCII)
+_STUB: Final = re.compile(r"#### LoaderInfo: systemd-stub (\d{1,4})([$-~]{0,64}) ####", re.ASCII)
 _X64: Final = 0x8664
+_BOOT_HEADER: Final = b"HdrS"
+_RELEASE: Final = re.compile(rb"(\d{1,3})\.(\d{1,4})[!-~]{0,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Uki:
 def parse_uki(data: bytes) -> Uki:
     """Read a unified kernel image; raises ImageError."""
     image = parse_pe(data)
-    magic = _MAGIC.match((image.section(".sdmagic") or b"").decode("latin-1"))
+    magic = _STUB.match((image.section(".sdmagic") or b"").decode("latin-1"))
     if magic is None:
         raise ImageError(
             "no-stub",
@@ -52,3 +53,17 @@ def parse_uki(data: bytes) -> Uki:
         raise ImageError("other-machine", "the image is not for x86-64", hint="Images for x86-64 can be measured.")
     release, version = kernel_release(sections[".linux"])
     return Uki(image, kernel, sections, int(magic[1]), magic[1] + magic[2], release, version)
+
+
+def kernel_release(data: bytes) -> tuple[str, tuple[int, int]]:
+    """The release such as `6.1.0-49-cloud-amd64` and its first two numbers; raises ImageError.
+
+    Documentation/arch/x86/boot.rst, the real-mode header.
+    """
+    if data[0x202:0x206] != _BOOT_HEADER:
+        raise ImageError("not-linux", "the kernel is no bzImage for x86: it has no boot header")
+    at = 0x200 + int.from_bytes(data[0x20E:0x210], "little")
+    match = _RELEASE.match(data[at : at + 80])
+    if match is None:
+        raise ImageError("not-linux", "the kernel does not say its release where its boot header points")
+    return match[0].decode("ascii"), (int(match[1]), int(match[2]))

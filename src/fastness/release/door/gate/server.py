@@ -18,8 +18,8 @@ from fastness.http.rotation import ServedCertificate
 from fastness.http.route import Routes
 from fastness.keys.certificates import DoorCertificates
 from fastness.keys.home import home_of
+from fastness.keys.keyrings import keep_renewed
 from fastness.keys.mac_keys import MacKeys
-from fastness.keys.renewal import keep_renewed
 from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.distrust import DISTRUST

@@ -9,7 +9,7 @@ import pytest
 from fastness.formats.evidence.pe.authenticode import certificates, covered
 from fastness.formats.evidence.pe.errors import ImageError
 from fastness.formats.evidence.pe.image import MAX_FILLING, parse_pe
-from fastness.formats.evidence.pe.linux import kernel_release
+from fastness.formats.evidence.pe.uki import kernel_release
 from tests.measuredboot import minted
 
 PARTS = {".a": b"first" * 150, ".b": b"second"}
