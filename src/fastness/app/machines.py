@@ -85,8 +85,8 @@ class Simulated:
         self._noted: AuditHook
         running = self.simulation.kept
         if self.simulation.roster.next and count not in (0, running):
-            goes_on = f"{state} has {counted(running, 'machine')}, which it goes on with"
-            tell(f"{goes_on}; `fastness sim add` and `remove` change that")
+            present = f"{state} has {counted(running, 'machine')} and goes on with {'it' if running == 1 else 'them'}"
+            tell(f"{present}; `fastness sim add` and `remove` change that")
 
     @property
     def count(self) -> int:

@@ -121,5 +121,5 @@ async def test_a_host_that_cannot_answer_does_not_end_the_pod(embedded_server: E
 def test_the_verb_says_what_it_lacks(tmp_path: Path) -> None:
     said = CliRunner().invoke(agent, ["kata", "install", "--node", "n", "--root", str(tmp_path / "nowhere")])
     assert said.exit_code != 0
-    assert "no directory" in str(said.exception) + said.output
+    assert "not a directory" in str(said.exception) + said.output
     assert CliRunner().invoke(agent, ["kata", "upgrade", "--node", "n"]).exit_code == 2

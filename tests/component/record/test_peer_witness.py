@@ -83,7 +83,7 @@ async def test_their_witness_cosigns_our_record_and_audit_verify_takes_its_word(
             (tmp_path / "export" / path).write_bytes(data)
     words = ["verify", str(tmp_path / "export"), "--key", log, "--witness", key]
     checked = CliRunner().invoke(audit, words)
-    assert (checked.exit_code, "cosigned by 1 of 1 witnesses" in checked.stdout) == (0, True), checked.output
+    assert (checked.exit_code, "cosigned by 1 of 1 witness" in checked.stdout) == (0, True), checked.output
 
 
 async def test_their_witness_refuses_our_record_when_it_was_rolled_back(watched: Watched, program: Path) -> None:
