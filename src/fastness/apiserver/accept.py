@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+# Each range is matched with each offer: a header that is all commas must not buy more work than a request is worth.
 MAX_RANGES: Final = 32
 _TRANSFORM: Final = ("as", "g", "v")
 

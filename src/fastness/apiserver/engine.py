@@ -152,8 +152,10 @@ class EmbeddedApi:
     async def _committed(self, served: Served, write: Awaitable[T]) -> T:
         with store_errors():
             done = await write
+            # Before the answer: kubectl creates an object of a kind right after its definition.
             if served.storage_key == definitions.CRD_KEY:
                 await self._redefine()
+        # Before the answer as well: a binding that was taken away must not decide one more request.
         if served.kind.group == "rbac.authorization.k8s.io":
             self.policy_changed()
         return done

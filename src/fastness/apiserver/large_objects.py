@@ -43,6 +43,7 @@ class HeavyWork:
             raise TooManyRequests(f"{self._waiting} large objects are being worked on already", retry_after=1)
         self._waiting += 1
         try:
+            # The correlation id of the request is a context variable, and log lines of the thread must carry it.
             inside = partial(contextvars.copy_context().run, work)
             return await asyncio.get_running_loop().run_in_executor(self._thread, inside)
         finally:

@@ -21,9 +21,11 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import rfc3339
 from fastness.kube.errors import BadRequest, Cause
 
+# TotalAnnotationSizeLimitB of apimachinery. Below: five characters, and names of at most 63, as its name generator makes them.
 MAX_ANNOTATIONS = 256 * 1024
 RANDOM_SUFFIX = 5
 MAX_GENERATED = 63
+# Without vowels and look-alikes, as in apimachinery's rand: no words, and nothing that is misread from a terminal.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 _STRINGS = frozenset({"name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"})
@@ -58,6 +60,7 @@ def read(obj: Mapping[str, Any]) -> tuple[JsonObject, list[str]]:
         elif field in _LISTS:
             value = _list(field, value, unknown)
         elif field in _INTEGERS:
+            # In Python a bool is an int; in JSON `generation: true` is a wrong type.
             if isinstance(value, bool) or not isinstance(value, int):
                 raise _wrong_type(f"metadata.{field}", "an integer", value)
         else:
@@ -176,6 +179,7 @@ def _validate_owners(owners: Any) -> list[Cause]:
         version = owner.get("apiVersion") or ""
         if version.count("/") > 1 or version.endswith("/"):
             causes.append(_invalid(f"{path}.apiVersion", version, "is not <group>/<version>"))
+        # BannedOwners of apimachinery: events expire, and the collector would take what they own along.
         if owner.get("kind") == "Event" and version in ("v1", "events.k8s.io/v1"):
             causes.append(_invalid(path, owner, "an event cannot be an owner"))
         controllers += bool(owner.get("controller"))

@@ -150,6 +150,7 @@ async def _assemble(
     options: ServerOptions, product: Product, clock: Clock, entropy: Entropy, stack: AsyncExitStack
 ) -> ApiServer:
     options.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # The store before everything that listens: a state that is refused must not be announced as ready, nor answer a request.
     store, vault = await _open_store(options, clock, entropy)
     stack.push_async_callback(_close_store, store)
     stack.enter_context(metrics.refreshed_by(lambda: _publish_store(store)))
@@ -168,6 +169,7 @@ async def _assemble(
     guard = Guard(authenticator, authorizer, tokens, clock, entropy)
     health, audit = _health(store), Audit(clock, options.state / "audit.log")
     stack.callback(audit.close)
+    # 1.2 because any client of Kubernetes may come; our own doors speak 1.3 only.
     context = server_context(
         pki.serving_file, pki.serving_file, pki.directory / "ca.crt", oldest=ssl.TLSVersion.TLSv1_2
     )
@@ -183,6 +185,7 @@ async def _assemble(
 
 
 async def _open_store(options: ServerOptions, clock: Clock, entropy: Entropy) -> tuple[Store, Vault]:
+    # A key is made for a new state alone. Beside sealed data a missing key is an error: a new one would bury everything.
     fresh = not (options.state / "state.db").exists()
     vault = Vault.open_file(ring_file(options.state / "vault.json", options.kms), clock.now(), entropy, create=fresh)
     identity = {"simulated": "true" if options.simulated else "false"}

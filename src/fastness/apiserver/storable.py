@@ -69,6 +69,8 @@ def unreadable(body: bytes) -> str | None:
     """Why a stored body cannot be used by anybody, or None; for the store, which asks once for every record."""
     try:
         read(body)
+        # Readers decode metadata into typed structs: a body that is good JSON with `labels: 5` would stop each of them as
+        # surely.
         _decode_head(body)
     except (JsonError, msgspec.DecodeError) as error:
         return str(error)

@@ -82,6 +82,8 @@ class Admission:
         """The object as it may be stored; raises Forbidden, Invalid or what else the rules say."""
         about = new if new is not None else old or {}
         place = object_name(about)
+        # Before the rules: a definition says what is served, and without one of ours the control plane loses a kind under its
+        # feet.
         if served.storage_key == CRD_KEY and old is not None and labels_of(old).get(BUILTIN_LABEL):
             raise forbidden(served, place.name, "this kind is built in; its definition belongs to the server")
         answer = self._rules.review(_request(call, served, operation, new, old, subresource, trial), self._lookups)

@@ -48,6 +48,7 @@ def _denied(request: AdmissionRequest, refusal: Refusal | None) -> Denied | None
     return Denied(refusal.message, refusal.code, refusal.reason, about=about)
 
 
+# Also on subresources: `pods/binding` or `serviceaccounts/token` of a missing namespace, or of another node, are writes as well.
 OWN: Final = (
     Row(namespaces.namespace_exists, ON_WRITE, subresources=EVERY_SUBRESOURCE),
     Row(namespaces.namespace_is_alive, ON_CREATE, subresources=EVERY_SUBRESOURCE),

@@ -30,6 +30,8 @@ class Authenticator:
         if peer_cert_der is None and not authorization:
             return None
         problem: Exception | None = None
+        # The order of kube-apiserver's union authenticator: kubectl with both in its kubeconfig must be the same user here and
+        # there.
         if peer_cert_der is not None:
             try:
                 return self.certificates.authenticate(peer_cert_der, now)
@@ -40,11 +42,13 @@ class Authenticator:
                 return self._bearer(authorization, now)
             except (CryptoError, CredentialRefused) as error:
                 problem = error
+        # One word for every failure: which check failed would tell whoever guesses how far they came.
         raise Unauthorized("Unauthorized") from problem
 
     def _bearer(self, authorization: str, now: datetime) -> User:
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
+        # RFC 9110, 11.1: the scheme is case-insensitive. RFC 6750, 2.1: a token is ASCII.
         if scheme.lower() != "bearer" or not token or not token.isascii():
             raise MalformedCredential("the Authorization header holds no bearer token")
         if is_join_token(token):

@@ -53,6 +53,8 @@ class Authorizer:
     def decide(self, attrs: Attributes) -> Decision:
         """Whether the request is allowed, and why."""
         if attrs.user.node:
+            # As with --authorization-mode=Node,RBAC: Node is asked, then RBAC, and the first that is not indifferent decides:
+            # "no opinion" here is not yet a refusal.
             decision = authorize_node(attrs, self._nodes)
             if decision.allowed or decision.denied:
                 return decision
@@ -74,6 +76,7 @@ class Authorizer:
             raise BadRequest(error.message) from error
         if assumed is None:
             return user
+        # Each user, group, uid and extra is asked for by itself: whoever may be "jane" may not thereby be in system:masters.
         for attrs in assumed.needs:
             self.require(attrs)
         return assumed.user

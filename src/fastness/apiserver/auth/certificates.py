@@ -31,6 +31,7 @@ class ClientCertificates:
     def replace(self, authorities: Sequence[Certificate]) -> None:
         """Trust these authorities from now on: rotation without a restart."""
         self._authorities = tuple(authorities)
+        # What the old authorities vouched for must not outlive them in the cache.
         self._verified.clear()
 
     def authenticate(self, der: bytes, now: datetime) -> User:

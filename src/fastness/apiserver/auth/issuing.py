@@ -24,6 +24,7 @@ from fastness.runtime.clock import Entropy
 
 GROUP: Final = "authentication.k8s.io"
 DEFAULT_SECONDS: Final = 3600
+# Both bounds are those of kube-apiserver's validation of TokenRequest.
 MIN_SECONDS: Final = 600
 MAX_SECONDS: Final = 1 << 32
 MAX_AUDIENCES: Final = 64
@@ -41,6 +42,7 @@ def issue_token(
     """The answered TokenRequest; raises Invalid, NotFound, Conflict, BadRequest, and Forbidden for a node's request."""
     namespace, name = object_name(service_account)
     spec = _spec(request)
+    # A kubelet asks for the tokens of its pods; a node that was taken over would otherwise mint itself the token of any account.
     if requester is not None and requester.node:
         _check_node(requester.node, namespace, name, request, tokens.lookups)
     seconds = _seconds(spec)
@@ -115,6 +117,7 @@ def _bound(reference: Any, namespace: str, account: str, lookups: TokenLookups) 
     if bound_to is None or lookups.live_uid(resource, "" if resource == "nodes" else namespace, name) is None:
         raise NotFound(f'{resource} "{name}" not found', kind=resource, name=name)
     actual = str(metadata(bound_to).get("uid") or "")
+    # A pod that was deleted and made anew under its name is another one; a token for the old one would be good for the new.
     if uid and uid != actual:
         raise Conflict(
             f'Operation cannot be fulfilled on {kind} "{name}": the UID in the bound object reference ({uid}) does not match '
@@ -128,6 +131,7 @@ def _bound(reference: Any, namespace: str, account: str, lookups: TokenLookups) 
 
 def _pod_claims(pod: Mapping[str, Any], account: str, lookups: TokenLookups) -> JsonObject:
     spec = pod.get("spec") or {}
+    # The token lives as long as the pod: bound to any other pod, it would outlive what it was asked for.
     if (spec.get("serviceAccountName") or "default") != account:
         raise BadRequest(
             f'cannot bind token for serviceaccount "{account}" to pod running with different serviceaccount name.'

@@ -42,6 +42,7 @@ class BootstrapTokenAuthenticator:
 
     def authenticate(self, token: str, now: datetime) -> User:
         """Who holds a token; raises CredentialRefused."""
+        # Form first: it is the only thing that goes into the name of the Secret that is looked up.
         parts = _TOKEN.match(token)
         if parts is None:
             raise MalformedCredential("this is not a bootstrap token")

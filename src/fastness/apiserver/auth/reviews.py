@@ -92,6 +92,8 @@ def review_token(body: Body, authenticator: Authenticator, now: datetime) -> Jso
         owner, issued_for = authenticator.identify(token, now)
     except (CryptoError, CredentialRefused):
         return {**body, "status": {"user": {}, "error": _INVALID_TOKEN}}
+    # An empty list means the audiences of the API server itself (TokenReviewSpec): a token for somebody else must not pass by
+    # it.
     targets = requested or list(authenticator.tokens.audiences)
     audiences = [item for item in issued_for if item in targets]
     if not audiences:

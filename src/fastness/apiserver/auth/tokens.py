@@ -102,6 +102,7 @@ class ServiceAccountTokens:
         if not isinstance(namespace, str) or not namespace or account is None:
             raise MalformedCredential("the token does not name its service account")
         name, uid = account
+        # Subject and claim are both ours; where they differ, a reader of `sub` and a reader of the claim would see two users.
         if claims.get("sub") != service_account_name(namespace, name):
             raise MalformedCredential("the subject of the token is not its service account")
         bound = [Bound("serviceaccounts", namespace, name, uid), *_bindings(about, namespace)]
@@ -158,6 +159,7 @@ def _audiences(claims: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _moment(claims: Mapping[str, Any], name: str) -> datetime:
     value = claims.get(name)
+    # NumericDate (RFC 7519, 2) may have a fraction; ours never has. A bool is an int in Python, and `exp: true` would be 1970.
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_TIME:
         raise MalformedCredential(f"the token has no usable {name}")
     return datetime.fromtimestamp(value, UTC)

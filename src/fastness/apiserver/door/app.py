@@ -33,6 +33,7 @@ from fastness.kube.errors import ApiError, Forbidden, MethodNotAllowed, TooManyR
 from fastness.observe import context, metrics
 
 NAME: Final = "api"
+# As many as kube-apiserver's --max-requests-inflight (400) and --max-mutating-requests-inflight (200) together.
 MAX_IN_FLIGHT: Final = 600
 MAX_WATCHES: Final = 20_000
 MAX_WARNING: Final = 500
@@ -100,11 +101,13 @@ class ApiDoor:
         """Whoever may do what is asked for; raises Unauthorized, Forbidden, NotFound, BadRequest."""
         target = paths.target_of(request.segments)
         if target is None:
+            # The caller shows who they are before hearing that nothing is there: 404 must not map the API for strangers.
             await self._path_caller(request)
             raise no_such_resource()
         user = self._guard.identify(request)
         watching = request.method == "GET" and b"watch=" in request.raw_query and _watching(request)
         verb = paths.verb_of(request.method, target, watching=watching)
+        # The node authorizer needs it: a kubelet lists and watches pods by `spec.nodeName`, and is allowed to for itself alone.
         selector = request.query.get("fieldSelector", "") if verb in ("list", "watch", "deletecollection") else ""
         attributes = Attributes(
             user, verb or request.method.lower(), target.group, target.version, target.plural, target.subresource,
@@ -154,6 +157,7 @@ class ApiDoor:
             raise
 
     async def _watch(self, handled: resources.Context) -> Stream:
+        # Before the cursor is taken; the place itself counts from the first byte to the end of the stream.
         self._watches.demand_room()
         return replace(await resources.watch(handled), place=self._watches)
 

@@ -32,6 +32,7 @@ from fastness.runtime.clock import Clock
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_REFUSED_BYTES: Final = 16 * 1024 * 1024
 MAX_AGENT: Final = 128
+# The longest name of an object (RFC 1123 subdomain); a path may carry more, and a log line must not.
 MAX_NAME: Final = 253
 MAX_USER: Final = 256
 REFUSED: Final = Rate(burst=200, per_second=1)
@@ -85,6 +86,8 @@ class Audit:
         refused = entry.code >= _REFUSAL
         left_out = 0
         if refused:
+            # By the one whose credential it is: counted by the assumed name, one caller would have a bucket for each name it
+            # makes up.
             if self._callers.take(entry.caller, self._clock.monotonic()):
                 self._leave_out(entry.caller)
                 return
@@ -134,6 +137,7 @@ class BoundedFile:
         """Write a line; raises OSError."""
         if self._file is None:
             self._file = self.path.open("ab", buffering=0)
+            # Names of users and objects; and a file from before, or made under a loose umask, may be readable by others.
             self.path.chmod(0o600)
             self._size = self.path.stat().st_size
         if self._size and self._size + len(line) > self._max_bytes:

@@ -48,6 +48,7 @@ def _decoded(kind: str, data: bytes) -> tuple[Any, list[str]]:
     try:
         if kind in _JSON_TYPES:
             return json.decode_reporting_duplicates(data)
+        # The envelope of Kubernetes' protobuf begins with these four bytes, whatever the header says.
         if kind == PROTOBUF or data.startswith(b"k8s\x00"):
             return decode_object(data).value, []
         if kind in _YAML_TYPES:
@@ -85,6 +86,7 @@ async def read_patch(request: Request, heavy: HeavyWork, call: Call) -> tuple[Pa
 
 def _decoded_patch(kind: PatchType, data: bytes) -> tuple[Any, list[str]]:
     try:
+        # An apply is YAML by its media type (application/apply-patch+yaml); JSON is a subset of it.
         return (_single(data), []) if kind is PatchType.APPLY else json.decode_reporting_duplicates(data)
     except FormatError as error:
         raise BadRequest(f"error decoding patch: {error}") from error

@@ -65,6 +65,7 @@ def list_answer(request: Request, served: Served, listed: Listed, now: datetime)
     about = meta.to_json() if served.kind.native else {"continue": "", **meta.to_json()}
     head = {"kind": served.kind.list_kind, "apiVersion": served.kind.api_version, "metadata": about}
     if media.as_kind == "PartialObjectMetadata":
+        # A real server refuses the singular form of a list as well.
         raise NotAcceptable("PartialObjectMetadata is one object: ask for PartialObjectMetadataList")
     if media.as_kind:
         api_version = f"{media.group}/{media.version}"

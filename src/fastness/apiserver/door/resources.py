@@ -116,6 +116,7 @@ _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOpti
 
 def manager_of(request: Request, options: str) -> str:
     """The field manager: as the query says, else the first word of the user agent; raises Invalid."""
+    # Length and characters as ValidateFieldManager of kube-apiserver has them: the name is stored with every object it writes.
     named = request.query.get("fieldManager", "")
     if len(named) > 128:
         raise options_invalid(options, "fieldManager", "FieldValueTooLong", "Too long: may not be more than 128 bytes")
@@ -157,6 +158,7 @@ def _list_query(ctx: Context) -> ListQuery:
 
 async def get(ctx: Context) -> Answer:
     """GET of an object, or of its status or scale."""
+    # A reader that has seen a newer version than we have must not be answered with an older state.
     ctx.api.check_version(ctx.request.query.get("resourceVersion", ""))
     body = ctx.api.get(ctx.served, *ctx.place)
     if ctx.target.subresource == "scale":
@@ -208,6 +210,7 @@ async def create(ctx: Context) -> Answer:
     sent = await bodies.read_object(ctx.request, ctx.api.heavy, ctx.call)
     if ctx.target.subresource:
         return await _connect(ctx, sent)
+    # Reviews: they can be created and nothing else, because nothing of them is stored.
     if ctx.served.kind.verbs == ("create",):
         answered = ctx.guard.review(ctx.served, ctx.call.user, ctx.target.namespace, _object(sent))
         return Answer(201, json.encode(answered))
@@ -238,6 +241,7 @@ async def patch(ctx: Context) -> Answer:
     if kind is PatchType.APPLY and not ctx.request.query.get("fieldManager"):
         text = "Required value: is required for apply patch"
         raise options_invalid("PatchOptions", "fieldManager", "FieldValueRequired", text)
+    # `force` takes fields away from other managers, which only an apply knows of; kube-apiserver refuses it elsewhere, too.
     if ctx.call.force and kind is not PatchType.APPLY:
         text = "Forbidden: may not be specified for non-apply patch"
         raise options_invalid("PatchOptions", "force", "FieldValueForbidden", text)
@@ -287,6 +291,7 @@ async def delete_collection(ctx: Context) -> Answer:
         meta = json.decode(body)["metadata"]
         try:
             await ctx.api.delete(ctx.call, ctx.served, meta.get("namespace", ""), meta["name"], options)
+        # Somebody else deleted it between the list and here, which is what was asked for.
         except NotFound:
             continue
     return forms.list_answer(ctx.request, ctx.served, listed, ctx.api.clock.now())

@@ -19,6 +19,7 @@ from fastness.kube.port import EventType
 from fastness.runtime.clock import Clock
 
 BOOKMARK_SECONDS = 60.0
+# kube-apiserver's --min-request-timeout: half an hour, up to twice as long by chance.
 MIN_SECONDS = 1800.0
 
 
@@ -41,6 +42,7 @@ class Writer:
             meta = ListMeta(obj["metadata"].get("resourceVersion", ""))
             content = render_table(self.served.printer, [obj], self.table, meta, self.clock.now(), headers=self.first)
             if item.type is EventType.BOOKMARK:
+                # Nothing to print, but its version has to travel: it is in the object of the only row.
                 content["rows"] = [{"cells": [], "object": obj}]
             self.first = False
         else:
@@ -64,6 +66,7 @@ async def lines(
             elif bookmarks and not stream.closed:
                 yield writer.line(stream.bookmark())
     except ApiError as error:
+        # The status line went out long ago; client-go reads the code of a watch that fails from an ERROR event.
         yield b'{"type":"ERROR","object":%b}\n' % json.encode(error.status())
     finally:
         stream.close()

@@ -64,5 +64,6 @@ def _text(config: Mapping[str, Any]) -> str:
         config = {**config, "metadata": {**config["metadata"], "annotations": others}}
     text = orjson.dumps(dict(config), option=orjson.OPT_SORT_KEYS).decode()
     for mark in "<>&":
+        # Go's encoder escapes these three, and kubectl compares the annotation with what it would write itself.
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text + "\n"

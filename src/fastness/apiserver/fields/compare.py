@@ -60,6 +60,7 @@ def compare(live: Mapping[str, Any], new: Mapping[str, Any], schema: TypedSchema
 def same(left: Any, right: Any) -> bool:
     """Whether two JSON values are equal as Kubernetes has it."""
     if left.__class__ not in _CONTAINERS:
+        # In Python 1 == True: a replicas of true would be no change.
         return bool(left == right) and (left is True or left is False) == (right is True or right is False)
     if left != right:
         return False

@@ -22,6 +22,7 @@ Trie: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 
 _MARKS = ("f:", "k:", "v:", "i:")
+# Above what an object may nest with ownership (160 levels, `kube/readable`): no recursion without end for what a client sends.
 _MAX_DEPTH = 200
 
 

@@ -19,6 +19,7 @@ from fastness.apiserver.fields.errors import DamagedOwnership
 from fastness.apiserver.fields.fieldset import FieldSet, Trie, ordered, union
 from fastness.kinds.kind import JsonObject
 
+# DefaultMaxUpdateManagers of kube-apiserver: a client that makes its name up anew for each write must not grow the object.
 MAX_UPDATERS: Final = 10
 ANCIENT: Final = "ancient-changes"
 
@@ -102,6 +103,7 @@ def parse(lines: Any) -> Managed:
 
 def is_reset(lines: Any) -> bool:
     """Whether a client asks to forget all ownership: an empty list, or one empty line."""
+    # The documented way to clear ownership: `managedFields: [{}]`; an empty list alone is dropped by Go clients (omitempty).
     return isinstance(lines, list) and (not lines or (len(lines) == 1 and lines[0] == {}))
 
 

@@ -57,6 +57,7 @@ def _merge_items(live: list[Any], config: list[Any], items: ListType) -> list[An
     applied = {items.step(item): item for item in config}
     named = [(_step(items, item), item) for item in live]
     times = Counter(step for step, _ in named)
+    # Items that share a key came with an update, which is not held to the key: none of them is the one to merge with.
     old = {step: item for step, item in named if step is not None and times[step] == 1}
     out: list[Any] = []
     rest, waiting = iter(applied.items()), iter([step for step in applied if step in times])
@@ -133,6 +134,7 @@ def check(value: Any, node: Node, path: str = "") -> None:
 
 def _check_entries(value: dict[str, Any], entries: MapType, path: str) -> None:
     for name, part in value.items():
+        # An apply owns what it states; a field that the schema would prune can be owned by nobody, so a typo is told here.
         if entries.element is None and not entries.declares(name):
             raise FieldNotDeclared(f"{path}.{name}: field not declared in schema", f"{path}.{name}")
         check(part, entries.field(name), f"{path}.{name}")

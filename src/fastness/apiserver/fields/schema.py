@@ -171,6 +171,8 @@ class Compiler:
 
     def _referred(self, reference: str, map_type: str) -> Node:
         name = reference.rsplit("/", 1)[-1]
+        # Quantities and raw extensions are structs in Go and a number, a string or anything in JSON: their definitions do not
+        # say so.
         if name.endswith(".resource.Quantity"):
             return SCALAR
         if name.endswith(".runtime.RawExtension"):
@@ -218,6 +220,7 @@ class Compiler:
             return ListType(items, self, False)
         if kind == "map":
             return ListType(items, self, False, tuple(raw.get("x-kubernetes-list-map-keys") or ()))
+        # Older native definitions know strategic merge alone; kube-apiserver derives list types from it in the same way.
         if kind is None and str(raw.get("x-kubernetes-patch-strategy", "")).startswith("merge"):
             key = raw.get("x-kubernetes-patch-merge-key")
             return ListType(items, self, False, (str(key),) if key else ())

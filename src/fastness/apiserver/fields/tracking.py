@@ -85,6 +85,7 @@ def track_update(
     The list may be put into the object as it is; its fieldsV1 are shared and must not be written into.
     """
     sent = metadata(new).get("managedFields")
+    # The way of most creates: no comparison with nothing, the walk over the object gives the set at once.
     if live is None and not sent and not schema.native:
         fields = created(new, schema, reset)
         by_now = ManagedFieldsEntry(by.manager or "unknown", "Update", by.api_version, by.time, by.subresource, fields)
@@ -106,6 +107,7 @@ def apply(
     reset: FieldSet = NOTHING,
 ) -> Applied:
     """Merge a configuration into the live object (None: create it); raises ApplyConflict or BadConfiguration."""
+    # Otherwise an applier could give itself, or take away, fields that it never applied; kube-apiserver refuses it, too.
     if metadata(config).get("managedFields") is not None:
         raise ManagedFieldsGiven
     _check(config, schema.root)
@@ -115,12 +117,14 @@ def apply(
     last = managed.get(mine)
     managed[mine] = _claim(config, by, schema, reset)._replace(time=last.time if last is not None else "")
     merged: JsonObject = merge(dict(base), dict(config), schema.root)
+    # What is left out now was applied before: that is how a field is removed by apply. Without this nothing could ever go.
     if last is not None and difference(last.fields, managed[mine].fields):
         merged = _pruned(merged, managed, last.fields, schema.root)
     change = compare(base, merged, schema).without(reset)
     taken = change.taken
     if not force:
         _refuse(_conflicts(managed, mine, taken), base, by, schema)
+    # Only after the refusal above: a conflict must leave everybody's ownership as it was.
     managed = {mine: managed.pop(mine), **_surrendered(managed, taken, change.removed or {})}
     managed = _signed(managed, mine, "" if same(dict(base), merged) else by.time)
     return _result(live, merged, managed, config if by.manager == KUBECTL else None)
@@ -160,9 +164,11 @@ def _result(
 def _before(live: Mapping[str, Any] | None, sent: Any, by: Writer, schema: TypedSchema) -> Managed:
     """Ownership before the write: what the client sent counts, unless it sent nothing that can be read."""
     entries = metadata(live).get("managedFields") if live is not None else None
+    # A client may hand ownership over by an update of the list; through a subresource it may not touch metadata at all.
     if sent is not None and not by.subresource and sent != entries:
         if is_reset(sent):
             return {}
+        # Unreadable ownership must not make an object unwritable: as on kube-apiserver, what was stored counts then.
         with suppress(DamagedOwnership):
             return _current(parse(sent), schema)
     with suppress(DamagedOwnership):
@@ -182,6 +188,7 @@ def _current(managed: Managed, schema: TypedSchema) -> Managed:
     """Ownership under the schema and the versions of today."""
     out: Managed = {}
     for each, entry in managed.items():
+        # A line of a version that is not served any more cannot be read by its schema, and would be a conflict for ever.
         if not schema.api_versions or entry.api_version in schema.api_versions:
             fields = reconciled(entry.fields, schema.root)
             out[each] = entry if fields is entry.fields else entry._replace(fields=fields)

@@ -63,6 +63,7 @@ def backup(
     source: Path, target: Path, point: fp.Failpoints = fp.none, *, macs: Macs | None = None, more: More | None = None
 ) -> BackupReport:
     """Copy a running store at one moment into a file that appears whole; for any thread."""
+    # A backup over `state.db` or its log, also by way of a link, would destroy what it is to save.
     if target.resolve() in {path.resolve() for path in files.own_files(source.parent)}:
         raise StoreInUse(f"{target} belongs to the store itself")
     partial = target.with_name(f".{target.name}.partial")
@@ -71,6 +72,8 @@ def backup(
         point("backup.before-copy")
         try:
             with contextlib.closing(connect(source, "ro")) as connection:
+                # A copy of the file itself would miss the write-ahead log and tear under writes; this reads one snapshot of
+                # SQLite, and leaves no free pages behind in which older bodies could be read.
                 connection.execute("VACUUM INTO ?", (str(partial),))
             with contextlib.closing(connect(partial)) as copy:
                 report = _finished(copy, macs)

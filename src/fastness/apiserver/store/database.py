@@ -91,6 +91,8 @@ class Database:
 
         With `macs` an older file is refused (NotMigrated, StoreForged): what it holds must be looked at before it gets tags.
         """
+        # SQLite takes an empty file for a new database and would open it without a word: an emptied state would look like a
+        # fresh one.
         files.require_database(path)
         Reserve(path.parent, settings.reserve_bytes).begin()
         with translated(f"cannot open {path.name}"):
@@ -98,10 +100,14 @@ class Database:
             try:
                 version = version_of(connection)
                 require_known(version, steps)
+                # Before the first row is read: what SQLite returns from broken pages is undefined, and replay would blame the
+                # wrong row.
                 check_structure(connection)
                 if version < len(steps) and macs is not None:
                     raise not_authenticated(macs)
                 if version < len(steps):
+                    # A schema migration cannot be undone; an operator who goes back to the older version needs the file that it
+                    # can read.
                     keep_before_migration(connection, path, version)
                 connection.execute("PRAGMA journal_mode = WAL")
                 _configure(connection, settings)
@@ -133,6 +139,7 @@ class Database:
         ledger = self._ledger
         if ledger is not None:
             ledger = ledger.adding([row.entry for row in rows])
+            # The head rides in the last row, so rows and head are one statement: no crash leaves rows that no head is about.
             rows = [*rows[:-1], rows[-1]._replace(head=ledger.head(self._facts))]
         with translated("cannot write"):
             if len(rows) <= self._rows:
@@ -215,6 +222,7 @@ class Database:
     def renew_head(self, macs: Macs, sealed: Kinds) -> None:
         """After all rows were sealed and tagged anew: count them under the present key, and say which kinds lie sealed."""
         with translated("cannot seal anew"), transaction(self._connection):
+            # Counted from the rows on disk, not from memory: the head of a new key must be about what is there.
             ledger = Ledger(macs.present, self._ledger.last if self._ledger is not None else 0)
             ledger = ledger.adding(row.entry for row in rows_of(self._connection))
             digest = write_head(self._connection, ledger, sealed)
@@ -263,6 +271,9 @@ class Database:
 
 
 def _configure(connection: sqlite3.Connection, settings: StoreSettings) -> None:
+    # FULL: in WAL mode NORMAL does not sync at commit, and a power cut would lose writes that were answered. No automatic
+    # checkpoint: SQLite would run it inside somebody's commit. In memory: SQLite puts the temporary file of a VACUUM into a
+    # directory that is not ours (sqlite.org/tempfiles.html).
     for pragma in ("synchronous = FULL", "wal_autocheckpoint = 0", "cache_size = -8192", "temp_store = MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
     _limit(connection, settings)

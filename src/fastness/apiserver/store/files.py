@@ -43,6 +43,8 @@ class DirectoryLock:
         except OSError as error:
             raise translate(error, f"cannot use {directory}") from error
         try:
+            # flock and not a pid file: the kernel lets go of it when the process dies in any way, and a pid may be somebody
+            # else's by then.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -86,6 +88,7 @@ def exists(directory: Path) -> bool:
     if os.path.lexists(database):
         return True
     log = directory / (DATABASE + "-wal")
+    # A write-ahead log alone is what is left when somebody copied or deleted half a store; a new one here would bury its writes.
     if log.exists() and log.stat().st_size:
         raise StoreDamaged(f"{log} is there but {database} is missing")
     if (directory / RESTORING).exists():
@@ -98,6 +101,8 @@ def create_private(path: Path) -> None:
     for name in (str(path), *(str(path) + side for side in SIDE_FILES), f"{path}-journal"):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
+    # O_EXCL: a link that somebody planted under this name would have the state written where it points. The mode is given at
+    # creation, so there is no moment in which others can open the file.
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
@@ -109,6 +114,7 @@ def sync_file(path: Path) -> None:
 def move_durably(source: Path, target: Path) -> None:
     """Rename and make the new name durable."""
     os.replace(source, target)
+    # fsync of a file does not cover its name (fsync(2)): without that of the directory a power cut brings the old name back.
     _sync(target.parent, os.O_RDONLY | os.O_DIRECTORY)
 
 

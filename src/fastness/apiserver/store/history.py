@@ -54,6 +54,8 @@ class Channel:
             for cursor in waiting:
                 cursor.wake()
         if self.named:
+            # Its position jumps over everything that was for others meanwhile, so being idle never makes it too slow for the
+            # log.
             for cursor in self.named.pop(entry.record.key.name, ()):
                 cursor.arrive(self.end - 1)
 
@@ -130,6 +132,8 @@ class Cursor:
         if position == channel.end:
             return []
         if position < channel.first:
+            # Entries were dropped that this watcher has not had. Going on would be a silent gap; 410 makes the client list
+            # again.
             raise Compacted(self._revision, self._history.compacted)
         batch = channel.read(position, 0 if self._name else limit)
         if self._name:
@@ -158,6 +162,7 @@ class Cursor:
                 self._wakeup = wakeup = loop.create_future()
                 if alarm is None and wait is not None:
                     alarm = loop.call_later(wait, self._give_up)
+                # Registered after the look above and without an await between them: an entry cannot slip in unnoticed.
                 self._channel.wait_for(self, self._name)
                 try:
                     came = await wakeup
@@ -256,6 +261,7 @@ class History:
 
     def check(self, revision: int) -> None:
         """Whether the log reaches back to a revision; raises Compacted, FutureRevision."""
+        # A client that comes from a state which a restore took back asks for a future that this history will not have.
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
         if revision < self.compacted:

@@ -125,8 +125,11 @@ class Authentic:
     def follow(self, row: Row) -> None:
         """Check one row; raises StoreForged."""
         header = _header(row)
+        # Several keys, because a rotation of the vault that was killed half way leaves rows of both.
         if not any(compare_digest(mac.row(header, row.body), row.mac) for mac in self.macs.keys):
             raise StoreForged(f"revision {row.revision} of {'/'.join(row.key)} was not written by this control plane")
+        # The tag says who wrote the row, not that it may lie open: a genuine row from before its kind was sealed, put back by
+        # whoever has the file, would pass the tag alone.
         if (row.grp, row.plural) in self.sealed_kinds and not row.flags & SEALED:
             raise StoreForged(f"revision {row.revision} of {'/'.join(row.key)} lies open, and its kind is sealed")
         self.entries.append(row.entry)
@@ -150,6 +153,7 @@ class Chain:
         if row.revision <= compacted:
             if present or deleted:
                 raise StoreDamaged(f"revision {row.revision} of {'/'.join(key)} should have been compacted away")
+        # Each row names the one it replaced, so a row that is lost in the middle is noticed without a key, too.
         elif row.previous != present or (deleted and not present):
             raise StoreDamaged(f"revision {row.revision} of {'/'.join(key)} follows a revision that is missing")
         self.revision = row.revision
@@ -175,6 +179,7 @@ def replay(rows: Iterable[Row], compacted: int, cipher: Cipher | None, authentic
     state, chain = Replayed(), Chain()
     for row in rows:
         key = chain.follow(row, compacted)
+        # Before the body is opened: no decryption of bytes that nobody vouched for.
         if authentic is not None:
             authentic.follow(row)
         body = unseal(cipher, row.body, key) if row.flags & SEALED else row.body

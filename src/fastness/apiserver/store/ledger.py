@@ -28,6 +28,7 @@ from fastness.apiserver.store.records import Key
 from fastness.crypto.aead import KEY_ID_BYTES
 from fastness.crypto.store_mac import MODULUS, TAG_BYTES, Macs, StoreMac
 
+# Wide enough for the sums over 2^64 rows with revisions of 64 bits; one that did not fit would raise in the middle of a commit.
 _WIDTHS: Final = (8, 8, 16, 24)  # last, count, revisions, squares
 _FIXED: Final = KEY_ID_BYTES + sum(_WIDTHS)
 
@@ -114,8 +115,10 @@ class Stated:
         last, count, revisions, squares = self._numbers()
         stated = Ledger(mac, last, count, 0, revisions, squares, int.from_bytes(content[_FIXED:]))
         actual = msgspec.structs.replace(Ledger(mac).adding(rows), last=last)
+        # A genuine row of a later time, put into an older file, has a good tag, and no head is about it.
         if rows and rows[-1].revision > last:
             raise StoreForged(f"{_named(rows[-1])} is newer than the head of the store")
+        # The secret sum decides alone. The open sums below are for the message: they can be made to fit by whoever chooses rows.
         if not compare_digest(actual._sealed(tag), seal):
             raise StoreForged(difference(stated, actual, {row.revision: row.key for row in rows}))
         return actual
@@ -136,6 +139,7 @@ def difference(stated: Ledger, actual: Ledger, rows: Mapping[int, Key]) -> str:
     if abs(count) == 1 and revisions * count > 0 and squares * count == revisions * revisions:
         name = _name((stated.keys - actual.keys) * count)
         return f"revision {abs(revisions)} of {name} {'is missing' if count == 1 else 'was put in'}"
+    # newer - older = revisions and newer^2 - older^2 = squares, so newer + older is their quotient.
     if not count and revisions and not squares % revisions:
         newer, older = (squares // revisions + revisions) // 2, (squares // revisions - revisions) // 2
         if older in rows:

@@ -61,6 +61,7 @@ class Migrated:
 
 def settle(connection: sqlite3.Connection, checked: Verified, *, jump: int, gone: Key | None = None) -> int:
     """Keep the live records alone, without one of them if it is named, and begin the log `jump` revisions later; where."""
+    # Out of WAL mode, so that the file is whole by itself: a restore moves it alone, and its log would stay behind.
     connection.execute("PRAGMA journal_mode = DELETE")
     connection.execute("PRAGMA synchronous = FULL")
     revision = checked.revision + jump

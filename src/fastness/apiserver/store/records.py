@@ -106,6 +106,8 @@ class StoreSettings:
 
     log_entries: int = 50_000
     log_bytes: int = 48 * 1024 * 1024
+    # Three times what kube-apiserver keeps of etcd's history (--etcd-compaction-interval, five minutes): a watcher that was cut
+    # off for less need not list again.
     log_seconds: float = 900.0
     pending_changes: int = 8_192
     pending_bytes: int = 128 * 1024 * 1024

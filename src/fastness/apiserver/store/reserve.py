@@ -37,10 +37,12 @@ class Reserve:
 
     def _allocated(self, size: int) -> bool:
         try:
+            # O_NOFOLLOW: a link under this name would make us allocate, and later unlink, somewhere else.
             handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError:
             return False
         try:
+            # Allocated, not truncated to size: a sparse file holds no blocks that could be given up.
             os.posix_fallocate(handle, 0, size)
         except OSError:
             self.give_up()

@@ -77,12 +77,17 @@ def restore(
             coming = directory / files.RESTORING
             files.create_private(coming)
             try:
+                # The copy is checked, not the backup: whoever can write the backup could exchange it between the check and the
+                # copy.
                 shutil.copyfile(backup, coming)
                 report, place = _prepare(coming, macs, more)
+                # Content before name: after a power cut a name whose content is not there yet would be an empty store.
                 files.sync_file(coming)
                 failpoints("restore.before-replace")
                 aside = _set_aside(directory, present) if present else None
                 failpoints("restore.set-aside")
+                # The record before the store: a crash between the two leaves no store, which is said, and never a store without
+                # its record.
                 place()
                 files.move_durably(coming, directory / files.DATABASE)
                 failpoints("restore.after-replace")

@@ -27,6 +27,7 @@ class Cipher(Protocol):
 
 def context_of(key: Key) -> bytes:
     """The key as unambiguous bytes."""
+    # As a JSON list: joined by a separator, ("a", "b/c") and ("a/b", "c") would be one context and their bodies exchangeable.
     return orjson.dumps(list(key))
 
 

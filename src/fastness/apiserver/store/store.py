@@ -85,6 +85,7 @@ class Store:
         self.id = facts.store
         self._sealed = settings.sealed_kinds | facts.sealed
         self.identity: Identity = MappingProxyType(facts.identity)
+        # Also above `floor`: after a restore or a removal offline the newest row may be older than a revision that clients know.
         revision = max(facts.floor, facts.compacted, state.revision)
         self._next = revision + 1
         self._present = Present()
@@ -121,6 +122,8 @@ class Store:
         settings = settings or StoreSettings()
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         with contextlib.ExitStack() as undo:
+            # The lock before the file: SQLite alone would let a second process in, whose memory would know nothing of our
+            # writes.
             lock = files.DirectoryLock.acquire(directory)
             undo.callback(lock.release)
             fresh = (entropy or SystemEntropy()).uid()
@@ -229,11 +232,14 @@ class Store:
             rows = self._rows(entries)
             decided = True
         finally:
+            # A refusal rests on the heads, some of which are not durable yet. If the disk fails now, "already exists" would have
+            # been said of something that never was: so the refusal waits for what it was decided on, and fails with it.
             if not decided:
                 await self._writer.settle()
         if not entries:
             await self._writer.settle()
             return []
+        # Before the commit, and for good even if it fails: a revision that somebody may have heard of never means anything else.
         self._next += len(entries)
         self._point("write.reserved")
         frees = frees or all(entry.type is EventType.DELETED for entry in entries)
@@ -268,6 +274,8 @@ class Store:
                 break
         if self._macs is not None:
             await run(self._thread, self._database.renew_head, self._macs, kinds)
+        # An UPDATE leaves the old pages free but filled, in the file and in the write-ahead log: with the old key they still
+        # open.
         await run(self._thread, self._database.forget_the_past)
         return total
 
@@ -296,6 +304,8 @@ class Store:
             key = change.key
             head = heads[key] if key in heads else self.head(key)
             actual = head.revision if head is not None else 0
+            # Optimistic concurrency is compared here, on the thread that decides, so there is no moment between the look and the
+            # write.
             if change.expect is not None and change.expect != actual:
                 raise Stale(key, change.expect, actual)
             if len(change.last if change.body is None else change.body) > self._settings.max_body:
@@ -331,6 +341,7 @@ class Store:
             elif unread is None:
                 self._present.remove(entry.record.key)
             self._history.publish(entry, now)
+        # Observers come last: they may read the store, and must find in it what they are told of.
         self._writer.doom(self._history.trim(now))
         for observer in self._observers:
             observer(entries)
@@ -358,12 +369,15 @@ def _open(
     database = Database.open(directory / files.DATABASE, settings, point, macs=macs)
     try:
         facts = database.facts()
+        # `simulated` is such a fact: a state whose machines proved nothing real must never go on as that of a real cluster.
         for fact, value in identity.items():
             if facts.identity.get(fact) != value:
                 raise IdentityMismatch(f"{fact} is {facts.identity.get(fact)!r} in {directory}, not {value!r}")
         authentic = authentic_of(facts, macs)
         state = replay(database.rows(), facts.compacted, cipher, authentic)
         if authentic is not None:
+            # Only now are there rows whose set the head confirms; sealing more kinds rewrites rows, and must not launder forged
+            # ones.
             database.trust(authentic)
             if cipher is not None and not settings.sealed_kinds <= facts.sealed:
                 _seal_more(database, cipher, authentic.macs, settings.sealed_kinds | facts.sealed)

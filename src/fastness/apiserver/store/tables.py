@@ -79,6 +79,7 @@ def write_head(connection: sqlite3.Connection, ledger: Ledger, sealed: Kinds | N
 
 def gather_heads(connection: sqlite3.Connection, ledger: Ledger) -> None:
     """Leave the newest head alone, in `meta`: a file with older ones could be cut at one of them."""
+    # Rows up to the last housekeeping had their heads taken away by it: only newer ones need to be rewritten.
     since = Stated(facts_of(connection).head).last
     with transaction(connection):
         connection.execute("UPDATE journal SET head = x'' WHERE revision > ? AND length(head) > 0", (since,))
@@ -156,6 +157,7 @@ def delete_rows(connection: sqlite3.Connection, revisions: Sequence[int]) -> Non
 def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
     """A connection in autocommit that never creates a file."""
     quoted = path.resolve().as_uri()
+    # mode=rw without c: SQLite would make an empty database where the state is missing, and we would start as if it was new.
     return sqlite3.connect(
         f"{quoted}?mode={mode}", uri=True, isolation_level=None, cached_statements=300, check_same_thread=False
     )
@@ -174,6 +176,7 @@ def check_structure(connection: sqlite3.Connection) -> None:
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All statements inside, or none."""
+    # IMMEDIATE takes the write lock now; a deferred transaction would fail with SQLITE_BUSY in the middle, at its first write.
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

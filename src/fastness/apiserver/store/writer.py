@@ -109,6 +109,8 @@ class Writer:
         answer: asyncio.Future[list[Record]] = self._loop.create_future()
         write = _Write(entries, rows, answer, frees=frees)
         for entry in entries:
+            # From here on writers decide on this record although no reader sees it yet: two creates of one name cannot both be
+            # taken.
             self._heads[entry.record.key] = entry
         self.pending_changes += len(rows)
         self._pending_bytes += write.size
@@ -149,6 +151,8 @@ class Writer:
 
     def _schedule(self) -> None:
         """Dispatch at the end of this turn of the loop, so that writes of one turn share a batch."""
+        # One batch at the disk at a time, so that batches become durable in the order of their revisions: a crash loses a tail
+        # of the log and never leaves a hole in it.
         if not self._scheduled and not self._batch:
             self._scheduled = True
             self._loop.call_soon(self._dispatch)
@@ -206,9 +210,12 @@ class Writer:
         entries = [entry for write in batch for entry in write.entries]
         self._point("publish.before")
         if entries:
+            # Visible first, answered after: whoever hears of a write finds it when reading, and no controller acts twice on one
+            # state.
             self._committed = entries[-1].revision
             self._publish(entries)
         for entry in entries:
+            # A later write of the same key may have taken the place since; its head stays.
             if self._heads.get(entry.record.key) is entry:
                 del self._heads[entry.record.key]
         self._point("publish.visible")
@@ -225,6 +232,8 @@ class Writer:
         self._maintain()
 
     def _failed(self, error: BaseException) -> None:
+        # An error of a commit does not say that nothing reached the disk (fsync(2) may fail after the pages are out): the next
+        # job begins by taking back whatever is above the last published revision.
         self._suspect = True
         self.failures += 1
         self._heads.clear()
@@ -243,6 +252,7 @@ class Writer:
             write
             for write in lost
             if write.frees
+            # One that deletes what the failed batch was to create would delete something that never was.
             and all(entry.previous and entry.previous.revision <= self._committed for entry in write.entries)
         ]
         self._batch, self._waiting = [], deque(write for write in lost if write not in spared)
@@ -272,6 +282,7 @@ class Writer:
         for write in lost:
             self._account(write)
             if not write.answer.done():
+                # Its own, because raising one exception object in many tasks would chain their tracebacks into one another.
                 refusal = kind(message)
                 refusal.__cause__ = cause
                 write.answer.set_exception(refusal)
@@ -300,6 +311,7 @@ class Writer:
         def ended(done: asyncio.Future[None]) -> None:
             self._compaction = None
             if not self._note_problem(done):
+                # What failed to go is tried again with the next compaction: a row that is forgotten here would stay for ever.
                 self._doomed = doomed + self._doomed
 
         job.add_done_callback(ended)

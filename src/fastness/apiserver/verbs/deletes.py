@@ -91,9 +91,12 @@ class Deleter:
         _check_preconditions(served, old, options)
         self._admission.review(call, served, Operation.DELETE, None, old)
         trial_run = call.dry_run or options.dry_run
+        # On the record before it happens: a crash after this leaves an entry of something that did not happen, never the
+        # reverse.
         recorded = not trial_run and await self._admission.written_down(call, served, Operation.DELETE, None, old)
         if recorded and self._store.head(key) is not head:
             return await self.delete(call, served, namespace, name, options)
+        # Asking again changes nothing: a new timestamp would prolong what is already ending.
         if old["metadata"].get("deletionTimestamp") and is_held(served, old):
             return Written(outward(served, head.body))
         marked = _with_propagation(self._writer.marked(old), options.propagation)
@@ -102,6 +105,7 @@ class Deleter:
             generation = {"generation": old["metadata"]["generation"]} if "generation" in old["metadata"] else {}
             marked["metadata"] = {**marked["metadata"], **generation}
             del marked["metadata"]["deletionGracePeriodSeconds"]
+        # kubectl shows it, and admission refuses new content by it while the namespace is emptied.
         if served.storage_key == ("", "namespaces"):
             marked["status"] = {**(old.get("status") or {}), "phase": "Terminating"}
         if not is_held(served, marked):
@@ -124,12 +128,14 @@ def _check_preconditions(served: Served, old: JsonObject, options: DeleteOptions
         ("UID", options.uid, meta["uid"]),
         ("ResourceVersion", options.resource_version, meta["resourceVersion"]),
     ):
+        # "Delete what I looked at": without it a controller with an old list deletes the successor of the same name.
         if expected and expected != actual:
             why = f"the {label} in the precondition ({expected}) does not match the {label} in record ({actual})"
             raise precondition_failed(served, meta["name"], why)
 
 
 def _with_propagation(obj: JsonObject, propagation: Propagation) -> JsonObject:
+    # The newest request decides how dependents go; the API refuses both finalizers on one object.
     finalizers = [
         entry for entry in obj["metadata"].get("finalizers") or () if entry not in _PROPAGATION_FINALIZERS.values()
     ]

@@ -25,6 +25,7 @@ def read(call: Call, served: Served, sent: Any) -> JsonObject:
         raise BadRequest("the object provided is unrecognized: must be a JSON object")
     check_identity(served, sent)
     meta, unknown = metadata.read(sent)
+    # Pruned before it is defaulted or judged: an unknown field must not reach a rule, a default or the store.
     body, dropped = served.schema.prune(sent)
     if unknown or dropped or call.duplicates:
         _report(call, list(dict.fromkeys([*unknown, *dropped])))  # schemas of native kinds know metadata, too
@@ -64,6 +65,7 @@ def check_identity(served: Served, sent: Mapping[str, Any]) -> None:
         raise BadRequest("Object 'Kind' is missing: every object says its apiVersion and kind")
     if not version or not isinstance(version, str):
         raise BadRequest("Object 'apiVersion' is missing: every object says its apiVersion and kind")
+    # The path was authorized, not the body: an object of another group or kind would pass under the rights for this one.
     if version != kind.api_version:
         raise BadRequest(
             f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
@@ -90,6 +92,7 @@ def check_namespace(served: Served, namespace: str, meta: JsonObject) -> None:
     if not namespace:
         raise BadRequest("an empty namespace may not be set during creation")
     stated = meta.get("namespace")
+    # RBAC decided on the namespace of the path.
     if stated and stated != namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
     meta["namespace"] = namespace

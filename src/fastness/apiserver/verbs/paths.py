@@ -44,6 +44,7 @@ def target_of(segments: Sequence[str]) -> Target | None:
     if len(rest) > 3:
         return None
     name = rest[1] if len(rest) > 1 else ""
+    # As kube-apiserver's RequestInfo has it: a Role inside of a namespace can grant access to the Namespace object itself.
     if rest[0] == "namespaces" and not group:
         namespace = name
     return Target(group, version, rest[0], namespace, name, rest[2] if len(rest) > 2 else "")
@@ -57,6 +58,7 @@ def verb_of(method: str, target: Target, *, watching: bool) -> str:
     """The API verb of a request, empty when the method does not fit the shape."""
     if target.name:
         verb = _OBJECT_VERBS.get(method, "")
+        # POST to an object means nothing; to a subresource (`eviction`, `token`) it is a create, which is what RBAC grants.
         return "" if verb == "create" and not target.subresource else verb
     verb = _COLLECTION_VERBS.get(method, "")
     return "watch" if verb == "list" and watching else verb

@@ -55,6 +55,7 @@ class PodsByNode:
     def _build(self) -> None:
         for record in self._store.range(GROUP, PLURAL).records:
             self._on.setdefault(_node(record), set()).add(record.key)
+        # No await between the reading and this: a pod that is written in between would be missing for good.
         self._store.observe(self._follow)
         self._built = True
 

@@ -21,6 +21,7 @@ from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.errors import TokenError
 from fastness.kube.errors import BadRequest, Expired
 
+# A selector that matches little must not copy a whole collection to look at it.
 SCAN_PAGE = 2000
 
 
@@ -65,6 +66,7 @@ def list_objects(store: Store, served: Served, selection: Selection, query: List
     at, after = _position(store, query)
     name = selection.name
     if name is not None and (selection.namespace or not served.kind.namespaced) and at is None:
+        # An agent that watches its own Node lists it by name first: a look-up instead of a scan for each of thousands.
         record = store.get(Key(*served.storage_key, selection.namespace, name))
         bodies = [record.body] if record is not None and selection.matches(record.body) else []
         return Listed(bodies, store.revision)
@@ -112,6 +114,7 @@ def _position(store: Store, query: ListQuery) -> tuple[int | None, tuple[str, st
     """The revision to read at (None: the present) and the key to go on after."""
     _check_match(query)
     if query.token:
+        # The token carries the version of its first page; with another one the pages would not be one list.
         if query.version not in ("", "0"):
             raise BadRequest("specifying resource version is not allowed when using continue")
         try:
@@ -123,6 +126,8 @@ def _position(store: Store, query: ListQuery) -> tuple[int | None, tuple[str, st
     version = parse_version(query.version)
     if version > store.revision:
         raise too_new(version, store.revision)
+    # A limit with a version and no match means Exact, for clients from before resourceVersionMatch (API concepts, "get and
+    # list").
     exact = query.match == "Exact" or (query.limit > 0 and version > 0 and not query.match)
     return (version if exact and version > 0 else None), None
 
@@ -151,6 +156,7 @@ def parse_version(text: str) -> int:
     """A resource version from a query; raises BadRequest."""
     if not text:
         return 0
+    # str.isdigit takes digits of every script; 19 of them are what 64 bits hold.
     if not text.isascii() or not text.isdigit() or len(text) > 19:
         raise BadRequest(f"resourceVersion: {text[:40]!r} is not a version that this server gave")
     return int(text)
@@ -163,5 +169,6 @@ def _expired(query: ListQuery, after: tuple[str, str] | None, revision: int) -> 
         "the continue token is too old to go on consistently: start the list anew, or use the token in this answer to go on "
         "with objects as they are now"
     )
+    # ListMeta.continue: a client that can do without consistency goes on with this token instead of reading everything again.
     error.continue_token = ContinueToken(revision, "/".join(after)).encode()
     return error

@@ -87,6 +87,7 @@ class Selection:
 
     def matches(self, body: bytes) -> bool:
         """Whether the encoded object is selected."""
+        # Only a hint: the text may stand anywhere in the object, so the labels are still compared below.
         if self.text not in body:
             return False
         if not self.labels.everything and not self.labels.matches(_decode_head(body).metadata.labels or {}):
@@ -135,5 +136,6 @@ def _text(obj: Mapping[str, Any], field: str) -> str:
     if field == "source" and isinstance(value, dict):
         value = value.get("component")
     if value is None:
+        # What a typed server compares with where a field is left out: the zero value of its Go type.
         return "false" if field in ("spec.unschedulable", "spec.hostNetwork") else "0" if field.endswith("icas") else ""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -112,6 +112,8 @@ class Stream:
             if not was and not now:
                 return None
             kind = EventType.MODIFIED if was and now else EventType.ADDED if now else EventType.DELETED
+            # The watcher may not see what the object became (it selected another label), so it is told the last state that it
+            # could.
             if kind is EventType.DELETED and entry.type is not EventType.DELETED and before is not None:
                 return Item(kind, self._outward(_with_version(before, record.revision)), record.revision)
         return Item(kind, self._outward(record.body), record.revision)
@@ -147,6 +149,7 @@ def open_stream(
     if query.initial or (version == 0 and query.initial is None):
         listed = reads.list_objects(store, served, selection, reads.ListQuery())
         initial = [Item(EventType.ADDED, outward(body), 0) for body in listed.bodies]
+        # The list and the cursor meet at one revision, so nothing falls between them and nothing comes twice.
         start = listed.revision
         if query.initial and query.bookmarks:
             initial.append(bookmark(served, start, synced=True))

@@ -38,6 +38,7 @@ from fastness.kinds.objects import rfc3339
 from fastness.kube.errors import BadRequest, Cause, Invalid
 from fastness.runtime.clock import Clock, Entropy
 
+# As many as kube-apiserver tries before it gives a generated name up (27^5 suffixes: a second try is rare already).
 GENERATE_ATTEMPTS = 8
 DECIDE_ATTEMPTS = 5
 Draft = Callable[[], JsonObject]
@@ -92,10 +93,13 @@ class Writer:
         """Store a draft as a new object; `applied` says that its field ownership is already in place."""
         work = partial(self._judged_new, call, served, draft, applied=applied)
         new, generated = await self._heavy.run(call.size, work)
+        # The engine is asked before the rules judge, because they are pure functions and cannot wait for it.
         trial = await self._admission.trial(call, served, new, None)
         new = self._admission.review(call, served, Operation.CREATE, new, None, trial=trial)
         _warn_of_finalizers(call, served, new, None)
+        # After every refusal that is not about the name, before the store: no act of a person without its entry.
         await self._admission.written_down(call, served, Operation.CREATE, new, None)
+        # After the last await, so that the name is still free when the write is decided.
         key = self._free_key(served, new, generated=generated)
         if call.dry_run:
             return Written(self._trial(served, new), created=True)
@@ -105,6 +109,7 @@ class Writer:
         """The new object, and whether its name is generated; in any thread. Raises BadRequest, Invalid."""
         strategy, draft = strategy_of(served.kind), make()
         if not applied:
+            # A uid or a time that the client made up is nobody's field: it is dropped before ownership is counted.
             draft = {**draft, "metadata": meta.stated(draft["metadata"])}
             self._ownership.on_create(call, served, draft, self._clock.now())
         new = self._prepared(call, served, strategy, draft)
@@ -132,6 +137,7 @@ class Writer:
         if not fresh.get("name") and fresh.get("generateName"):
             fresh["name"] = self._generated(fresh["generateName"])
         new = {**draft, "metadata": fresh}
+        # With a status subresource the status is not the creator's to write, and RBAC grants it apart.
         if served.kind.has_status and not served.kind.native:
             new.pop("status", None)
         user = call.user
@@ -248,8 +254,10 @@ class Writer:
     ) -> Written:
         """Store a judged change, or nothing when nothing changed, or the end of an object that nothing holds any more."""
         strategy = strategy_of(served.kind)
+        # Level-triggered controllers apply the same thing again and again: an event for each would wake all the others for ever.
         if _same(new, old):
             return Written(outward(served, head.body))
+        # Status and metadata do not count: observedGeneration would never catch up with controllers that write their own status.
         if strategy.generation and subresource != "binding" and _spec_changed(new, old):
             new["metadata"]["generation"] = int(old["metadata"].get("generation") or 0) + 1
         ends = bool(new["metadata"].get("deletionTimestamp")) and not is_held(served, new)
@@ -265,6 +273,7 @@ class Writer:
             raise BadRequest(f"the name of the object ({key.name} in the path) must be in the body, too")
         drafts.check_name(key.name, sent)
         drafts.check_namespace(served, key.namespace, sent)
+        # A PUT of what was read before the object was deleted and made anew must not overwrite its successor.
         if sent.get("uid") and sent["uid"] != stored_meta["uid"]:
             raise conflict(
                 served, key.name,
@@ -275,6 +284,7 @@ class Writer:
             text = f'Invalid value: "{deletion[:40]}": field is immutable'
             raise invalid(served, key.name, [Cause("metadata.deletionTimestamp", "FieldValueInvalid", text)])
         version = sent.get("resourceVersion")
+        # Against the head with writes on their way, not the committed record: of two writers with one version one loses, now.
         if version and version != str(head.revision):
             raise modified(served, key.name)
         if not version and not strategy_of(served.kind).unconditional:
@@ -320,6 +330,7 @@ class Writer:
         if old["metadata"].get("deletionTimestamp"):
             before = set(old["metadata"].get("finalizers") or ())
             added = [entry for entry in new["metadata"].get("finalizers") or () if entry not in before]
+            # Otherwise whoever may update an object could keep it from ever being deleted.
             if added:
                 text = f"Forbidden: no new finalizers can be added while the object is being deleted: {added}"
                 causes.append(Cause("metadata.finalizers", "FieldValueForbidden", text))
