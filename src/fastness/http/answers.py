@@ -11,6 +11,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
+# Answers depend on who asks: a cache in between must not give one caller's to another (RFC 9111, 5.2.2.7).
 NOT_SHARED: Headers = ((b"cache-control", b"no-cache, private"),)
 NOWHERE: AbstractContextManager[None] = nullcontext()
 

@@ -27,6 +27,7 @@ from fastness.observe import metrics
 from fastness.runtime.cache import BoundedCache
 
 MOST_KNOWN: Final = 10_000
+# A host has a /64 to itself (RFC 4291, 2.5.1) and may take any address in it: counted one by one it would be 2^64 clients.
 _V6_NETWORK: Final = 64
 
 
@@ -96,6 +97,7 @@ class Arrivals:
         """A place for a newcomer; others may lose theirs, and `cut` ends this one if it does."""
         group = network(address)
         mine = self._unfinished.get(group)
+        # Its own bound before that of all: an address that floods pushes itself out, and nobody else.
         if mine is not None and len(mine) >= self._bounds.address_handshakes:
             self._evict(mine)
         elif self._shaking >= self._bounds.handshakes:
@@ -155,6 +157,7 @@ class Arrivals:
     def _evict(self, held: Held) -> None:
         oldest = next(iter(held))
         metrics.TURNED_AWAY.inc("handshake" if oldest.unfinished else "connection")
+        # Counted out before it is cut: the end of the socket is told later, and the newcomer's place must be free now.
         oldest.gone()
         oldest.cut()
 
@@ -167,6 +170,7 @@ def network(address: str) -> str:
         parsed = ipaddress.IPv6Address(address.partition("%")[0])
     except ValueError:
         return address
+    # On a dual-stack socket an IPv4 client comes as ::ffff:a.b.c.d; all of them are in one /64.
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(ipaddress.ip_network((parsed.packed, _V6_NETWORK), strict=False))

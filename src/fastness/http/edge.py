@@ -104,6 +104,7 @@ class Edge:
         try:
             try:
                 route = self._table.find(request)
+            # 404 and 405 tell what is served; where a door wants a credential for that, it is asked for before the answer.
             except (NoRoute, WrongMethod) as error:
                 await self._demand(request, error)
                 raise
@@ -143,6 +144,7 @@ class Edge:
 
     def _failed(self, name: str, request: Request, error: Exception) -> Answer:
         """The answer to an error, by the table; one that is not in it is a defect."""
+        # The nearest class decides: a row for the base must not swallow what a row for the child says better.
         for kind in type(error).__mro__:
             row = self._errors.get(kind)
             if row is not None:
@@ -158,6 +160,7 @@ def application(door: Door, routes: Routes, errors: ErrorTable, entropy: Entropy
 
 
 async def _handled(route: Route[Any], request: Request) -> Answer | Stream:
+    # Before a byte of the body: whoever may not ask does not get to have 3 MiB read and parsed.
     caller = await route.auth.check(request)
     limit = route.limit
     if limit.body is not None:

@@ -66,6 +66,7 @@ class Touch:
         if self._home is None:
             return False
         namespace = self._home.get("", NAMESPACE)
+        # A door that starts before the namespace was made is not homeless; one that saw it go is.
         self._had_home = self._had_home or namespace is not None
         return is_being_deleted(namespace) if namespace is not None else self._had_home
 

@@ -31,6 +31,7 @@ from fastness.runtime.clock import Clock
 
 MAX_BUCKETS: Final = 10_000
 RETRY_SECONDS: Final = 2
+# A bucket that is deeply empty would send a booting machine away for longer than its cause may last.
 LONGEST_RETRY: Final = 60.0
 OVERLOAD: Final = "overload"
 _EVERYBODY: Final = ""
@@ -83,6 +84,7 @@ class Limits:
     """Bounds of one door."""
 
     in_flight: int = 512
+    # A boot asks half a dozen times; a machine that asks twenty times a second for long is broken or taken over.
     machine: Rate = Rate(burst=200, per_second=20)
     machine_in_flight: int = 16
     strangers_in_flight: int = 256
@@ -138,6 +140,7 @@ class RateLimiter:
         self.begin("known", thumbprint, limits.machine_in_flight, limits.in_flight)
         wait = self._machines.take(thumbprint, self._clock.monotonic())
         if wait:
+            # Given back at once: a refusal must not hold a place until a block ends that is never entered.
             self.end("known", thumbprint)
             _paced("known", wait)
 
@@ -180,6 +183,7 @@ class RateLimiter:
         now, group = self._clock.monotonic(), network(address)
         if self._wrong.empty(f"{thumbprint}@{group}", now):
             raise overload("doubted")
+        # A named machine is spared this bucket, or strangers' guesses would shut everybody out.
         if not thumbprint and self._wrong_of_all.empty(_EVERYBODY, now):
             raise overload("doubted")
 

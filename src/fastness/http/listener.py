@@ -29,6 +29,7 @@ from fastness.http.protocol import Protocol
 from fastness.observe import logs
 
 BACKLOG = 1024
+# A flood that is accepted without a pause would keep the loop from those who are connected already.
 AT_ONCE = 64
 POLL_SECONDS = 0.02
 REST_SECONDS = 0.2
@@ -50,6 +51,7 @@ class Listener:
         self._socket = _bind(host, port)
         bounds = bounds or Bounds()
         config = uvicorn.Config(
+            # No version in answers, and no paths of requests in a log of uvicorn's: ours knows what may be written there.
             app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
             proxy_headers=False,  # nobody stands in front, and a header must not say where a client is
             timeout_keep_alive=bounds.keep_alive_seconds,  # type: ignore[arg-type]  # a delay of the loop
@@ -166,6 +168,7 @@ class _Server(uvicorn.Server):
             loop.remove_reader(bound)
         self._listening.clear()
         self._share.close()
+        # Handshakes first: one that ends after the connections were counted would be left open.
         for task in list(self._greeted):
             task.cancel()
         await asyncio.gather(*self._greeted, return_exceptions=True)
@@ -192,6 +195,7 @@ def _end(accepted: socket.socket) -> None:
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
+    # A restart must not wait for the TIME_WAIT of connections of before.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))

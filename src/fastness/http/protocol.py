@@ -164,6 +164,7 @@ class Protocol(HttpToolsProtocol):
         if cycle is None or cycle.response_complete or not (cycle.more_body or cycle.response_started):
             return
         if cycle.chunked_encoding and not self.transport.is_closing():
+            # So that a watch ends as a whole answer, and not as a break that the client takes for a failure.
             self.transport.write(_LAST_CHUNK)
         cycle.disconnected = True
         cycle.message_event.set()
@@ -192,6 +193,7 @@ class Protocol(HttpToolsProtocol):
 
     def _check_progress(self, before: int) -> None:
         waiting = self._unread()
+        # By progress and not by time alone: a slow client that moves is served, one that never reads holds nothing for long.
         if waiting >= before:
             self.transport.abort()
         else:

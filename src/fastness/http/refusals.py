@@ -23,6 +23,7 @@ from fastness.keys.home import GONE
 
 RETRY_SECONDS: Final = 5
 MAX_DETAIL: Final = 160
+# As much as the contract of the doors allows: whoever is refused learns a code and one sentence.
 MAX_BODY: Final = 300
 HOME_GONE: Final = "home-gone"
 ERRORS: Final = "https://fastness.dev/errors/"
@@ -44,6 +45,7 @@ class Refusal(Exception):
         while len(body) > MAX_BODY and self.detail:
             self.detail = self.detail[: min(len(self.detail), MAX_DETAIL) // 2]
             body = self._body(self.detail)
+        # Only what passes says when to come again (RFC 9110, 10.2.3): after a final refusal nobody shall wait.
         wait = ((b"retry-after", b"%d" % self.retry),) if self.status == 503 else ()
         return Answer(self.status, body, headers=(*self.headers, *wait))
 

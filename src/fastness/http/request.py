@@ -17,6 +17,7 @@ Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 
 MAX_QUERY = 64 * 1024
+# kubectl sends fewer than ten; parsing and hashing thousands is work that a line of text can ask for.
 MAX_PARAMETERS = 64
 BODY_SECONDS = 60.0
 MAX_LENGTH_DIGITS = 18
@@ -43,6 +44,7 @@ class Request:
     def __init__(self, scope: Scope, receive: Receive, body_seconds: float = BODY_SECONDS) -> None:
         self.scope = scope
         self.method: str = scope["method"]
+        # The path as it was sent: decoded before it is split, %2F would make two segments of one name.
         self.path: str = scope["raw_path"].decode("ascii", "replace")
         self.raw_query: bytes = scope["query_string"]
         self.peer: bytes | None = scope.get("fastness.peer")
@@ -101,6 +103,7 @@ class Request:
         except ValueError as error:
             raise BadRequest(f"the query cannot be read: {error}") from error
         for name, value in pairs:
+            # The first of a name counts, as in Go's url.Values.Get, by which kube-apiserver reads them.
             parameters.setdefault(name, value)
         return parameters
 
@@ -140,6 +143,7 @@ class Request:
 
     def _check_declared(self, limit: int) -> None:
         encoding = self.header(b"content-encoding")
+        # A few kilobytes of gzip unpack to gigabytes: the bound on bytes would say nothing.
         if encoding and encoding.lower() != "identity":
             raise UnsupportedMedia("a body with a Content-Encoding is not accepted: send it as it is")
         declared = self.header(b"content-length")
@@ -147,6 +151,7 @@ class Request:
             return
         if not (declared.isascii() and declared.isdigit()):
             raise BadRequest("Content-Length is not a number")
+        # Digits first: Python's int() of a long text is quadratic, and raises above 4,300 of them.
         if len(declared) > MAX_LENGTH_DIGITS or int(declared) > limit:
             raise TooLarge(f"Request entity too large: limit is {limit}")
 

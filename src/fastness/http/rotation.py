@@ -25,6 +25,7 @@ from fastness.observe import logs, metrics
 from fastness.runtime.clock import Clock
 from fastness.runtime.tasks import news_or_time
 
+# The informer tells of news; this look is for what no event tells, a clock that was set or names that somebody took out.
 LOOK_SECONDS: Final = 600.0
 AGAIN_SECONDS: Final = 15.0
 Chosen = tuple[Credential, Generations]

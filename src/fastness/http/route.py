@@ -136,6 +136,7 @@ class RouteTable:
             values = tuple(at for at, part in enumerate(segments) if part.startswith("<"))
             place = places.setdefault(segments, _Place(segments, values, {}))
             for method in route.methods:
+                # Two rows for one way in would leave it to their order which check is asked.
                 if method in place.routes:
                     raise ValueError(f"{method} {route.path} has two routes")
                 place.routes[method] = route
@@ -162,6 +163,7 @@ class RouteTable:
 def _by_length(places: Iterable[_Place]) -> Mapping[int, Sequence[_Place]]:
     """Places by their number of segments, those with the fewest values first."""
     grouped: dict[int, list[_Place]] = {}
+    # A literal before any text: `/config/<pool>` must not answer for `/config/healthz` with its own check.
     for place in sorted(places, key=lambda place: len(place.values)):
         grouped.setdefault(len(place.segments), []).append(place)
     return grouped

@@ -26,6 +26,7 @@ async def send_stream(request: Request, stream: Stream, send: Send, headers: Hea
             (b"content-type", stream.content_type), *caching(stream), *stream.headers, *headers,
         ],
     })  # fmt: skip
+    # The head now: client-go takes a watch for established by it, and would wait for the first change otherwise.
     await send({"type": "http.response.body", "body": b"", "more_body": True})
     await until_gone(request, stream.chunks, send)
 

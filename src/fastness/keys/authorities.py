@@ -177,8 +177,11 @@ class AuthoritySecret:
     ) -> Lineage:
         """The lineage after whatever is due now."""
         after = lineage
+        # Made and handed out first, issuing later: a certificate of an authority that a client has not heard of is refused by
+        # it.
         if after.successor is None and (requested or _left(after.issuing.certificate, now) < 1 / 3):
             after = replace(after, successor=self._made(entropy, now))
+        # Not at promotion: certificates of the predecessor are still being shown until each was renewed.
         if after.predecessors and now - after.promoted >= self.overlap:
             after = replace(after, predecessors=())
         successor = after.successor
@@ -214,6 +217,7 @@ class AuthoritySecret:
 
     def _patch(self, read: JsonObject, lineage: Lineage) -> JsonObject:
         notes = {ROTATE: None, PROMOTED: rfc3339(lineage.promoted) if lineage.predecessors else None}
+        # Two controllers that take the same step at once would make two successors, and clients would know either.
         version = metadata(read).get("resourceVersion")
         return {"metadata": {"resourceVersion": version, "annotations": notes}, "data": _data(lineage)}
 

@@ -100,6 +100,7 @@ def canonical(name: str) -> str | None:
 def names_in(secret: Mapping[str, Any]) -> tuple[str, ...]:
     """The names that the doors of a role ask for; what is no name, or too much, is left out."""
     names = annotations_of(secret).get(NAMES, "").split()
+    # The annotation is a door's to write: a door that was taken over gets no wildcard and no certificate of a thousand names.
     return tuple(dict.fromkeys(name for name in map(canonical, names) if name is not None))[:MOST_NAMES]
 
 
@@ -158,6 +159,7 @@ def _counts(credential: Credential, role: DoorRole, names: Sequence[str], issuer
     certificate = credential.certificate
     return (
         not is_due(credential, now)
+        # The Secret may be written by its door: a certificate of another role, put there, must not be kept as good.
         and role_named(certificate.uris) is role
         and set(names) <= set(certificate.hosts)
         and certificate.is_signed_by(issuer.issuing.certificate)

@@ -56,6 +56,7 @@ class ClientAuthorities:
         if config_map is not None and config_map is not self._read:
             self._read = config_map
             try:
+                # Replaced as a whole: an authority that was taken out stops to count.
                 self._known = split_pem(str((config_map.get("data") or {}).get(KEY, "")).encode())
             except CryptoError as error:
                 _log.warning("clientca.damaged", configmap=f"{NAMESPACE}/{NAME}", error=error)

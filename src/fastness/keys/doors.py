@@ -19,6 +19,7 @@ from fastness.kube.port import Cluster
 from fastness.protocol.door_role import DoorRole
 from fastness.runtime.clock import Entropy
 
+# Images carry the authority, and are rebuilt and rolled out by people: a month, and `may_promote` asks whether all know it.
 DOORS: Final = AuthoritySecret("doors-ca", "fastness doors", overlap=timedelta(days=30))
 NAME: Final = DOORS.name
 SERVING_LIFETIME: Final = timedelta(days=90)

@@ -63,5 +63,6 @@ async def was_lost(cluster: Cluster) -> bool:
     try:
         await cluster.get(NAMESPACES, NAMESPACE)
     except NotFound:
+        # Checkpoints are of the cluster, so they outlive the namespace and tell a lost one from one that never was.
         return bool((await cluster.list(AUDIT_CHECKPOINT.resource)).items)
     return False

@@ -19,6 +19,7 @@ from fastness.protocol.door_role import DoorRole, role_named
 from fastness.runtime.clock import Entropy
 
 INTERNAL: Final = AuthoritySecret("internal-ca", "fastness internal", overlap=timedelta(days=2))
+# Nothing revokes them: a stolen one ends by itself within the day.
 LEAF_LIFETIME: Final = timedelta(hours=24)
 GROUP: Final = "fastness:internal"
 ASKING: Final = (DoorRole.GATE, DoorRole.BROKER)
@@ -49,6 +50,7 @@ def asking_role(certificate: Certificate, trusted: Sequence[Certificate], now: d
     """Which of the parts that may ask shows a certificate; None for another one. Raises UntrustedCertificate, BadCertificate."""
     subject = verify_client(certificate, trusted, at=now)
     role = role_named(certificate.uris)
+    # The config server's own certificate is of this authority as well, and must not open the port that it serves.
     return role if role in ASKING and subject.organizations == (GROUP,) else None
 
 

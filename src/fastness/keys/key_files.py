@@ -24,6 +24,8 @@ _PUBLIC: Final = 0o644
 def read_private(path: Path) -> SecretBytes | None:
     """The content of a private file, None when there is none; raises UnsafeKeyFile."""
     try:
+        # Not through a link, which whoever owns the directory could point elsewhere; not blocking, because a FIFO would wait for
+        # ever.
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
@@ -75,6 +77,8 @@ def _write(path: Path, content: bytes, mode: int) -> None:
             os.fchmod(file.fileno(), mode)  # whatever the umask says
             file.write(content)
             file.flush()
+            # Content before name, or a power cut leaves the new name on an empty file: for a key that is the loss of everything
+            # sealed.
             os.fsync(file.fileno())
         fresh.replace(path)
     except OSError as error:

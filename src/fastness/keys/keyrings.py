@@ -45,6 +45,7 @@ VERSION: Final = 1
 LIVE: Final = 2
 TRIES: Final = 50
 PAUSE_SECONDS: Final = 0.05  # a write that another one made is told of before it can be read
+# Longer than a cache may be out of touch (90 seconds): by then a replica has read the key or releases nothing.
 PUBLISHED_FOR: Final = timedelta(minutes=2)
 RENEW_SECONDS: Final = 300.0
 # Shorter than `PUBLISHED_FOR`: one failure leaves others time to learn of a new key.
@@ -123,6 +124,7 @@ class KeySecret:
             ring = self.read(secret)
             if now - ring[0].created < self.lifetime:
                 return await self._published(cluster, ring)
+            # The one before stays for a lifetime: what it signed last must be readable until it ends by itself.
             after = (RingKey(now.replace(microsecond=0), self.make(entropy)), *ring)[:LIVE]
             patch = {"metadata": {"resourceVersion": metadata(secret)["resourceVersion"]}, "data": self._data(after)}
             try:

@@ -121,6 +121,7 @@ class ApiPki:
 
     def sign_for_node(self, request: bytes, *, client: bool, lifetime: timedelta, now: datetime) -> Certificate:
         """A certificate for an approved request of a kubelet, an hour at most; raises BadSigningRequest, CertificateExpired."""
+        # There is no revocation list: an hour is how long a node that lost its trust can still show a certificate.
         lifetime = min(lifetime, NODE_LIFETIME)
         return certify(self.authority, read_request(request), client=client, lifetime=lifetime, now=now)
 
@@ -201,6 +202,7 @@ def _load(path: Path) -> Credential | None:
         key, certificate = PrivateKey.from_pem(content), Certificate.from_pem(content.reveal())
     except CryptoError as error:
         raise _damaged(path, error.message) from error
+    # A pair from two backups would start, and fail every handshake with a message about neither.
     if not certificate.belongs_to(key):
         raise _damaged(path, "the key does not belong to the certificate")
     return Credential(certificate, key)

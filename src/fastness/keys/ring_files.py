@@ -25,6 +25,7 @@ from fastness.crypto.secret import SecretBytes
 from fastness.keys.errors import KmsFailed
 from fastness.keys.key_files import read_private, write_private
 
+# A service that does not answer must end the start with a reason, not hold it for ever.
 PATIENCE_SECONDS: Final = 30.0
 _KEYS: Final = "keys"
 
@@ -101,6 +102,7 @@ class WrappedRingFile:
     def save(self, content: SecretBytes) -> None:
         """Wrap and replace; raises KmsFailed."""
         wrapped = self._call("encrypt", content.reveal())
+        # A command that merely copies (a wrong path, `cat` while trying things out) would leave the keys on the disk in clear.
         if content.reveal().strip() in wrapped:
             raise KmsFailed("the KMS command did not encrypt the vault key", f"Check `{self._command[0]} encrypt`.")
         write_private(self.path, SecretBytes(wrapped))

@@ -113,6 +113,7 @@ class Vault:
         """Seal with a new key from now on; its id. The file is written before the key is used."""
         key = SealKey.generate(self._entropy)
         ring, created = self._ring, dict(self._created)
+        # On disk before the first seal: what a key sealed that a crash then forgets opens never again.
         self._ring, self._created[key.id] = ring.with_primary(key), rfc3339(now)
         try:
             self._save()
@@ -124,6 +125,7 @@ class Vault:
     def retire(self, key_id: str) -> None:
         """Drop a key that seals nothing any more; the sealing key cannot be dropped."""
         target = KeyId(bytes.fromhex(key_id))
+        # Retiring is for good; the store was read back with the new key alone before anybody asks for it.
         if target == self._ring.primary or target not in self._created:
             raise MissingVaultKey(
                 f"key {key_id} cannot be retired",

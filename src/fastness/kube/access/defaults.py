@@ -37,6 +37,8 @@ def bootstrap_objects(recorded: Iterable[Mapping[str, Any]]) -> list[JsonObject]
 
 def reconciled(current: Mapping[str, Any], default: Mapping[str, Any]) -> JsonObject | None:
     """The object that `current` must become so that it grants at least what `wanted` does; None when it already does."""
+    # The documented way out of auto-reconciliation (RBAC, "Auto-reconciliation"): an administrator who restricted a role meant
+    # it.
     if annotations_of(current).get(AUTOUPDATE) == "false":
         return None
     if default.get("kind") in ("Role", "ClusterRole"):
@@ -58,6 +60,7 @@ def _clean(obj: Mapping[str, Any]) -> JsonObject:
     cleaned.update({key: obj[key] for key in ("aggregationRule", "rules", "roleRef", "subjects") if obj.get(key)})
     if obj["kind"] in ("Role", "ClusterRole"):
         cleaned.setdefault("rules", [])
+    # As in Kubernetes since 1.8: bound to the group, every node would read the Secrets of all of them.
     if obj["kind"] == "ClusterRoleBinding" and object_name(obj).name == "system:node":
         cleaned.pop("subjects", None)
     return cleaned

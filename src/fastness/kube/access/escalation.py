@@ -41,9 +41,11 @@ def refuse_role(user: User, role: Object, old: Object | None, policy: Policy, au
         return None
     namespace, name = object_name(role)
     resource = "roles" if role.get("kind") == "Role" else "clusterroles"
+    # Before the rules are compared: `escalate` is granted to controllers that make roles which they do not hold themselves.
     if _holds(user, "escalate", resource, namespace, name, authorize):
         return None
     if aggregates and not same_aggregation:
+        # Whoever may label a ClusterRole decides later what is collected, so what is granted now cannot be known.
         missing = uncovered(EVERYTHING, rules_for(user, policy))
         if missing:
             return _too_much(

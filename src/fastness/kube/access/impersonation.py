@@ -49,6 +49,7 @@ def impersonation(real: User, headers: Iterable[tuple[str, str]]) -> Impersonati
     groups = tuple(value for key, value in given if key == _GROUP)
     uids = [value for key, value in given if key == _UID]
     extra = _extra(given)
+    # Groups without a user would be added to the caller's own name; two users would leave it to the reader which one counts.
     if len(names) != 1 or not names[0]:
         raise BadImpersonation("impersonation needs exactly one user", "Impersonate-User")
     if len(uids) > 1:
@@ -62,6 +63,7 @@ def _extra(headers: list[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     extra: dict[str, tuple[str, ...]] = {}
     for key, value in headers:
         if key.startswith(_EXTRA):
+            # Header names have no case (RFC 9110, 5.1), so keys that differ in case are one, as in kube-apiserver.
             name = unquote(key.removeprefix(_EXTRA)).lower()
             extra[name] = (*extra.get(name, ()), value)
     return extra

@@ -102,14 +102,18 @@ def malformed(csr: KubeletRequest) -> Deny | None:
     """What no kubelet asks for, whoever approves it; None when the request itself is as it should be."""
     if csr.request is None:
         return Deny("BadRequest", csr.problem)
+    # Exactly one organization: beside system:nodes a second one could say system:masters, and the signer would make an
+    # administrator.
     if not csr.node or csr.request.subject.organizations != (NODE_GROUP,):
         return Deny("BadSubject", f"a kubelet asks for CN={NODE_USER}<node> and O={NODE_GROUP}, and nothing else")
     needed, allowed = {"digital signature", _PURPOSE[csr.signer]}, {"key encipherment"}
     usages = set(csr.usages)
+    # The sets that the two signers of Kubernetes permit; "key encipherment" is what kubelets with RSA keys ask for.
     if len(usages) != len(csr.usages) or not needed <= usages <= needed | allowed:
         return Deny("BadUsages", f"the usages must be {' and '.join(sorted(needed))}")
     if csr.seconds is not None and csr.seconds > LONGEST.total_seconds():
         return Deny("TooLong", f"certificates of nodes live {LONGEST.total_seconds():.0f} seconds at most")
+    # A client certificate with names would serve as one for a server, at hosts of the requester's choice.
     if csr.signer == CLIENT_SIGNER and csr.hosts:
         return Deny("BadNames", "a client certificate speaks for no host")
     if csr.signer == SERVING_SIGNER and not csr.hosts:

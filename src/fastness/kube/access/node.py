@@ -68,6 +68,8 @@ def authorize_node(attrs: Attributes, lookups: NodeLookups) -> Decision:
     node = attrs.user.node
     if not node or not attrs.is_resource_request:
         return NO_OPINION
+    # Before the table, and as a denial that RBAC cannot overrule: a binding to system:nodes must not open what a quarantine
+    # closed.
     barred = lookups.barred(node)
     if barred is not None and not (attrs.verb in _READ and (attrs.group, attrs.resource) in _STILL_READ):
         return Decision(False, f"{barred}: the credential of node '{node}' opens nothing", denied=True)
@@ -91,6 +93,7 @@ def _own_object(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
     """The object named like the node; a create is named in its body, which is checked on admission."""
     if attrs.verb == "create":
         return ""
+    # A list that does not select by the own name would tell of every other node.
     name = attrs.name or _selected(attrs, "metadata.name")
     return "" if name == node else f"node '{node}' may use only its own {attrs.resource} object"
 
@@ -114,6 +117,7 @@ def _own_pod(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
 def _referenced(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
     reference = Reference(attrs.resource, attrs.name)
     for pod in lookups.pods_on(node):
+        # In the namespace of the pod: a Secret of that name elsewhere is somebody else's.
         if (pod.get("metadata") or {}).get("namespace") == attrs.namespace and reference in references(pod):
             return ""
     return f"no relationship found between node '{node}' and this object"
@@ -172,6 +176,7 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     ("", "pods", ""): (_READ | _CREATE | {"delete"}, _own_pod),
     ("", "pods", "status"): (_GET | _WRITE, _own_pod),
     ("", "pods", "eviction"): (_CREATE, _own_pod),
+    # By get alone: a list or a watch would tell names and contents of what no pod here refers to.
     ("", "secrets", ""): (_GET, _referenced),
     ("", "configmaps", ""): (_GET, _referenced),
     ("", "persistentvolumeclaims", ""): (_GET, _referenced),

@@ -66,6 +66,7 @@ def refuse_node_token(node: str, namespace: str, request: Object, find_pod: Call
     """Why the node may not ask for this service-account token, or empty: it must be bound to a pod that runs on the node."""
     reference = _spec(request).get("boundObjectRef")
     reference = reference if isinstance(reference, dict) else {}
+    # By uid, too: a pod that the node deletes and makes anew under the name would get the token of the first.
     if reference.get("kind") != "Pod" or not reference.get("uid"):
         return f"node '{node}' may ask only for tokens that are bound to a pod, by name and uid"
     pod = find_pod(namespace, str(reference.get("name") or ""))
@@ -80,8 +81,10 @@ def _node(node: str, operation: str, new: Object | None, old: Object | None) -> 
     new, old = new or {}, old or {}
     if object_name(new).name != node:
         return f"node '{node}' may write only its own Node"
+    # An owner that does not exist has the garbage collector delete the object, with all that hangs on it.
     if metadata(new).get("ownerReferences", []) != metadata(old).get("ownerReferences", []):
         return f"node '{node}' may not change the ownerReferences of its Node"
+    # A node that could take its taints off would call the workloads, and their Secrets, back to itself.
     if operation == "UPDATE" and _spec(new).get("taints", []) != _spec(old).get("taints", []):
         return f"node '{node}' may not change the taints of its Node"
     wrong = sorted(key for key in _changed(labels_of(new), labels_of(old)) if not _may_label(key))
@@ -94,6 +97,7 @@ def _node(node: str, operation: str, new: Object | None, old: Object | None) -> 
 def _chosen(new: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
     """The annotations by which a node would choose its configuration instead of reporting it."""
     changed = _changed(new, old)
+    # Compared with what was desired before this write: a node that sets both in one patch would name any rendered config.
     reported = [key for key in changed if key in _CURRENT and key in new and new[key] != old.get(_CURRENT[key])]
     return [*(key for key in changed if key in _DESIRED), *reported]
 
@@ -118,6 +122,7 @@ def _pod(node: str, operation: str, subresource: str, new: Object | None, old: O
         )
     if bound_to(old or {}) != node or bound_to(new or {}) != node:
         return f"node '{node}' may update only the status of pods that are bound to it"
+    # Labels of pods choose Services and budgets: a node could send itself another workload's traffic.
     if labels_of(new or {}) != labels_of(old or {}):
         return f"node '{node}' may not change labels of a pod through its status"
     return ""

@@ -23,6 +23,7 @@ from fastness.kube.access.rules import Rule, rules_of, url_matches
 from fastness.kube.access.user import NO_OPINION, Attributes, Decision, User, service_account_name
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+# Names and verbs come from requests: without a bound, made-up ones would grow the caches for as long as a policy lives.
 MAX_USERS: Final = 4096
 MAX_ANSWERS: Final = 4096
 _MASTER: Final = Decision(True)
@@ -208,6 +209,7 @@ def _aggregated(name: str, own: Mapping[str, tuple[Rule, ...]], members: Mapping
     if name not in members:
         return own[name]
     rules: dict[Rule, None] = {}
+    # Roles may select each other: without `visited` an administrator's slip would be a loop without an end.
     visited, queue = {name}, [name]
     while queue:
         current = queue.pop(0)
@@ -239,6 +241,7 @@ def _index(
     grants: dict[tuple[str, str], list[Grant]],
 ) -> None:
     ref = role_ref(binding)
+    # A ClusterRoleBinding has no namespace in which a Role could be looked for.
     if not namespace and ref.kind != "ClusterRole":
         return
     rules = roles.get(("" if ref.kind == "ClusterRole" else namespace, ref.name))

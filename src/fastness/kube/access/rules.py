@@ -82,6 +82,7 @@ def resource_matches(pattern: str, resource: str, subresource: str) -> bool:
     """Whether an entry of `resources` names this resource or subresource."""
     if pattern == ANY:
         return True
+    # `pods` does not cover `pods/exec`: subresources are named by themselves, or by `*/exec`.
     if not subresource:
         return pattern == resource
     return pattern == f"{resource}/{subresource}" or pattern == f"*/{subresource}"
@@ -143,6 +144,7 @@ def _covers(owner: Rule, atom: Rule) -> bool:
         for pattern in owner.resources
     ):
         return False
+    # Who holds a right for some names cannot grant it for all.
     return not owner.names or (bool(atom.names) and atom.names[0] in owner.names)
 
 

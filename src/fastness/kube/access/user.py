@@ -32,6 +32,7 @@ class User:
     @property
     def node(self) -> str:
         """The name of the node whose credential this is, or empty."""
+        # Name and group together, as NodeIdentifier has it: a user who merely is called so is no node.
         if self.name.startswith(NODE_PREFIX) and NODES in self.groups:
             return self.name.removeprefix(NODE_PREFIX)
         return ""
@@ -84,6 +85,7 @@ def split_service_account(user_name: str) -> tuple[str, str] | None:
     if not user_name.startswith(SERVICE_ACCOUNT_PREFIX):
         return None
     namespace, separator, name = user_name.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
+    # Neither part can hold a colon; one in the name would make one text of two different pairs.
     return (namespace, name) if separator and namespace and name and ":" not in name else None
 
 

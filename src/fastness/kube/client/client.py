@@ -31,8 +31,10 @@ from fastness.kube.port import DELETE, EVERYWHERE, WRITE, DeleteOptions, Event, 
 from fastness.kube.readable import READABLE, identity_of, too_deep
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 
+# The page size of client-go's pager and of kubectl's --chunk-size.
 CHUNK = 500
 _PODS = Resource("", "v1", "pods", "Pod", True)
+# JSON patches are left out: `add` to the end of a list is another element each time.
 _REPEATABLE = frozenset({PatchType.MERGE, PatchType.STRATEGIC, PatchType.APPLY})
 
 
@@ -99,6 +101,8 @@ class KubeCluster:
             try:
                 page = await self._page(resource, scope, CHUNK, page.next, "")
             except Expired:
+                # The rest of the pages would be of another version than the first ones: an object that was moved between is
+                # missing or double.
                 return await self._page(resource, scope, 0, "", version)
             items.extend(page.items)
             unreadable.extend(page.unreadable)
@@ -224,6 +228,7 @@ def _path(
     """The path of a collection or an object; raises BadRequest for what cannot be part of one."""
     if resource.namespaced and not namespace and (name is not None or needs_namespace):
         raise BadRequest(f"{resource.kind} objects live in a namespace: name it")
+    # Names come out of objects that others write (an owner, a node, a reference): "../secrets/x" would read what was not meant.
     for what, segment in (("namespace", namespace), ("name", name), ("subresource", subresource)):
         if segment is not None and (segment in (".", "..") or not _SEGMENT.issuperset(segment)):
             raise BadRequest(f"{segment[:80]!r} cannot be the {what} of an object")

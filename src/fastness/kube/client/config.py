@@ -120,6 +120,7 @@ def _check(connection: Connection, cluster: KubeconfigEntry, user: KubeconfigEnt
     for key, hint in REFUSED.items():
         if user.fields.get(key):
             raise Unsupported(f"{user.place}: {key} is not supported", hint)
+    # client-go refuses the pair as well: whoever gave an authority meant it to be checked.
     if connection.insecure and connection.ca:
         raise BadConfig(
             f"{cluster.place}: insecure-skip-tls-verify and a certificate-authority exclude each other",

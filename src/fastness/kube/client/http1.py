@@ -19,6 +19,7 @@ MAX_LINE: Final = 4096
 CHUNK: Final = 256 * 1024
 KEPT_SECONDS: Final = 60.0
 _STATUS: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |\Z)")
+# Eight digits: a size that needs more is no chunk of ours, and Python would read a number of any length.
 _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n\Z")
 _WITHOUT_BODY: Final = frozenset({204, 304})
 _INFORMATION: Final = 200
@@ -54,6 +55,7 @@ async def send(connection: HttpConnection, request: httpx.Request, seconds: floa
     for name, value in request.headers.raw:
         head += (name, b": ", value, b"\r\n")
     body = await request.aread()
+    # RFC 9110, 5.5: a line break in a value would begin a header, or a request, of the value's author.
     if any(b"\r" in part or b"\n" in part for header in request.headers.raw for part in header):
         raise httpx.LocalProtocolError("a header has a line break", request=request)
     try:
@@ -113,6 +115,7 @@ class AnswerStream(httpx.AsyncByteStream):
         """End the answer; what was not read is not waited for."""
         if not self._over:
             self._over = True
+            # Bytes that were not read are still coming: the next request on this connection would take them for its answer.
             self._drop(self._connection)
 
     def _end(self) -> None:
@@ -123,6 +126,7 @@ class AnswerStream(httpx.AsyncByteStream):
 
     async def _counted(self, left: int | None) -> AsyncIterator[bytes]:
         """So many bytes, or all until the end of the connection."""
+        # RFC 9112, 6.3, rule 8: the end of the connection ends the body, so there is none left to keep.
         if left is None:
             self._keep = False
         while left is None or left > 0:
@@ -178,6 +182,7 @@ def _head(head: bytes, request: httpx.Request) -> tuple[int, bool, list[Header]]
     headers = []
     for line in lines:
         name, colon, value = line.partition(b":")
+        # RFC 9112, 5.1 and 5.2: no space before the colon, no folded lines; some readers join them, others do not.
         if not colon or not name or name.strip() != name or any(bad in line for bad in (b"\0", b"\r", b"\n")):
             raise httpx.RemoteProtocolError("the answer has a header that is none", request=request)
         headers.append((name, value.strip(b" \t")))
@@ -193,6 +198,7 @@ def _framing(headers: Sequence[Header], request: httpx.Request) -> tuple[int | N
     coding = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
     lengths = {value for name, value in headers if name.lower() == b"content-length"}
     if coding:
+        # RFC 9112, 6.3, rule 3: both at once is how responses are split between two readers.
         if coding != [b"chunked"] or lengths:
             raise httpx.RemoteProtocolError("the answer says in two ways where it ends", request=request)
         return None, True

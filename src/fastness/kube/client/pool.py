@@ -101,6 +101,7 @@ class HttpsClient:
         self, method: str, path: str, headers: Mapping[str, str], body: bytes, most: Callable[[int], int]
     ) -> Answered:
         """The answer, with at most as many bytes as `most` says for its status; raises TooLong, httpx.HTTPError."""
+        # Not compressed: the bound below counts bytes as they come, and few of them can unpack to many.
         sent = {"accept-encoding": "identity", "user-agent": "fastness", **headers}
         extensions = self._extensions
         request = httpx.Request(method, self.origin + path, headers=sent, content=body or None, extensions=extensions)
@@ -195,6 +196,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
     def _idle(self, origin: Origin) -> HttpConnection | None:
         """The free connection that was used last."""
         now = asyncio.get_running_loop().time()
+        # The youngest first: the others grow old and go, so that a burst does not leave its connections open for ever.
         for connection in reversed(self._free):
             if connection.origin == origin:
                 if connection.usable(now):
@@ -214,6 +216,8 @@ class ConnectionPool(httpx.AsyncBaseTransport):
             raise httpx.ConnectTimeout(f"no connection in {seconds} seconds", request=request) from error
         except (OSError, ssl.CertificateError) as error:
             raise httpx.ConnectError(str(error), request=request) from error
+        # Before a byte is sent: a door that was taken over has a good certificate of its own, and could ask for another's
+        # secrets.
         if self._role is not None and (named := _role_of(writer)) is not self._role:
             writer.transport.abort()
             other = f"of the role {named}" if named else "without a role"

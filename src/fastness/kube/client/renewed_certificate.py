@@ -46,6 +46,7 @@ class RenewedCertificate:
         self._read_at = now
         try:
             certificate, key = (self._read(file) for file in files)
+            # The key is read with it and not compared: a new certificate over the old key is a renewal, too.
             if certificate == self._connection.certificate:
                 return False
             renewed = replace(self._connection, certificate=certificate, key=SecretBytes(key))

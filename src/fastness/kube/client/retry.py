@@ -39,6 +39,7 @@ def pause_after(code: int, retry_after: float | None, safety: Safety, backoff: f
     wait = max(backoff, retry_after or 0.0)
     if safety is Safety.READ and code in _PASSING:
         return wait
+    # An eviction that a disruption budget refuses is 429: sending it again here would hide the budget from the drain.
     if retry_after is None or safety is Safety.ANSWER:
         return None
     if code == 429 or (code == 503 and safety is not Safety.ONCE):

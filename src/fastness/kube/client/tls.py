@@ -40,6 +40,7 @@ def show_certificate(context: ssl.SSLContext, connection: Connection) -> None:
     """Show the client certificate of a connection to whoever asks for one; raises BadConfig."""
     try:
         with _file(connection.certificate + b"\n" + connection.key.reveal()) as path:
+            # Without a function OpenSSL asks for the password on the terminal, and a service waits for ever.
             context.load_cert_chain(path, password=_no_password)
     except (ssl.SSLError, OSError, _Encrypted) as error:
         hint = "Both are PEM, the key is not encrypted, and they belong together."
@@ -58,6 +59,7 @@ def _no_password() -> str:
 def _file(content: bytes) -> Iterator[str]:
     """A file with this content, for as long as the block runs."""
     if hasattr(os, "memfd_create"):
+        # In memory, so that the key of a data field never touches a disk; and closed for programs that we start.
         with os.fdopen(os.memfd_create("client-certificate", os.MFD_CLOEXEC), "wb") as memory:
             memory.write(content)
             memory.flush()

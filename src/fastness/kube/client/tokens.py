@@ -13,6 +13,7 @@ from fastness.crypto.secret import SecretText
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock
 
+# The kubelet renews a projected token at 80 % of its life, an hour by default: a minute is soon enough.
 FRESH_SECONDS = 60.0
 _log = logger("kube.client")
 

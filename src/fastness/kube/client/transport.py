@@ -73,6 +73,8 @@ def pool_for(connection: Connection, clock: Clock, read: Callable[[Path], bytes]
 def _keepalive() -> list[tuple[int, int, int]]:
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
     if hasattr(socket, "TCP_KEEPIDLE"):
+        # Half a minute until a dead peer is told; the kernel's default is two hours, which a watch would spend believing old
+        # state.
         probes = ((socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
         options += [(socket.IPPROTO_TCP, name, value) for name, value in probes]
     return options
@@ -203,6 +205,7 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 def _may_repeat(error: Exception, safety: Safety) -> bool:
     if certificate_problem(error) is not None or isinstance(error, httpx.UnsupportedProtocol):
         return False
+    # A write that may have arrived is not sent again: a create would answer AlreadyExists for what we made ourselves.
     return safety is Safety.READ or isinstance(error, _NEVER_SENT)
 
 
@@ -243,6 +246,7 @@ async def _refusal(response: httpx.Response) -> ApiError:
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk
+            # The message of a Status is short; a proxy in between may answer with anything.
             if len(body) > MAX_REFUSAL:
                 break
     except (httpx.TransportError, httpx.StreamError):

@@ -28,9 +28,11 @@ from fastness.kube.readable import READABLE, identity_of, too_deep
 from fastness.runtime.clock import Entropy
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+# As client-go's reflector: five to ten minutes. The grace is for a server that ends a little later than it was asked to.
 SHORTEST = 300.0
 GRACE = 30.0
 BREAKS = 4
+# Above what any object may have (READABLE, 8 MiB), with room for escapes.
 MAX_LINE = 16 * 1024 * 1024
 
 
@@ -147,6 +149,8 @@ class Watch:
                         fruitless = 0
                         yield event
             except Broken:
+                # Without a position there is nothing to go on from: what happened in the gap, deletions above all, would never
+                # be told.
                 if fruitless >= BREAKS or not self.version:
                     raise
             if not self.version:

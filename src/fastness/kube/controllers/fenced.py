@@ -113,6 +113,7 @@ class FencedCluster:
             require_place(resource, scope)
 
     def _check(self, resource: Resource) -> None:
+        # Declaration before lease: an undeclared write is a defect whoever leads.
         declared = (resource.group, resource.plural) in self._writes or ("*", "*") in self._writes
         if not declared:
             raise UndeclaredWrite(f"{self._name} writes {resource.plural} of {resource.group or 'the core group'}")

@@ -46,6 +46,7 @@ class LeaderSettings:
 
     name: str = "fastness-controllers"
     namespace: str = "fastness-system"
+    # The times of kube-controller-manager (--leader-elect-lease-duration, -renew-deadline, -retry-period).
     duration: float = 15.0
     renew_deadline: float = 10.0
     retry: float = 2.0
@@ -93,6 +94,7 @@ class Leadership:
         try:
             yield lost
         finally:
+            # First no more renewals, then the release: the other way round a renewal under way would take the Lease back.
             keeper.cancel()
             await asyncio.gather(keeper, return_exceptions=True)
             await self._release()
@@ -113,6 +115,7 @@ class Leadership:
             async with asyncio.timeout(self.settings.renew_deadline):
                 held = await self._attempt()
         except (ApiError, OSError, TimeoutError):
+            # An API that does not answer takes nothing away yet: the term that was granted runs on, and ends by the clock.
             return self.leading
         if held:
             # Counted from before the request: an answer that took long must not lengthen the term.
@@ -133,6 +136,7 @@ class Leadership:
 
     def _expired(self, lease: JsonObject) -> bool:
         """Whether the Lease has looked the same for its whole duration, by our own clock."""
+        # `renewTime` is the holder's clock; one that is wrong by more than the duration would give the Lease away, or never.
         version, now = str(lease["metadata"]["resourceVersion"]), self._clock.monotonic()
         if version != self._seen[0]:
             self._seen = (version, now)
@@ -159,6 +163,7 @@ class Leadership:
         if taking:
             spec["acquireTime"] = now
             spec["leaseTransitions"] = int((lease.get("spec") or {}).get("leaseTransitions") or 0) + 1
+        # Conditional on what was read: of two candidates that saw it expire the API lets one through.
         patch = {"metadata": {"resourceVersion": lease["metadata"]["resourceVersion"]}, "spec": spec}
         try:
             await self._patch(patch)
@@ -168,6 +173,7 @@ class Leadership:
 
     async def _release(self) -> None:
         """Let others take the Lease at once; if that fails, or takes long, they wait for its duration."""
+        # No write of ours may follow the release, so the fence goes up before it.
         was_leading, self._until = self.leading, 0.0
         if not was_leading:
             return

@@ -67,6 +67,7 @@ class WorkQueue(Generic[K]):
     def add(self, key: K) -> None:
         """Have a key worked on soon."""
         self._due.pop(key, None)
+        # Never handed out twice: two reconciles of one key would decide on the same state and undo each other.
         if key in self._working:
             self._again.add(key)
         elif key not in self._waiting:
@@ -81,6 +82,7 @@ class WorkQueue(Generic[K]):
             return
         at = self._clock.monotonic() + seconds
         planned = self._due.get(key)
+        # A retry in a minute must not put off what is due in a second.
         if planned is not None and planned <= at:
             return
         self._due[key] = at

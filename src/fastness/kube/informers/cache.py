@@ -107,6 +107,7 @@ class Cache:
     def put(self, obj: JsonObject) -> CacheChange:
         """An object was added or changed; raises IndexerFailed, and nothing has changed then."""
         key = key_of(obj)
+        # All indexers before the first change: one that raises leaves the cache as it was.
         values = {name: _values(indexer, obj) for name, indexer in self._indexers.items()}
         old = self._objects.get(key)
         self._forget(key)
@@ -127,6 +128,7 @@ class Cache:
 
         `spared` are there and cannot be read: what is held of them stays.
         """
+        # Deletions first: an object that was made anew under its name is told as gone and come, not as changed.
         lost = [key for key in self._objects if key not in state and key not in spared]
         changes = [change for key in lost if (change := self.remove(key)) is not None]
         failures: Failures = {}
@@ -167,4 +169,5 @@ def _same(held: JsonObject | None, obj: JsonObject) -> bool:
     if held is None:
         return False
     before, after = held["metadata"], obj["metadata"]
+    # Versions are compared for equality alone: their order means nothing to a client (API concepts, "resource versions").
     return bool(before.get("uid") == after.get("uid") and before["resourceVersion"] == after["resourceVersion"])

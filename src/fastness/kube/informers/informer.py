@@ -43,6 +43,7 @@ from fastness.runtime.retries import Backoff
 
 Handler = Callable[[JsonObject | None, JsonObject | None], None]
 BACKOFF = Backoff(first=0.2, most=30.0)
+# kube-apiserver sends a bookmark about once a minute to who asks for them; half as long again is a watch that hangs.
 SILENCE = 90.0
 PATIENCE = 75.0
 """Shorter than `SILENCE`: where only the connection is dead, nobody notices more than a list."""
@@ -108,6 +109,7 @@ class Informer:
     def subscribe(self, handler: Handler) -> Callable[[], None]:
         """Tell a handler every change from now on, starting with what is there; the result ends it."""
         token = object()
+        # Entered before it is told what is there: both run on the loop, so no change falls between.
         self._handlers[token] = handler
         for obj in self._cache.list():
             self._tell(handler, CacheChange(None, obj))
@@ -239,6 +241,7 @@ class Informer:
             self._aside.add(key, reason)
         for change in changes:
             self._announce(change)
+        # Last: whoever waits for it must find the cache filled and every handler told.
         self._synced.set()
 
     def _take(self, event: Event) -> None:
@@ -246,6 +249,7 @@ class Informer:
         change: CacheChange | None = None
         if event.type is not EventType.BOOKMARK:
             change = self._changed(event)
+        # After the cache has changed: a watch that is taken up again from here must not skip an object that was not taken.
         self._position = event.resource_version
         self._heard = self._stirred
         self._failures = 0

@@ -25,6 +25,7 @@ def scopes_of(places: Places, resource: Resource, scope: Scope = EVERYWHERE) -> 
     namespaces = places.of(resource)
     if not namespaces or scope.fields.startswith(_NOT_IN):
         return (scope,)
+    # Otherwise whoever owns one namespace speaks for the cluster: an ApprovedImage there would approve its owner's boot loader.
     if scope.namespace and scope.namespace not in namespaces:
         raise InformerError(
             f"{resource.plural} do not count in namespace {scope.namespace}", f"They count in: {', '.join(namespaces)}."
