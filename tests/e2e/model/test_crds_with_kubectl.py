@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from fastness.kinds.kind import JsonObject
-from tests.realkube import RealKube
+from tests.bed import Bed
 from tests.unit.kinds.examples import EXAMPLES
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"
@@ -21,12 +21,12 @@ Kubectl = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def kubectl(real_kube: RealKube) -> Kubectl:
-    """The real kubectl on a real cluster that has our definitions, applied as the documentation says."""
+def kubectl(bed: Bed) -> Kubectl:
+    """The real kubectl on a real cluster with nodes that has our definitions, applied as the documentation says."""
 
     def run(*arguments: str, stdin: JsonObject | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(KUBECTL), "--kubeconfig", str(real_kube.kubeconfig), *arguments],
+            [str(KUBECTL), "--kubeconfig", str(bed.kube.kubeconfig), *arguments],
             input=orjson.dumps(stdin).decode() if stdin is not None else None,
             capture_output=True,
             text=True,
