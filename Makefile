@@ -19,7 +19,7 @@ up: $(STAMP)  ## Run a confidential cluster with five virtual machines (Ctrl-C e
 test: $(STAMP) components realkube  ## Run all tests.
 	$(BIN)/python tools/run_tests.py
 
-check: $(STAMP)  ## Lint, format, types, imports, generated files.
+check: $(STAMP)  ## Lint, format, types, imports, generated files, sizes and names.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -27,6 +27,7 @@ check: $(STAMP)  ## Lint, format, types, imports, generated files.
 	$(BIN)/python -m fastness.kinds.crd --check deploy/crds
 	$(BIN)/python -m fastness.app.accounts --check deploy/accounts
 	$(BIN)/python tools/docs.py --check
+	$(BIN)/python tools/house.py --check
 
 bench: $(STAMP) realkube  ## Measure against a real kube-apiserver and etcd.
 	$(BIN)/python -m bench
