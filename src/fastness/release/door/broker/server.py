@@ -9,11 +9,11 @@ a client certificate is asked for and not demanded, and only introspection looks
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from fastness.attestation.live.attempt import Verifier
 from fastness.attestation.live.policy_workers import PolicyWorkers
@@ -39,7 +39,7 @@ from fastness.kinds.fastness_dev.rollout import NODE_OVERLAY
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE
-from fastness.kube.informers import Informers
+from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster
 from fastness.observe import metrics
 from fastness.protocol.door_role import DoorRole
@@ -86,6 +86,58 @@ class BrokerDoor(OpenDoor):
     routes: Routes
 
 
+class _Caches(NamedTuple):
+    """What a broker reads of the cluster."""
+
+    confidential: Informer
+    bindings: Informer
+    kbs_configs: Informer
+    policies: Informer
+    sets: Informer
+    images: Informer
+
+    @classmethod
+    async def synced(cls, informers: Informers) -> Self:
+        """All of them, once each knows what there is: half a rule book would let in what the other half forbids."""
+        kinds = (
+            CONFIDENTIAL_CLUSTER,
+            RESOURCE_BINDING,
+            KBS_CONFIG,
+            APPRAISAL_POLICY,
+            REFERENCE_VALUE_SET,
+            APPROVED_IMAGE,
+        )
+        caches = cls(*(informers.of(kind.resource) for kind in kinds))
+        for informer in caches:
+            await informer.synced()
+        return caches
+
+
+class _Keys(NamedTuple):
+    """What a broker signs and knows callers by."""
+
+    macs: MacKeys
+    tokens: TokenIssuer
+    admins: Admins
+
+    @classmethod
+    async def open(cls, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy) -> Self:
+        """Those of the cluster, made if there are none; raises DamagedKeys, ApiError."""
+        return cls(
+            await MacKeys.open("broker", cluster, informers, clock, entropy),
+            await TokenIssuer.open(cluster, informers, clock, entropy),
+            await Admins.open(cluster, informers, clock, entropy),
+        )
+
+    def renewals(self, cluster: Cluster, entropy: Entropy) -> Sequence[Callable[[], Awaitable[None]]]:
+        """What makes each of them anew before it is too old."""
+        return (
+            partial(self.macs.renew, cluster, entropy),
+            partial(self.tokens.renew, cluster),
+            partial(self.admins.renew, cluster, entropy),
+        )
+
+
 @asynccontextmanager
 async def broker(
     cluster: Cluster,
@@ -106,62 +158,59 @@ async def broker(
 
     `cipher` opens what it keeps; without `configs` it delivers no configurations. It ends the `workers` of its verifier.
     """
-    confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
-    bindings, kbs_configs = informers.of(RESOURCE_BINDING.resource), informers.of(KBS_CONFIG.resource)
-    appraisal_policies = informers.of(APPRAISAL_POLICY.resource)
-    sets, images = informers.of(REFERENCE_VALUE_SET.resource), informers.of(APPROVED_IMAGE.resource)
-    for informer in (confidential, bindings, kbs_configs, appraisal_policies, sets, images):
-        await informer.synced()
-    rules = (confidential, bindings, appraisal_policies, informers.of(DISTRUST.resource))
-    touch = Touch(FACE, rules, (informers.of(MACHINE.resource), sets, images), home_of(informers))
-    await touch.synced()
+    caches = await _Caches.synced(informers)
+    touch = await _touch(informers, caches)
     certificates = await DoorCertificates.open(DoorRole.BROKER, cluster, informers, clock, options.hosts)
-    macs = await MacKeys.open("broker", cluster, informers, clock, entropy)
-    tokens = await TokenIssuer.open(cluster, informers, clock, entropy)
-    admins = await Admins.open(cluster, informers, clock, entropy)
+    keys = await _Keys.open(cluster, informers, clock, entropy)
     sealed = SealedResources(cluster, cipher)
-    delivery = await _delivery(configs, tokens, cluster, informers, clock)
-    sources: list[BrokerSource] = [
-        *([delivery] if delivery is not None else []), BootstrapTokenSource(BootstrapTokens(cluster, clock, entropy)),
-        sealed, SecretResources(cluster, kbs_configs), StatusResource(),
-    ]  # fmt: skip
-    events = DoorEvents(cluster, FACE, clock, confidential)
+    delivery = await _delivery(configs, keys.tokens, cluster, informers, clock)
+    joining, secrets = BootstrapTokens(cluster, clock, entropy), SecretResources(cluster, caches.kbs_configs)
+    sources: list[BrokerSource] = [BootstrapTokenSource(joining), sealed, secrets, StatusResource()]
+    if delivery is not None:
+        sources.insert(0, delivery)
+    events = DoorEvents(cluster, FACE, clock, caches.confidential)
     workers = workers or PolicyWorkers(clock)
     workers.tell = events.policy_exceeded
-    settings, limiter = Settings(confidential), RateLimiter(options.limits, clock)
+    settings, limiter = Settings(caches.confidential), RateLimiter(options.limits, clock)
+    policies = policies or ActivePolicies(caches.policies, workers)
     releases = Releases(
-        record, revocations, touch, clock, settings=settings, bindings=bindings,
-        policies=policies or ActivePolicies(appraisal_policies, workers),
-    )  # fmt: skip
-
-    def parts() -> Sequence[Certificate]:
-        """The authorities of our own parts, which may show themselves; `asking_role` decides whether one counts."""
-        return certificates.current.internal.trusted
-
+        record, revocations, touch, clock, settings=settings, bindings=caches.bindings, policies=policies
+    )
+    parts = partial(_own_parts, certificates)
     steps = Steps(
-        sources, releases, limiter, clock, entropy, verifier=verifier, tokens=tokens, macs=macs, settings=settings,
+        sources, releases, limiter, clock, entropy, verifier=verifier, tokens=keys.tokens, macs=keys.macs, settings=settings,
         refusals=RefusalLog(record, clock, events), events=events,
     )  # fmt: skip
-    values = RegisteredValues(cluster, sets, images, clock)
+    values = RegisteredValues(cluster, caches.sets, caches.images, clock)
+    callers = Callers(BROKER, keys.tokens, keys.macs, revocations, limiter, clock, entropy)
     app = Broker(
-        steps, Administration(cluster, sealed, appraisal_policies, values, record), limiter, clock, entropy,
-        tokens=tokens, callers=Callers(BROKER, tokens, macs, revocations, limiter, clock, entropy), admins=admins,
-        parts=parts, touch=touch, events=events,
+        steps, Administration(cluster, sealed, caches.policies, values, record), limiter, clock, entropy,
+        tokens=keys.tokens, callers=callers, admins=keys.admins, parts=parts, touch=touch, events=events,
     ).app  # fmt: skip
-    keys = partial(
-        keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy),
-        partial(tokens.renew, cluster), partial(admins.renew, cluster, entropy),
-    )  # fmt: skip
-    tasks: Tasks = {"events": events.run, "keys": keys}
+    tasks: Tasks = {"events": events.run, "keys": partial(keep_renewed, FACE, clock, *keys.renewals(cluster, entropy))}
     if delivery is not None:
         tasks = {**tasks, "copies": delivery.run}
     served = ServedCertificate(FACE, certificates)
     try:
         async with workers, open_door(app, options, served, clock, tasks, peers=parts) as port:
             with metrics.refreshed_by(touch.publish):
-                yield BrokerDoor(port, certificates, tokens, macs, app.routes)
+                yield BrokerDoor(port, certificates, keys.tokens, keys.macs, app.routes)
     finally:
         await events.close()
+
+
+def _own_parts(certificates: DoorCertificates) -> Sequence[Certificate]:
+    """The authorities of our own parts, which may show themselves; `asking_role` decides whether one counts."""
+    return certificates.current.internal.trusted
+
+
+async def _touch(informers: Informers, caches: _Caches) -> Touch:
+    """Whether the broker still hears of the rules and of machines."""
+    rules = (caches.confidential, caches.bindings, caches.policies, informers.of(DISTRUST.resource))
+    machines = (informers.of(MACHINE.resource), caches.sets, caches.images)
+    touch = Touch(FACE, rules, machines, home_of(informers))
+    await touch.synced()
+    return touch
 
 
 async def _delivery(
