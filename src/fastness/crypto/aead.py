@@ -46,6 +46,7 @@ class SealKey:
         if len(raw) != KEY_BYTES:
             raise BadKey(f"a vault key has {KEY_BYTES} bytes, not {len(raw)}")
         self.material = material
+        # The label keeps the id from being the hash of the key in any other use of it.
         self.id = KeyId(hashlib.sha256(b"fastness seal key id\0" + raw).digest()[:KEY_ID_BYTES])
         self._cipher = AESGCM(raw)
 
@@ -91,9 +92,11 @@ class KeyRing:
         """An envelope that opens only with the same context."""
         if self._sealed >= MAX_SEALS_PER_KEY:
             raise SealKeyExhausted("the vault key has sealed too many envelopes")
+        # Before the nonce is drawn, so that a seal that fails counts as well: too many is the safe mistake.
         self._sealed += 1
         header = MAGIC + self._primary.id
         nonce = self._entropy.token(NONCE_BYTES)
+        # Header and context are authenticated: an envelope that a thief of the disk moves to another object does not open there.
         return header + nonce + self._primary.encrypt(nonce, plaintext, header + context)
 
     def open(self, sealed: bytes, context: bytes) -> bytes:

@@ -43,9 +43,11 @@ class WitnessVerifier:
 
     def cosigned_at(self, text: str, name: str, blob: bytes) -> int | None:
         """When this witness cosigned the text, in seconds since 1970; None when the line is not its cosignature."""
+        # Lines of other keys are no error: a note carries those of all witnesses, also of ones that this reader does not know.
         if name != self.name or blob[:ID_BYTES] != self.id or len(blob) < ID_BYTES + TIME_BYTES:
             return None
         moment = int.from_bytes(blob[ID_BYTES : ID_BYTES + TIME_BYTES], "big")
+        # The time is inside of what is signed: whoever replays an old cosignature cannot make it look like one of today.
         good = moment <= MAX_TIME and self._verifier.signed(blob[ID_BYTES + TIME_BYTES :], _message(text, moment))
         return moment if good else None
 
@@ -86,6 +88,7 @@ def own_line(answer: str, text: str, witness: WitnessVerifier) -> str | None:
     for line in answer.split("\n")[:-1]:
         name, blob = parse_line(line)
         if witness.cosigned_at(text, name, blob) is not None:
+            # Written anew from what was verified: nothing else that the witness's answer holds gets into our notes.
             return signature_line(name, blob)
     return None
 

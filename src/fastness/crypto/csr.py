@@ -30,6 +30,7 @@ from fastness.crypto.errors import BadSigningRequest
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import Certificate, CertificateAuthority, Subject
 
+# A request of a kubelet has under a kilobyte; the bound stands before ASN.1 is read.
 MAX_BYTES: Final = 16 * 1024
 MIN_RSA_BITS: Final = 2048
 _BLOCK: Final = re.compile(
@@ -60,10 +61,12 @@ class SigningRequest:
 
 def read_request(pem: bytes) -> SigningRequest:
     """The request that a PEM text holds; raises BadSigningRequest."""
+    # Exactly one block: with two, whoever approves could look at the first and whoever signs at the second.
     if len(pem) > MAX_BYTES or not _BLOCK.match(pem):
         raise BadSigningRequest("it is not one PEM block of a certificate request")
     try:
         handle = x509.load_pem_x509_csr(pem)
+        # Proof of possession (RFC 2986 §3): without it anybody could have a certificate issued for somebody else's public key.
         proved = handle.is_signature_valid
         public = handle.public_key()
         subject = _subject(handle)
@@ -91,6 +94,7 @@ def certify(
 ) -> Certificate:
     """A certificate for exactly what a request asks for, which somebody approved; raises CertificateExpired."""
     hosts = [_general(host) for host in (*request.dns, *request.addresses)]
+    # Never both: a serving certificate of a node must not log in as that node.
     usage = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
     names = x509.SubjectAlternativeName(hosts) if hosts else None
     return authority.certify(request.public, _name(request.subject), usage, lifetime, now, names)
@@ -111,6 +115,7 @@ def _subject(handle: x509.CertificateSigningRequest) -> Subject:
                 names.append(str(entry.value))
             else:
                 raise BadSigningRequest("its subject names more than organizations and a common name")
+    # Kubernetes takes the user name from the common name: with two, approver and API server might take different ones.
     if len(names) != 1:
         raise BadSigningRequest("its subject has not exactly one common name")
     return Subject(names[0], tuple(groups))
@@ -120,6 +125,7 @@ def _names(handle: x509.CertificateSigningRequest) -> tuple[tuple[str, ...], tup
     dns: list[str] = []
     addresses: list[str] = []
     for extension in handle.extensions:
+        # An extension that we ignored here would still be in the request that people read, and might be believed to be granted.
         if not isinstance(extension.value, x509.SubjectAlternativeName):
             raise BadSigningRequest(f"it asks for the extension {extension.oid.dotted_string}")
         for name in extension.value:

@@ -38,6 +38,7 @@ class Ed25519Verifier:
         if jwk.get("kty") != "OKP" or jwk.get("crv") != "Ed25519" or not isinstance(text, str):
             raise BadKey("the key is no Ed25519 key in JWK form")
         try:
+            # Loose base64 is harmless here: the constructor demands exactly 32 bytes, and the id follows from those.
             return cls(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         except ValueError as error:
             raise BadKey("the key is no Ed25519 key in JWK form") from error

@@ -33,17 +33,22 @@ from fastness.crypto.secret import SecretBytes
 ECDH: Final = "ECDH-ES+A256KW"
 RSA_OAEP: Final = "RSA-OAEP-256"
 CONTENT: Final = "A256GCM"
+# Before JSON and base64 are decoded: the agent opens this in the memory of a booting machine.
 MAX_SEALED: Final = 4 * 1024 * 1024
 _KEY_BYTES: Final = 32
+# 96 bits, the only length that A256GCM has in JWE (RFC 7518 §5.3).
 _IV_BYTES: Final = 12
 _TAG_BYTES: Final = 16
 _MEMBERS: Final = frozenset({"protected", "encrypted_key", "iv", "ciphertext", "tag"})
+# AlgorithmID, two empty parties and the key length (RFC 7518 §4.6.2). The algorithm is in it, so a key that was derived for
+# one use is not the key of another.
 OTHER_INFO: Final = struct.pack(">I", len(ECDH)) + ECDH.encode() + struct.pack(">III", 0, 0, 256)
 _OAEP: Final = padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), None)
 
 
 def sealed(plaintext: SecretBytes, to: PublicJwk, entropy: RandomBytes) -> bytes:
     """A JWE that only the holder of the key opens."""
+    # A new content key each time: an IV that came twice under one GCM key would give away the key of its tags.
     content_key, iv = entropy.token(_KEY_BYTES), entropy.token(_IV_BYTES)
     if isinstance(to.handle, ec.EllipticCurvePublicKey):
         ephemeral = _ephemeral(to.curve, entropy)
@@ -54,6 +59,7 @@ def sealed(plaintext: SecretBytes, to: PublicJwk, entropy: RandomBytes) -> bytes
         header = {"alg": RSA_OAEP, "enc": CONTENT}
         wrapped = to.handle.encrypt(content_key, _OAEP)
     protected = encoded(orjson.dumps(header))
+    # The header is authenticated as it was encoded (RFC 7516 §5.1): who changes `alg` or `epk` on the way breaks the tag.
     ciphertext = AESGCM(content_key).encrypt(iv, plaintext.reveal(), protected.encode())
     return orjson.dumps({
         "protected": protected, "encrypted_key": encoded(wrapped), "iv": encoded(iv),
@@ -71,6 +77,7 @@ def opened(data: bytes, key: PrivateKey) -> SecretBytes:
         if header["alg"] != ECDH or header["enc"] != CONTENT or not isinstance(header["epk"], dict):
             raise BrokenSeal(f"the sealed answer is not made with {ECDH} and {CONTENT}")
         ephemeral = public_key(header["epk"])
+        # `public_key` saw to it that the point is on the curve: agreeing with others gives the private key away, bit by bit.
         if ephemeral.curve != "P-256" or not isinstance(ephemeral.handle, ec.EllipticCurvePublicKey):
             raise BrokenSeal("the ephemeral key of the sealed answer is not on P-256")
         content_key = aes_key_unwrap(_agreed(key.handle, ephemeral.handle), decoded(parts["encrypted_key"]))

@@ -23,8 +23,10 @@ from fastness.crypto.errors import BadKey
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.silicon.verify import p256
 
+# Below, the key can be factored; far above, whoever sends a key decides how much each use of it costs us.
 MIN_RSA_BITS: Final = 2048
 MAX_RSA_BITS: Final = 8192
+# What keys in the field have. A large one makes each use as dear as its sender likes, and with 1 nothing is encrypted.
 RSA_EXPONENT: Final = 65537
 REMEMBERED: Final = 8192
 CURVES: Final[dict[str, tuple[ec.EllipticCurve, int]]] = {
@@ -69,6 +71,8 @@ def public_key(jwk: Mapping[str, Any]) -> PublicJwk:
 @lru_cache(maxsize=REMEMBERED)
 def _read(names: tuple[str, ...], values: tuple[str, ...]) -> PublicJwk:
     jwk = dict(zip(names, values, strict=True))
+    # Only the members that make the key, in the order of their names (RFC 7638 §3): the same key has one thumbprint, whatever
+    # else its JWK says.
     digest = hashlib.sha256(orjson.dumps(jwk, option=orjson.OPT_SORT_KEYS)).digest()
     thumbprint = base64.urlsafe_b64encode(digest).decode().rstrip("=")
     if jwk["kty"] == "RSA":
@@ -77,6 +81,7 @@ def _read(names: tuple[str, ...], values: tuple[str, ...]) -> PublicJwk:
     if curve is None:
         raise BadKey(f"the curve of the key is none of {', '.join(CURVES)}")
     x, y = (_decoded(jwk[name]) for name in ("x", "y"))
+    # The full length of the curve (RFC 7518 §6.2.1.2): shortened coordinates would give one key several thumbprints.
     if len(x) != curve[1] or len(y) != curve[1]:
         raise BadKey(f"a coordinate on {jwk['crv']} has {curve[1]} bytes")
     try:
@@ -89,6 +94,7 @@ def _read(names: tuple[str, ...], values: tuple[str, ...]) -> PublicJwk:
 def _rsa(jwk: Mapping[str, str]) -> rsa.RSAPublicKey:
     modulus, exponent = _decoded(jwk["n"]), int.from_bytes(_decoded(jwk["e"]), "big")
     number = int.from_bytes(modulus, "big")
+    # No leading zero (RFC 7518 §6.3.1.1), for the same reason: one key, one spelling, one thumbprint.
     if modulus[:1] == b"\0" or not MIN_RSA_BITS <= number.bit_length() <= MAX_RSA_BITS or not number & 1:
         raise BadKey(f"an RSA key has {MIN_RSA_BITS} to {MAX_RSA_BITS} bits")
     if exponent != RSA_EXPONENT:

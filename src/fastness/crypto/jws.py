@@ -29,7 +29,10 @@ from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.silicon.verify import p256
 
 ALGORITHM: Final = "ES256"
+# Tokens travel in a header; the bound also limits what a stranger makes us decode before any signature is looked at.
 MAX_TOKEN_CHARS: Final = 16_384
+# A header with more is refused and not read selectively: `crit` (RFC 7515 §4.1.11) would have to be understood, and a verifier
+# that used `jwk` or `x5c` believed the key that the token itself brought along.
 _HEADER_FIELDS: Final = frozenset({"alg", "kid", "typ"})
 
 
@@ -40,6 +43,7 @@ class VerifyingKey:
 
     def __init__(self, handle: ec.EllipticCurvePublicKey) -> None:
         der = handle.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        # Follows from the key: nobody can publish another key under the id of one that is trusted.
         self.id = base64.urlsafe_b64encode(hashlib.sha256(der).digest()).decode().rstrip("=")
         self._public = handle
 
@@ -111,6 +115,7 @@ class VerifyingKeys:
 
     def verify(self, token: str, kind: str = "") -> dict[str, Any]:
         """The claims of a token that one of the keys signed, of that `typ` if one is named; raises BadSignature."""
+        # By id and from our own set alone (RFC 8725 §3.10): the token says which key, and never what the key is.
         key = self._keys.get(_key_id(token, kind))
         if key is None:
             raise BadSignature("the token names a key that is not known here")
@@ -143,6 +148,7 @@ def signed_by(key: PrivateKey, header: Mapping[str, Any], payload: bytes) -> str
 
 def _key_id(token: str, kind: str = "") -> str:
     """The `kid` of an acceptable header; raises BadSignature for every other header."""
+    # Two dots: the JSON serialization of RFC 7515 §7.2 allows several signatures and unprotected headers, and is not read at all.
     if len(token) > MAX_TOKEN_CHARS or token.count(".") != 2 or not token.isascii():
         raise BadSignature("not a compact token")
     head = token.partition(".")[0]
@@ -150,8 +156,10 @@ def _key_id(token: str, kind: str = "") -> str:
         header = orjson.loads(base64.b64decode(head + "=" * (-len(head) % 4), altchars=b"-_", validate=True))
     except (binascii.Error, orjson.JSONDecodeError) as error:
         raise BadSignature("the header of the token cannot be read") from error
+    # `none`, and HS256 keyed with a public key, are the classic forgeries: the algorithm is ours to choose (RFC 8725 §2.1, §3.1).
     if not isinstance(header, dict) or header.get("alg") != ALGORITHM or not header.keys() <= _HEADER_FIELDS:
         raise BadSignature(f"only {ALGORITHM} tokens with a plain header are accepted")
+    # One key signs several kinds of token; without a type one kind could be shown where another is asked for (RFC 8725 §3.11).
     if kind and header.get("typ") != kind:
         raise BadSignature(f"the token is not of type {kind}")
     key_id = header.get("kid")

@@ -37,6 +37,7 @@ class PrivateKey:
         """A fresh key."""
         for _ in range(_DRAWS):
             scalar = int.from_bytes(entropy.token(32), "big")
+            # Rejected, not reduced: reducing a draw modulo the order makes small scalars likelier (FIPS 186-5 A.2.2).
             if 0 < scalar < _ORDER:
                 return cls(ec.derive_private_key(scalar, ec.SECP256R1()))
         raise BadKey("the entropy source gives no usable key", "Check the random generator of this machine.")
@@ -69,6 +70,7 @@ class PrivateKey:
     def sign(self, message: bytes) -> bytes:
         """ECDSA with SHA-256 over the message, as r‖s."""
         r, s = decode_dss_signature(self.handle.sign(message, ec.ECDSA(hashes.SHA256())))
+        # Both with their full length (RFC 7518 §3.4): a short r or s, one in 128, is not a valid ES256 signature.
         return r.to_bytes(32, "big") + s.to_bytes(32, "big")
 
     def __repr__(self) -> str:

@@ -42,6 +42,7 @@ class MacKey:
     def tag(self, purpose: str, payload: bytes) -> bytes:
         """The tag of a payload for a purpose."""
         keyed = self._keyed.copy()
+        # The zero ends the purpose: without it, bytes could move from payload to purpose under the same tag.
         keyed.update(purpose.encode() + b"\0" + payload)
         return keyed.digest()
 
@@ -70,6 +71,7 @@ class MacRing:
             return None
         key = self._keys.get(raw[:ID_BYTES])
         payload = raw[HEAD_BYTES:]
+        # In constant time: a comparison that ends at the first wrong byte tells a stranger the tag, byte by byte.
         if key is None or not hmac.compare_digest(key.tag(purpose, payload), raw[ID_BYTES:HEAD_BYTES]):
             return None
         return payload

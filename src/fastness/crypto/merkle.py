@@ -20,6 +20,7 @@ from fastness.crypto.digests import same
 
 HASH_SIZE: Final = 32
 EMPTY_ROOT: Final = hashlib.sha256(b"").digest()
+# Sizes come from notes and requests of others; a bound keeps every shift and loop below small.
 MAX_SIZE: Final = 1 << 62
 
 Range = tuple[int, int]
@@ -27,6 +28,8 @@ Range = tuple[int, int]
 
 def leaf_hash(data: bytes) -> bytes:
     """The hash of an entry."""
+    # Another prefix than that of nodes (RFC 6962 §2.1): otherwise the two children of a node, taken as an entry, would have its
+    # hash, and a proof could show an entry that nobody wrote.
     return hashlib.sha256(b"\x00" + data).digest()
 
 
@@ -122,6 +125,7 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
 
 def verify_consistency(old: int, new: int, proof: Sequence[bytes], old_root: bytes, new_root: bytes) -> bool:
     """Whether the proof shows that the log with the old root is the beginning of the one with the new root."""
+    # Everything continues the empty log, so a proof would prove nothing: it must be empty, or it could carry anything.
     if old == 0:
         return not proof and same(old_root, EMPTY_ROOT) and 0 <= new <= MAX_SIZE
     try:
@@ -141,6 +145,7 @@ def verify_consistency(old: int, new: int, proof: Sequence[bytes], old_root: byt
             before, after = node_hash(subtree, before), node_hash(subtree, after)
         else:
             after = node_hash(after, subtree)
+    # Both roots out of the same hashes: a proof that leads to one of them alone shows two histories, not one that grew.
     return same(before, old_root) and same(after, new_root)
 
 

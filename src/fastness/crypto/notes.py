@@ -25,8 +25,10 @@ from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import BadKey, CryptoError
 from fastness.crypto.secret import SecretBytes
 
+# Algorithm bytes of C2SP signed-note; they go into the id of a key, so keys of two kinds never share one.
 ED25519: Final = 1
 ID_BYTES: Final = 4
+# Witnesses add lines, and each costs a look: a bound on what whoever carries a note can make us verify.
 MAX_LINES: Final = 64
 DASH: Final = "\N{EM DASH} "
 
@@ -83,6 +85,7 @@ def open_note(note: str, verifiers: Iterable[NoteVerifier]) -> str:
     text, signatures = split_note(note)
     by_id = {(verifier.name, verifier.id): verifier for verifier in verifiers}
     for name, blob in signatures:
+        # By name and id together: four bytes of a hash are soon made to meet, so an id alone names nobody.
         key = by_id.get((name, blob[:ID_BYTES]))
         if key is not None and key.signed(text, blob[ID_BYTES:]):
             return text
@@ -91,6 +94,7 @@ def open_note(note: str, verifiers: Iterable[NoteVerifier]) -> str:
 
 def split_note(note: str) -> tuple[str, list[tuple[str, bytes]]]:
     """The text of a note, believed by nobody yet, and its signatures as (name, id and signature); raises NoteRefused."""
+    # At the last empty line: the text may contain some, and must not get to say where the signatures begin.
     text, separator, rest = note.rpartition("\n\n")
     lines = rest.split("\n")
     if not separator or len(lines) < 2 or lines[-1] or len(lines) > MAX_LINES + 1:
@@ -140,6 +144,7 @@ def parse_key(text: str, algorithm: int, owner: str, verb: str) -> tuple[str, by
         raise BadKey(f"not a key of {owner}: its name is missing or has a space in it", hint)
     if len(data) != 1 + SEED_BYTES or data[0] != algorithm:
         raise BadKey(f"not an Ed25519 key of {owner}", hint)
+    # The id covers name and key, so a slip of whoever copies them by hand shows here and not as a signature that never verifies.
     if key_id(name, algorithm, data[1:]).hex() != fingerprint:
         raise BadKey(
             "the id of the key does not belong to it", "Copy the key again: a part of it is missing or changed."

@@ -6,7 +6,7 @@
     tag = mac.head(content)
 
 Three keys with a label each (HKDF, RFC 5869), so that a tag of one purpose is none of another, and none of them tells anything of
-the key that encrypts. The primitive is keyed BLAKE2b (RFC 7693 §2.9), a pseudorandom function in one pass: a third of the cost of
+the key that encrypts. The primitive is keyed BLAKE2b (RFC 7693 §3.3), a pseudorandom function in one pass: a third of the cost of
 HMAC-SHA-256 for the short inputs that every write has.
 """
 
@@ -42,6 +42,7 @@ class StoreMac:
 
     def row(self, header: bytes, body: bytes) -> bytes:
         """The tag of a row; the caller's header must end where nothing of the body can be taken for it."""
+        # Keyed BLAKE2 needs no HMAC: the key fills the first block, and there is no length extension.
         state = blake2b(header, digest_size=TAG_BYTES, key=self._row)
         state.update(body)
         return state.digest()

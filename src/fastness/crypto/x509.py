@@ -199,6 +199,7 @@ class CertificateAuthority:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         builder = (
             _builder(subject, subject, key.handle.public_key(), entropy, now, lifetime)
+            # Leaves only (RFC 5280 §4.2.1.9): whoever steals a leaf's key cannot issue below it.
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_CA_USAGE, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.handle.public_key()), critical=False)
@@ -323,6 +324,7 @@ def _verify(
     via: Sequence[Certificate],
     usage: x509.ObjectIdentifier,
 ) -> None:
+    # Dates and purpose before the path, with errors of their own: a verifier of paths says only that there is none.
     _check_dates(certificate, at)
     _check_purpose(certificate, usage)
     if not authorities:
@@ -335,6 +337,7 @@ def _verify(
         PolicyBuilder()
         .store(Store([authority.handle for authority in authorities]))
         .time(at.astimezone(UTC).replace(tzinfo=None))
+        # Certificates between are the caller's to bring: a bound on the search among them.
         .max_chain_depth(2)
         .extension_policies(ca_policy=ExtensionPolicy.webpki_defaults_ca(), ee_policy=leaf)
     )
@@ -358,6 +361,7 @@ def _check_purpose(certificate: Certificate, usage: x509.ObjectIdentifier) -> No
         purposes = []
     except _UNREADABLE as error:
         raise BadCertificate("the extensions of the certificate cannot be read") from error
+    # A door's serving certificate that was stolen must not be shown as that of a client (RFC 5280 §4.2.1.12).
     if usage not in purposes and ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE not in purposes:
         raise WrongPurpose("the certificate was not issued for this use")
 
@@ -386,12 +390,14 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(serial)
+        # Clocks of machines that boot run behind; a certificate of this second would not count there yet.
         .not_valid_before(now - BACKDATE)
         .not_valid_after(now + lifetime)
     )
 
 
 def _signed(builder: x509.CertificateBuilder, key: PrivateKey) -> Certificate:
+    # Deterministic (RFC 6979): a nonce that repeats under a weak generator gives away the authority's key.
     return Certificate(builder.sign(key.handle, _DIGEST, ecdsa_deterministic=True))
 
 

@@ -20,6 +20,7 @@ from fastness.crypto.digests import same
 from fastness.crypto.errors import BadCertificate
 from fastness.crypto.silicon.chains import load_certificates, subject_name
 
+# Certificates come with the image and may name each other in a circle.
 MAX_LINKS: Final = 8
 _HASHES: Final = {"sha256": hashes.SHA256(), "sha384": hashes.SHA384(), "sha512": hashes.SHA512()}
 
@@ -37,6 +38,8 @@ def leads_to(
     content_digest: bytes,
 ) -> bool:
     """Whether the signature is good and its signer is the anchor, or was issued by it through `certificates`."""
+    # The signature covers attributes, and those the digest of the content: without this comparison a good signature of one image
+    # would be good for every other.
     if algorithm not in _HASHES or not same(hashlib.new(algorithm, content).digest(), content_digest):
         return False
     trusted = _readable(anchor)
@@ -81,6 +84,7 @@ def _readable(data: bytes) -> x509.Certificate | None:
 
 
 def _is(certificate: x509.Certificate, issuer: bytes, serial: int) -> bool:
+    # Issuer and serial together name a signer in PKCS #7 (RFC 2315 §6.7); a serial alone is chosen by each authority for itself.
     return certificate.serial_number == serial and certificate.issuer.public_bytes() == issuer
 
 

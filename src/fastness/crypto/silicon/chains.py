@@ -31,7 +31,9 @@ from cryptography.x509.oid import NameOID
 from fastness.crypto.errors import BadCertificate, UntrustedCertificate
 from fastness.crypto.x509 import Certificate
 
+# Chains of vendors have two or three links; the bound ends those that lead in a circle.
 MAX_LINKS: Final = 4
+# Larger texts are read each time: the cache is bounded in entries, and a stranger chooses their size.
 _REMEMBERED: Final = 8192
 _PEM: Final = b"-----BEGIN CERTIFICATE-----"
 _UNREADABLE: Final = (
@@ -42,6 +44,7 @@ _UNREADABLE: Final = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
+# Not SHA-1, though makers of TPMs have signed with it: a collision gives somebody else's endorsement key a good certificate.
 _SOUND: Final = (hashes.SHA256, hashes.SHA384, hashes.SHA512)
 _CURVES: Final = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 
@@ -118,6 +121,7 @@ def signed_by(certificate: Certificate, issuer: Certificate, links: Links = Link
 @lru_cache(maxsize=1024)
 def _holds(certificate_der: bytes, issuer_der: bytes, links: Links) -> bool:
     (certificate,), (issuer,) = load_certificates(certificate_der), load_certificates(issuer_der)
+    # RFC 5280 §4.2.1.9: without the look at `cA`, every endorsement key would be an authority below its maker.
     if certificate.handle.issuer != issuer.handle.subject or not _may_issue(issuer):
         return False
     if links is Links.TPM:
@@ -134,6 +138,7 @@ def _verified_as_named(certificate: Certificate, issuer: Certificate) -> bool:
             return False
         named = handle.signature_algorithm_parameters
         if isinstance(key, rsa.RSAPublicKey) and key.key_size >= 2048:
+            # The parameters that the certificate names are used as they stand, so they must be a padding of signatures.
             if not isinstance(named, padding.PKCS1v15 | padding.PSS):
                 return False
             key.verify(handle.signature, handle.tbs_certificate_bytes, named, algorithm)
@@ -150,6 +155,7 @@ def _verified_as_named(certificate: Certificate, issuer: Certificate) -> bool:
 
 def _signs_certificates(issuer: Certificate) -> bool:
     try:
+        # Where an authority limits its key, signing certificates must be among the uses (RFC 5280 §4.2.1.3).
         return issuer.handle.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
     except x509.ExtensionNotFound:
         return True
@@ -159,6 +165,7 @@ def verified(issuer: Certificate, signature: bytes, message: bytes) -> bool:
     """Whether a vendor's authority signed `message`, with the one algorithm that its kind of key has here."""
     try:
         key = issuer.handle.public_key()
+        # What AMD has, and nothing else: RSA-4096 with PSS, SHA-384 and a salt of 48 bytes.
         if isinstance(key, rsa.RSAPublicKey) and key.key_size == 4096:
             key.verify(signature, message, padding.PSS(padding.MGF1(hashes.SHA384()), 48), hashes.SHA384())
         elif isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
@@ -187,6 +194,7 @@ def _chain(
     chain = [leaf]
     while len(chain) <= MAX_LINKS:
         last = chain[-1]
+        # By the hash of the whole certificate: a root with the same name, or even the same key, is another certificate.
         if last.fingerprint.hex in trusted:
             return tuple(chain)
         if last.handle.issuer == last.handle.subject:
@@ -236,6 +244,7 @@ def _issuer(certificate: Certificate, pool: Sequence[Certificate], links: Links)
     candidates = [entry for entry in pool if entry.handle.subject == certificate.handle.issuer]
     if not candidates:
         raise MissingIssuer(f"the certificate of {issuer_name(certificate)!r} is not at hand")
+    # Several may have the name: whoever sends the pool can add a namesake, which must not hide the real issuer.
     for candidate in candidates:
         if signed_by(certificate, candidate, links):
             return candidate

@@ -3,7 +3,7 @@
     blob = make_credential(EndorsementKey.of(certificate), ak.name, secret, entropy)
 
 The endorsement certificate says whose TPM it is, the attestation key says what it is called. Sealing a secret to both, and
-getting it back, proves that they live in the same TPM (TPM 2.0 Library, part 1, §24; TCG EK Credential Profile §2.1.5).
+getting it back, proves that they live in the same TPM (TPM 2.0 Library, part 1, "Credential Protection").
 
 * The seed is wrapped for the endorsement key: RSA-OAEP with the label IDENTITY, or an ephemeral point and KDFe.
 * Keys for encryption and integrity follow from the seed by KDFa; the name of the attestation key goes into both.
@@ -30,6 +30,7 @@ from fastness.crypto.errors import BadKey, BrokenSeal
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate
 
+# Labels of the library end in a zero byte, which is hashed with them (TPM 2.0 Library, part 1, annex B.4).
 _IDENTITY: Final = b"IDENTITY\0"
 _DRAWS: Final = 128
 _ZEROS: Final = bytes(16)
@@ -47,6 +48,8 @@ class _Template(NamedTuple):
         return hashes.SHA256() if self.hash == "sha256" else hashes.SHA384()
 
 
+# The default templates of the EK Credential Profile. A TPM makes the key anew from its template, so hash and cipher follow from
+# the kind of the key and are never taken from what the machine sends.
 _TEMPLATES: Final = {
     "RSA-2048": _Template("sha256", 128),
     "RSA-3072": _Template("sha384", 256),
@@ -108,6 +111,7 @@ def make_credential(
     """Seal a secret for the TPM of an endorsement key and the key of that name; raises BadKey."""
     template, value = _TEMPLATES[endorsement.kind], secret.reveal()
     size = hashlib.new(template.hash).digest_size
+    # As long as the hash of the key's name at most: TPM2_ActivateCredential has room for a digest and refuses more.
     if not 1 <= len(value) <= size:
         raise BadKey(f"a credential has 1 to {size} bytes", "Seal a key and send what it encrypts beside it.")
     if isinstance(endorsement.handle, rsa.RSAPublicKey):
@@ -130,6 +134,7 @@ def open_credential(endorsement: EndorsementPrivateKey, ak_name: bytes, blob: Cr
     except ValueError as error:
         raise BrokenSeal("the credential was made for another TPM") from error
     seal, body = _piece(_whole(blob.credential))
+    # Integrity before decryption, over the name of the key too: a credential that was made for another key opens nothing.
     if not same(seal, _seal(template, seed, body, ak_name)):
         raise BrokenSeal("the credential was made for another TPM or another key, or was changed")
     return SecretBytes(_whole(_cipher(template, seed, ak_name).decryptor().update(body)))
@@ -167,6 +172,7 @@ def _agree(theirs: ec.EllipticCurvePublicKey, template: _Template, entropy: Rand
     size = (theirs.key_size + 7) // 8
     for _ in range(_DRAWS):
         scalar = int.from_bytes(entropy.token(size), "big")
+        # By rejection, as for our own keys: a reduced draw would be biased.
         if 0 < scalar < _ORDERS[theirs.curve.name]:
             break
     else:

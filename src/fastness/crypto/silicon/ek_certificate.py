@@ -28,6 +28,7 @@ _UNREADABLE: Final = (
     x509.UnsupportedGeneralNameType,
 )
 T = TypeVar("T", bound=x509.ExtensionType)
+# A critical extension that is not understood must refuse the certificate (RFC 5280 §4.2).
 _UNDERSTOOD: Final = (x509.BasicConstraints, x509.KeyUsage, x509.SubjectAlternativeName, x509.ExtendedKeyUsage)
 
 
@@ -46,6 +47,7 @@ class EkFacts:
     @property
     def speaks_of_a_tpm(self) -> bool:
         """Whether it was issued for an endorsement key, by purpose or, where there is none, by naming a TPM."""
+        # Whatever else a maker signed under the same root endorses no TPM.
         return PURPOSE in self.purposes if self.purposes is not None else bool(self.manufacturer)
 
 
@@ -60,6 +62,7 @@ def read_facts(certificate: Certificate) -> EkFacts:
     usage = _value(extensions, x509.KeyUsage)
     constraints = _value(extensions, x509.BasicConstraints)
     purposes = _value(extensions, x509.ExtendedKeyUsage)
+    # A credential is encrypted to an RSA key and agreed on with an ECC key: a key that may do neither opens none.
     unlocking = "key_encipherment" if isinstance(key, rsa.RSAPublicKey) else "key_agreement"
     return EkFacts(
         manufacturer=names.get(_MANUFACTURER, ""),

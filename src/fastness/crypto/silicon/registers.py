@@ -19,6 +19,7 @@ class Hashed(Protocol):
         """Its value."""
 
 
+# The TCG and OpenSSL write this one hash differently.
 _NAMES: Final = {"sm3_256": "sm3"}
 _COMMON: Final[dict[str, Callable[[bytes], Hashed]]] = {
     "sha1": hashlib.sha1,

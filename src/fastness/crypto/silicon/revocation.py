@@ -37,6 +37,7 @@ class RevocationList:
         """Whether this authority issued the list. Remembered: one list is asked about for every report of a fleet."""
         genuine = self._judged.get(issuer.der)
         if genuine is None:
+            # By name and by signature: a genuine list of another authority says nothing about certificates of this one.
             genuine = self.handle.issuer == issuer.handle.subject and verified(
                 issuer, self.handle.signature, self.handle.tbs_certlist_bytes
             )

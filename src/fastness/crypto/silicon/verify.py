@@ -66,6 +66,7 @@ def p384_certified(certificate: Certificate, r: int, s: int, message: bytes) -> 
 
 def p256(public: ec.EllipticCurvePublicKey, signature: bytes, message: bytes) -> bool:
     """ECDSA P-256 with SHA-256 by a key that was read before, signature as r‖s."""
+    # r and s with their full length: integers of any length would give one signature many spellings.
     if len(signature) != 64:
         return False
     r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
@@ -99,6 +100,7 @@ class AttestationKey:
             ) from error
         self._rsa: rsa.RSAPublicKey | None = None
         self._elliptic: ec.EllipticCurvePublicKey | None = None
+        # A key on its own word chose its size: one of 512 bits enrols as well, and is factored in an afternoon.
         if isinstance(key, rsa.RSAPublicKey) and key.key_size >= 2048:
             self.kind, self._rsa = f"RSA-{key.key_size}", key
         elif isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, _CURVES):
@@ -113,6 +115,7 @@ class AttestationKey:
     def signed(self, scheme: str, hash_name: str, numbers: Sequence[bytes], message: bytes) -> bool:
         """Whether the key signed `message`: RSASSA, RSAPSS (one number) or ECDSA (two)."""
         algorithm = _HASHES.get(hash_name)
+        # SHA-1 ends here: a quote whose digest collides with one of another boot could be swapped for it.
         if algorithm is None:
             return False
         try:
