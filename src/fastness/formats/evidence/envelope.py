@@ -20,6 +20,7 @@ from fastness.formats import json
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.errors import JsonError
 
+# As much as the doors take in a body, so that evidence is judged from files as it is over the wire.
 MAX_EVIDENCE: Final = 2 * 1024 * 1024
 _HEX_TEXT: Final = re.compile(rb"[0-9a-fA-F\s]+\Z")
 _BASE64_TEXT: Final = re.compile(rb"[A-Za-z0-9+/\r\n]+={0,2}\s*\Z")
@@ -60,6 +61,7 @@ def read_object(data: bytes) -> dict[str, Any]:
         value, repeated = json.decode_reporting_duplicates(bounded(data))
     except JsonError as error:
         raise EvidenceError("bad-json", f"the envelope is not JSON: {error}") from error
+    # JSON leaves open which of two equal members counts (RFC 8259 §4): the verifier and a policy might read different ones.
     if repeated:
         raise EvidenceError("repeated-member", f"the envelope says {repeated[0]} twice", repeated[0])
     if not isinstance(value, dict):
@@ -73,6 +75,7 @@ def base64_field(value: Mapping[str, Any], name: str) -> bytes:
     if not isinstance(text, str):
         raise EvidenceError("bad-envelope", f"{name} is missing or not text", name)
     try:
+        # Strict: a decoder that skips what it does not know gives one evidence many texts.
         return binascii.a2b_base64(text, strict_mode=True)
     except ValueError as error:  # also for text beyond ASCII
         raise EvidenceError("bad-base64", f"{name} is not standard base64", name) from error

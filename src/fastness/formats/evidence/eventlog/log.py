@@ -20,6 +20,7 @@ import msgspec
 from fastness.formats.cursor import Cursor, EvidenceError
 from fastness.formats.evidence.tpm.algorithms import HASHES, Hash
 
+# Logs of real boots have some tens of kilobytes; each event costs a hash per bank when it is replayed.
 MAX_LOG: Final = 1024 * 1024
 MAX_EVENTS: Final = 16_384
 MAX_BANKS: Final = 8
@@ -171,6 +172,7 @@ def _header(cursor: Cursor) -> dict[int, Hash]:
     cursor.take(20, "digest")
     size = cursor.u32("eventDataSize")
     inner = Cursor(cursor.take(size, "the header"), "the header of the event log", "little")
+    # The header itself extends nothing; of another type it would be an event with a SHA-1 digest alone.
     if kind != EV_NO_ACTION or inner.take(len(_SIGNATURE), "signature") != _SIGNATURE:
         raise EvidenceError(
             "not-crypto-agile",
@@ -185,6 +187,7 @@ def _header(cursor: Cursor) -> dict[int, Hash]:
     inner.take(inner.u8("vendorInfoSize"), "vendorInfo")
     inner.finish()
     table = {bank.number: bank for bank in banks}
+    # Two places for one bank would leave open which digest counts.
     if len(table) != count:
         raise EvidenceError("repeated-bank", "the log announces the same bank twice")
     return table
@@ -195,6 +198,7 @@ def _bank(cursor: Cursor) -> Hash:
     bank = HASHES.get(number)
     if bank is None:
         raise EvidenceError("unknown-hash", f"the log announces a bank of unknown algorithm {number:#06x}")
+    # A bank that announces another length for its hash would shift every digest after it.
     if bank.size != size:
         raise EvidenceError("bad-size", f"the log announces {bank.name} with {size} bytes; it has {bank.size}")
     return bank

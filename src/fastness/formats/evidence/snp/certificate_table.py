@@ -14,6 +14,7 @@ from uuid import UUID
 
 from fastness.formats.cursor import EvidenceError
 
+# Four certificates have some ten kilobytes; the host chooses the rest.
 MAX_TABLE: Final = 256 * 1024
 MAX_ENTRIES: Final = 16
 KINDS: Final = {
@@ -42,6 +43,7 @@ def parse_table(data: bytes) -> tuple[TableEntry, ...]:
         guid, offset, length = _ENTRY.unpack_from(data, place)
         if guid == _END:
             return tuple(entries)
+        # An offset into the entries before it would have the table read as a certificate.
         if place >= MAX_ENTRIES * _ENTRY.size or offset + length > len(data) or offset < place + _ENTRY.size:
             break
         kind = KINDS.get(UUID(bytes_le=guid))

@@ -126,6 +126,7 @@ def parse_report(data: bytes) -> Report:
         version, guest_svn, policy, vmpl, algorithm, current, platform, key_info, report_data, measurement, host_data,
         id_key, author_key, report_id, reported, family, model, stepping, chip_id, committed, launch,
     ) = _LAYOUT.unpack_from(data)  # fmt: skip
+    # The signature covers bytes that this version reserves: a later firmware may say "debug" in one of them.
     if version not in VERSIONS:
         raise EvidenceError(
             "unknown-version",
@@ -133,6 +134,7 @@ def parse_report(data: bytes) -> Report:
             hint=f"Versions {VERSIONS[0]} to {VERSIONS[-1]} are understood.",
         )
     r, s = _signature(data)
+    # Reserved before version 3, and zero there: read as CPUID, that would name a processor.
     cpu = (family, model, stepping) if version >= 3 else None
     return Report(
         data, version, guest_svn, Policy(policy), vmpl, algorithm, platform, key_info, _signing_key(key_info), report_data,
@@ -142,6 +144,7 @@ def parse_report(data: bytes) -> Report:
 
 def _signing_key(key_info: int) -> SigningKey:
     number = key_info >> 2 & 7
+    # Reserved kinds of keys are refused: another key than VCEK and VLEK chains to something that nobody pinned.
     key = _KEYS.get(number)
     if key is None:
         raise EvidenceError("unknown-key", f"the report was signed with a key of unknown kind {number}")

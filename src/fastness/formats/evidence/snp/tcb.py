@@ -40,6 +40,7 @@ class Tcb(NamedTuple):
     def behind(self, floor: Tcb) -> list[str]:
         """The components that are older than `floor`."""
         mine, needed = self.components(), floor.components()
+        # A component that is asked for and not there is behind: a chip cannot pass by not reporting it.
         return [name for name, version in needed.items() if mine.get(name, -1) < version]
 
     def __str__(self) -> str:
@@ -48,6 +49,7 @@ class Tcb(NamedTuple):
 
 def read_tcb(raw: bytes, generation: Generation) -> Tcb:
     """The components of eight bytes, by the generation's layout."""
+    # The generation is that of the certificate, which AMD signed: read in the other layout, an old version looks like a new one.
     if generation is Generation.TURIN:
         return Tcb(fmc=raw[0], bootloader=raw[1], tee=raw[2], snp=raw[3], microcode=raw[7])
     return Tcb(bootloader=raw[0], tee=raw[1], snp=raw[6], microcode=raw[7])

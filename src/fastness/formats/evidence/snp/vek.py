@@ -39,6 +39,7 @@ def read_vek(issuer: str, extensions: Mapping[str, bytes]) -> Vek | None:
 
     Raises EvidenceError when it is one and its extensions are damaged.
     """
+    # By issuer: VCEK certificates of AMD carry a common name that is the same for every chip.
     if issuer not in _ISSUERS:
         return None
     generation, shared = _ISSUERS[issuer]
@@ -63,6 +64,7 @@ def _raw(extensions: Mapping[str, bytes], number: str) -> bytes:
 
 def _version(extensions: Mapping[str, bytes], number: str) -> int:
     value = der.number(der.only(_raw(extensions, number), der.INTEGER))
+    # A version is one byte of REPORTED_TCB: a larger number would be equal to none, or to one that was cut.
     if value > 255:
         raise EvidenceError("bad-extension", f"extension {_BASE}.{number} holds {value}; versions have one byte")
     return value
@@ -80,6 +82,7 @@ def _hardware_id(extensions: Mapping[str, bytes], generation: Generation) -> byt
     # Most certificates hold the bare bytes; some wrap them in an OCTET STRING.
     if len(value) != size and value[:1] == bytes([der.OCTETS]):
         value = der.only(value, der.OCTETS)
+    # The exact length: a shorter id compared as a prefix would be that of many chips.
     if len(value) != size:
         raise EvidenceError("bad-extension", f"the hardware id has {len(value)} bytes; {generation} has {size}")
     return value

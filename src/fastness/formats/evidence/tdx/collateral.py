@@ -16,11 +16,13 @@ import msgspec
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.envelope import read_object
 
+# Documents are read before their signature is known to be good: lists have bounds like everything else.
 MAX_LEVELS: Final = 256
 _HINT: Final = "Fetch the collateral again from Intel's provisioning service or its cache."
 
 Svn = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Svn16 = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+# With a zone: a date without one would be compared in the zone of this server.
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 Advisories = Annotated[tuple[str, ...], msgspec.Meta(max_length=256)]
 Hex = Annotated[str, msgspec.Meta(pattern=r"^(?:[0-9A-Fa-f]{2})+$", max_length=128)]
@@ -34,6 +36,7 @@ class Component(msgspec.Struct, frozen=True):
     type: str = ""
 
 
+# Exactly sixteen: a level with fewer would be reached by platforms that lack the ones left out.
 Components = Annotated[tuple[Component, ...], msgspec.Meta(min_length=16, max_length=16)]
 
 

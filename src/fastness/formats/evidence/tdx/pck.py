@@ -32,6 +32,7 @@ def read_pck(extension: bytes) -> Pck:
     fields = _fields(der.only(extension, der.SEQUENCE), EXTENSION)
     tcb = _fields(_need(fields, "2", der.SEQUENCE), f"{EXTENSION}.2")
     components = tuple(der.number(_need(tcb, str(index), der.INTEGER)) for index in range(1, COMPONENTS + 1))
+    # Levels compare bytes; a larger number would be above every level that Intel will ever publish.
     if any(value > 255 for value in components):
         raise EvidenceError("bad-extension", "a component of the platform's TCB does not fit one byte")
     return Pck(
@@ -54,6 +55,7 @@ def _fields(data: bytes, base: str) -> dict[str, tuple[int, bytes]]:
         if len(pair) != 2 or pair[0][0] != der.OID:
             raise EvidenceError("bad-extension", "the SGX extension is not a sequence of named values")
         parent, _, last = der.dotted(pair[0][1]).rpartition(".")
+        # Twice would leave open which one counts; under another parent it is a field of something else.
         if parent != base or last in fields:
             raise EvidenceError("bad-extension", "the SGX extension names a field that does not belong there, or twice")
         fields[last] = pair[1]

@@ -23,9 +23,11 @@ from fastness.formats.evidence.tdx.body import (
     read_td_report,
 )
 
+# A quote with its chain has some five kilobytes.
 MAX_QUOTE: Final = 16 * 1024
 TEE_TDX: Final = 0x81
 KEY_ECDSA_P256: Final = 2
+# The vendor id of Intel's quoting enclave; verifiers that left it out took quotes of any enclave.
 INTEL_QE: Final = bytes.fromhex("939a7233f79c4ca9940a0db3957f0607")
 _BODY_SIZES: Final = {2: TD10_SIZE, 3: TD15_SIZE}
 _CERTIFIED_QE: Final = 6
@@ -88,6 +90,7 @@ def parse_quote(data: bytes) -> TdxQuote:
     report = read_td_report(cursor.take(size, "the TD report"))
     signed = data[: cursor.offset]
     section = Cursor(cursor.take(cursor.u32("signature length"), "the signature section"), "the signature", "little")
+    # Only zeros behind the signature: other bytes are covered by nothing and could make one quote into many.
     cursor.finish(zeros=True)
     signature, key = section.take(64, "quote signature"), section.take(64, "attestation key")
     qe = _certification(section, _CERTIFIED_QE)
@@ -107,6 +110,7 @@ def _header(cursor: Cursor) -> Header:
     key_type, tee_type = cursor.u16("key type"), cursor.u32("TEE type")
     cursor.take(4, "reserved bytes")
     vendor, user_data = cursor.take(16, "QE vendor"), cursor.take(20, "user data")
+    # SGX shares header and chain: an enclave that any user may start would pass for a trust domain.
     if tee_type != TEE_TDX:
         raise EvidenceError("not-tdx", f"the quote is of TEE type {tee_type:#x}, TDX is {TEE_TDX:#x}")
     if key_type != KEY_ECDSA_P256:
@@ -121,6 +125,7 @@ def _header(cursor: Cursor) -> Header:
 
 def _certification(cursor: Cursor, expected: int) -> Cursor:
     kind, size = cursor.u16("certification type"), cursor.u32("certification size")
+    # Other types leave the certificates out or name them by reference, and a verifier would have to fetch what the sender says.
     if kind != expected:
         raise EvidenceError("unknown-certification", f"certification data has type {kind}, {expected} is needed")
     inner = Cursor(cursor.take(size, "certification data"), "the certification data", "little")

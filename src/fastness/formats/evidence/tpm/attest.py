@@ -16,15 +16,19 @@ import msgspec
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.tpm.algorithms import HASHES, Hash
 
+# TPM_GENERATED_VALUE. A restricted key refuses to sign foreign data that begins so (TPM 2.0 Library, part 1, "Restricted"), so
+# under such a key these four bytes say that the TPM itself wrote what follows.
 MAGIC: Final = 0xFF544347
 TYPE_QUOTE: Final = 0x8018
 MAX_BANKS: Final = 16
 MAX_BITMAP: Final = 32
+# A quote over all banks has a few hundred bytes; the bound stands before anything is read.
 MAX_MESSAGE: Final = 2048
 _HEAD: Final = Struct(">IHH")
 _SIZE: Final = Struct(">H")
 _SELECTION: Final = Struct(">HB")
 _CLOCK: Final = Struct(">QIIBQI")
+# The number of an algorithm and the longest digest.
 _MAX_NAME: Final = 2 + 64
 _MAX_DATA: Final = 2 + 64
 
@@ -72,10 +76,12 @@ def _quote(message: bytes) -> Quote:
     magic, kind, signer_size = _HEAD.unpack_from(message)
     if magic != MAGIC:
         raise EvidenceError("not-a-quote", "the structure was not made by a TPM: its magic number differs")
+    # The same key certifies other things (keys, times, sessions), and those structures share their head with a quote.
     if kind != TYPE_QUOTE:
         raise EvidenceError("not-a-quote", f"the TPM attests something else than a quote (type {kind:#06x})")
     signer_end = _HEAD.size + signer_size
     (extra_size,) = _SIZE.unpack_from(message, signer_end)
+    # A length that is too long would let the fields after it be read from wherever the sender likes.
     if signer_size > _MAX_NAME or extra_size > _MAX_DATA:
         raise EvidenceError("too-long", "qualifiedSigner or extraData of the TPM quote claims more than is possible")
     extra_end = signer_end + 2 + extra_size
@@ -85,6 +91,7 @@ def _quote(message: bytes) -> Quote:
     selections, place = _selections(message, extra_end + _CLOCK.size, count)
     (digest_size,) = _SIZE.unpack_from(message, place)
     digest = message[place + 2 :]
+    # Nothing may follow: bytes behind the digest would be signed and read by nobody.
     if len(digest) != digest_size:
         raise _ending(digest_size, len(digest))
     clock = Clock(milliseconds, resets, restarts, safe == 1)
@@ -113,6 +120,7 @@ def _selections(message: bytes, place: int, count: int) -> tuple[tuple[Selection
         # What is cut off inside the bitmap lacks the digest as well, and is found there.
         place += _SELECTION.size + size
         selections.append(Selection(bank, _registers(bitmap)))
+    # Two selections of one bank hash its values twice, in an order that the register numbers alone do not tell.
     if count > 1 and len({selection.bank for selection in selections}) != count:
         raise EvidenceError("repeated-bank", "the quote selects from the same bank twice")
     return tuple(selections), place

@@ -28,6 +28,7 @@ _MEMBERS: Final = frozenset({"ak_public", "tpm_quote", "event_log"})
 _QUOTE_MEMBERS: Final = frozenset({"message", "signature", "pcrs"})
 _ALL: Final = tuple(range(REGISTERS))
 _SPACES: Final = " " * (REGISTERS - 1)
+# No leading zeros: "4" and "04" would be two members of the object and one register.
 _INDEX: Final = re.compile(r"(?:0|[1-9][0-9]?)\Z", re.ASCII)
 _SIZES: Final = {entry.name: entry.size for entry in HASHES.values()}
 
@@ -106,6 +107,7 @@ def read_envelope(value: Mapping[str, Any]) -> TpmEvidence:
 
 def _pcrs(value: object) -> tuple[str, Registers]:
     if isinstance(value, list):
+        # A list names registers by position: a shorter one would give every later value to another register.
         if len(value) != REGISTERS:
             raise EvidenceError("bad-pcrs", f"a list of registers has {REGISTERS} entries, not {len(value)}", "pcrs")
         return "sha256", _whole_bank(value)

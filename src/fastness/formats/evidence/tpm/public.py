@@ -20,6 +20,7 @@ from fastness.formats import der
 from fastness.formats.cursor import Cursor, EvidenceError
 from fastness.formats.evidence.tpm.algorithms import HASHES, Hash
 
+# An RSA-4096 key with its policy has under 700 bytes.
 MAX_PUBLIC: Final = 1024
 TYPE_RSA: Final = 0x0001
 TYPE_ECC: Final = 0x0023
@@ -39,6 +40,7 @@ _SCHEMES: Final = {
     0x001C: "ECSCHNORR",
     0x001D: "ECMQV",
 }
+# The name binds a credential to a key. Under SHA-1, two areas with other attributes could share one name.
 _NAMEABLE: Final = frozenset({"sha256", "sha384", "sha512"})
 _DEFAULT_EXPONENT: Final = 65537
 _OID_RSA: Final = bytes.fromhex("2a864886f70d010101")
