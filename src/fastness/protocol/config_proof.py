@@ -144,9 +144,12 @@ def check(text: str, served: Statement, keys: Mapping[str, Ed25519Verifier], now
         proof = decoded(signature)
     except (JsonError, BadKey) as error:
         raise BadConfigProof("signature-unreadable", "the signature of the configuration cannot be read") from error
+    # By id out of the keys of the measured image: nothing in the answer says which key to believe.
     until, key = _header(header, keys, served.type)
     if not key.signed(proof, _message(encoded_header, served, until)):
         raise BadConfigProof("signature-invalid", "the configuration is not what the cluster signed for this request")
+    # After the signature: until then the expiry is whatever the sender wrote. The machine's clock is its host's, so freshness
+    # rests on the nonce; the expiry bounds what an honest clock would still take.
     if now.timestamp() >= until:
         raise BadConfigProof("signature-expired", "the signature has expired: check the clock")
 
@@ -154,6 +157,7 @@ def check(text: str, served: Statement, keys: Mapping[str, Ed25519Verifier], now
 def _header(header: Any, keys: Mapping[str, Ed25519Verifier], kind: str) -> tuple[int, Ed25519Verifier]:
     if not isinstance(header, dict) or header.keys() != {"alg", "kid", "typ", "exp"}:
         raise BadConfigProof("signature-unreadable", "the signature of the configuration cannot be read")
+    # `type`, because True is an int to isinstance; the kind of statement is compared so that a copy never passes for an answer.
     if header["alg"] != ALGORITHM or header["typ"] != kind or type(header["exp"]) is not int:
         raise BadConfigProof("signature-unreadable", "the signature is of another kind")
     key = keys.get(str(header["kid"]))
@@ -163,6 +167,7 @@ def _header(header: Any, keys: Mapping[str, Ed25519Verifier], kind: str) -> tupl
 
 
 def _message(header: str, served: Statement, until: int) -> bytes:
+    # What the receiver itself knows is signed: an answer for another pool, machine or nonce does not verify.
     return f"{header}.{encoded(json.canonical(served.payload(until)))}".encode()
 
 

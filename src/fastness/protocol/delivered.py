@@ -30,6 +30,7 @@ MAX_SIGNATURE: Final = 1024
 MAX_ACCEPT: Final = 256
 MAX_RENDERED: Final = 253
 _RENDERED: Final = re.compile(r"rendered-[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z", re.ASCII)
+# Sixteen characters hold 96 bits: a shorter number might come again, and an old answer with it.
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,128}\Z", re.ASCII)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+\Z", re.ASCII)
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_ENVELOPE, max_depth=3)

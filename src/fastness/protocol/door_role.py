@@ -38,4 +38,5 @@ _BY_URI: Final = {role.uri: role for role in DoorRole}
 
 def role_named(uris: Sequence[str]) -> DoorRole | None:
     """The role of a certificate with these URIs; None when it names none, another one, or more than one."""
+    # With two roles in one certificate, each caller would read the one that it hopes for.
     return _BY_URI.get(uris[0]) if len(uris) == 1 else None

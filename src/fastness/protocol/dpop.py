@@ -33,10 +33,12 @@ from fastness.formats.errors import JsonError
 HEADER: Final = b"dpop"
 TYPE: Final = "dpop+jwt"
 ALGORITHM: Final = "ES256"
+# Bounds how long a proof that somebody recorded can be shown again (RFC 9449 §11.1); a machine uses its nonce at once.
 NONCE_LIFETIME: Final = timedelta(seconds=60)
 SKEW: Final = timedelta(seconds=60)
 _MOST_APART: Final = (NONCE_LIFETIME + SKEW).total_seconds()
 MAX_PROOF: Final = 4096
+# A proof that is shown twice within its minute must do no harm; what changes something would need a memory of proofs.
 METHODS: Final = ("GET", "HEAD")
 _PURPOSE: Final = "dpop-nonce"
 _COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.ASCII)
@@ -165,14 +167,17 @@ def _object(part: str) -> dict[str, Any]:
 def _check_header(header: Mapping[str, Any], key: PublicJwk, embedded: PublicJwk) -> None:
     if header.get("typ") != TYPE or header.get("alg") != ALGORITHM or header.keys() != {"typ", "alg", "jwk"}:
         raise BadProof("bad-proof", f"the header of a proof says typ {TYPE}, alg {ALGORITHM} and jwk, and nothing else")
+    # A private key in the header was published to everybody on the way (RFC 9449 §4.3, check 7).
     if "d" in header["jwk"] or not same(embedded.thumbprint, key.thumbprint):
         raise BadProof("proof-key", "the proof is of another key than the token")
 
 
 def _check_request(claims: Mapping[str, Any], demand: Demand, token: str) -> None:
     named = claims.get("htu")
+    # Method and address (RFC 9449 §4.3, checks 8 and 9): a proof for one door opens nothing at another.
     if claims.get("htm") != demand.method or (named != demand.url and _address(named) != _address(demand.url)):
         raise BadProof("proof-request", "the proof is for another request")
+    # The hash of this token (check 12): otherwise a proof beside an old token of the same key would serve a newer one.
     if not same(str(claims.get("ath") or ""), token):
         raise BadProof("proof-token", "the proof is for another token")
     if not isinstance(claims.get("jti"), str) or not claims["jti"]:
@@ -182,6 +187,7 @@ def _check_request(claims: Mapping[str, Any], demand: Demand, token: str) -> Non
 def _check_time(claims: Mapping[str, Any], macs: Macs, now: datetime) -> None:
     issued, nonce = claims.get("iat"), claims.get("nonce")
     moment = now.timestamp()
+    # Loose on purpose: clocks of machines are wrong, and what proves freshness is the nonce of ours that follows.
     if type(issued) is not int or abs(moment - issued) > _MOST_APART:
         raise BadProof("proof-time", "the proof was not made now: check the clock", needs_nonce=True)
     payload = macs.read(_PURPOSE, nonce) if isinstance(nonce, str) else None
@@ -197,5 +203,6 @@ def _address(url: Any) -> tuple[str, str, str]:
         parts = urlsplit(url)
     except ValueError:
         return "", "", ""
+    # Scheme and host in any case, the default port or none: RFC 3986 §6.2.2 and §6.2.3 call those the same address.
     host = parts.netloc.lower()
     return parts.scheme.lower(), host.removesuffix(":443") if parts.scheme.lower() == "https" else host, parts.path

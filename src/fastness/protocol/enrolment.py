@@ -27,6 +27,7 @@ from fastness.formats import json
 from fastness.formats.errors import FormatError, JsonError
 
 MAX_BODY: Final = 64 * 1024
+# A chain has two or three links; each certificate costs as much to read as a signature.
 MAX_CERTIFICATES: Final = 8
 MAX_CERTIFICATE: Final = 8 * 1024
 MAX_PUBLIC: Final = 2 * 1024
@@ -115,6 +116,7 @@ def parse_completion(data: bytes) -> Completion:
     enrolment = value.get("enrolment")
     if not isinstance(enrolment, str) or len(enrolment) > MAX_ENROLMENT or _ENROLMENT.match(enrolment) is None:
         raise EnrolmentFormatError("bad-member", "enrolment is the text that was answered", "enrolment")
+    # Exactly one: with both, the proof of the weaker kind might be taken for that of the stronger.
     if ("activated" in value) == ("signature" in value):
         raise EnrolmentFormatError("bad-member", "send either activated or signature", "activated")
     if "activated" in value:
@@ -138,6 +140,7 @@ def text(data: bytes) -> str:
 
 def decoded(value: Any, name: str, most: int) -> bytes:
     """Bytes of a member; raises EnrolmentFormatError."""
+    # The text is bounded before it is decoded, and the bytes once more after: padding hides up to two of them.
     if not isinstance(value, str) or not value or len(value) > (most + 2) // 3 * 4:
         raise EnrolmentFormatError("bad-member", f"{name} is base64 of at most {most} bytes", name)
     try:
@@ -200,6 +203,7 @@ def _coordinate(key: Mapping[str, Any], name: str) -> bytes:
     if not isinstance(value, str) or _COORDINATE.match(value) is None:
         raise EnrolmentFormatError("bad-key", f"key.{name} is 32 bytes in base64url without padding", f"key.{name}")
     data = base64.urlsafe_b64decode(value + "=")
+    # The last character of 43 has unused bits: set ones would give one key several texts (RFC 4648 §3.5).
     if base64.urlsafe_b64encode(data).decode().rstrip("=") != value:
         raise EnrolmentFormatError("bad-key", f"key.{name} is not canonical base64url", f"key.{name}")
     return data

@@ -29,6 +29,7 @@ MEMBER: Final = "fastness-identity"
 P256_SPKI: Final = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d03010703420004")
 BOOT_MEMBER: Final = "fastness-boot"
 BOOTS_HAVE_KEYS: Final = frozenset({"tdx"})
+# The same key signs the challenge of enrolment: with a prefix each, neither signature is good for the other.
 _DOMAIN: Final = b"fastness identity\0"
 _BOOT_DOMAIN: Final = b"fastness boot\0"
 

@@ -25,6 +25,7 @@ from fastness.formats import json
 from fastness.formats.errors import FormatError, JsonError
 from fastness.kinds.kind import JsonObject
 
+# Trustee demands this one to the letter, too: the protocol has no negotiation.
 VERSIONS: Final = ("0.4.0",)
 TEES: Final = (
     "az-snp-vtpm", "az-tdx-vtpm", "snp", "sgx", "tdx", "cca", "csv", "se", "tpm", "nvidia", "hygondcu", "nvidia-dpu",
@@ -32,6 +33,7 @@ TEES: Final = (
 )  # fmt: skip
 
 MAX_AUTH_BYTES: Final = 8 * 1024
+# The limit of Trustee, so that what a guest can send there it can send here.
 MAX_ATTEST_BYTES: Final = 2 * 1024 * 1024
 INIT_DATA_FORMAT: Final = "toml"
 MAX_INIT_DATA: Final = 128 * 1024
@@ -44,6 +46,7 @@ _ATTEST_LIMITS: Final = json.JsonLimits(max_bytes=MAX_ATTEST_BYTES, max_depth=32
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]{1,1400}\Z", re.ASCII)
 _FIELD_BYTES: Final = {"tdx": 64, "snp": 64, "sgx": 64, "cca": 64, "tpm": 32, "nvidia": 32}
 _KEYS: Final[dict[str, tuple[str, ...]]] = {"EC": ("alg", "crv", "kty", "x", "y"), "RSA": ("alg", "e", "kty", "n")}
+# RSA1_5, which Trustee still takes, is left out: its padding can be probed (Bleichenbacher); RFC 8017 §7.2 advises against it.
 _ALGORITHMS: Final = {"EC": "ECDH-ES+A256KW", "RSA": "RSA-OAEP-256"}
 _CURVES: Final = ("P-256", "P-521")
 
@@ -117,6 +120,7 @@ def tee_pubkey(value: Any) -> JsonObject:
     members = _KEYS.get(kind) if isinstance(kind, str) else None
     if members is None or not isinstance(kind, str):
         raise KbsError("bad-key", "only EC and RSA keys can be sealed to", where, "Use an EC key on P-256.")
+    # Refused and not dropped: the key is hashed into the evidence with its members, so both sides must mean the same ones.
     if set(value) != set(members):
         raise KbsError("bad-key", f"a key of type {kind} has the members {', '.join(members)} and no others", where)
     if value["alg"] != _ALGORITHMS[kind]:
@@ -141,6 +145,7 @@ def binding(tee: str, canonical: bytes) -> bytes:
     """The bytes that the evidence of a TEE must carry for runtime data: the digest, padded or cut to the field."""
     if tee == "se":
         return hashlib.sha512(canonical).digest()
+    # SHA-384 for all of these, cut where the field is shorter: 256 bits of it are left in a TPM quote.
     digest = hashlib.sha384(canonical).digest()
     length = _FIELD_BYTES.get(tee, DIGEST_BYTES)
     return digest[:length].ljust(length, b"\0")

@@ -28,6 +28,7 @@ from fastness.formats.errors import FormatError
 
 SEGMENTS: Final = 3
 _POOL, _CONFIG = "pool", "config"
+# `\Z` and not `$`, which also matches before a line break at the end.
 _SEGMENT: Final = re.compile(r"[a-z0-9._-]{1,128}\Z", re.ASCII)
 
 
@@ -74,6 +75,7 @@ def parse_path(text: str) -> ResourcePath | None:
 
 
 def _good(segment: str) -> bool:
+    # Dots alone would climb in whatever treats the path as one of files.
     return _SEGMENT.match(segment) is not None and segment.strip(".") != ""
 
 
@@ -95,6 +97,7 @@ def _fits(pieces: tuple[str, ...], text: str) -> bool:
         return text == first
     last = middle.pop()
     end = len(text) - len(last)
+    # The last comparison keeps the two ends from sharing characters: `ab*ba` must not cover `aba`.
     if not text.startswith(first) or not text.endswith(last) or len(first) > end:
         return False
     at = len(first)

@@ -21,6 +21,7 @@ from fastness.formats.evidence.tpm.public import parse_public
 from fastness.kinds.trusted_execution.subject import KeyKind
 
 NAME_HEX: Final = 20
+# Forty-one, a dash and up to 21 of the id are 63, the longest label of a host name (RFC 1123 §2.1, RFC 1035 §2.3.4).
 MAX_POOL_IN_NODE_NAME: Final = 41
 _LABEL_HEX: Final = 40
 # No hex digit, so that no id of a guest key is one of an AK.

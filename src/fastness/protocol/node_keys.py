@@ -85,6 +85,7 @@ def named_keys(additional: str) -> NamedKeys:
     except JsonError as error:
         raise BadNames from error
     named = value.get(MEMBER) if isinstance(value, dict) else None
+    # An error and not an empty answer: a machine that named keys and was not understood would wait for certificates for ever.
     if not isinstance(named, dict) or not named.keys() <= set(PURPOSES):
         raise BadNames
     if not all(isinstance(key, str) and _DIGEST.match(key) for key in named.values()):
@@ -104,6 +105,7 @@ def keys_change(status: Mapping[str, Any], named: NamedKeys, now: datetime) -> J
         key, before = getattr(named, purpose), (held.get(purpose) or {}).get("key", "")
         if not key or key == before:
             continue
+        # Nothing is taken over, not even the other key of this session: whoever has an old disk may have named both.
         if key in replaced:
             return alarm(status, f"a session named the {purpose} key {key}: {REUSED}", now)
         fresh[purpose] = {"key": key, "named": rfc3339(now)}

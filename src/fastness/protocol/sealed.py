@@ -29,6 +29,7 @@ VERSION: Final = "0.1.0"
 MAX_SEALED: Final = 1024 * 1024
 PROVIDERS: Final = ("kbs", "aliyun", "aws", "ehsm")
 WRAP: Final = "A256GCM"
+# The exact words that guest tools put there before signing existed: anything else in their place must be a real signature.
 UNSIGNED: Final = ("fakejwsheader", "fakesignature")
 SIGNATURE_BYTES: Final = 64
 IV_BYTES: Final = 12
@@ -128,6 +129,7 @@ def is_key_name(kid: str) -> bool:
 
 def _kid(header: JsonObject) -> str:
     kid = header.get("kid")
+    # As for tokens: a header that brings its own key, or names another algorithm, is refused and never followed.
     if header.get("alg") != "ES256" or not header.keys() <= {"alg", "kid", "typ"}:
         raise SealedError("bad-header", "the header says ES256 and a kid, and nothing else", "header")
     if not isinstance(kid, str) or not is_key_name(kid):

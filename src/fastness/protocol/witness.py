@@ -19,6 +19,7 @@ from typing import Final
 
 from fastness.formats.tlog import HASH_SIZE, MAX_NOTE, TlogError, parse_size
 
+# The bound of the protocol (C2SP tlog-witness): no tree that anybody could build needs a longer proof.
 MAX_HASHES: Final = 63
 MAX_REQUEST: Final = MAX_NOTE + (MAX_HASHES + 1) * 64
 MAX_ANSWER: Final = 4096
