@@ -82,6 +82,7 @@ def judge_endorsement(
 
 def _attestation_key(findings: Findings, ak: TpmPublic) -> AttestationKey | None:
     problems = [f"not {name}" for name in ak.lacks]
+    # `restricted` on a key that decrypts makes a storage key; what an attestation key promises is about signing alone.
     if ak.attributes & Attributes.DECRYPT:
         problems.append("decrypt")
     findings.expect(
@@ -97,6 +98,7 @@ def _attestation_key(findings: Findings, ak: TpmPublic) -> AttestationKey | None
     scheme, algorithm = ak.parameters.scheme, ak.parameters.hash
     findings.expect(
         "attestation-key-scheme",
+        # Fixed in the key itself: with an open scheme whoever uses the TPM would choose SHA-1 for a quote.
         scheme in _SIGNING and algorithm is not None and algorithm.name in _HASHES,
         "attestation-key-scheme",
         seen=f"{scheme or 'none'} {algorithm.name if algorithm else ''}".strip(),
@@ -142,6 +144,7 @@ def _certificate(findings: Findings, certificate: Certificate) -> tuple[EkFacts 
 
 def _chain(findings: Findings, certificates: Sequence[Certificate], roots: Collection[str], at: datetime) -> str:
     try:
+        # The machine may bring intermediates and nothing more: where the chain ends is decided by the pins.
         chain = chain_to_pin(certificates[0], certificates[1:], roots, Links.TPM)
     except MissingIssuer as error:
         findings.skip("endorsement-chain", error.code, error.message, hint=error.hint, proof=True)

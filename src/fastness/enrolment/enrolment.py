@@ -48,6 +48,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import view
 from fastness.protocol.enrolment import Completion, GuestRequest, Request, TpmRequest, signed_message, text
 
+# A TPM needs seconds to open a credential; the state travels with a stranger, so it does not count for long.
 LIFETIME: Final = timedelta(minutes=2)
 SECRET_BYTES: Final = 32
 # SubjectPublicKeyInfo of a P-256 key up to the point itself.
@@ -182,12 +183,14 @@ def prove(enrolment: Enrolment, completion: Completion, terms: Terms, now: datet
     if now.timestamp() >= enrolment.expires:
         raise EnrolmentRefused("enrolment-expired", "it took too long: begin again")
     _welcome(enrolment.tee, enrolment.pool, Invitation(enrolment.ticket, enrolment.ticket_uid, enrolment.pool), terms)
+    # Terms are asked again: between the two messages an operator may have taken back what the first one rested on.
     if enrolment.first_use and not terms.first_use:
         raise EnrolmentRefused("first-use-not-allowed", "trust on first use was switched off")
     if enrolment.root and enrolment.root.removeprefix("sha256:") not in terms.roots | terms.simulated_roots:
         raise EnrolmentRefused("endorsement-refused", "the root of this TPM's maker is not trusted any more")
     public = base64.b64decode(enrolment.public)
     if enrolment.tee == "tpm":
+        # Only the TPM that holds both keys could open the credential: this is what a key on its own word lacks (pitfall 6).
         if not same(str(sha256(completion.activated)), enrolment.proof):
             raise EnrolmentRefused("activation-failed", "the credential was not opened by this key's TPM")
     elif not p256_raw(public[-64:], completion.signature, signed_message(base64.b64decode(enrolment.proof))):
@@ -199,10 +202,12 @@ def prove(enrolment: Enrolment, completion: Completion, terms: Terms, now: datet
 
 
 def _welcome(tee: str, pool: str, invitation: Invitation, terms: Terms) -> None:
+    # The ticket decides the pool. What the machine says is compared, so that a wrong image shows here and not later.
     if pool and pool != invitation.pool:
         raise EnrolmentRefused("wrong-pool", "this ticket is for another pool")
     if terms.model is TrustModel.NONE:
         raise EnrolmentRefused("pool-not-attested", "machines of this pool do not attest: ask the config server")
+    # At enrolment already: a machine whose evidence will never count must not use up a ticket.
     if tee not in terms.evidence:
         raise EnrolmentRefused("evidence-not-accepted", f"this pool does not accept evidence of type {tee}")
 

@@ -125,6 +125,7 @@ def _requester(request: KubeletRequest, facts: Known, now: datetime) -> Deny | N
 
 def _bootstrap(csr: KubeletRequest, facts: Known, now: datetime) -> Deny | None:
     token = facts.token
+    # The API server believes a serving certificate for every address in it: a token that leaked must not get one.
     if csr.signer == SERVING_SIGNER:
         return Deny("NotTheNode", "a serving certificate is asked for with the node's own client certificate")
     if token is None or now >= token.expires:
@@ -135,6 +136,7 @@ def _bootstrap(csr: KubeletRequest, facts: Known, now: datetime) -> Deny | None:
         return Deny(
             "OtherSubject", "the broker released the bootstrap token to a machine of another type or endorsement"
         )
+    # The token was released for one key, named in the attested session: copied, it is of no use to anybody else.
     if csr.request is None or str(csr.request.key) != token.key:
         return Deny("OtherKey", "the broker released the bootstrap token for another key")
     return None
@@ -145,6 +147,7 @@ def _machine(request: KubeletRequest, facts: Known, now: datetime) -> Deny | Wai
     machine = facts.machine
     if machine is None:
         return Deny("NoMachine", "no machine may become this node")
+    # The name follows from the machine's key, so one machine can never come as another one's node.
     if machine.status.node_name != request.node:
         return Deny("OtherNode", f"this machine may become the node {machine.status.node_name} and no other")
     if machine.status.simulated and not facts.simulated:
@@ -158,6 +161,7 @@ def _machine(request: KubeletRequest, facts: Known, now: datetime) -> Deny | Wai
     unbound = misbound(machine, machine.status.tee, first_use=facts.first_use)
     if unbound is not None:
         return Deny("NotEndorsed", unbound.detail)
+    # Before the age of the proof: a key that nobody named is denied for good, an old proof only waits.
     unnamed = _key(request, facts, machine)
     if unnamed is not None:
         return unnamed
@@ -181,6 +185,7 @@ def _key(request: KubeletRequest, facts: Known, machine: Machine) -> Deny | None
             return Deny("ReplacedKey", REUSED if late else "the machine has named another key since", alarm=late)
         case KeyUse.CURRENT:
             pass
+    # One key, one certificate: each renewal needs a key that was named in a new proof (decision 43).
     if facts.certified:
         return Deny("KeyUsed", f"this key has its certificate, by {facts.certified}: the next one is for a new key")
     return None
@@ -197,9 +202,11 @@ def _names(csr: KubeletRequest, facts: Known) -> Deny | Wait | None:
         return Deny("ForeignNames", f"these are not the node's own: {', '.join(foreign[:5])}")
     if facts.addresses is None:
         return Wait("NoNode", "the Node does not exist yet")
+    # Waits and is not denied: the Node may show them a moment later.
     unknown = [name for name in (*names, *addresses) if name != csr.node and name not in facts.addresses]
     if unknown:
         return Wait("UnknownAddresses", f"the Node does not show these: {', '.join(unknown[:5])}")
+    # Nodes tell their own addresses: one that claims another's would get a certificate for it.
     if facts.shared:
         return Deny("SharedAddresses", f"other Nodes show these too: {', '.join(sorted(facts.shared)[:5])}")
     return None

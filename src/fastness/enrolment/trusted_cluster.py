@@ -57,6 +57,7 @@ class InstallCondition(NamedTuple):
 def honoured(clusters: Iterable[Object]) -> JsonObject | None:
     """The one that counts; None when there is none."""
     candidates = [cluster for cluster in clusters if not is_being_deleted(cluster)]
+    # The oldest: a second object, whoever may create one, must not redirect machines.
     oldest = min(candidates, key=_age, default=None)
     return None if oldest is None else dict(oldest)
 

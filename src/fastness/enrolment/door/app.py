@@ -173,7 +173,9 @@ class EnrolDoor:
             self._addresses.charge(network(request.address), self._clock.monotonic(), WRONG_TICKET_COST)
             raise
         except TicketUnclear as unclear:
+            # Not 401: a machine takes every 4xx for final, and this door only could not ask.
             raise Refusal(503, unclear.code, unclear.message) from unclear
+        # By ticket as well as by address: a leaked one comes from everywhere.
         self._pace(self._tickets, ticket.uid)
         return ticket
 
@@ -199,4 +201,5 @@ class EnrolDoor:
     def _pace(self, buckets: Buckets, key: str) -> None:
         wait = buckets.take(key, self._clock.monotonic())
         if wait:
+            # 503 and not 429, which is a 4xx and final to machines that boot.
             raise Refusal(503, "slow-down", "too many requests: wait and try again", retry=math.ceil(wait))

@@ -213,6 +213,7 @@ def _token(secret: Mapping[str, Any], kind: str, prefix: str) -> JoinToken | Non
     name, notes = object_name(secret).name, annotations_of(secret)
     identity = _value(secret, "token-id")
     ours = secret.get("type") == kind and labels_of(secret).get(LABEL) == "true"
+    # The API accepts a token by the name of its Secret: with another id inside, two Secrets would be one token.
     if not ours or name != f"{prefix}{identity}" or not notes.get(MACHINE) or not notes.get(KEY):
         return None
     try:

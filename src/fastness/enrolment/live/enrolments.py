@@ -60,6 +60,7 @@ from fastness.runtime.clock import Clock, Entropy
 __all__ = ["DoorUrls", "Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
 
 PURPOSE: Final = "enrol"
+# Of those that could give way: each costs a write, and a request must end.
 YIELDING: Final = 8
 WAITING: Final = "waiting-for-attestation"
 _TICKET_REFUSALS: Final = {
@@ -186,6 +187,7 @@ class Enrolments:
         who = f"ticket:{ticket.name}"
         try:
             who = thumbprint_of(request)
+            # The machine whose answer was lost comes again with the ticket that it used up itself.
             if ticket.problem is TicketProblem.USED_UP and not ticket.used_by(machine_name(key_kind(request.tee), who)):
                 raise EnrolmentRefused(*_TICKET_REFUSALS[TicketProblem.USED_UP])
             secret = SecretBytes(self._entropy.token(SECRET_BYTES))
@@ -218,8 +220,10 @@ class Enrolments:
             self._check_type(newcomer)
             newcomer = await self._writer.placed(newcomer, self._distrusts(newcomer))
             use = self.uses.spend if counted_at_enrolment(newcomer.tee) else self.uses.check
+            # After the proof, or a stranger could use tickets up; before the Machine, or one ticket could make many at once.
             await use(state.ticket, state.ticket_uid, newcomer.machine_name)
             await self._make_room(newcomer)
+            # Before the Machine: what is there without an entry would be a machine that nobody let in.
             await self._record.append(_enrolled("enrol", newcomer))
             written = await self._writer.write(newcomer)
         except TicketSpent as spent:

@@ -56,6 +56,7 @@ from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock, Entropy
 
 PREFIX: Final = "fst_"
+# So much that the cluster may keep a plain hash: nobody guesses 256 bits, so there is nothing to slow down.
 RANDOM_BYTES: Final = 32
 MAX_TICKET: Final = 256
 HASH_LABEL: Final = "fastness.dev/ticket"
@@ -63,6 +64,7 @@ _LABEL_HEX: Final = 40
 AT_ONCE: Final = 16
 BURST: Final = 50.0
 PER_SECOND: Final = 10.0
+# Short: a ticket that is made right after somebody tried it must soon count.
 UNKNOWN_SECONDS: Final = 10.0
 MOST_UNKNOWN: Final = 4096
 ATTEMPTS: Final = 12
@@ -167,17 +169,20 @@ def check(text: str, pool: str | None, tickets: Iterable[Mapping[str, Any]], now
         text = ""
     digest = ticket_hash(SecretText(text)).encode()
     match: Mapping[str, Any] | None = None
+    # All of them, and no break at the match: how long it takes must not tell which one it was.
     for ticket in tickets:
         if same(str(ticket["spec"]["secretHash"]).encode(), digest):
             match = ticket
     if match is None or not text:
         return TicketCheck(problem=TicketProblem.UNKNOWN)
     name = object_name(match).name
+    # Expiry before pool and uses: of a ticket that is over nothing else is told.
     if datetime.fromisoformat(match["spec"]["expires"]) <= now:
         return TicketCheck(name, TicketProblem.EXPIRED, match)
     if pool is not None and match["spec"]["pool"] != pool:
         return TicketCheck(name, TicketProblem.WRONG_POOL, match)
     limit = limit_of(match)
+    # The larger of the two: neither number may be lowered by losing the other.
     if limit and max(used_of(match), len(users_of(match))) >= limit:
         return TicketCheck(name, TicketProblem.USED_UP, match)
     return TicketCheck(name, None, match)
@@ -209,6 +214,7 @@ class TicketCache:
         checked = self.cached(text, pool)
         if checked.problem is not TicketProblem.UNKNOWN or not well_formed(text):
             return checked
+        # 503: "unknown" is final for a machine, and a door that hears nothing of the cluster cannot know it.
         if not self.tickets.in_touch:
             raise TicketUnclear("the cluster cannot be asked about this ticket now", "look at the API server")
         label = hash_label(SecretText(text))
