@@ -100,9 +100,11 @@ def authorise(
     `policies` is None at the config server: gate and broker, which alone speak with machines that attested, have asked them.
     `break_glass` says that an override of two approvers opens this door: the gate's, for a configuration, and no door to keys.
     """
+    # Trust first: a machine that is no longer trusted hears that, and learns nothing of which paths there are.
     denial = _ended(caller.basis, revoked=revoked) or _basis_denial(caller.basis, path, rules)
     if denial is not None:
         return denial
+    # The owner before any policy: a policy that allows everything must not open another machine's place (pitfall 4).
     denial = _path_denial(path, caller.subject, bindings)
     if denial is not None:
         return denial
@@ -186,6 +188,7 @@ def _satisfied(binding: Mapping[str, Any], tee: str) -> bool:
     accepted = requires.get("evidence")
     if accepted and tee not in accepted:
         return False
+    # A bare TPM is evidence of a boot, and says nothing about who can read the memory.
     return not requires.get("tee") or (tee in MANDATORY and proves_host(tee))
 
 

@@ -83,6 +83,7 @@ def subject_in(claims: Mapping[str, Any]) -> Subject | None:
         return None
     names = [ours.get(name) for name in ("machine", "name", "pool", "tenant", "tee", "endorsement")]
     simulated, epoch = ours.get("simulated"), ours.get("epoch", 0)
+    # A claim of another type is no caller at all: `"false"` would count as simulated, and True as an epoch of one.
     if not all(isinstance(name, str) for name in names) or not isinstance(simulated, bool) or type(epoch) is not int:
         return None
     machine, name, pool, tenant, tee, endorsement = map(str, names)

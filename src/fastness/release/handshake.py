@@ -32,6 +32,7 @@ from fastness.protocol.kbs import TEES, VERSIONS, KbsAttestation, KbsRequest
 COOKIE: Final = "kbs-session-id"
 COOKIE_PATH: Final = "/kbs/v0"
 NONCE_BYTES: Final = 32
+# Servers and proxies bound the head of a request; beyond this a guest would fail somewhere that explains nothing.
 MAX_COOKIE: Final = 12 * 1024
 _CHALLENGE: Final = "kbs-challenge"
 _SESSION: Final = "kbs-session"
@@ -91,6 +92,7 @@ class Handshake:
             raise HandshakeError(
                 "unsupported-tee", f"evidence of {request.tee} cannot be verified here; accepted: {spoken}", fresh=False
             )
+        # Standard base64 with padding, as guests expect: they hash the text as it is and never decode it.
         nonce = base64.b64encode(entropy.token(NONCE_BYTES)).decode()
         expires = datetime.fromtimestamp(int((now + self.challenge_lifetime).timestamp()), UTC)
         payload = {"n": nonce, "t": request.tee, "a": self.audience, "e": int(expires.timestamp())}
@@ -111,6 +113,7 @@ class Handshake:
     def answered(self, cookie: str, attestation: KbsAttestation, now: datetime) -> Challenge:
         """The challenge that an attestation answers; raises HandshakeError."""
         challenge = self.challenged(cookie, now)
+        # The cookie has the nonce that we made, the body the one that the evidence is bound to: only equal ones answer.
         if not same(challenge.nonce, attestation.nonce):
             raise HandshakeError("other-nonce", "the evidence answers another challenge", fresh=True)
         return challenge
@@ -156,6 +159,7 @@ def cookie_in(headers: Collection[str]) -> str:
         for name, separator, value in (part.partition("=") for part in header.split(";"))
         if separator and name.strip() == COOKIE
     ]
+    # RFC 6265 §4.2.2 leaves the order of two cookies open, so which one counts would be up to whoever adds the second.
     if len(set(cookies)) > 1:
         raise HandshakeError("two-cookies", f"{COOKIE} came with two values", fresh=False)
     return cookies[0] if cookies else ""

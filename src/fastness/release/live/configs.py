@@ -99,6 +99,7 @@ class RemoteConfigs:
         if answer.status_code == 200 and len(answer.content) <= MAX_CONFIG:
             name = answer.headers.get(RENDERED.decode(), "")[:MAX_NAME]
             config = _signed(answer, Config(answer.content, answer.headers.get("etag", "").encode(), name))
+            # With overlays it is one machine's own: kept under the pool it would go to the next one.
             return config if config.overlays else self._keep(key, config)
         if answer.status_code == 304 and last is not None:
             return self._keep(key, _signed(answer, last))

@@ -101,6 +101,7 @@ class PoolConfigs:
             )
         question = parse_question(query)
         if question.rendered:
+            # At the API and for each request: a cache may not have heard that a config was taken back.
             await self._assignments.check(grant.subject, question.rendered, grant.verdict)
         if delivery.copies:
             config = await self._copy(delivery, recipient(grant.caller.claims), path.type, question)

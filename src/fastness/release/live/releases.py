@@ -52,7 +52,9 @@ OUT_OF_TOUCH: Final = "out-of-touch"
 WITHHELD: Final = "withheld"
 FIND_SECONDS: Final = 10.0
 RECORD_SECONDS: Final = 10.0
+# Rules that change without end would have a request decide for ever; somebody who edits in a loop keeps nobody busy.
 MOST_DECISIONS: Final = 4
+# Clients of the KBS protocol attest again at each 401: a refusal for good must not be one, or they come for ever (pitfall 28).
 _STATUSES: Final = {Remedy.NOTHING: 403, Remedy.TIME: 503, Remedy.PROOF: 401}
 _log = logs.logger("releases")
 

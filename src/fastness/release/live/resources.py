@@ -186,6 +186,7 @@ class SecretResources:
             secret = await self._cluster.get(SECRETS, path.type, namespace)
         except NotFound:
             return None
+        # Our own keys lie here: a KbsConfig that names one of them must not make it a resource.
         if namespace == NAMESPACE and labels_of(secret).get(RESOURCE_LABEL) != "true":
             return None
         value = _data(secret).get(path.tag)
@@ -215,6 +216,7 @@ def resource_name(path: ResourcePath) -> str:
 
 
 def _context(path: ResourcePath) -> bytes:
+    # The path is authenticated with the value: whoever may edit Secrets cannot put one resource in another's place.
     return b"fastness resource\0" + str(path).encode()
 
 

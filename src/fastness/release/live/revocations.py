@@ -39,6 +39,7 @@ from fastness.release.live.tokens import unseen
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
+# As long as a cache may be behind a Machine that enrolled at another replica; a token that old must have its Machine.
 GRACE_SECONDS: Final = 2.0
 ASK_SECONDS: Final = 3.0
 REMEMBERED: Final = 8192
@@ -81,6 +82,7 @@ class MachineRevocations:
         if subject is None:
             return True
         good = self._good.get(_key(subject))
+        # Identity, not equality: an object that was replaced is looked at again, even if it says the same.
         if good is not None and good.claims is claims and good.distrusts is self._distrusts.all:
             meta = good.machine["metadata"]
             if self._machines.get(NAMESPACE, meta["name"]) is good.machine:

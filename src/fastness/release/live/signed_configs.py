@@ -44,6 +44,7 @@ from fastness.release.live.tokens import GATE, Revocations, TokenVerifier
 from fastness.runtime.clock import Clock, Entropy
 
 LIFETIME: Final = timedelta(days=3650)
+# A slow machine gets its answer in that time; a recorded one is of no use after it, nonce or not.
 SIGNATURE_LIFETIME: Final = timedelta(minutes=5)
 # A copy outlives the config server for a while; the broker asks for a new one long before.
 SHORTEST_COPY, LONGEST_COPY, INTERVALS = timedelta(hours=1), timedelta(hours=24), 6
@@ -200,6 +201,7 @@ class ServedConfigs:
         subject = grant.subject
         served = Served(
             config.body, request.pool, subject.machine, request.nonce, request.rendered,
+            # A ticket shows no key: what nobody proved is not signed.
             subject.thumbprint if grant.basis is Basis.VERDICT else "",
         )  # fmt: skip
         return config._replace(signature=self.signer.sign(served, self._clock.now()))

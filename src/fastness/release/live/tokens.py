@@ -105,6 +105,7 @@ class TokenVerifier:
         keys = self._now()
         if keys is not self._trusted:
             self._trusted = keys
+            # A key that was taken back must end its tokens at once, also those whose signature was found good before.
             self._signed.clear()
         claims = self._signed.get(token)
         if claims is None:
@@ -189,7 +190,9 @@ def check_claims(
     moment = now.timestamp()
     if moment >= expires:
         raise BadToken("the token has expired", _HINT)
+    # Only replicas of our own broker issue tokens: farther ahead is a clock that is wrong, and its tokens would live too long.
     if issued > moment + SKEW.total_seconds():
         raise BadToken("the token was issued in the future", "Check the clocks of the replicas.")
+    # Asked of every token, not only when one is made: no defect of an issuer makes one that counts for years.
     if expires - issued > most.total_seconds():
         raise BadToken("the token lives longer than tokens may", _HINT)

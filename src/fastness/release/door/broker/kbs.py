@@ -83,6 +83,7 @@ class Steps:
         try:
             challenge, cookie = self._handshake().begin(kbs.parse_request(body), now, self._entropy)
         except HandshakeError as error:
+            # Neither is 401, at which a guest would begin the same handshake again and again.
             raise Refusal(400 if error.code == "unsupported-version" else 403, error.code, error.detail) from error
         header = set_cookie(cookie, challenge.expires, now)
         return Answer(200, kbs.challenge_message(challenge.nonce), headers=((b"set-cookie", header.encode()),))
@@ -169,6 +170,7 @@ class Steps:
         grant = await self._releases.grant(caller, path, query)
         async with in_time():
             content = await read_resource(self._sources, grant, path, query)
+        # After the grant: whether a resource exists is told only to whoever may have it.
         if content is None:
             raise Refusal(404, "no-such-resource", "there is no such resource", grant.verdict)
         entry = _entry(grant, content)
