@@ -97,6 +97,7 @@ def sequence(
             alarms.append(f"{problem}: door {door}, batch {number}")
             entries.append(_alarm(problem, time, door, str(number)))
         entries += [_leaf(door, number, entry) for entry in spec["entries"]]
+        # Also after a gap or a fork, or each later batch of the door would be one more alarm.
         after[door] = Head(number, batch_hash(spec), size + len(entries), str(spec["entries"][-1]["time"]))
         names.append(str(batch["metadata"]["name"]))
     return Sequenced(tuple(entries), _kept_heads(after), tuple(names), tuple(alarms))
@@ -111,6 +112,7 @@ def restarted(time: str, epoch: int, reason: str) -> bytes:
 def _problem(head: Head | None, spec: Object) -> str | None:
     """What is wrong with a batch as the next one of its door; None when it continues what came before."""
     expected = head.sequence + 1 if head else 1
+    # A gap is written down and the rest goes on: stopping here would let whoever deletes one batch silence the whole record.
     if spec["sequence"] != expected:
         return "record-gap"
     # Each batch names the hash of the one before: a door whose key was copied cannot go on beside its copy unnoticed.
@@ -125,6 +127,7 @@ def _merged(batches: list[Object]) -> list[Object]:
     keyed = []
     for batch in sorted(batches, key=lambda entry: (entry["spec"]["door"], entry["spec"]["sequence"])):
         door = batch["spec"]["door"]
+        # Times are RFC 3339 in UTC, all of one form, so they compare as text.
         latest[door] = max(latest.get(door, ""), str(batch["spec"]["entries"][0]["time"]))
         keyed.append(((latest[door], door, batch["spec"]["sequence"]), batch))
     return [batch for _, batch in sorted(keyed, key=lambda pair: pair[0])]
@@ -142,5 +145,6 @@ def _alarm(what: str, time: str, door: str, batch: str, reason: str = "") -> byt
 def _kept_heads(heads: dict[str, Head]) -> dict[str, Head]:
     if len(heads) <= MOST_DOORS:
         return heads
+    # By size, the place in the record, and not by time: a door writes its own times.
     newest = sorted(heads.items(), key=lambda item: item[1].size, reverse=True)[:MOST_DOORS]
     return dict(newest)

@@ -29,6 +29,7 @@ Object = Mapping[str, Any]
 Registered = Mapping[str, Mapping[str, Ed25519Verifier]]
 """The keys of each role, by their ids."""
 LATEST: Final = timedelta(hours=1)
+# The same keys sign statuses of Machines: with another first line neither passes for the other.
 _CONTEXT: Final = b"fastness.dev/audit-batch/v1\n"
 
 
@@ -58,6 +59,7 @@ def batch_name(door: str, sequence: int) -> str:
 
 def role_of(door: str) -> str:
     """The role that the name of a door claims."""
+    # From the right: the random part of a door's name has no dash, a role may have.
     return door.rpartition("-")[0]
 
 
@@ -103,6 +105,7 @@ def _problem(name: str, spec: Object, registered: Registered) -> BatchProblem | 
     # The signature covers the spec and not the object's name: a copy under another name is not the door's.
     if name != batch_name(spec["door"], spec["sequence"]):
         return BatchProblem.WRONG_NAME
+    # Only the keys of the role in the name: the key of a gate that was taken over signs nothing as the broker.
     keys = registered.get(role_of(spec["door"]))
     if not keys:
         return BatchProblem.UNKNOWN_DOOR
@@ -113,6 +116,7 @@ def _problem(name: str, spec: Object, registered: Registered) -> BatchProblem | 
         signature = base64.b64decode(str(spec.get("signature", "")), validate=True)
     except binascii.Error:
         return BatchProblem.BAD_SIGNATURE
+    # Everything else, also members that this version does not know: what is not signed must not be in an entry.
     unsigned = {field: value for field, value in spec.items() if field != "signature"}
     return None if key.signed(signature, _message(unsigned)) else BatchProblem.BAD_SIGNATURE
 
@@ -134,6 +138,7 @@ def _in_the_past(latest: str, entries: Iterable[Object]) -> BatchProblem | None:
 def _long_ago(taken: str, first: Object) -> BatchProblem | None:
     """Whether a batch, whose entries are in their order, begins long before the API server took it."""
     try:
+        # By the API server's clock and not ours: a sequencer that was away for a day must not call the batches of that day late.
         late = datetime.fromisoformat(taken) - datetime.fromisoformat(str(first["time"])) > LATEST
     except (ValueError, TypeError):
         return BatchProblem.BACKDATED

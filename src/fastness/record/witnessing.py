@@ -57,6 +57,7 @@ def submitted(body: bytes, logs: Mapping[str, Sequence[NoteVerifier]]) -> Submis
         claimed = parse_checkpoint(split_note(request.note)[0])
     except (TlogError, NoteRefused) as error:
         return Declined(400, str(error))
+    # Known before the signature is checked: strangers cannot make a witness verify signatures of logs that it never heard of.
     keys = logs.get(claimed.origin)
     if not keys:
         return Declined(404, f"this witness does not know a log {claimed.origin}")
@@ -64,6 +65,7 @@ def submitted(body: bytes, logs: Mapping[str, Sequence[NoteVerifier]]) -> Submis
         text = open_note(request.note, keys)
     except NoteRefused as error:
         return Declined(403, str(error))
+    # Statuses are those of the protocol: 400 for this, 404 and 403 above, 409 and 422 below (C2SP tlog-witness).
     if request.old > claimed.size:
         return Declined(400, f"a log of {request.old} entries cannot grow to {claimed.size}")
     return Submission(claimed, text, request.old, request.proof)
@@ -72,8 +74,10 @@ def submitted(body: bytes, logs: Mapping[str, Sequence[NoteVerifier]]) -> Submis
 def weigh(submission: Submission, latest: Latest) -> Latest | Declined:
     """What to remember and cosign, or why not."""
     checkpoint = submission.checkpoint
+    # Exactly the size that was cosigned last: a proof from an older one would leave what lies between unproved.
     if submission.old != latest.size:
         return Declined(409, f"the last tree that was cosigned here has {latest.size} entries", latest.size)
+    # Of the same size with another root there is no proof to check: it is a second history.
     if checkpoint.size == latest.size and not same(checkpoint.root, latest.root):
         return Declined(409, f"another tree of {latest.size} entries was cosigned here", latest.size)
     if not verify_consistency(latest.size, checkpoint.size, submission.proof, latest.root, checkpoint.root):

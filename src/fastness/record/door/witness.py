@@ -30,6 +30,7 @@ from fastness.record.witnessing import Declined, Submission, submitted, weigh
 from fastness.runtime.clock import Clock
 
 BODY_SECONDS: Final = 10.0
+# A log comes once for each checkpoint, which is about once a second.
 PER_ADDRESS: Final = Rate(burst=60, per_second=5)
 TEXT: Final = b"text/plain; charset=utf-8"
 _CONFLICT: Final = 409
@@ -91,6 +92,7 @@ class WitnessDoor:
         submission = submitted(await request.body(MAX_REQUEST), self._logs)
         if isinstance(submission, Declined):
             return _declined(submission)
+        # For all logs together: requests are few, and a lock for each would have to be kept for every origin that is named.
         async with self._one_at_a_time:
             return await self._cosign(submission)
 
@@ -101,6 +103,7 @@ class WitnessDoor:
         if isinstance(latest, Declined):
             _log.warning("witness.declined", origin=origin, reason=latest.reason, checkpoint=submission.text)
             return _declined(latest)
+        # Durable before the signature exists: a witness that forgets what it cosigned can be led to cosign another history.
         if latest != remembered:
             await asyncio.to_thread(self._memory.remember, origin, latest)
         _log.info("witness.cosigned", origin=origin, size=latest.size)

@@ -66,6 +66,7 @@ class DoorSigner:
     async def current(self) -> Ed25519Signer:
         """The key that signs now; raises DamagedKeys, ApiError."""
         now = self._clock.now()
+        # Also when the clock went back: otherwise a key would not be looked at again until it has caught up.
         if self._looked is None or not timedelta() <= now - self._looked < LOOK:
             self._ring = await self._kind.renew(self._cluster, self._entropy, now)
             self._looked = now
@@ -97,6 +98,7 @@ async def register_doors(cluster: Cluster) -> Registered:
     """Register what each role has published as its own, and nothing else; raises ApiError."""
     data: dict[str, str] = {}
     for role in RECORD_ROLES:
+        # From the ConfigMap that only the account of that role may write: the name of the object says whose key it is.
         keys = await published_keys(cluster, role)
         if keys:
             data[role] = json.encode({"keys": [key.jwk() for key in keys.values()]}).decode()

@@ -40,6 +40,7 @@ async def read_epoch(cluster: Cluster) -> Epoch:
     except NotFound:
         return Epoch()
     number = str(data.get("epoch", ""))
+    # It becomes part of the record's name; what is no number is nobody's decision.
     if not re.fullmatch(r"[1-9][0-9]{0,5}", number):
         return Epoch()
     return Epoch(int(number), str(data.get("time", ""))[:64], str(data.get("reason", ""))[:MAX_REASON])

@@ -69,17 +69,20 @@ class RecordGuard:
         newest = await self._newest(origin)
         if newest is None:
             return
+        # The state is one ConfigMap, and whoever puts an older one back would have the rest signed a second time.
         if head.size < newest.checkpoint.size:
             raise RecordBehind(
                 f"the record has {head.size} entries, and {newest.where} was signed over {newest.checkpoint.size}",
                 _HINT,
             )
+        # Reading the tiles is dear: it is done once for each checkpoint and not for each step.
         if newest.checkpoint != self._continued:
             await self._continues(head, newest)
             self._continued = newest.checkpoint
 
     async def signed(self, checkpoint: Checkpoint, note: str) -> None:
         """Remember what was signed, here and beside the tiles; raises OSError, ApiError."""
+        # In memory, too: whoever replaces objects and tiles together still meets what this process remembers.
         self._signed = self._continued = checkpoint
         await self._tiles.write(PIECE, note.encode())
 
@@ -99,6 +102,7 @@ class RecordGuard:
         if piece is not None:
             note = piece.decode("utf-8", "replace")
             notes.append((_claimed(note), note, "the checkpoint beside the tiles"))
+        # By claimed size, unverified so far: a made-up claim comes first, fails its signature and is passed over.
         for _, note, where in sorted(notes, reverse=True):
             signed = _signed(note, keys, where)
             if signed is not None:

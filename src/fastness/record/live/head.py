@@ -76,6 +76,7 @@ def parse_head(stored: Mapping[str, Any]) -> RecordHead:
         root = base64.b64decode(state["root"], validate=True)
         version, epoch = stored["metadata"]["resourceVersion"], int(state.get("epoch", 1))
         return RecordHead(int(state["size"]), root, doors, intent, version, epoch)
+    # An error and never an empty record: a state that somebody damaged would otherwise have it begin again.
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DamagedRecord(
             f"ConfigMap {NAMESPACE}/{NAME} does not hold the state of a record",
@@ -103,6 +104,7 @@ async def write_head(cluster: Cluster, head: RecordHead) -> RecordHead:
         }  # fmt: skip
     data = {"head": json.canonical(state).decode()}
     if head.version:
+        # Under the version that was read: two sequencers, one of which has lost the lead unknowingly, cannot both go on.
         patch = {"metadata": {"resourceVersion": head.version}, "data": data}
         written = await cluster.patch(CONFIG_MAP.resource, NAME, patch, PatchType.MERGE, NAMESPACE, _AS)
     else:

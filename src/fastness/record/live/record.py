@@ -41,6 +41,7 @@ from fastness.record.order import batch_hash
 from fastness.record.signing import batch_name, signed
 from fastness.runtime.clock import Clock, Entropy
 
+# An API server that is away must not fill the memory of the door: callers hear 503 instead.
 MOST_WAITING: Final = 10_000
 MOST_DETAILS: Final = 16
 MOST_TEXT: Final = 256
@@ -161,6 +162,7 @@ class ClusterRecord:
             return
         if batch is None:
             self._group = [self._queue.popleft() for _ in range(min(MOST_ENTRIES, len(self._queue)))]
+            # Kept before it is sent: if the answer is lost, the same bytes are sent again under the same number.
             batch = self._unsure = self._batch(self._group, signer)
         try:
             await self._settle(batch)
@@ -196,6 +198,7 @@ class ClusterRecord:
             stored = await self._cluster.get(AUDIT_BATCH.resource, batch["metadata"]["name"])
         except NotFound:
             return  # It was written, and the sequencer has taken it in already.
+        # Only somebody with our key and our name writes this number: going on would make a fork of our own record.
         if batch_hash(stored["spec"]) != batch_hash(batch["spec"]):
             raise RecordError("another one writes to the record under the name of this door", "Restart the door.")
 
@@ -215,6 +218,7 @@ class ClusterRecord:
         # A clock that was set back does not put an entry before the last one: the sequencer would take that for a forgery.
         now = self._latest = max(self._clock.now(), self._latest or self._clock.now())
         content: JsonObject = {"time": rfc3339(now), "what": entry.what, "who": _name(entry.who)}
+        # Cut here and not refused: what a caller wrote must not be able to keep a release off the record.
         named = {
             "resource": entry.resource[:1024], "verdict": entry.verdict, "grant": entry.grant, "evidence": entry.evidence,
         }  # fmt: skip

@@ -70,6 +70,7 @@ class FileTiles:
     def _write(self, path: str, data: bytes) -> None:
         target = self._directory / path
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Beside it and renamed: whoever reads sees the old tile or the new one, never half of one.
         fresh = target.with_name(target.name + ".new")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -77,6 +78,7 @@ class FileTiles:
             file.flush()
             os.fsync(file.fileno())
         fresh.rename(target)
+        # Without it a power cut may leave the old name, though the new content is on the disk.
         _sync_directory(target.parent)
 
 
@@ -95,6 +97,7 @@ class ConfigMapTiles:
         try:
             packed = base64.b64decode(stored["binaryData"]["tile"], validate=True)
             unpacker = zlib.decompressobj()
+            # With a bound: a ConfigMap that somebody wrote could unpack to gigabytes.
             data = unpacker.decompress(packed, MAX_TILE)
         except (KeyError, TypeError, binascii.Error, zlib.error) as error:
             raise TlogError(f"the ConfigMap of {path} holds no tile") from error

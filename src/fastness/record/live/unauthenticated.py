@@ -23,6 +23,7 @@ from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
+# Whoever is refused may come again at once; the record needs the first and how many followed.
 QUIET_SECONDS: Final = 60.0
 REMEMBERED: Final = 4096
 BUDGET: Final = 60.0
@@ -90,4 +91,5 @@ class UnauthenticatedRefusals:
 
     def _remember(self, key: tuple[str, str], now: float, *, enrolled: bool) -> None:
         for _, forgotten in self._written[enrolled].put(key, _Written(now)):
+            # What is forgotten is still counted: numbers in the record must not depend on how many keys somebody makes up.
             self._budgets[enrolled].unwritten += forgotten.repeated

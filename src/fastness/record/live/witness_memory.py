@@ -41,6 +41,7 @@ class WitnessMemory:
         self._directory = directory
         self._lock = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            # The kernel lets go of it when the process ends, however it ends; a file with a process id would have to be judged.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(self._lock)
@@ -61,6 +62,7 @@ class WitnessMemory:
         try:
             root = base64.b64decode(document["root"], validate=True)
             size = document["size"]
+            # The origin is in the file, too: one that was copied over another must not be taken for it.
             if document["origin"] != origin or not isinstance(size, int) or size < 0 or len(root) != HASH_SIZE:
                 raise ValueError("not the memory of this log")
         except (KeyError, TypeError, ValueError, binascii.Error) as error:
@@ -73,6 +75,7 @@ class WitnessMemory:
         write_private(self._path(origin), SecretBytes(json.encode(document)))
 
     def _path(self, origin: str) -> Path:
+        # A hash: an origin is text of somebody else, and must not choose a path.
         return self._directory / "logs" / f"{hashlib.sha256(origin.encode()).hexdigest()}.json"
 
 

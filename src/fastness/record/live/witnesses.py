@@ -27,6 +27,7 @@ from fastness.keys.errors import WitnessFailed
 from fastness.protocol.witness import MAX_ANSWER, AddCheckpoint, parse_latest
 from fastness.record.live.log import LogView
 
+# A witness that is slow holds up nobody: the record goes on without its line.
 SECONDS: Final = 10.0
 _OK: Final = 200
 _CONFLICT: Final = 409
@@ -74,6 +75,7 @@ class Witnesses:
                 raise _refused(witness, status, body, old)
             size_there = _size_there(witness, body)
             self._sizes[place] = size_there
+            # Farther than we are, or the same place and still a conflict: that witness saw another history under our name.
             if size_there > view.size or size_there == old:
                 raise _other_history(witness, size_there, view.size)
             old = size_there
@@ -87,6 +89,7 @@ async def _ask(client: httpx.AsyncClient, witness: Witness, request: AddCheckpoi
         async with client.stream("POST", url, content=request.encode(), timeout=SECONDS) as answer:
             async for piece in answer.aiter_raw():
                 body += piece
+                # Counted while it arrives: the length that a header claims is the sender's word.
                 if len(body) > MAX_ANSWER:
                     raise WitnessFailed(f"witness {witness.name} answers without end", "Check its address.")
     except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -54,6 +54,7 @@ from fastness.runtime.clock import Clock, Entropy
 KEY: Final = ObjectName("", "record")
 GATHER_SECONDS: Final = 0.2
 PACE_SECONDS: Final = 1.0
+# Readers and witnesses that are a little behind still find theirs; the tiles have all the rest.
 KEPT_CHECKPOINTS: Final = 64
 STOPPED_SECONDS: Final = 30.0
 MOST_EVENTS: Final = 10  # about batches that do not count, in one step; all of them are on the record
@@ -177,6 +178,7 @@ class Sequencer:
 
     async def _intent(self, head: RecordHead, fresh: Sequence[Mapping[str, Any]]) -> Intent:
         """Part 1: which batches are folded in, and which do not count. A door that is new is registered first."""
+        # Only when a key is new: it takes a read at the API for every role.
         if not all(key in self._registered.get(role, ()) for role, key in map(key_of, fresh)):
             self._registered = await register_doors(self._cluster)
         good, refused = admitted(head.doors, fresh, self._registered)
@@ -218,6 +220,7 @@ class Sequencer:
         listed = (await self._cluster.list(AUDIT_CHECKPOINT.resource)).items
         origin = await log_name(self._cluster, head.epoch)
         own = sorted((entry for entry in listed if entry["spec"]["origin"] == origin), key=_size)
+        # Never two checkpoints of one size: two signatures over one size, should they differ, are what witnesses look for.
         if not head.size or (own and _size(own[-1]) >= head.size):
             return
         now = self._clock.now()
@@ -236,6 +239,7 @@ class Sequencer:
             "apiVersion": AUDIT_CHECKPOINT.api_version, "kind": AUDIT_CHECKPOINT.kind, "spec": spec,
             "metadata": {"name": name},
         }  # fmt: skip
+        # A step that was stopped here has made it before; the note is the same, because Ed25519 is deterministic (RFC 8032).
         with suppress(AlreadyExists):
             await self._cluster.create(AUDIT_CHECKPOINT.resource, body, _AS)
         # Kept beside the tiles, too: they outlive a store that somebody puts back to an older state.
