@@ -155,6 +155,7 @@ class Appraisal(msgspec.Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """The appraisal for machines. Unproven evidence names nobody."""
+        # A chip id out of a report that nobody signed would put somebody else's name into a log.
         identity = self.identity if self.authentic else None
         return {
             "tee": self.tee,
@@ -244,8 +245,10 @@ class Findings:
     def nonce(self, seen: bytes, challenge: bytes | None, size: int | None) -> None:
         """Freshness: the caller's bytes, filled up with zeros where the field has a fixed size."""
         if challenge is None:
+            # Only somebody who judges files has no challenge; the verifier of a cluster asks for a passed check of this name.
             self.skip("nonce", "nonce-not-given", seen.hex(), hint="Give the nonce of the challenge.", mandatory=False)
             return
+        # Filled up and compared whole: comparing the beginning alone would take evidence that commits to something more.
         field = challenge if size is None else challenge.ljust(size, b"\0")
         digits, good = seen.hex(), field == seen
         self.answer(_NONCE, good, digits, digits if good else field.hex())

@@ -84,6 +84,7 @@ def _signed(findings: Findings, name: str, document: SignedText, root: str, at: 
     signer = chain[0]
     wrong = outside_validity(chain, at)
     good = (
+        # Directly below the root, as Intel issues this one signer.
         len(chain) == 2
         and subject_name(signer) == SIGNER
         and p256_certified(signer, document.signature, document.text)
@@ -119,8 +120,10 @@ def _scope(findings: Findings, info: TcbInfo, pck: Pck) -> None:
     findings.expect(
         "tcb-info-scope",
         info.id == "TDX"
+        # Version 3 brought the components of TDX; an older document has no opinion about them.
         and info.version >= 3
         and bytes.fromhex(info.fmspc) == pck.fmspc
+        # Signed and current, but of another kind of platform: its levels would be compared with versions of other components.
         and bytes.fromhex(info.pce_id) == pck.pce_id,
         "collateral-of-another-platform",
         seen=about,
@@ -137,6 +140,7 @@ def _revocation(
     signers: Sequence[Certificate],
     at: datetime,
 ) -> None:
+    # Both lists: the root's names authorities and signers that Intel took back, the authority's names single platforms.
     leaf, authority, root = pck_chain
     for name, data, issuer, subjects in (
         ("root-crl", collateral.root_crl, root, [authority, *signers]),

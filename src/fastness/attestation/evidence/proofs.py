@@ -53,6 +53,7 @@ def proofs_of(appraisal: Appraisal) -> Proofs:
     signed = [results[name] for name in _SIGNED if name in results]
     signature = results.get("signature") is Result.PASS and all(outcome is Result.PASS for outcome in signed)
     endorsed = results.get(_ENDORSED.get(appraisal.tee, "")) is Result.PASS
+    # Nothing without the signature: a nonce or a chain beside bytes that nobody signed was pasted there.
     return Proofs(
         signature, signature and endorsed and appraisal.authentic, signature and results.get("nonce") is Result.PASS
     )

@@ -27,6 +27,7 @@ from fastness.protocol.user_data_event import Register, described
 _LOCALITY: Final = b"StartupLocality\0"
 # Registers of a dynamic launch begin with ones, so that zeros show that a launch took place (PC Client Platform TPM Profile).
 _RESET_TO_ONES: Final = range(17, 23)
+# Larger logs are replayed each time: the cache is bounded in entries, and a machine chooses the length of its log.
 _REMEMBERED: Final = 64 * 1024
 _NO_ACTION: Final = EVENT_NAMES[EV_NO_ACTION]
 Registers = Mapping[int, bytes]
@@ -104,6 +105,7 @@ def judge_log(
         )
         return None
     ends = replayed.ends
+    # By register: events of one that agrees count, though another one of the same log does not.
     agreeing = {index for index, value in ends.items() if signed.get(index) == value}
     for index in sorted(set(ends) & set(signed)):
         agrees, end = index in agreeing, ends[index].hex()

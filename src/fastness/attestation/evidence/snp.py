@@ -53,9 +53,11 @@ def appraise_snp(
     findings = Findings()
     endorsement = _endorsement(findings, report, certificates)
     if endorsement is not None:
+        # Signature, chain and binding are asked even when one fails: an operator needs to see all that is wrong at once.
         _signature(findings, report, endorsement.certificate)
         chain = _chain(findings, endorsement, certificates, expected, at)
         if chain:
+            # Only with a chain: the list must be signed by the root that the chain ends in.
             judge_revocation(findings, chain, endorsement.vek.generation, expected, at)
         _binding(findings, report, endorsement.vek)
     findings.nonce(report.report_data, expected.nonce, 64)
@@ -207,6 +209,7 @@ def _binding(findings: Findings, report: Report, vek: Vek) -> None:
             hint="The host masks the chip id, or the certificate is another chip's.",
             proof=True,
         )
+    # The report's own CPUID is signed by the chip: a certificate of another generation would read the versions in another layout.
     if report.cpu is not None:
         findings.expect(
             "generation",
@@ -242,6 +245,7 @@ def _policy(findings: Findings, report: Report, expected: SnpExpectations) -> No
     )
     findings.expect(
         "policy-reserved",
+        # Bit 17 must be one (SNP firmware ABI, guest policy); what is reserved today may allow the host something later.
         policy.bit(17) and policy.raw >> 26 == 0,
         "policy-reserved",
         seen=f"policy {policy.raw:#x}",
@@ -250,6 +254,7 @@ def _policy(findings: Findings, report: Report, expected: SnpExpectations) -> No
     )
     findings.expect(
         "vmpl",
+        # Every privilege level can ask for reports, with the same launch measurement: another level speaks for other software.
         report.vmpl == expected.vmpl,
         "vmpl-differs",
         seen=str(report.vmpl),
@@ -257,6 +262,7 @@ def _policy(findings: Findings, report: Report, expected: SnpExpectations) -> No
         source="the expectations",
         hint="Something more privileged than the reporter runs in this guest, for example the cloud's paravisor.",
     )
+    # No refusal: firmware that is older than the bit does not set it, and what is too old falls below the minimum versions.
     if not report.platform_info >> _ALIAS_CHECK & 1:
         findings.warn(
             "alias-check",

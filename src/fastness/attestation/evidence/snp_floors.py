@@ -48,11 +48,13 @@ MICROCODE: Final[Mapping[tuple[int, int, int], int]] = {
 def floor_of(generation: Generation, cpu: tuple[int, int, int] | None, raised: Tcb | None = None) -> Tcb:
     """The least versions of a chip: those of the table, or what a cluster asks where that is more."""
     floor = FLOORS[generation]
+    # The ordinary stepping counts otherwise: an unknown one must not be the way below the floor.
     if cpu is not None and cpu in MICROCODE:
         floor = floor._replace(microcode=MICROCODE[cpu])
     if raised is None:
         return floor
     more = raised.components()
+    # The larger of the two, component by component: a setting of the cluster never lowers what is built in.
     return floor._replace(**{name: max(least, more.get(name, 0)) for name, least in floor.components().items()})
 
 

@@ -62,6 +62,7 @@ def judge_revocation(
             mandatory=expected.revocations_required,
         )
         return
+    # Genuine before current: the dates of a list that somebody made up say nothing, and the two codes send an operator elsewhere.
     genuine = listed.signed_by(chain[-1])
     if not findings.expect(
         "revocation-list",
@@ -99,6 +100,8 @@ def judge_versions(findings: Findings, report: Report, generation: Generation, e
     raised = expected.minimum.get(generation)
     floor = floor_of(generation, report.cpu, raised)
     named = (("reported", report.reported_tcb), ("committed", report.committed_tcb), ("launch", report.launch_tcb))
+    # All three: the reported version can be set by the host, the committed one is how far it may go back, and the third
+    # is what the guest was launched under.
     for name, raw in named:
         _minimum(findings, name, read_tcb(raw, generation), floor, refuses=expected.refuse_old or raised is not None)
     if report.committed_tcb != report.current_tcb:

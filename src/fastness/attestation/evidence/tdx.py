@@ -47,6 +47,7 @@ from fastness.protocol.user_data_event import RTMR
 _INTEL: Final = "Intel"
 SEPT_VE: Final = "sept-ve-enabled"
 _LEAF: Final = "Intel SGX PCK Certificate"
+# Either kind, as Intel issues them: for platforms of several packages and for single ones.
 _AUTHORITIES: Final = ("Intel SGX PCK Platform CA", "Intel SGX PCK Processor CA")
 
 
@@ -170,6 +171,7 @@ def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) 
     report = quote.report
     attributes, bits = report.td_attributes, f"attributes {report.td_attributes.raw:#x}"
     findings.production(
+        # The whole byte: a bit of this group that is set makes the domain untrusted by definition, also one that has no name yet.
         not attributes.debug and not attributes.reserved_tud,
         DEBUG if attributes.debug else "attributes-reserved",
         seen=bits,
@@ -190,6 +192,7 @@ def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) 
     )
     findings.expect(
         "service-domain",
+        # Only TDX 1.5 reports it; before, no domain could be bound to another.
         not any(report.mr_servicetd or b""),
         "service-domain-bound",
         seen=report.mr_servicetd.hex() if report.mr_servicetd else "none",
@@ -199,6 +202,7 @@ def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) 
     )
     findings.expect(
         "seam-module",
+        # Zero stands for Intel's own module. This holds without collateral, which is compared with in `seam-identity`.
         not any(report.mrsigner_seam) and not any(report.seam_attributes),
         "seam-module-unknown",
         seen=f"signer {report.mrsigner_seam.hex()}, attributes {report.seam_attributes.hex()}",
@@ -255,6 +259,7 @@ def _minimum(findings: Findings, collateral: Collateral, standing: tdx_tcb.TcbSt
     """Floors that the cluster sets beside Intel's own statuses."""
     hint = "Update the host's firmware and TDX module, and fetch newer documents."
     if least.evaluation:
+        # The lower of the two documents: whoever mixes a new one with an old one gains nothing.
         reached = min(collateral.tcb_info.evaluation, collateral.qe_identity.evaluation)
         findings.expect(
             "tcb-evaluation",
@@ -268,6 +273,7 @@ def _minimum(findings: Findings, collateral: Collateral, standing: tdx_tcb.TcbSt
     if least.date is not None:
         findings.expect(
             "tcb-date",
+            # No level has no date, and what is not known is not new enough.
             standing.date is not None and standing.date >= least.date,
             "tcb-behind",
             seen=f"{standing.date:%Y-%m-%d}" if standing.date else "no level",
@@ -310,6 +316,7 @@ def _standing(
     facts = [standing.status or "no level matches", *lacks, *standing.advisories]
     findings.expect(
         "tcb-status",
+        # An allow-list: a status that Intel adds later is refused until somebody has read what it means.
         standing.status in accepted,
         "tcb-no-level" if not standing.status else "tcb-behind",
         seen="; ".join(facts),
@@ -351,6 +358,7 @@ def _agreement(
         return
     findings.expect(
         "second-opinion",
+        # Verifiers of quotes have had defects (pitfall 20): a forged quote must meet one in both implementations.
         not opinion.refusal and opinion.status == standing.status,
         "verifiers-disagree",
         seen=answer,
@@ -364,4 +372,5 @@ def _identity(platform: _Platform | None) -> Identity | None:
     if platform is None:
         return None
     instance = platform.pck.instance_id
+    # Platforms of several packages have an id for the whole; others are known by the id of their processor (PPID).
     return Identity("platform-instance", instance.hex()) if instance else Identity("platform", platform.pck.ppid.hex())

@@ -48,11 +48,13 @@ NO_LEVEL: Final = TcbStatus("")
 
 def worst(standings: Sequence[TcbStatus]) -> TcbStatus:
     """The worst status of all, with everybody's advisories."""
+    # No level at all is worse than every status, also than Revoked: nobody ever said anything about such a platform.
     if any(not standing.status for standing in standings):
         return NO_LEVEL
     low = max(standings, key=lambda standing: _rank(standing.status))
     advisories = sorted({advisory for standing in standings for advisory in standing.advisories})
     dates = [standing.date for standing in standings if standing.date]
+    # The earliest date, as the platform is as old as its oldest part.
     return TcbStatus(low.status, min(dates) if dates else None, tuple(advisories))
 
 
@@ -80,6 +82,7 @@ def behind(info: TcbInfo, pck: Pck, svn: bytes) -> list[str]:
 
 def versions(report: TdReport) -> tuple[bytes, ...]:
     """The versions of TDX that count: those at launch and, from TDX 1.5 on, those of the module that runs now."""
+    # Both: the module can be updated under a running domain, which was built by the one before.
     return (report.tee_tcb_svn,) if report.tee_tcb_svn2 is None else (report.tee_tcb_svn, report.tee_tcb_svn2)
 
 
@@ -104,6 +107,7 @@ def module_matches(module: Module, report: TdReport) -> bool:
     """Whether signer and attributes are those of the identity."""
     mask = bytes.fromhex(module.mask)
     attributes = bytes.fromhex(module.attributes)
+    # Lengths first: `zip` ends at the shorter side, and an empty mask would agree with everything (a defect of a peer).
     if len(mask) != len(report.seam_attributes) or len(attributes) != len(mask):
         return False
     masked = bytes(left & right for left, right in zip(report.seam_attributes, mask, strict=True))
@@ -118,6 +122,7 @@ def qe_standing(identity: QeIdentity, report: EnclaveReport) -> TcbStatus:
 def qe_differences(identity: QeIdentity, report: EnclaveReport) -> list[str]:
     """In what the quoting enclave differs from its published identity."""
     differences = []
+    # Intel signs the identity of the enclave for SGX with the same key: it names another enclave.
     if identity.id != "TD_QE" or identity.version != 2:
         differences.append(f"the identity is of {identity.id} version {identity.version}")
     if report.mr_signer != bytes.fromhex(identity.mrsigner):
@@ -147,6 +152,7 @@ def _masked(value: bytes, mask: str, expected: str) -> bool:
 
 def _lacks(family: str, needed: Sequence[Component], have: Sequence[int]) -> list[str]:
     lacking = []
+    # Strict: a shorter side would leave components out, and what is not compared is reached.
     for index, (component, svn) in enumerate(zip(needed, have, strict=True), start=1):
         if svn < component.svn:
             what = ", ".join(filter(None, (component.category, component.type)))

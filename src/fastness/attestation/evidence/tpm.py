@@ -113,6 +113,7 @@ def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
 
 def _key(findings: Findings, evidence: TpmEvidence, enrolled: AttestationKey | None) -> AttestationKey | None:
     carried: AttestationKey | None = None
+    # The usual case, without reading the key again: that costs a quarter of what checking a signature does.
     if enrolled is not None and evidence.ak_public == enrolled.der:
         carried = enrolled
     elif evidence.ak_public:
@@ -190,6 +191,7 @@ def _lacking(quoted: tuple[int, ...], required: frozenset[int]) -> tuple[str, st
     """What a selection lacks: a code, empty when nothing; what is expected; what to do. A fleet has a handful of answers."""
     missing, soft = sorted(required - set(quoted)), required & RESETTABLE
     expected = ",".join(map(str, sorted(required)))
+    # Before what is missing: an expectation that rests on them is wrong, whatever was quoted.
     if soft:
         return "register-resettable", expected, "Registers 16 and 23 can be reset by anybody: expect others."
     return ("register-missing", expected, f"Quote also {missing}.") if missing else ("", expected, "")

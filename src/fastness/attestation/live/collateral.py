@@ -45,6 +45,7 @@ from fastness.keys.errors import CollateralUnavailable
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
+# A vendor's service that is down is asked once a minute, however many machines come.
 AGAIN: Final = 60.0
 MAX_HELD: Final = 4096
 LATELY: Final = timedelta(hours=2)
@@ -77,6 +78,7 @@ class _Held:
         """Whether a newer one should be looked for."""
         if self.good.begins is None or self.good.ends is None or monotonic - self.looked < AGAIN:
             return False
+        # Half of its life is left when the search begins: an outage of the vendor may last that long before a machine notices.
         return at - self.good.begins > min(staleness, (self.good.ends - self.good.begins) / 2)
 
 
@@ -126,6 +128,7 @@ class Collateral:
 
     async def tdx(self, fmspc: str, ca: str, anchors: Anchors = PINNED) -> TdxCollateral | None:
         """Intel's documents for a kind of platform (`ca` is platform or processor)."""
+        # It becomes the name of a file and part of an address, and comes out of a certificate that a machine sent.
         if len(fmspc) != 12 or not all(digit in "0123456789abcdef" for digit in fmspc) or ca not in _AUTHORITIES:
             return None
         services, fetch = self._services, None
@@ -193,6 +196,7 @@ class Collateral:
         if held is None:
             lock = self._locks.setdefault(key, asyncio.Lock())
             async with lock:
+                # Looked at again under the lock: whoever waited finds what the first one fetched.
                 held = self._fresh(key) or await self._look(key, accept, fetch)
         value: T | None = held.good.value if held else None
         return value
@@ -240,6 +244,7 @@ class Collateral:
             self.problems[name] = error.message
             return None
         good = await self._accepted(name, data, accept, now)
+        # Only what verified goes to the disk: the directory is read again after a restart, but never believed.
         if good is not None and self._cache is not None:
             cache = self._cache
             try:
@@ -253,9 +258,11 @@ class Collateral:
     ) -> Good[T] | None:
         try:
             good = accept(data, now)
+            # An older document is signed and may be current still: somebody between us and the vendor hides a revocation with it.
             older = self._numbers.behind(dict(good.numbers))
             if older:
                 raise CollateralUnavailable(f"older than one that was seen: {', '.join(older)}", _HINT)
+            # On the disk before it is used: after a restart the older document must not count again.
             await asyncio.to_thread(self._numbers.keep, dict(good.numbers))
         except (CryptoError, EvidenceError, CollateralUnavailable) as error:
             self.problems[name] = error.message
@@ -327,6 +334,7 @@ def _revocations(generation: Generation, issuer: Certificate) -> Callable[[bytes
         listed = RevocationList(data)
         if not listed.signed_by(issuer) or not listed.current(at):
             raise CollateralUnavailable(f"it is not AMD's, or not current ({listed.dates})", _HINT)
+        # A list without a number (RFC 5280 §5.2.3 demands one) is ordered by the second at which it was issued.
         number = listed.number if listed.number is not None else int(listed.issued.timestamp())
         name = f"{issuer.fingerprint.hex[:16]}/snp/{generation}/crl"
         return Good(listed, listed.issued, listed.ends, ((name, number),))

@@ -79,6 +79,7 @@ def known_machine(machines: Informer, kind: KeyKind, thumbprint: str) -> Machine
 
 def _of(machine: JsonObject, kind: KeyKind, thumbprint: str) -> Machine | None:
     machine_view = view(machine, Machine)
+    # The name holds 80 bits of the thumbprint; the whole of it decides.
     same = machine_view.status.key_thumbprint == thumbprint and key_kind(machine_view.status.tee) is kind
     return machine_view if same and not is_being_deleted(machine) else None
 
@@ -157,6 +158,7 @@ class MachineWriter:
     async def give_way(self, machine: JsonObject) -> bool:
         """Delete a Machine as it was seen; False when it changed since. Raises ApiError."""
         meta = machine["metadata"]
+        # As it was looked at: one that attested in this moment must not be deleted as one that never did.
         options = DeleteOptions(uid=meta["uid"], resource_version=meta["resourceVersion"])
         with suppress(NotFound):
             try:
@@ -203,6 +205,7 @@ class MachineWriter:
         """
         name = object_name(former).name
         with suppress(NotFound):
+            # That very object: a key that another door made in between stays.
             options = DeleteOptions(uid=former["metadata"]["uid"])
             await self._cluster.delete(ATTESTATION_KEY.resource, name, NAMESPACE, options)
         try:

@@ -159,6 +159,7 @@ class ClusterVerifier:
         machine = await self._machine(attempt.tee, thumbprint)
         if machine is None:
             return await self._refuse("not-enrolled", "no machine enrolled with this key", thumbprint)
+        # Before a byte of the evidence is parsed: a software key that enrolled for one kind of evidence must not bring another.
         unbound = misbound(machine, attempt.tee, first_use=self._current_rules.first_use)
         if unbound is not None:
             return await self._refuse(unbound.code, unbound.detail, thumbprint, enrolled=True)
@@ -168,6 +169,7 @@ class ClusterVerifier:
         except BadIdentity as error:
             return await self._refuse(error.code, error.detail, thumbprint, enrolled=True)
         membership = membership_of(machine)
+        # After the key was proved: how a machine stands is not told to whoever merely names its key.
         if membership is not Membership.APPROVED:
             return await self._not_a_member(machine, membership)
         return await self._judge(attempt, key, machine, named, boot_key)
@@ -193,7 +195,9 @@ class ClusterVerifier:
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
         values = books.values(now, pool)
         policies = books.policies
+        # In another process, bounded in time and memory: the text is a user's, and a loop in it must not hold up the door.
         conclusion = await self._workers.decide(concluding(judged.appraisal, facts, policies, values))
+        # The endorsement comes from the Machine: what enrolment proved, and never what the evidence says of its own key.
         properties = properties_of(attempt.tee, judged.appraisal.claims, values, machine.status.endorsed_by)
         override = live_override(books.cluster, now, books.approvers)
         chip, boot = chip_of(judged.appraisal), boot_of(judged.appraisal.claims, boot_key)
@@ -226,6 +230,7 @@ class ClusterVerifier:
         outcome.conclusion = conclusion = await self.admissions.counted(machine, outcome.conclusion)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
         override = outcome.override
+        # Verdict before Machine: a Machine never names a verdict that is not there.
         verdict = await self._verdicts.keep(raw, subject, attempt, outcome, now)
         if conclusion.accepted:
             await self._chips.approved_change(machine, outcome.chip)
@@ -279,6 +284,7 @@ class ClusterVerifier:
         self, code: str, detail: str, who: str = "", *, enrolled: bool = False, retry: bool = False
     ) -> Judgement:
         """Nothing was proved: by whom it came is a claim, also where the key belongs to a machine."""
+        # Within a budget: whoever proved nothing could otherwise fill the record as fast as it sends.
         await self._unauthenticated.refused(code, who, enrolled=enrolled)
         metrics.ATTESTATIONS.inc("refused")
         return Judgement(False, code, detail, retry=retry)
@@ -312,6 +318,7 @@ def _proved_key(claimed: AttestationKey | ClaimedIdentity, attempt: Attempt) -> 
 
 def _fresh(appraisal: Appraisal) -> bool:
     """Whether the evidence answers this challenge."""
+    # A passed check, not the absence of a failed one: a verifier that skipped the question would call everything fresh.
     return any(check.name == "nonce" and check.result is Result.PASS for check in appraisal.checks)
 
 

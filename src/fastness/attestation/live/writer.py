@@ -37,6 +37,7 @@ from fastness.kube.informers import Informer
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.protocol.node_keys import NamedKeys, keys_change
 
+# A machine proves itself every quarter of an hour: without this, every proof would be a new Verdict with its evidence.
 REWRITTEN_AFTER: Final = timedelta(hours=24)
 MOST_CHECKS: Final = 512
 MOST_TEXT: Final = 1024
@@ -58,6 +59,7 @@ class Verdicts:
 
     async def spend(self, nonce: str, expires: datetime) -> None:
         """Make a challenge good for nothing any more; raises ReplayedChallenge when it was answered before."""
+        # The name is the nonce, so the API server itself sees to it that of two doors one succeeds; no lock is needed.
         name = f"nonce-{sha256(nonce.encode()).hex}"
         body = {
             "apiVersion": SPENT_CHALLENGE.api_version, "kind": SPENT_CHALLENGE.kind, "metadata": {"name": name},

@@ -120,6 +120,7 @@ def why_wait(machine: Machine, chip: str, against: str | None) -> Wait | None:
 
     `against` is what stands against the chip. It counts for a machine that never attested: others go on.
     """
+    # Many guests share a chip: those that attested on it before are no newcomers, and one bad guest must not stop them all.
     newcomer = not machine.status.chip and not machine.status.last_attested
     if not chip or against is None or not newcomer or chip == machine.spec.chip:
         return None
@@ -141,6 +142,7 @@ def chip_status(before: Object, chip: str, wait: Wait | None, now: datetime, *, 
     conditions = with_condition(
         before.get("conditions") or [], kind="Approved", status="False", reason=CHIP_BARRED, message=wait.message, now=now
     )  # fmt: skip
+    # The epoch rises, as whenever trust ends: tokens of before never come to life again.
     return {"awaitedChip": wait.chip, "conditions": conditions, "epoch": int(before.get("epoch") or 0) + 1}
 
 

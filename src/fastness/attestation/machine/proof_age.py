@@ -111,6 +111,7 @@ def demanded(proof: Proof, now: datetime, rules: Rules, labels: Mapping[str, str
     if proof.good:
         return Demand(Step.NOTHING, proof.reason, {} if proof.reason == BREAK_GLASS else labels, proof.until)
     since = proof.since or now
+    # No grace for what people or a Distrust ended; a proof that grew old may be a restart of the agent.
     cordon = since if proof.final else since + rules.cordon_after
     drain = None if rules.drain_after is None else since if proof.final else since + rules.drain_after
     if drain is not None and now >= drain:
@@ -157,12 +158,14 @@ def node_patch(node: Object, demand: Demand) -> JsonObject | None:
         meta["annotations"] = notes
     if not meta and not spec:
         return None
+    # Taints are a list and the patch replaces it whole: without the version, one that somebody added in between would be lost.
     meta["resourceVersion"] = metadata(node).get("resourceVersion")
     return {"metadata": meta, **({"spec": spec} if spec else {})}
 
 
 def _label_changes(node: Object, labels: Mapping[str, str]) -> dict[str, str | None]:
     there = {name: value for name, value in labels_of(node).items() if name.startswith(LABEL_PREFIX)}
+    # Whoever wrote them: a kubelet may label its own node, and workloads are placed by these labels.
     changes: dict[str, str | None] = {name: None for name in there if name not in labels}
     return changes | {name: value for name, value in labels.items() if there.get(name) != value}
 

@@ -39,6 +39,7 @@ CONFIG_MAP: Final = "break-glass-approvers"
 CONTENT: Final = "approvers.json"
 CHANGE: Final = "fastness.dev/approvers-change"
 LOST: Final = "fastness.dev/lost-approvers"
+# A day for somebody to notice: the way back when keys were lost must not be the way in for whoever edits the list.
 UNSIGNED: Final = timedelta(days=1)
 DELAY: Final = timedelta(hours=1)
 _DOMAIN: Final = b"fastness approvers v1\n"
@@ -87,6 +88,7 @@ def read_appointments(config_map: Object | None) -> Appointments:
             None if document["nextDelay"] is None else timedelta(seconds=document["nextDelay"]),
             _moment(document["nextDelayFrom"]),
         )  # fmt: skip
+    # Nobody counts: a ConfigMap that somebody damaged must not make approvers of whoever is listed.
     except (JsonError, KeyError, TypeError, ValueError, AttributeError):
         return Appointments({})
 
@@ -146,6 +148,7 @@ def settle(appointments: Appointments, cluster: Object, now: datetime) -> tuple[
         after = replace(held, counting=proposed, pending=None, pending_from=None)
         announcement = ("approvers-in-effect", "ApproversInEffect", f"approvers are {_names(proposed)}")
     else:
+        # The first ones wait, too: who may edit the cluster could appoint two keys of their own and use them at once.
         start = now + (UNSIGNED if held.counting else held.delay)
         after = replace(held, pending=proposed, pending_from=start)
         announcement = ("approvers-pending", "ApproversPending", pending_text(after))
@@ -166,6 +169,7 @@ def _with_delay(appointments: Appointments, cluster: Object, now: datetime) -> A
         demanded = duration(view(cluster, ConfidentialCluster).spec.break_glass.delay, "delay")
     except DurationError:
         demanded = appointments.delay
+    # Longer at once, shorter after the old one has passed: lowering it to nothing would be the first step of an attack.
     if demanded >= appointments.delay:
         return replace(appointments, delay=demanded, next_delay=None, next_delay_from=None)
     if appointments.next_delay != demanded or appointments.next_delay_from is None:

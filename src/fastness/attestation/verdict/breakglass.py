@@ -36,10 +36,13 @@ from fastness.kinds.objects import annotations_of, metadata
 Object = Mapping[str, Any]
 ANNOTATION: Final = "fastness.dev/break-glass"
 LONGEST: Final = timedelta(hours=4)
+# The clock of whoever signs may be ahead of ours.
 SKEW: Final = timedelta(minutes=5)
 CODE: Final = "break-glass"
 REASON: Final = "BreakGlass"
+# Two, so that one stolen or coerced key opens nothing (decision 14).
 NEEDED: Final = 2
+# Every verifier reads the annotation for every machine, and whoever may edit the cluster writes it.
 MOST_BYTES: Final = 8192
 # Approvers may use their keys elsewhere: what they signed there must not be an override here.
 _DOMAIN: Final = b"fastness break-glass v1\n"
@@ -100,6 +103,7 @@ def agreed_override(cluster: Object, approvers: Mapping[str, str]) -> Override |
     if not metadata(cluster).get("uid") or statement["cluster"] != metadata(cluster).get("uid"):
         raise BadOverride("other-cluster", "the statement names another ConfidentialCluster")
     issued, expires = _moment(statement["issued"]), _moment(statement["expires"])
+    # From when it was issued, which is signed: nobody prolongs an override by editing anything.
     if not issued < expires <= issued + LONGEST:
         raise BadOverride("too-long", f"an override lasts at most {LONGEST.total_seconds() / 3600:g} hours")
     by = signers(document.get("agreed"), message(statement), approvers)

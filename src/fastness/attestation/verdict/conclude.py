@@ -55,6 +55,7 @@ from fastness.kinds.trusted_execution.properties import (
 POLICY: Final = "policy"
 EXCEEDED: Final = "policy-exceeded"
 MOST_VALUE: Final = 512
+# What may come later: a document that is missing says nothing about the machine, so the answer is 503 and not 403.
 _STALE: Final = frozenset(
     {"collateral-expired", "collateral-missing", "crl-expired", "collateral-not-given", "crl-missing"}
 )
@@ -113,11 +114,14 @@ def concluding(appraisal: Appraisal, facts: Facts, policies: PolicySet, book: Re
     opinion = yield from policies.judging(appraisal.tee, claims, book)
     vector = opinion.vector.seen_by(appraisal.tee)
     affirmed = vector.affirms(appraisal.tee)
+    # Comparisons name registers and events; those of evidence that nobody signed would only repeat what its sender wrote.
     if appraisal.authentic:
         checks += differences(appraisal, book, refused=not affirmed and not opinion.unassessed)
     checks.append(_policy(appraisal.tee, opinion, policies.version(appraisal.tee)))
     refusing = next((check for check in checks if check.refuses), None)
+    # Three conditions, none implied by the others: a policy of a user may affirm what a check refuses.
     accepted = appraisal.authentic and refusing is None and affirmed
+    # Good evidence and nothing to compare it with is a cluster that is not set up yet: machines wait and do not give up.
     unpublished = appraisal.acceptable and not accepted and nothing_published(appraisal.tee, book)
     # A policy that gave no answer decides only where nothing else does.
     open_question = bool(opinion.unassessed) and (refusing is None or refusing.name == POLICY)
@@ -136,6 +140,7 @@ def concluding(appraisal: Appraisal, facts: Facts, policies: PolicySet, book: Re
 def stale(appraisal: Appraisal) -> bool:
     """Whether nothing speaks against the evidence but documents that are missing or too old: those may still come."""
     refusing = [check.code for check in appraisal.checks if check.refuses]
+    # All of them: next to a real refusal a stale document excuses nothing.
     return bool(refusing) and set(refusing) <= _STALE
 
 
@@ -188,6 +193,7 @@ def amended(
 
 def overridden(conclusion: Conclusion, appraisal: Appraisal, override: Override | None, pool: str) -> Conclusion:
     """The same conclusion, accepted if an override covers what policy and values do not affirm."""
+    # `acceptable`: signatures, debug, firmware and freshness refuse as ever; an override is about policy and values alone.
     if conclusion.accepted or override is None or override.pool != pool or not appraisal.acceptable:
         return conclusion
     if any(check.name == "init-data" and check.refuses for check in conclusion.checks):
@@ -268,6 +274,7 @@ def properties_of(tee: str, claims: Mapping[str, Any], book: ReferenceValues, en
         PARTS: ",".join(parts),
         **_platform(tee, claims.get(tee)),
     }
+    # Without the empty ones: a property that is there and empty could be equal to another empty one.
     return {name: value[:MOST_VALUE] for name, value in sorted(properties.items()) if value}
 
 

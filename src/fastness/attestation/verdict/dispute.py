@@ -43,6 +43,7 @@ CONDITION: Final = "Disputed"
 OVER_CHIP: Final = "Chip"
 OVER_BOOT: Final = "Boot"
 PENDING_CODE: Final = "approval-pending"
+# Whoever has a copied key can come from any number of chips; the status of a Machine has a bound.
 MOST_DISPUTES: Final = 8
 _REASONS: Final = {OVER_CHIP: "AnotherChip", OVER_BOOT: "EarlierBoot"}
 _SETTLED: Final = ("Settled", "no evidence in its name is disputed any more")
@@ -183,6 +184,7 @@ def boot_of(claims: Object, boot_key: str = "") -> Boot | None:
     if isinstance(tpm, Mapping) and "reset_count" in tpm:
         return Boot(resets=int(tpm["reset_count"]), restarts=int(tpm["restart_count"]), clock=int(tpm["clock"]))
     launch = str(snp.get("report_id") or "") if isinstance(snp, Mapping) else ""
+    # Zeros are no id: all guests that report none would be one boot.
     return Boot(launch=launch) if launch.strip("0") else None
 
 
@@ -221,6 +223,7 @@ def boot_status(status: Object, boot: Boot | None) -> JsonObject:
 
 def _is_over(boot: Boot, mark: BootMark, former: tuple[str, ...]) -> bool:
     if boot.launch or mark.launch:
+        # Launches have no order: one that is over is recognised because it was there before.
         return boot.launch != mark.launch and boot.launch in former
     if boot.resets != mark.resets:
         return _before(boot.resets, mark.resets)

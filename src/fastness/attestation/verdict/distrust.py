@@ -84,6 +84,7 @@ class Distrusted:
         properties, named = about.properties, self.target
         match self.kind:
             case "machine":
+                # An empty name is nobody's: a token without a machine must not be hit, nor excused, by an empty target.
                 return bool(about.machine) and about.machine == named
             case "key":
                 return _bare(named) in {_bare(key) for key in about.keys if key}
@@ -94,6 +95,7 @@ class Distrusted:
             case "tenant":
                 return bool(about.tenant) and about.tenant == named
             case "image":
+                # By digest: the same image under another registry or tag is the same image.
                 digest = str(named).rpartition("@")[2]
                 return any(image.rpartition("@")[2] == digest for image in images_in(properties))
             case "chipGeneration":
@@ -108,6 +110,7 @@ def read_distrust(obj: Object) -> Distrusted | None:
     if is_being_deleted(obj) or not isinstance(spec, dict):
         return None
     named = [kind for kind in TARGETS if spec.get(kind) is not None]
+    # The schema says so too; an object that got past it with none would hit nobody, and one with two would hit by one of them.
     if len(named) != 1:
         return None
     places = spec.get("bars")
