@@ -42,8 +42,10 @@ from fastness.agent.errors import DamagedJournal, IncompleteUndo
 from fastness.agent.host.errors import CopyDamaged, DriverError, PathTaken, UnitFailure, UnsafePath
 from fastness.agent.host.states import ABSENT, Absent, Stored
 
+# One wait for the disk for so many paths: a config of hundreds of files costs few of them (decision 10).
 MAX_BATCH = 64
 MAX_TRIES = 5
+# Trying these again cannot help, and a user can cause them: they must not keep a node from its next config for ever.
 _HOPELESS = (CopyDamaged, PathTaken, UnsafePath)
 
 _UNDO_WORDS = {"enabled": Word.ENABLED, "enabled-runtime": Word.ENABLED, "disabled": Word.DISABLED}
@@ -110,14 +112,18 @@ class Applier:
     def apply(self, begin: Begin, steps: Sequence[Step]) -> None:
         """Carry out all steps, or none: what raises has been undone."""
         self.check(steps)
+        # Remains of an update before: nothing in an empty journal speaks of them.
         self._copies.clear()
         self.note(begin)
         try:
             for batch in _batches(steps):
+                # The undo is durable before the step begins: whatever a crash leaves half done, there is a line that brings it
+                # back.
                 self.note(*(Doing(self._carrier.undo_of(step)) for step in batch))
                 for step in batch:
                     self._carrier.carry_out(step)
                     self._reached("done")
+            # From here a restart goes on instead of back, so every step has happened, durably, before.
             self.note(Commit())
         except (DriverError, OSError):
             self.revert()
@@ -135,6 +141,7 @@ class Applier:
 
     def end(self) -> None:
         """The update is over."""
+        # One unlink ends the update: there is no state between "being undone" and "over".
         self._host.state.put(PATH, ABSENT)
         self.journal = Journal()
         self._reached("ended")
@@ -177,6 +184,7 @@ class Applier:
         if passing and self._tries < MAX_TRIES:
             raise passing[0]
         reason = "; ".join(dict.fromkeys(error.message for error in failures))
+        # Noted first: a crash while the files are moved must not make the next start undo everything once more.
         self.note(Aside(f"not all of the update to {self.journal.begin.target} could be undone: {reason}"))
         raise IncompleteUndo(f"{self.journal.reason}; {self._set_aside(self.journal.reason)}", failures[0].hint)
 
@@ -215,6 +223,7 @@ class Carrier:
                 own = isinstance(step, Put) and step.own_directories
                 return Put(step.path, present, step.tree, step.directory_mode, own, made)
             case Enable(unit, _):
+                # Static, masked and not-found have no links: disabling brings back what there was, nothing.
                 return Enable(unit, _UNDO_WORDS.get(self._host.units.is_enabled(unit), Word.DISABLED))
             case Stage():
                 return Stage(self._host.system.staged())

@@ -33,6 +33,7 @@ MIB: Final = 1024 * 1024
 MAX_KEPT: Final = 1024 * MIB
 # Left to the machine: a full disk stops more than an update.
 MARGIN: Final = 64 * MIB
+# A copy costs two waits for the disk, and most files are small.
 MAX_INLINE: Final = 16 * 1024
 MAX_INLINE_TOGETHER: Final = MIB
 
@@ -88,6 +89,7 @@ class KeptFiles:
             source, meta = opened
             name = str(self._names)
             with self._state.writing(f"{DIRECTORY}/{name}", Large(0, 0, 0o600), directory_mode=0o700) as target:
+                # Bounded while it is copied as well: the file that was weighed may have grown since.
                 digest, data = _copied(source, target, MAX_KEPT - self._bytes, path)
         self._names += 1
         self._bytes += data
@@ -100,6 +102,7 @@ class KeptFiles:
                 raise CopyDamaged(f"the copy of {path} is gone")
             with tree.writing(path, stored, directory_mode=directory_mode, own_directories=own_directories) as target:
                 digest, _ = _copied(opened[0], target, opened[1].size + sparse.BLOCK, path)
+                # Before the rename: a copy that was changed on the disk never gets the name of the original.
                 if digest != stored.digest:
                     raise CopyDamaged(f"the copy of {path} was changed")
 
@@ -139,6 +142,7 @@ def put_away(state: Files, reason: str) -> str:
     begun = [number for number in numbers if isinstance(state.inspect(_path(number, _JOURNAL), 0), Absent)]
     number = begun[-1] if begun else (numbers[-1] + 1 if numbers else 1)
     state.put(_path(number, _REASON), File(f"{reason}\n".encode(), 0o600), directory_mode=0o700)
+    # Copies, then journal: a directory without a journal is one that is still being filled, and the next start goes on with it.
     state.move(DIRECTORY, _path(number, _KEPT))
     state.move(journal.PATH, _path(number, _JOURNAL))
     for old in numbers[: max(0, len({*numbers, number}) - MAX_SET_ASIDE)]:

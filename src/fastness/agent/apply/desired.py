@@ -28,6 +28,7 @@ from fastness.machineconfig.render import kargs
 Object = Mapping[str, Any]
 UNITS: Final = "/etc/systemd/system"
 NULL: Final = "/dev/null"
+# No setuid, setgid or sticky bit by a config; rendering refuses them as well, for every version of Ignition.
 MAX_MODE: Final = 0o777
 DEFAULT_KERNEL: Final = "default"
 _NO_CHANGE: Final = Deployment()
@@ -138,6 +139,7 @@ def _unit(unit: Object) -> Unit:
 
 def _unit_paths(name: str, unit: Object) -> Iterator[tuple[str, Target]]:
     base = f"{UNITS}/{name}"
+    # The name becomes a path below /etc/systemd/system; with a slash it would be any path.
     if "/" in name:
         raise BadConfig(f"unit {name!r}: the name has a slash")
     if unit.get("mask") is True:

@@ -120,6 +120,7 @@ _AFTER: Final[Mapping[type[Record], Mapping[Phase, Phase]]] = {
     Commit: {Phase.BEGUN: Phase.COMMITTED},
     Acted: {Phase.COMMITTED: Phase.COMMITTED},
     Booting: {Phase.COMMITTED: Phase.BOOTING, Phase.BOOTING: Phase.BOOTING},
+    # Not from BOOTING: once the machine may be going down, the next boot decides by its id what happened.
     Revert: {Phase.BEGUN: Phase.REVERTING, Phase.COMMITTED: Phase.REVERTING},
     Aside: {Phase.BEGUN: Phase.ASIDE, Phase.REVERTING: Phase.ASIDE},
 }
@@ -178,6 +179,7 @@ def replay(lines: Iterable[bytes]) -> tuple[Journal, int]:
         if unfinished:
             raise DamagedJournal(f"line {number - 1} of the journal is longer than any that is written")
         if not line.endswith(b"\n"):
+            # A crash in the middle of an append: its step did not happen, because it waits for the fsync of its line.
             unfinished = True
             continue
         try:
@@ -245,6 +247,7 @@ def _step_to_json(step: Step) -> JsonObject:
         case Stage(deployment):
             return {"stage": list(deployment) if deployment is not None else None}
         case Copy():
+            # What stood at the path before is a state; the source of the copy may be gone when the undo comes.
             raise ValueError("a copy is undone by a state")
 
 

@@ -50,6 +50,7 @@ from fastness.runtime.retries import Backoff
 
 DRIFT_POLICY: Final = "fastness.dev/drift-policy"
 REPAIR: Final = "repair"
+# The annotation is for many to write, and each proof is work for the broker and an entry of the record.
 PROOF_GAP: Final = 60.0
 _RETRY: Final = Backoff(first=1.0, most=60.0)
 _WATCHED: Final = (names.DESIRED_CONFIG, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE)
@@ -115,6 +116,7 @@ class Agent:
     async def run(self) -> None:
         """Do all of it until the machine goes down, or until cancelled."""
         try:
+            # Before the first word to the cluster: a node that reported "Done" over half an update would be counted as updated.
             await uninterrupted(self._recover_if_needed)
         except (AgentError, DriverError) as error:
             # The first sync meets it again or raises it, and by then there is somebody to tell.
@@ -204,6 +206,7 @@ class Agent:
         if not rebooting:
             await uninterrupted(lambda: run_actions(self._applier, self._host, list(journal.remaining)))
             return False
+        # The same boot id: the machine never went down, whatever was asked for, so it is asked again.
         if journal.phase is Phase.COMMITTED or journal.boot == self._host.power.boot_id():
             await self._reboot(target)
             return True
@@ -290,6 +293,7 @@ class Agent:
             await self._preflight(current, node)
         self._drift.watch(())
         self._checked = ""
+        # The answer to a write is the API's newest state; a cache behind a broken watch may still say what was withdrawn.
         if not desires(await self._begin(node), desired):
             return False  # withdrawn already: the watch is about to say so, and wakes us
         goal = disk.goal(self._host.root, config)
@@ -331,6 +335,7 @@ class Agent:
         reboot = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, UNKNOWN, "rebooting", Progress.REBOOTED_NODE)
         await self._reporter.progress(reboot, current=self._applier.journal.begin.source, desired=target)
         await self._reporter.event(names.Event.REBOOT, f"the node reboots into {target}")
+        # On disk before the reboot is asked for: after it, nobody is left who could write down that it was.
         await uninterrupted(self._applier.booting)
         await uninterrupted(lambda: self._host.power.reboot(f"update to {target}"))
 

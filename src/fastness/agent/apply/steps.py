@@ -164,10 +164,12 @@ def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk) -> list[Step
         if step.tree is Tree.ROOT
         for directory in disk.root.missing_directories(step.path)
     )
+    # In the reverse of the order of writing, so that a directory is empty when its turn comes.
     stale = [path for path in reversed(list(old.paths)) if path not in new.paths]
     unneeded = _unneeded(stale, new, disk)
     removed = [step for path in stale for step in _remove(path, old.paths[path], unneeded, disk)]
     return [
+        # Disabled while the old unit file is there: its [Install] section names the links that have to go.
         *_units_before(old, new, disk, written),
         *(Put(directory_stamp(directory), _STAMP, Tree.ORIGINALS, 0o700) for directory in made),
         *written,
@@ -198,6 +200,7 @@ def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put 
         return
     if isinstance(present, Other):
         raise BadConfig(f"{path} is {present.what}, and the config wants a file there")
+    # Only where we replace somebody else's: the file of our own last config is no original.
     if path not in old.paths or isinstance(old.paths[path].state, Absent):
         yield from _keep(path, present, disk)
     yield Put(
@@ -208,6 +211,7 @@ def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put 
 
 def _keep(path: str, present: State | Large, disk: Disk) -> Iterator[Put | Copy]:
     """Remember what stands at a path, once."""
+    # Once: what stands at the path after the first time is ours, and must not pass for the original.
     if not isinstance(disk.originals.inspect(kept_path(path), 0), Absent):
         return
     if isinstance(present, Absent):
@@ -235,6 +239,7 @@ def _ancestors(path: str) -> list[str]:
 
 def _remove(path: str, target: Target, unneeded: list[str], disk: Disk) -> Iterator[Put | Copy]:
     """Bring back what was there before us."""
+    # Others keep these current apart from any config; the machine-config daemon never deletes them either.
     if path in _BUNDLES or path.startswith(_REGISTRY_CERTIFICATES):
         return
     stamp = disk.originals.look(stamp_path(path))

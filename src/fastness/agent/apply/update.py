@@ -102,6 +102,7 @@ class Update:
         # Before pods are moved away for what cannot be done.
         await self._c.blocking(lambda: self._c.applier.check(steps))
         await self._mark(Mark(Progress.UPDATE_PREPARED, TRUE, f"update to {self._new.name}: {decision.headline}"))
+        # Before the first file changes: pods leave a machine that still is what they were scheduled to.
         drained = decision.drain and await self._drain()
         actions = tuple(action.to_json() for action in decision.actions)
         begin = Begin(self._old.name, self._new.name, actions, drained)
@@ -148,6 +149,7 @@ class Update:
         try:
             run_actions(self._c.applier, self._c.host, actions)
         except DriverError:
+            # Files first, then the actions once more: a service that is restarted must find its old configuration.
             self._c.applier.revert()
             for action in actions:
                 with suppress(DriverError):

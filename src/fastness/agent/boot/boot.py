@@ -100,6 +100,7 @@ class BootedConfig:
 
 async def boot_once(attester: Attester, ask: BootRequest, trust: ImageTrust, patience: RetryBudget) -> BootedConfig:
     """Come by the configuration of this machine; raises BootRefused, DoorUnreachable at the end of patience, DriverError."""
+    # The host writes user-data: the ticket must not be shown to a server of its choice where the image names one.
     if not trust.believes(ask.server):
         raise BootRefused(
             "server-not-believed", "user-data sends this machine to a server that its image does not allow",
@@ -202,6 +203,7 @@ class _Boot:
         return await from_gate(self._doors.gate, self._trust.tls, broker, pool, question, self._now)
 
     def _check(self, delivered: Delivered, nonce: str, key: str) -> None:
+        # The pool that was asked for and not the one that a door named: a signature for another pool does not fit.
         served = Served(delivered.config, self._ask.pool, self._enrolled.machine, nonce, key=key)
         try:
             check_delivered(delivered, served, self._trust.keys, self._now())
@@ -227,6 +229,7 @@ class _Boot:
     def _pause(self, error: DoorRefused, waited: int) -> float:
         """What the door asks for, or a wait that grows; each with jitter, so that machines spread."""
         grown = self._patience.pause * math.pow(2, min(waited, 10))
+        # A door that asks for a longer wait gets it; our own growth ends at a minute.
         seconds = min(max(error.retry_after, grown), max(LONGEST_PAUSE, error.retry_after))
         return seconds * (1 + self._patience.entropy.fraction())
 

@@ -42,6 +42,7 @@ from fastness.protocol.delivered import Delivered, Question
 from fastness.runtime.clock import Clock, Entropy
 
 NONCE_BYTES: Final = 24
+# A token that ends on the way costs a refusal and another round.
 MARGIN: Final = timedelta(seconds=30)
 ROUNDS: Final = 3
 _NODE_HINT: Final = "See the Node's annotations, and the trust model of its pool: attested machines need --identity."
@@ -195,6 +196,7 @@ def _parsed(name: str, body: bytes) -> JsonObject:
         config = json.decode(body)
     except JsonError as error:
         raise BadConfig(f"{name} is not JSON: {error.message}") from error
+    # The signature is over bytes and a name; that the bytes call themselves so is what `currentConfig` will rest on.
     if not isinstance(config, dict) or object_name(config).name != name:
         raise BadConfig(f"{name}: the door gave another config")
     return config

@@ -134,6 +134,7 @@ async def first_message(attester: Attester, pool: str = "") -> bytes:
         return json.encode({**message, "key": jwk_of(public[-64:])})
     certificates = await attester.ek_certificates()
     message |= {"ak_public": text(public), "ek_certificates": [text(entry) for entry in certificates]}
+    # The bare key goes along only where no maker vouches for it: such a machine is trusted on first use, and marked for good.
     if not certificates:
         message["ek_public"] = text(await attester.ek_public())
     return json.encode(message)
@@ -179,6 +180,7 @@ def read_enrolled(body: bytes) -> Enrolled:
 def _doors(value: Any) -> Doors | None:
     if value is None:
         return None
+    # Whether these are addresses that may be dialled is asked later, and the image's trust decides whom they lead to.
     complete = isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("broker", "gate", "via"))
     if not complete or not value["broker"] or value["via"] not in ("Gate", "Broker"):
         raise EnrolmentFailed("bad-answer", "the door does not say understandably where to go next")

@@ -73,6 +73,8 @@ def check_delivered(delivered: Delivered, served: Served, keys: Mapping[str, Ed2
     if copy is None:
         check(delivered.signature, served, keys, now)
         return
+    # The nonce is one that this machine drew for this request: an answer that was kept from before, however genuine, is
+    # another's.
     if (copy.machine, copy.nonce) != (served.machine, served.nonce) or served.rendered not in ("", copy.rendered):
         raise BadConfigProof("signature-invalid", "the broker sealed this configuration for another machine or request")
     check(delivered.signature, Copied(delivered.config, served.pool, copy.rendered), keys, now)

@@ -27,10 +27,12 @@ from fastness.agent.boot.waiting import Boot, IgnitionRequest, Reply, Stage
 from fastness.agent.errors import AgentError
 from fastness.agent.host.errors import DriverError
 
+# Never another address: whoever reaches this port before Ignition gets the machine's configuration.
 HOST: Final = "127.0.0.1"
 PORT: Final = 22625
 HEAD_BYTES: Final = 16 * 1024
 MAX_HEADERS: Final = 64
+# Ignition has one. More than a few are somebody else's, and must not keep it out for long.
 CONNECTIONS: Final = 8
 HEAD_SECONDS: Final = 10.0
 BODY_SECONDS: Final = 60.0

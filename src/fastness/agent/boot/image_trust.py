@@ -62,6 +62,7 @@ class ImageTrust:
             value, repeated = json.decode_reporting_duplicates(data, _LIMITS)
         except JsonError as error:
             raise BadTrust(f"the trust of the image is not JSON: {error.message}") from error
+        # A repeated member is read by one parser as the first and by another as the last: nobody should have to know which.
         if not isinstance(value, dict) or repeated or not {"ca", "configKeys"} <= value.keys() <= _MEMBERS:
             raise BadTrust(f"the trust of the image is an object of {', '.join(sorted(_MEMBERS))}, each once")
         origin = value.get("origin", "")

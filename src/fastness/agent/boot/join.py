@@ -85,6 +85,8 @@ def new_key(path: Path, entropy: Entropy) -> PrivateKey:
     key = PrivateKey.generate(entropy)
     try:
         for name in OTHER_KEYS:
+            # A kubelet that finds a certificate does not ask for one; a key that lay there before this boot is known to whoever
+            # put it there.
             path.with_name(name).unlink(missing_ok=True)
         write_secret(path, key.to_pem())
     except OSError as error:
@@ -102,4 +104,5 @@ def write_secret(path: Path, content: SecretBytes) -> None:
         file.write(content.reveal())
         file.flush()
         os.fsync(file.fileno())
+    # A rename, so that a link which lies at the path is replaced and not followed.
     draft.replace(path)

@@ -57,6 +57,7 @@ REQUESTS: Final = Resource(
 )
 CLIENT_FILE: Final = "kubelet-client-current.pem"
 SERVING_FILE, SERVING_KEY_FILE = "kubelet.crt", "kubelet.key"
+# The approver answers in moments or not at all; the next proof names other keys.
 DECIDED_WITHIN: Final = 60.0
 LOOK_SECONDS: Final = 0.5
 FIRST_LOOK: Final = 30.0
@@ -194,6 +195,8 @@ class NodeCertificates:
         if new.purpose == CLIENT:
             write_secret(self._directory / CLIENT_FILE, SecretBytes(certificate.pem + key.reveal()))
             return
+        # Two files cannot be replaced at once; the kubelet keeps the pair of before while key and certificate do not belong
+        # together.
         write_secret(self._directory / SERVING_KEY_FILE, key)
         write_secret(self._directory / SERVING_FILE, SecretBytes(certificate.pem))
 
@@ -208,6 +211,7 @@ def _issued(text: str, key: PrivateKey) -> Certificate:
         certificate = Certificate.from_pem(base64.b64decode(text))
     except ValueError as error:
         raise CertificateRefused("the certificate that was issued cannot be read") from error
+    # Written beside our key it would leave the node without a pair that works, and the old one ends within the hour.
     if not certificate.belongs_to(key):
         raise CertificateRefused("the certificate that was issued is for another key")
     return certificate

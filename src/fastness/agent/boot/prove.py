@@ -189,6 +189,7 @@ class BrokerClient:
 
     async def _answer(self, nonce: str, keys: NamedKeys) -> kbs.KbsAttestation:
         recipient, members = self.recipient, keys.member()
+        # A quote of a TPM is signed by the enrolled key itself; a report of the processor says nothing of who enrolled.
         if self._attester.tee != TPM:
             public = await self._attester.identity_public()
             signature = await self._attester.sign(identity_message(nonce, recipient))

@@ -62,6 +62,7 @@ async def ask_of_host(
     user_data = _parsed(content)
     # Also when there is none: an attempt of this boot before may have read one, and this one did not.
     await attester.started_with(content.text.decode() if isinstance(content, InitData) else "")
+    # Before the ticket goes anywhere: evidence then says what this machine was told, also if the host tells it otherwise later.
     await attester.measure(user_data_event(user_data))
     return BootRequest(user_data.pool, SecretText(user_data.ticket), user_data.server, accept)
 
@@ -89,6 +90,7 @@ async def _first(places: Sequence[UserDataSource]) -> tuple[bytes | InitData | N
     for place in places:
         try:
             data = await place.read()
+        # Final at once, and no other place is tried: the good part of bad user-data would hide that somebody tried.
         except BadUserData as error:
             raise BootRefused(CODE, f"user-data is refused: {error.message}", error.hint) from error
         except UserDataFailure as error:

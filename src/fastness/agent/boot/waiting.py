@@ -110,6 +110,7 @@ class Boot:
             return _problem(401, "ticket-required", "the user-data carries no ticket in its Authorization header")
         if self.ask is None:
             return self._begin_with_ticket(segments[1], SecretText(ticket), request)
+        # Another program on the loopback must not fetch what this boot came by. SecretText compares in constant time.
         if self.ask.ticket != SecretText(ticket) or self.ask.pool != segments[1]:
             return _problem(403, "other-ticket", "this boot belongs to another ticket or pool")
         return self._reply()
@@ -127,6 +128,7 @@ class Boot:
         if self.stage is Stage.ANSWERING:
             self.stage = Stage.ANSWERED if whole else Stage.READY
         if self.stage is Stage.ANSWERED:
+            # It holds secrets of the pool, and nobody may ask for it again.
             self._config = b""
 
     def _begin_with_ticket(self, pool: str, ticket: SecretText, request: IgnitionRequest) -> Reply:

@@ -116,6 +116,7 @@ class Inotify:
         except BlockingIOError:
             return
         for watch, mask, name in _events(data):
+            # inotify(7): events were lost, and nobody knows which. Every path is looked at again.
             if mask & _OVERFLOW:
                 for subscription in {subscriber for every in self._subscriptions.values() for subscriber in every}:
                     subscription.tell_all()

@@ -87,9 +87,11 @@ class RootedFiles:
             self._paths.parent(path, directory_mode, owner) as (parent, name),
             self._replacing(path, parent, name) as (directory, temporary),
         ):
+            # 0600 until it has its owner and mode: nobody opens it in between and keeps a descriptor to what is written later.
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(temporary, flags, 0o600, dir_fd=directory)
             try:
+                # Owner before mode: the other way round our own group would have, for a moment, what is meant for the file's.
                 self._paths.own(descriptor, meta.uid, meta.gid)
                 os.fchmod(descriptor, meta.mode)
                 yield descriptor

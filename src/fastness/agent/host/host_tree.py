@@ -59,6 +59,7 @@ class Directory:
             with self._path(path).open("rb") as file:
                 data = file.read(MAX_FILE)
             if path.endswith(".gz"):
+                # Bounded: /proc/config.gz is the kernel's, a recording may be anybody's.
                 data = zlib.decompressobj(wbits=31).decompress(data, MAX_FILE)
         except (OSError, zlib.error):
             return None

@@ -47,6 +47,8 @@ def _make(path: Path, key: PrivateKey) -> None:
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):
+            # link(2) fails where the name exists, rename(2) would replace it: of two programs that make a key at once, the first
+            # one's stays.
             os.link(draft, path)
     finally:
         draft.unlink()

@@ -85,6 +85,7 @@ class OstreeOs:
         if deployment == self.booted():
             return
         arguments = [f"--karg-append={argument}" for argument in (*self._base, *deployment.arguments)]
+        # ostree merges arguments of the booted deployment otherwise, and one that a config dropped would come back.
         self._admin("deploy", f"--os={self._name}", "--karg-none", *arguments, self._commit(deployment.image))
 
     def discard(self) -> None:

@@ -13,6 +13,7 @@ from fastness.agent.host.errors import CommandFailed
 
 SECONDS: Final = 600.0
 MAX_SHOWN: Final = 600
+# systemctl and ostree answer in the language of the environment; what is parsed must always be the same.
 ENVIRONMENT: Final = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0"}
 
 Run = Callable[[Sequence[str]], str]

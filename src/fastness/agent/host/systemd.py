@@ -24,6 +24,7 @@ class Systemctl:
     def __init__(self, root: Path = _HOST, run: Run = run) -> None:
         self._root = root
         self._run = run
+        # With --root systemctl works on files alone, without a bus: it is what makes units of a directory possible.
         self._base = ["systemctl", *([f"--root={root}"] if root != _HOST else [])]
 
     def is_enabled(self, unit: str) -> str:

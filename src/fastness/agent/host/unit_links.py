@@ -133,6 +133,7 @@ class UnitLinks:
 
     def _preset_says_enable(self, unit: str) -> bool:
         by_name: dict[str, str] = {}
+        # systemd.preset(5): a file in /etc hides one of the same name in /usr; then all are read in the order of their names.
         for directory in reversed(_PRESETS):
             by_name |= {name: directory for name in self.files.names(directory) if name.endswith(".preset")}
         for name in sorted(by_name):
@@ -149,6 +150,7 @@ def _file_names(unit: str) -> list[str]:
     stem, at, rest = unit.partition("@")
     if not at or rest.startswith("."):
         return [unit]
+    # systemd.unit(5): an instance without a file of its own is made of its template.
     return [unit, f"{stem}@.{rest.rpartition('.')[2]}"]
 
 

@@ -140,6 +140,8 @@ class TsmReports:
             auxiliary = self._read(entry / "auxblob")
         except OSError:
             auxiliary = b""  # older kernels and hosts without certificates have none
+        # Documentation/ABI/testing/configfs-tsm-report: `generation` counts writes, so one more than ours means a foreign
+        # inblob.
         if self._generation(entry) != before + 1 or not report:
             return None
         return TsmReport(tee, report, auxiliary)

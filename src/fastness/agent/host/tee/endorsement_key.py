@@ -57,6 +57,7 @@ class TpmEndorsement:
         place = leaf[0] if leaf else _PLACES[0]
         certified = EndorsementKey.of(load_certificates(leaf[1])[0]).der if leaf else b""
         public, context = scratch / "ek.pub", scratch / "ek.ctx"
+        # A persistent key may be of another template: only the one that the certificate names opens credentials.
         if certified and self._persistent(place.handle, public) and parse_public(public.read_bytes()).spki == certified:
             return hex(place.handle)
         # Real chips take seconds for this.

@@ -95,6 +95,7 @@ def keep(source: Path, target: Path) -> bool:
         _copy(source, draft)
         if os.path.lexists(target):
             _remove(aside)
+            # Set aside, not deleted: who planted it, and what, is for an operator to look at.
             target.rename(aside)
         draft.rename(target)
         _synced(target.parent)
@@ -121,10 +122,12 @@ def _own(path: Path, *, directory: bool, others: int) -> None:
         raise IdentityRefused(f"{path}: {error.strerror}") from error
     if not (stat.S_ISDIR(status.st_mode) if directory else stat.S_ISREG(status.st_mode)):
         raise IdentityRefused(f"{path} is no {'directory' if directory else 'file'} of its own")
+    # A file that another user of the machine planted, or that came with a disk which was prepared elsewhere.
     if status.st_uid != os.geteuid():
         raise IdentityRefused(f"{path} belongs to user {status.st_uid}, and the agent runs as {os.geteuid()}")
     if status.st_mode & others:
         raise IdentityRefused(f"{path} has mode {stat.S_IMODE(status.st_mode):04o}: others can reach it")
+    # A second name is somebody's handle on the file: it could be written through that after this check.
     if not directory and (status.st_nlink != 1 or status.st_size > _MAX_FILE):
         raise IdentityRefused(f"{path} has another name too, or is far too large")
 
