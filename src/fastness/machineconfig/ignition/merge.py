@@ -129,6 +129,7 @@ class _Section:
         simple = "" if field.key in (VALUE, PARTITION) else field.key
         for item in items:
             key = item.get(simple, "") if simple else entry_key(field.key, item)
+            # Files, directories and links share one key space (Ignition's merge rules): the last one to claim a path has it.
             for rival, others in rivals:
                 if key in others:
                     old = others.pop(key)
@@ -168,6 +169,7 @@ def _merge_entry(
     here = (*place, key)
     if shape is None:
         _tell(origins, here, source, item, entries[key])
+    # Ignition's documented way to take an inherited header away: a child that names it without a value.
     elif field.struct == "HttpHeader" and "value" not in item:
         if origins is not None:
             origins.removed(here, source, entries[key])

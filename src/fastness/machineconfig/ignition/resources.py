@@ -66,6 +66,7 @@ def _check_headers(headers: list[JsonObject], source: str | None, path: Path, re
     url = urls.split(source) if source else None
     if url is None:
         report.error(where, "invalid-url", "headers need a source")
+    # Ignition refuses them for other schemes, whose readers have nowhere to put a header.
     elif url.scheme not in ("http", "https"):
         report.error(where, "headers-need-http", "headers are for http and https only")
 

@@ -16,6 +16,7 @@ from fastness.machineconfig.ignition.resources import check_resource
 from fastness.machineconfig.ignition.shape import JsonObject
 
 GUID: Final = re.compile(r"(?:[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})?", re.ASCII)
+# UEFI, 5.3.3: a GPT partition name has 36 code units; Ignition counts bytes.
 PARTITION_LABEL_BYTES: Final = 36
 _LUKS_LABEL_BYTES: Final = 47
 FORMATS: Final = {"ext4": 16, "btrfs": 256, "xfs": 12, "swap": 15, "vfat": 11}
@@ -103,6 +104,7 @@ def _check_partition(partition: JsonObject, path: Path, report: Report) -> None:
     label = partition.get("label", "")
     if len(label.encode()) > PARTITION_LABEL_BYTES:
         report.error((path, "label"), "label-too-long", f"a label has at most {PARTITION_LABEL_BYTES} bytes")
+    # sgdisk, which Ignition calls, separates the parts of an argument by colons and has no way to escape one.
     elif ":" in label:
         report.error((path, "label"), "label-with-colon", "a label must not contain a colon")
     for name in ("guid", "typeGuid"):

@@ -164,6 +164,7 @@ def _node(node: JsonObject, filesystems: dict[str, str]) -> JsonObject:
     path = node["path"]
     above = [place for place in filesystems if path == place or path.startswith(place.rstrip("/") + "/")]
     name = filesystems[max(above, key=len)] if above else _ROOT
+    # Said always: leaving it out means yes in spec 2 and no in spec 3.
     return {**node, "filesystem": name, "overwrite": node.get("overwrite", False)}
 
 

@@ -58,6 +58,7 @@ def split(text: str) -> Url | None:
         return None if text.startswith(":") or ":" in text.split("/", 1)[0] else Url("", "", "")
     scheme = match[1].lower()
     rest, _, query = text[match.end() :].partition("?")
+    # net/url: what does not begin with a slash is opaque, and neither authority nor path is looked at.
     if not rest.startswith("/"):
         return Url(scheme, rest, query)
     path = rest
@@ -146,6 +147,7 @@ def _good_arn(text: str) -> bool:
 def _empty_version_id(query: str) -> bool:
     for pair in query.split("&"):
         name, _, value = pair.partition("=")
+        # net/url drops pairs that it cannot read, and since Go 1.17 those with a semicolon, without failing.
         if ";" in pair or _BAD_ESCAPE.search(pair) or unquote_plus(name) != "versionId":
             continue
         return not value

@@ -66,10 +66,12 @@ class Drains:
     async def _drain(self, node: JsonObject, request: str) -> Done:
         name = object_name(node).name
         self._since.setdefault(name, self._clock.monotonic())
+        # Before the first eviction: the scheduler would put the replacement onto the node that is being emptied.
         await self._cordon(node)
         blocked = await evict_all(self._cluster, name)
         left = await pods_to_go(self._cluster, name)
         if not left:
+            # Read again: the evictions took time, in which somebody may have uncordoned the node or withdrawn the config.
             return await self._finish(await self._cluster.get(NODE.resource, name), request)
         if not blocked:
             return Done(again_after=self._timing.evict_retry)
@@ -121,6 +123,7 @@ class Drains:
 
     async def _patch(self, node: JsonObject, change: JsonObject) -> None:
         """Write to a node if it is still as it was read; raises Conflict."""
+        # Conditional on what was read: a config that is withdrawn meanwhile must end in a conflict and not in a cordon.
         version = {"resourceVersion": metadata(node)["resourceVersion"]}
         patch = {**change, "metadata": {**change.get("metadata", {}), **version}}
         await self._cluster.patch(NODE.resource, object_name(node).name, patch, PatchType.MERGE, "", _AS)

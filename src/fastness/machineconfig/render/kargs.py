@@ -39,4 +39,5 @@ def replacement(old: Iterable[str] | None, new: Iterable[str] | None) -> list[st
     before, after = split_all(old), split_all(new)
     if before == after:
         return []
+    # All out and all in again: rpm-ostree appends, so changing only what differs would lose the order that was written.
     return [*(DELETE + argument for argument in before), *(APPEND + argument for argument in after)]

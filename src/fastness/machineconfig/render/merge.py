@@ -98,8 +98,10 @@ def merge_specs(sources: Sequence[Source], os_image: str = "", extensions_image:
     }
     for source in sources:
         kernel = source.spec.get("kernelType") or DEFAULT_KERNEL
+        # The order of names must not let a later config take a realtime kernel back by saying nothing special.
         if kernel != DEFAULT_KERNEL:
             spec["kernelType"] = kernel
+        # Our own configs carry the cluster's image; only a person's choice may win over it.
         if not source.generated:
             spec.update({name: source.spec[name] for name in _IMAGES if source.spec.get(name)})
         for name in source.spec.keys() - _MERGED:

@@ -128,6 +128,7 @@ def _storage(old: Object, new: Object, overrides: frozenset[str]) -> Iterator[Ir
             )
     if differs("directories"):
         yield Irreconcilable("storage.directories", "directories are made when a machine is installed")
+    # Taking all of them away is let pass, as the machine-config operator does.
     if differs("links") and _section(new, "storage", "links"):
         yield Irreconcilable("storage.links", "links are made when a machine is installed")
     for entry in _section(new, "storage", "files"):
@@ -135,6 +136,7 @@ def _storage(old: Object, new: Object, overrides: frozenset[str]) -> Iterator[Ir
             yield Irreconcilable(
                 "storage.files", f"{entry.get('path')}: append cannot be applied twice", "write the whole file"
             )
+        # A managed force file would skip validation on every machine of the pool, at every update.
         if entry.get("path") == names.FORCE_FILE:
             yield Irreconcilable(
                 "storage.files", f"{names.FORCE_FILE} forces an update and must not be managed", "remove the file"

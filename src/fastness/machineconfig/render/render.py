@@ -36,6 +36,7 @@ from fastness.machineconfig.render.validate import Examined, examine
 
 Object = Mapping[str, Any]
 Examine = Callable[[Object, TrustModel], Examined]
+# etcd's --max-request-bytes: 1.5 MiB. A config that a real API server cannot store must not render on ours either.
 MAX_SIZE: Final = 1_572_864
 WARN_SIZE: Final = MAX_SIZE * 8 // 10
 MAX_TOLD: Final = 10
@@ -115,6 +116,7 @@ def render(pool: Object, configs: Iterable[Object], setting: Setting = Setting()
         chosen = selected(pool, configs)
     except SelectorError as error:
         return _failure(name, f"spec.machineConfigSelector cannot be understood: {error}")
+    # Rendering nothing would give every machine of the pool an empty config, which takes everything away.
     if not chosen:
         why = "is empty, which is taken for a mistake" if selects_everything(pool) else "matches no MachineConfig"
         return _failure(name, f"spec.machineConfigSelector {why}; label a MachineConfig with {names.ROLE_LABEL}={name}")
@@ -134,6 +136,7 @@ def sources_of(pool: Object, configs: Iterable[Object]) -> list[Source]:
 
 
 def _named(pool: str, content: bytes) -> str:
+    # By content, so that taking a change back leads to the name that machines already have, and nothing happens to them.
     return f"{names.RENDERED_PREFIX}{pool}-{hashlib.sha256(content).hexdigest()[:32]}"
 
 
@@ -151,6 +154,7 @@ def _finished(
     if any(problem.fatal for problem in problems):
         return _refused(pool, problems)
     stuck: list[reconcile.Irreconcilable] = []
+    # Compared with what machines run and not with what was rendered last: configs in between may never have reached one.
     if setting.current is not None:
         running = setting.current.get("spec") or {}
         stuck = reconcile.irreconcilable(running, spec, setting.overrides)
@@ -208,6 +212,7 @@ def default_runtime(document: Object) -> tuple[str, str]:
     """The drop-in that decides the container runtime and what it says: the last in order of names; empty without one."""
     decided = ("", "")
     entries = (document.get("storage") or {}).get("files") or ()
+    # crio.conf.d(5): drop-ins are read in the order of their names, and the last one decides.
     for entry in sorted(entries, key=lambda candidate: str(candidate.get("path"))):
         if not str(entry.get("path")).startswith(f"{DIRECTORY}/"):
             continue

@@ -50,6 +50,7 @@ _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
     "fips": (bool, "true or false"),
     "kernelType": (str, "a string"),
 }
+# systemd.unit(5): the characters of unit names, at most 255 of them.
 _UNIT_NAME: Final = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}", re.ASCII)
 _MEASURED: Final = "is part of what the machine proves when it boots"
 _BAKE: Final = "bake it into the image; --suggest prints the layer"
@@ -91,6 +92,7 @@ def examine(config: Object, trust: TrustModel = TrustModel.NONE) -> Examined:
     problems = list(_labels(name, config))
     wrong_shape = list(_shape(name, spec))
     problems += wrong_shape
+    # What has the wrong type is told once and left out: every later rule would fail on it again, with a worse message.
     unusable = {problem.field.removeprefix("spec.") for problem in wrong_shape if problem.fatal}
     usable = {key: value for key, value in spec.items() if key not in unusable}
     problems += _kernel_type(name, usable)
@@ -140,6 +142,7 @@ def _modes(name: str, document: Object) -> Iterator[Problem]:
     files = storage.get("files") if isinstance(storage, Mapping) else None
     for index, entry in enumerate(files if isinstance(files, list) else ()):
         mode = entry.get("mode") if isinstance(entry, Mapping) else None
+        # 644 written without its octal mark is 0o1204: the usual mistake, which would set the sticky bit.
         if type(mode) is int and mode > MAX_MODE:
             yield Problem(
                 name,
@@ -165,6 +168,7 @@ def _unit_names(name: str, document: Object) -> Iterator[Problem]:
         dropins = unit.get("dropins")
         for number, dropin in enumerate(dropins if isinstance(dropins, list) else ()):
             called = dropin.get("name") if isinstance(dropin, Mapping) else None
+            # It becomes a file name below <unit>.d: "../../cron.d/x" would be a path of the author's choice.
             if isinstance(called, str) and ("/" in called or "\0" in called):
                 why = f"{called!r} has a slash or a NUL" if "\0" in called else f"{called!r} has a slash"
                 yield Problem(name, f"{place}.dropins[{number}].name", "dropin-name", why, "give the name of a file")
@@ -184,6 +188,7 @@ def _trust(name: str, spec: Object, document: JsonObject | None, trust: TrustMod
     touched = [*host_fields(spec), *side_doors(document or {})]
     if not touched:
         return problems
+    # A host of pod VMs proves nothing, so nothing that it boots is refused; whoever reads the pool should know that.
     if trust is TrustModel.CONTAINERS_HOST:
         return [
             Problem(name, place, "host-not-attested", f"{what}; the host of pod VMs is not attested, nobody vouches for it",

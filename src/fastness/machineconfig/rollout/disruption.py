@@ -116,6 +116,7 @@ class Policies:
             if actions is not None:
                 return actions
             path = path.rpartition("/")[0]
+        # Without a policy a reboot, because nobody has said that less is enough: what reads the file at start is not known here.
         return self.files.get("/", REBOOT)
 
     def for_unit(self, name: str) -> Actions:
@@ -199,6 +200,7 @@ def policies_status(user: Object | None) -> JsonObject:
 def decide(difference: Difference, policies: Policies = DEFAULTS, *, force: bool = False) -> Decision:
     """What a machine does about a difference; `force` is the force file."""
     causes = tuple(_causes(difference, policies))
+    # The force file is for a machine whose state nobody trusts any more; only a boot reads everything anew.
     actions = REBOOT if force else _folded(cause.actions for cause in causes)
     return Decision(actions, _needs_drain(actions, causes), causes)
 
@@ -241,6 +243,7 @@ def _safe_registries(change: ConfigChange) -> bool:
 
 
 def _actions(entry: Object) -> Actions:
+    # An empty list is a policy that somebody did not finish: it is no leave to do nothing.
     return tuple(_action(action) for action in entry.get("actions") or ()) or REBOOT
 
 

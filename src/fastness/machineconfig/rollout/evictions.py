@@ -54,6 +54,7 @@ def blockers(pods: Iterable[Object], budgets: Iterable[Object]) -> dict[str, tup
 
 def is_evicted(pod: Object) -> bool:
     """Whether a drain asks this pod to leave, and a budget has a say in it."""
+    # The API only mirrors a static pod: its kubelet would make it again at once, as `kubectl drain` knows.
     if not (pod.get("spec") or {}).get("nodeName") or _MIRROR in annotations_of(pod):
         return False
     owners = metadata(pod).get("ownerReferences") or ()

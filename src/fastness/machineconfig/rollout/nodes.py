@@ -64,6 +64,7 @@ class NodeFacts:
     @property
     def done(self) -> bool:
         """Whether the node has what it should have, config and image."""
+        # An agent that never reported has two empty names, which are equal and mean nothing.
         config = bool(self.current) and self.current == self.desired
         no_image = self.current_image is None and self.desired_image is None
         image = no_image or (bool(self.desired_image) and self.current_image == self.desired_image)
@@ -82,6 +83,8 @@ class NodeFacts:
     @property
     def unavailable(self) -> bool:
         """Whether the node counts against the budget."""
+        # A failed node that still takes pods is available; counted otherwise, one bad config would lock the pool against its
+        # cure.
         return not self.ready or (not self.done and not self.failing)
 
     def targets(self, goal: Goal) -> bool:
@@ -199,6 +202,7 @@ def drain_pending(node: Object) -> str:
     """
     notes = annotations_of(node)
     request, desired = notes.get(names.DESIRED_DRAIN, ""), notes.get(names.DESIRED_CONFIG, "")
+    # An agent that is behind may ask for a drain whose place in the budget another node has by now.
     withdrawn = names.drain_verb(request) == names.DRAIN and bool(desired) and request != drain_request(desired)
     return request if request != notes.get(names.LAST_APPLIED_DRAIN, "") and not withdrawn else ""
 

@@ -28,6 +28,7 @@ def is_safe(old: bytes, new: bytes) -> bool:
     if before is None or after is None:
         return False
     short = list(before.get("unqualified-search-registries") or ())
+    # In order: of two registries with an image of the same short name, the first one answers.
     if list(after.get("unqualified-search-registries") or ())[: len(short)] != short:
         return False
     old_registries, new_registries = _registries(before), _registries(after)
@@ -49,6 +50,7 @@ def _parsed(data: bytes) -> Table | None:
 def _registries(config: Table) -> dict[str, Table]:
     entries = config.get("registry")
     registries = [entry for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict)]
+    # containers-registries.conf(5): without a prefix the location is it.
     return {str(entry.get("prefix") or entry.get("location") or ""): entry for entry in registries}
 
 

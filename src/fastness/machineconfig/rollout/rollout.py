@@ -116,10 +116,12 @@ def candidates(
     capacity = budget - used - sum(not node.unavailable for node in back)
     if capacity <= 0:
         return Choice(back, why=f"{budget - capacity} of at most {budget} nodes are unavailable")
+    # A config that breaks machines stops here: as many have failed as may be away, and none of them will come back by itself.
     if failing >= capacity:
         return Choice(back, why=f"{failing} nodes failed to reach {goal.config}")
     capacity -= failing
     deferred = ""
+    # The node that runs the controllers goes last: draining it moves them, in the middle of the rollout that they steer.
     if operator_node and len(waiting) > 1 and any(node.name == operator_node for node in waiting):
         waiting, deferred = [node for node in waiting if node.name != operator_node], operator_node
     if len(waiting) > capacity or astray:
@@ -162,6 +164,7 @@ def called_back(node: NodeFacts, goal: Goal) -> bool:
     """
     if node.targets(goal) or not node.current:
         return False
+    # It has what it should have and only has to stop trying: that disturbs nobody, so the budget is not asked.
     returns = node.current == goal.config and node.desired != node.current
     return returns or (node.failing and not node.ready)
 
@@ -182,6 +185,7 @@ def quorum_allows(pool: str, quorum: Quorum) -> Allowed | Denied:
     if busy:
         return Denied(f"master {', '.join(busy)} is unavailable")
     behind = [node.name for node in quorum.masters if not node.updated(quorum.master_goal)]
+    # Paused masters never arrive; an arbiter that waited for them would never be updated.
     if behind and not quorum.master_paused:
         return Denied(f"masters come first: {', '.join(behind)}")
     return Allowed()
@@ -191,6 +195,7 @@ def target_patch(goal: Goal) -> JsonObject:
     """The merge patch that tells a node where to go; without an image of its own a pool takes the image annotation away."""
     return {
         "metadata": {
+            # Both in one patch: an agent that saw the new config with the old image would begin an update that nobody asked for.
             "annotations": {names.DESIRED_CONFIG: goal.config, names.DESIRED_IMAGE: goal.image or None},
         }
     }

@@ -46,10 +46,12 @@ def trying(nodes: Iterable[NodeFacts], goal: Goal, patience: timedelta | None, n
         return Trying()
     overdue, untimed, ends = list[NodeFacts](), list[NodeFacts](), list[datetime]()
     for node in nodes:
+        # Without a current config there is nothing to go back to.
         if not node.targets(goal) or node.updated(goal) or not node.current or node.current == node.desired:
             continue
         since = began(node, goal)
         if since is None:
+            # Told by a version that noted nothing, or the note was taken away: it gets the whole time from now on.
             untimed.append(node)
             ends.append(now + patience)
         elif now >= since + patience:

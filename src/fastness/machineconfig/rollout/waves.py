@@ -92,6 +92,7 @@ def hold(policy: Object | None, nodes: Sequence[NodeFacts], goal: Goal, now: dat
     limit = _degraded_limit(spec)
     failed = sum(node.degraded and node.desired == goal.config for node in nodes)
     gave_up = sum(node.gave_up == goal.config for node in nodes)
+    # Before window and waves: a stop must be said, also where nothing would start anyway.
     if failed + gave_up >= limit:
         also = f", {gave_up} tried for too long and went back" if gave_up else ""
         return Hold(0, state, stopped=f"{failed} machines are degraded{also}; the policy stops at {limit}")
@@ -106,6 +107,7 @@ def waves(spec: Object, size: int) -> tuple[Wave, ...]:
     planned: list[Wave] = []
     bound = 0
     for entry in spec.get("waves") or ():
+        # Rounded up: 1 % of twenty machines is one, or the first wave of a small pool would be nobody.
         share = entry.get("count") or -(-int(entry.get("percent") or 0) * size // 100)
         bound = min(size, bound + max(1, share))
         planned.append(Wave(bound, policy_duration(entry.get("soak") or "0s", "spec.waves[].soak")))
@@ -185,6 +187,7 @@ def _in_waves(plan: Sequence[Wave], nodes: Sequence[NodeFacts], goal: Goal, now:
     arrived = sum(node.updated(goal) for node in nodes)
     started = sum(node.targets(goal) for node in nodes)
     number = min(max(1, state.wave), len(plan))
+    # A clock that was set back must not make the soak longer than it is.
     since = min(state.complete_since, now) if state.complete_since else None
     while number < len(plan):
         wave = plan[number - 1]
