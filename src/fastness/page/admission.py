@@ -33,6 +33,8 @@ from fastness.page.view_scope import MACHINES, SEEN, Authorizer, Guard
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
+# A review for every right at every click would be the page's main load on the API; a right that is taken away ends this much
+# later.
 KEPT_FOR: Final = timedelta(seconds=10)
 MOST_KEPT: Final = 500
 AT_ONCE: Final = 8
@@ -112,6 +114,7 @@ class ReviewDoor:
         """Ask who the token is and what that user may; answers count for ten seconds."""
         if not credential.token.reveal():
             return None
+        # Tokens are kept by their hash: a dump of the caches shows none.
         mark = str(sha256(credential.token.reveal().encode("utf-8", "replace")))
         user = await self._user(mark, credential.token)
         if user is None:
@@ -140,6 +143,7 @@ class ReviewDoor:
         async def ask(verb: str, resource: Resource) -> Question | None:
             async with room:
                 answer = await self._cluster.create(ACCESS_REVIEWS, _access(user, verb, resource, name))
+            # `is True`: whatever else an answer holds, text or a number, is no yes.
             allowed = (answer.get("status") or {}).get("allowed") is True
             return (verb, resource.group, resource.plural, name) if allowed else None
 

@@ -23,6 +23,7 @@ from fastness.runtime.clock import Clock
 GATHER_SECONDS: Final = 0.5
 QUIET_SECONDS: Final = 15.0
 PULSE_SECONDS: Final = 2.0
+# Each holds a connection, and its login is looked at every quarter of a minute.
 MAX_LISTENERS: Final = 200
 API: Final = "api"
 
@@ -62,6 +63,7 @@ class News:
         self._listeners.add(listener)
         try:
             yield b"retry: 2000\nevent: hello\ndata: listening\n\n"
+            # Looked at before each event: a stream must not go on telling a browser whose login ended.
             while await still():
                 with suppress(TimeoutError):
                     async with asyncio.timeout(QUIET_SECONDS):

@@ -41,6 +41,7 @@ ATTRIBUTES: Final = frozenset({
 _OURS: Final = re.compile(r"(?:data|aria)-[a-z]+(?:-[a-z]+)*")
 _PLACES: Final = frozenset({"href", "src", "action"})
 _RECTANGLES: Final = re.compile(r"(?:<rect [^<>]*></rect>)*")
+# "//host" and "/\host" are addresses of other sites to a browser (WHATWG URL, relative slash state).
 _HERE: Final = re.compile(r"(?:/(?![/\\])|\?|#)[^\x00-\x20\\]*")
 # Controls except tab and line ends, marks and overrides of direction, invisible separators, halves of surrogate pairs.
 _UNSHOWN: Final = re.compile(
@@ -79,6 +80,7 @@ def tag(element: str, *children: Child, **attributes: Value) -> Markup:
     inside = join(*children)
     if element == "svg" and not _RECTANGLES.fullmatch(inside):
         raise BadMarkup("a picture is made of rectangles and nothing else")
+    # Inside of a script element text is not escaped by the parser: there is no safe way to write a value there.
     if element == "script" and inside:
         raise BadMarkup("a script comes from a file, never from a page")
     return Markup(f"{opening}{inside}</{element}>")

@@ -55,6 +55,7 @@ class Sessions:
     def __init__(self, clock: Clock, entropy: Entropy) -> None:
         self._clock = clock
         self._entropy = entropy
+        # Of this process and in memory alone: no cookie outlives a restart, and no file holds what could forge one.
         self._ring = MacRing([MacKey(SecretBytes(entropy.token(KEY_BYTES)))])
         self._sessions = BoundedCache[bytes, Session](MAX_SESSIONS)
         self._links: dict[str, tuple[Credential, datetime]] = {}
@@ -75,11 +76,13 @@ class Sessions:
 
     def redeem(self, key: str) -> Credential | None:
         """The credential of a key, which is used up by this; None for one that does not count."""
+        # Taken out before it is looked at: of two requests with one link the second finds nothing.
         link = self._links.pop(_hashed(key), None)
         return link[0] if link is not None and self._clock.now() < link[1] else None
 
     def begin(self, credential: Credential) -> tuple[Session, str]:
         """A new session, and the value of its cookie."""
+        # Never an id that the browser brought: whoever planted a cookie would share the session (session fixation).
         session = Session(self._entropy.token(ID_BYTES), credential, self._clock.now() + LIFETIME)
         self._sessions.put(session.id, session)
         return session, self._ring.write(_SESSION, _stamped(session.id, session.expires))
@@ -117,6 +120,7 @@ class Sessions:
     def is_our_login(self, cookie: str, token: str) -> bool:
         """Whether a login came from a form that this browser was given."""
         mark, form_mark = self._ring.read(_LOGIN, cookie), self._ring.read(_FORM, token)
+        # Cookie and form must be of one page: otherwise another site could log its victim in as the attacker.
         if mark is None or form_mark is None or not same(mark, form_mark):
             return False
         return self._unstamped(_LOGIN, cookie) is not None

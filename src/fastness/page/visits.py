@@ -88,6 +88,7 @@ class Visits:
         session = self.session_of(request)
         if session is None:
             raise ToLogin(request)
+        # At every request: a session is no right, and a token that was revoked a moment ago opens nothing.
         admitted = await self._visitors.admit(session.credential, request.values[0] if about_machine else "")
         if admitted is None:
             raise ToLogin(request)
@@ -150,6 +151,7 @@ class Visits:
         if credential is None or await self._visitors.admit(credential) is None:
             return self._form(401, then, problem="That does not log in: the API does not know it.")
         before = self.session_of(request)
+        # The session of before ends here and now, or its cookie would stay good somewhere else.
         if before is not None:
             sessions.end(before)
         _, cookie = sessions.begin(credential)
@@ -172,6 +174,7 @@ def demand_own_origin(request: Request) -> None:
     if request.method != "POST":
         return
     origin, host = request.header(b"origin"), request.header(b"host")
+    # same-site as well: a neighbour below the same domain gets the SameSite cookie sent along.
     if (origin and origin != f"https://{host}") or request.header(b"sec-fetch-site") in ("cross-site", "same-site"):
         raise Forbidden("a form of another site cannot act here")
 
@@ -210,4 +213,5 @@ def _cookie(request: Request, name: str) -> str:
 
 
 def _set_cookie(name: str, value: str, seconds: int) -> tuple[bytes, bytes]:
+    # RFC 6265bis, 4.1.3.2: a __Host- name asks for Secure, Path=/ and no Domain, so a neighbour cannot set it over ours.
     return b"set-cookie", f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; Secure; SameSite=Strict".encode()

@@ -20,6 +20,7 @@ from typing import Final
 
 from fastness.runtime.clock import Clock
 
+# Half of the life of a serving certificate (90 days): the doors renew with a third left, by a clock that TLS does not share.
 FARTHEST: Final = timedelta(days=45)
 
 
@@ -78,6 +79,7 @@ class LeapingClock:
         self._ahead += by
         self._passed += by.total_seconds()
         now = self.monotonic()
+        # Woken and not cancelled: each looks at its own end, so a leap that was too short puts it back to sleep.
         for end, woken in list(self._sleepers.values()):
             if end <= now:
                 _wake(woken)

@@ -35,6 +35,7 @@ from fastness.sim.simulation import Simulation
 
 SECONDS: Final = 10.0
 TOGETHER: Final = 16
+# struct ucred of unix(7): pid, uid, gid. The kernel fills it in, so nobody can claim to be another user.
 _CREDENTIALS: Final = struct.Struct("3i")
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_REQUEST, max_depth=4)
 _TEXTS: Final = {
@@ -76,6 +77,7 @@ class Hatch:
             connection = writer.get_extra_info("socket")
             if not ours(connection):
                 raise Unavailable("the simulator answers only the user who started it")
+            # A page that hangs must not fill the process with tasks that wait for machines.
             if self._busy > TOGETHER:
                 raise TooManyRequests(f"the simulator answers {TOGETHER} at once: ask again in a moment")
             return await self.answer(line, asking(connection))
@@ -187,6 +189,7 @@ def _bound(state: Path) -> socket.socket:
     try:
         with suppress(FileNotFoundError):
             (state / FILE).unlink()
+        # The mode of a socket comes from the umask at bind(2); a chmod afterwards would leave a moment for others.
         before = os.umask(0o177)
         try:
             with short_path(state) as path:

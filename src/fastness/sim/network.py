@@ -28,6 +28,7 @@ from fastness.kube.port import (
     WriteOptions,
 )
 
+# The discard port (RFC 863), where nobody listens: a refused connection, as from a host that is gone.
 NOWHERE: Final = "https://127.0.0.1:9"
 
 
@@ -91,6 +92,7 @@ class Cabled:
         """Changes, until one does not get through."""
         self._cable.check()
         async with self._cluster.watch(resource, scope, since=since, initial=initial) as events:
+            # Silent until something should have come: a half-open connection is noticed by what does not arrive.
             yield self._carried(events)
 
     async def _carried(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:

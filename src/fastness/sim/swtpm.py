@@ -144,6 +144,7 @@ class SwtpmBoard:
         await command("tpm2_dictionarylockout", "-T", self._tcti, "-Q", "--clear-lockout")
         await command("tpm2_pcrextend", "-T", self._tcti, "-Q", *extensions(image))
         later = self._directory / "measured"
+        # Registers are reset by the boot; events of the one before would not replay, and the evidence would be refused.
         later.unlink(missing_ok=True)
         tools = TpmTools(self._tcti, event_log=log, runtime_log=RuntimeLog(later))
         attester = TpmAttester(tools, self._directory / "identity")
@@ -164,6 +165,7 @@ class SwtpmBoard:
         """The factory's work; a TPM that was interrupted in the works is made again."""
         done = self._directory / "state" / ".provisioned"
         if not done.exists():
+            # Half a TPM would answer with keys that no certificate speaks for.
             shutil.rmtree(self._directory, ignore_errors=True)
             await self._maker.provision(done.parent, self._sockets.name)
             done.touch()

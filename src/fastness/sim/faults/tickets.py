@@ -70,6 +70,7 @@ class StolenTicket:
         """Withdraw the ticket; the control plane mints a new one."""
         cluster = ground.hall.fleet.cluster
         for ticket in (await cluster.list(JOIN_TICKET.resource)).items:
+            # By its hash: the memory of a fault lies in a file, and must hold no ticket.
             if ticket["spec"].get("secretHash") == memory["ticket"]:
                 with suppress(NotFound):
                     await cluster.delete(JOIN_TICKET.resource, ticket["metadata"]["name"])

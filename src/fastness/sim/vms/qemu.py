@@ -90,6 +90,8 @@ async def life(directory: Path, boot: Boot, heard: Heard) -> None:
     # The path of a Unix socket has at most 107 bytes, and state directories may be long.
     with tempfile.TemporaryDirectory(prefix="fastness-vm-") as scratch:
         place = Path(scratch)
+        # Fresh at each boot: what an earlier one left in the firmware's variables would be measured, and no prediction would
+        # fit.
         shutil.copy(parts.VARIABLES, place / "vars.fd")
         tpm = [
             str(parts.SWTPM), "socket", "--tpm2", "--tpmstate", f"dir={directory / 'tpm'}",
@@ -132,6 +134,7 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
         *whole, rest = (rest + piece).split(b"\n")
         for line in whole:
             yield line.rstrip(b"\r")
+        # A guest that never ends its line must not grow our memory.
         rest = rest[-LINE_BYTES:]
 
 
