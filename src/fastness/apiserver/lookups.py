@@ -71,6 +71,7 @@ class StoreLookups(ABC):
         """One Namespace, with writes on their way."""
         key = Key("", "namespaces", "", name)
         require_readable(self._store, key)
+        # With writes on their way: a namespace whose deletion is decided takes nothing new, though no reader sees it yet.
         record = self._store.head(key)
         return self._decoded(record) if record is not None else None
 
@@ -82,6 +83,7 @@ class StoreLookups(ABC):
         """The pods that are bound to a node."""
         needle = node.encode()
         for record in self._store.range("", "pods").records:
+            # Looking for bytes costs far less than decoding every pod; what is found is still compared as a field.
             if needle in record.body:
                 pod = storable.read(record.body)
                 if (pod.get("spec") or {}).get("nodeName") == node:
@@ -171,6 +173,7 @@ class StoreLookups(ABC):
 
     def _decoded(self, record: Record) -> JsonObject:
         entry = self._cache.get(record.key)
+        # Records are immutable and replaced: the same record means the same object, without comparing anything.
         if entry is not None and entry[0] is record:
             return entry[1]
         if len(self._cache) >= MAX_CACHED:

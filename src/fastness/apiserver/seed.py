@@ -53,6 +53,7 @@ async def seed(store: Store, entropy: Entropy, now: datetime) -> int:
     def make(revision: int) -> list[WriteStep]:
         return [_stamped(key, obj, head, revision + index) for index, (key, obj, head) in enumerate(changes)]
 
+    # One write: a first start that dies in the middle leaves a store with everything or with nothing, never with half of RBAC.
     await store.write(make)
     return len(changes)
 

@@ -59,6 +59,7 @@ def _ask_budgets(api: EmbeddedApi, namespace: str, pod: JsonObject) -> None:
     guarding = [budget for budget in budgets if guards(budget, pod)]
     if not guarding:
         return
+    # The answer of kube-apiserver, which does not support this either: whoever drains learns it here already.
     if len(guarding) > 1:
         raise InternalError(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -88,6 +89,7 @@ async def bind(api: EmbeddedApi, call: Call, namespace: str, name: str, body: Js
 
     def edit(old: JsonObject | None) -> JsonObject:
         pod = old or {}
+        # Of two schedulers that choose at once, the second gets a conflict and not the pod.
         if (pod.get("spec") or {}).get("nodeName"):
             why = f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"'
             text = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
@@ -122,6 +124,7 @@ def only(served: Served, subresource: str, sent: JsonObject) -> Edit:
     def edit(old: JsonObject | None) -> JsonObject:
         base = old or {}
         meta = part(sent, "metadata")
+        # RBAC grants these subresources by themselves: whoever may finalize a namespace may thereby not edit its labels.
         identity = {key: meta[key] for key in ("name", "uid", "resourceVersion") if key in meta}
         unchanged = {**base, "metadata": {**base["metadata"], **identity}}
         if subresource == "finalize":

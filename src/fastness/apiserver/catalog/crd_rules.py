@@ -78,6 +78,7 @@ def check_crd(manifest: Mapping[str, Any], neighbours: Neighbours) -> list[Cause
 def check_crd_update(old: Mapping[str, Any], new: Mapping[str, Any], neighbours: Neighbours) -> list[Cause]:
     """Everything that is wrong with a change of a definition, including what is wrong with the result."""
     before, after = old["spec"], new["spec"]
+    # Objects are stored under group and plural: a change would leave them where nobody looks.
     if before.get("group") != after.get("group"):
         return [_invalid("spec.group", after.get("group"), "field is immutable")]
     causes = check_crd(new, neighbours)
@@ -94,6 +95,7 @@ def check_crd_update(old: Mapping[str, Any], new: Mapping[str, Any], neighbours:
         if before["names"].get(field) != after["names"].get(field)
     ]
     names = [version["name"] for version in after["versions"]]
+    # A version that may have stored objects must stay, or nobody could say any more how to read them.
     stored = (new.get("status") or old.get("status") or {}).get("storedVersions") or []
     return causes + [
         _invalid(f"status.storedVersions[{index}]", version, "missing from spec.versions; it has stored objects")
@@ -125,6 +127,7 @@ def _check_group(spec: Mapping[str, Any], neighbours: Neighbours) -> Iterator[Ca
 def _check_approval(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Cause]:
     """Groups under the domains of Kubernetes need its approval, stated in an annotation."""
     group = spec.get("group")
+    # kubernetes/enhancements#1111: these domains are for APIs that the Kubernetes project has reviewed.
     if not isinstance(group, str) or not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
         return
     if not _mapping(_mapping(manifest.get("metadata")).get("annotations")).get(APPROVAL):

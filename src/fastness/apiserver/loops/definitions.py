@@ -71,4 +71,5 @@ class DefinitionCleanup:
                 continue
             except ApiError:
                 return True
+        # Asked again: a page was deleted, and finalizers may hold what is left.
         return bool((await self._cluster.list(resource, limit=1)).items)

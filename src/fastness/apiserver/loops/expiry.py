@@ -17,6 +17,7 @@ from fastness.kube.events import EVENTS
 from fastness.kube.port import Cluster, DeleteOptions
 from fastness.runtime.clock import Clock
 
+# kube-apiserver's --event-ttl.
 LIFETIME = timedelta(hours=1)
 
 
@@ -41,6 +42,7 @@ class EventExpiry:
         if left > 0:
             return Done(again_after=left)
         meta = event["metadata"]
+        # At the version that was judged: an event that was counted up at this moment lives on.
         options = DeleteOptions(uid=meta["uid"], resource_version=meta["resourceVersion"])
         try:
             await self._cluster.delete(EVENTS, key.name, key.namespace, options)

@@ -79,6 +79,8 @@ class GarbageCollector:
 
         Kinds that end only through their own path are left alone, whatever owners they got before that was refused.
         """
+        # Trust rests on these: an owner that does not exist, named by somebody who may not delete, would have us delete a
+        # quarantine.
         if (key.group, key.plural) in self._unowned:
             return
         solid: list[str] = []
@@ -98,6 +100,7 @@ class GarbageCollector:
     def _owner(self, key: Key, ref: JsonObject) -> JsonObject | None:
         place = self._inventory.owner_key(ref, key.namespace)
         owner = self._inventory.read(place) if place is not None else None
+        # Whoever makes an object anew under the name of a deleted owner must not inherit what that one owned.
         return owner if owner is not None and owner["metadata"]["uid"] == ref["uid"] else None
 
     async def _keep_owners(self, key: Key, obj: JsonObject, keep: Callable[[JsonObject], bool]) -> None:
@@ -113,6 +116,7 @@ class GarbageCollector:
         resource = self._inventory.resource(key.group, key.plural)
         if resource is None:
             return
+        # A list is replaced as a whole by a merge patch: without the version an owner that was added meanwhile would be lost.
         conditional = {**meta, "resourceVersion": obj["metadata"]["resourceVersion"]}
         try:
             await self._cluster.patch(
@@ -125,6 +129,7 @@ class GarbageCollector:
         resource = self._inventory.resource(key.group, key.plural)
         if resource is None:
             return
+        # What was judged is this object; one that took its name since has owners of its own.
         options = DeleteOptions(uid=obj["metadata"]["uid"], propagation=propagation)
         try:
             await self._cluster.delete(resource, key.name, key.namespace, options)

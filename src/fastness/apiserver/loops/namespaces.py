@@ -46,6 +46,7 @@ class NamespaceLifecycle:
         if not namespace["metadata"].get("deletionTimestamp") or FINALIZER not in _finalizers(namespace):
             return Done()
         failures = await self._delete_content(key.name)
+        # Looked at after the deletions and in the store itself, unreadable objects included: a namespace must not leave orphans.
         remaining = self._remaining(key.name)
         if remaining or failures:
             await self._tell(namespace, remaining, failures)

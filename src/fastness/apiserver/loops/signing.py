@@ -58,6 +58,7 @@ class NodeSigning:
             return GONE
         status = csr.get("status") or {}
         request = read_asked(csr)
+        # Once: no second certificate for one request, and none for what was denied.
         decided = status.get("certificate") or condition(csr, "Failed") or condition(csr, "Denied")
         if request is None or decided or condition(csr, "Approved") is None:
             return Done()
@@ -75,6 +76,8 @@ class NodeSigning:
 
     def _answer(self, csr: JsonObject, request: KubeletRequest) -> JsonObject:
         now = self._clock.now()
+        # An approval is a right that may be granted for this signer alone; it must not be a way to a certificate of an
+        # administrator.
         wrong = malformed(request)
         if wrong is not None:
             failed = {

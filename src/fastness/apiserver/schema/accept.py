@@ -65,6 +65,7 @@ class _Translation:
             return self._node(node)
         name = node.ref.replace("/", "~").replace("#", "")
         if name not in self._definitions:
+            # Entered before it is translated: definitions may refer to themselves (JSONSchemaProps does).
             self._definitions[name] = {}
             self._definitions[name] = self._node(node)
         return {"$ref": "#/definitions/" + name.replace("~", "~0")}

@@ -25,6 +25,7 @@ def same(new: Any, old: Any) -> bool:
 
 
 def _same_numbers(new: Any, old: Any) -> bool:
+    # Python's True == 1 would make a change of a field from 1 to true no change.
     if isinstance(new, bool) or isinstance(old, bool):
         return new is old
     if isinstance(new, dict):

@@ -42,6 +42,8 @@ def _fill_object(node: Node, value: dict[str, Any]) -> dict[str, Any]:
             if child.nullable:
                 continue
             out = dict(value) if out is value else out
+            # Kubernetes drops such a null instead of refusing it: Go clients write null for what is not set (`creationTimestamp:
+            # null`).
             if child.default is MISSING:
                 del out[key]
             else:

@@ -34,6 +34,7 @@ _PLAIN: Final = re.compile(
 
 def is_plain(pattern: str) -> bool:
     """Whether both engines read the pattern alike."""
+    # Whatever the two engines could read differently goes to RE2: an object must not be valid here and invalid on Kubernetes.
     if not pattern.isascii() or _PLAIN.fullmatch(pattern) is None or pattern.startswith("]"):
         return False
     counts = re.findall(r"\{([0-9]+)(?:,([0-9]*))?\}", pattern)

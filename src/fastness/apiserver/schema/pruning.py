@@ -31,6 +31,7 @@ def _is_clean(node: Node, value: Any, keep: bool) -> bool:
         properties, extra = node.properties, node.extra
         for key, below in value.items():
             child = properties.get(key, extra)
+            # Metadata of the object itself is read and pruned by `meta`, which knows it better than any schema.
             if key in node.closed_names:
                 if (
                     node.embedded

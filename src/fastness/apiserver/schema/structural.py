@@ -38,6 +38,7 @@ _LISTS: Final = (*_ALTERNATIVES, "x-kubernetes-validations")
 def structural_problems(schema: Mapping[str, Any], path: str = "") -> list[Cause]:
     """Everything that makes the schema unfit for a CRD; fields are below `path`, that of `openAPIV3Schema`."""
     malformed = list(_malformed(schema, path))
+    # Alone: every later check walks the schema and relies on its parts being of the right JSON type.
     if malformed:
         return malformed
     problems = [*_structure(schema, "root", path), *_completeness(schema, schema, path, path)]

@@ -59,6 +59,8 @@ class Program:
         try:
             result = self._expression.eval(variables)
             value = result.value()
+            # The library returns errors as values; taken for a result, one would be an answer that is not true, without a
+            # reason.
             if value is not True and result.type().name() == "ERROR":
                 raise RuleError(_readable(str(value)))
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
@@ -80,6 +82,7 @@ def _compile(env: Any, expression: str) -> Any:
         return env.compile(expression)
     except (RuntimeError, ValueError) as error:
         problems = [line for line in str(error).splitlines() if "ERROR:" in line]
+        # Kubernetes turns cross-type numeric comparisons on (cel-go's option); every other complaint of the checker stands.
         if problems and all(_MIXED_NUMBERS.search(line) for line in problems):
             return env.compile(expression, disable_check=True)
         raise RuleError(_readable(str(error))) from error
@@ -201,5 +204,6 @@ def regex_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _regex(pattern: str) -> Program:
+    # Escaped as a CEL literal: a quote in a pattern would end it, and its author could go on in CEL.
     quoted = "".join(f"\\U{ord(c):08x}" if c in "\\'\"" or not 32 <= ord(c) < 127 else c for c in pattern)
     return compile_rule(f"self.matches('{quoted}')", "string")

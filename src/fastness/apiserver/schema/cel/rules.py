@@ -136,6 +136,7 @@ class Rule:
             if self.program.run(data) is True:
                 return None
         except RuleError as error:
+            # Fails closed: what cannot be judged is refused, as in Kubernetes.
             return causes.invalid(path, type_of_self, f"{error} evaluating rule: {source}")
         where = _joined(path, self.path)
         detail = self._message(data)
@@ -262,6 +263,7 @@ class _NodeRules:
         """Add what the value breaks to `found`."""
         problems.extend(causes.invalid(path, self._type, failure) for failure in self._failures)
         has_old = old is not MISSING and old is not None
+        # Ratcheting (KEP-4008): a rule that was added later must not make every stored object that breaks it unwritable.
         if not self._looks_back and not self._nests and (unchanged or (has_old and same(value, old))):
             return  # What was stored stays valid; only rules about the change would have to be asked.
         presented = self._present(value)
@@ -271,6 +273,7 @@ class _NodeRules:
         for rule in self._rules:
             if rule.old and not has_old and not rule.optional:
                 continue
+            # The library has no cost limit of its own: two nested loops over a list of 10,000 are a hundred million steps.
             if rule.depth > 1 and longest**rule.depth > STEPS:
                 problems.append(
                     causes.invalid(path, self._type, f"the rule would exceed its cost budget: {rule.spec['rule']}")

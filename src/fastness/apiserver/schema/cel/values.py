@@ -141,6 +141,7 @@ def _query(value: Tagged) -> dict[str, list[str]]:
 
 def _parse_ip(text: str) -> Address:
     address = ipaddress.ip_address(text)
+    # As Kubernetes' ip() refuses them: one address in two spellings would pass a rule that names the other.
     if "%" in text or (address.version == 6 and address.ipv4_mapped is not None):
         raise ValueError(f"{text!r} is an address with a zone, or an IPv4 address in IPv6 form")
     return address
