@@ -195,7 +195,7 @@ async def test_a_config_server_that_lost_touch_gives_nothing_for_a_certificate(
     write = ClusterRecord.append
 
     def lose() -> None:
-        monkeypatch.setattr(Touch, "kept", property(lambda _: False))
+        monkeypatch.setattr(Touch, "in_touch", property(lambda _: False))
 
     async def append(self: ClusterRecord, entry: RecordEntry) -> None:
         await write(self, entry)

@@ -126,7 +126,7 @@ async def test_a_config_server_that_lost_touch_serves_no_gate_whatever_that_one_
 ) -> None:
     token = world.token()
     assert (await world.ask("gate", token))[0] == 200
-    monkeypatch.setattr(Touch, "kept", property(lambda _: False))
+    monkeypatch.setattr(Touch, "in_touch", property(lambda _: False))
     assert await world.ask("gate", token) == (503, "out-of-touch")
     assert await world.ask("broker") == (503, "out-of-touch")
 
