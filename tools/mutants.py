@@ -12,7 +12,7 @@ A mutant is one refusal that was taken out. Five shapes of code refuse here:
   this would refuse more, and is left alone.
 * `expect`: a check of an appraisal (`findings.expect`, `.answer`, `.production`); its condition always holds.
 * `call`: a call that exists to raise (`verify_…`, `check_…`, `require_…`, `findings.fail`, …); it is not made. Telling somebody
-  of a refusal (`telling.refused`) refuses nothing.
+  of a refusal (`events.refused`) refuses nothing.
 * `else`: an expression that chooses between a refusal and its absence; it chooses the absence.
 
 An id holds no line number, so that an explanation of a survivor stays true while the file around it changes.
@@ -131,7 +131,7 @@ class _Finder(ast.NodeVisitor):
         call = node.value.value if isinstance(node.value, ast.Await) else node.value
         if isinstance(call, ast.Call):
             of, _, verb = ast.unparse(call.func).rpartition(".")
-            if (_CHECKS.match(verb) and not of.endswith("telling")) or (verb in ("fail", "skip") and "findings" in of):
+            if (_CHECKS.match(verb) and not of.endswith("events")) or (verb in ("fail", "skip") and "findings" in of):
                 self._keep("call", node, "None")
         self.generic_visit(node)
 

@@ -89,7 +89,7 @@ def test_a_refusal_inside_another_has_a_switch_of_its_own(tmp_path: Path) -> Non
         "def f(a) -> str:\n    if a:\n        return ''\n    return 'wrong'\n",
         "def f(a) -> bool:\n    if a:\n        return True\n    return False\n",
         "def f(log, a):\n    log.append(a)\n",
-        "def f(self, a):\n    self._telling.refused(a)\n",
+        "def f(self, a):\n    self._events.refused(a)\n",
         "def is_barred(a, b) -> bool:\n    return a and b\n",
     ],
 )

@@ -125,11 +125,11 @@ class EnrolDoor:
         entropy: Entropy,
         *,
         pace: Pace = Pace(),  # noqa: B008  # frozen
-        telling: EventSink | None = None,
+        events: EventSink | None = None,
         demand: Callable[[], None] = lambda: None,
     ) -> None:
         self._demand = demand
-        self._telling = telling or NullSink()
+        self._events = events or NullSink()
         self._enrolments = enrolments
         self._clock = clock
         self._addresses = Buckets(pace.address)
@@ -185,7 +185,7 @@ class EnrolDoor:
 
     async def _complete(self, request: Request, _caller: None) -> Answer:
         enrolled = await self._enrolments.complete(parse_completion(request.content))
-        self._telling.admitted(enrolled.machine)
+        self._events.admitted(enrolled.machine)
         answer = {**enrolled.answer(), **self._enrolments.doors()}
         return Answer(201 if enrolled.created else 200, json.encode(answer))
 
@@ -193,9 +193,9 @@ class EnrolDoor:
         """What the protocol refused, with its place in the table, told of its ticket or of nobody in particular."""
         refusal = Refusal(STATUS[refused.code], refused.code, refused.detail)
         if refused.ticket[0]:
-            self._telling.ticket_refused(*refused.ticket, refusal)
+            self._events.ticket_refused(*refused.ticket, refusal)
         else:
-            self._telling.stranger_refused(refusal)
+            self._events.stranger_refused(refusal)
         return refusal
 
     def _pace(self, buckets: Buckets, key: str) -> None:

@@ -72,7 +72,7 @@ async def enrol_server(
     events = DoorEvents(cluster, FACE, clock, sources.confidential)
     touch = Touch(FACE, (), home=home_of(informers))
     await touch.synced()
-    app = EnrolDoor(enrolments, clock, entropy, pace=pace, telling=events, demand=partial(demand_home, touch)).app
+    app = EnrolDoor(enrolments, clock, entropy, pace=pace, events=events, demand=partial(demand_home, touch)).app
     tasks = {"uses": enrolments.uses.run, "events": events.run}
     try:
         async with open_door(app, options, ServedCertificate(FACE, certificates), clock, tasks) as port:

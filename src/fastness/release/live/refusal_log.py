@@ -25,16 +25,16 @@ REMEMBERED: Final = 4096
 class RefusalLog:
     """Writes refusals to a record, each once in a while."""
 
-    def __init__(self, record: Record, clock: Clock, telling: EventSink | None = None) -> None:
+    def __init__(self, record: Record, clock: Clock, events: EventSink | None = None) -> None:
         self._record = record
-        self._telling = telling or NullSink()
+        self._events = events or NullSink()
         self._clock = clock
         self._written = BoundedCache[tuple[str, str, str], float](REMEMBERED)
 
     async def refusal(self, caller: ProvenCaller, resource: str, refusal: Refusal) -> None:
         """Tell a refusal; put it on the record if it is final, of somebody who is known, and news; raises RecordError."""
         if caller.basis is Basis.VERDICT:
-            self._telling.refused(caller.subject, refusal)
+            self._events.refused(caller.subject, refusal)
             await self.final(caller.subject.thumbprint, resource, refusal, caller.verdict)
 
     async def final(
