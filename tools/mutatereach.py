@@ -20,7 +20,8 @@ from tools.mutants import PACKAGE, PLACES, Mutant
 
 COVERED = (
     "tests/component/admission", "tests/component/apiserver/access", "tests/component/apiserver/door/test_health.py",
-    "tests/component/apiserver/test_kube_loops.py", "tests/component/attacks", "tests/component/attestation",
+    "tests/component/apiserver/door/test_quarantined_node.py", "tests/component/apiserver/test_kube_loops.py",
+    "tests/component/attacks", "tests/component/attestation",
     "tests/component/cli", "tests/component/enrolment", "tests/component/http", "tests/component/insiders",
     "tests/component/kube/test_leadership.py", "tests/component/machineconfig/test_overlays.py",
     "tests/component/machineconfig/test_product_loops.py",

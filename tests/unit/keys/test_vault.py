@@ -194,6 +194,23 @@ def test_kms_command_that_does_not_encrypt_is_refused(path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_ring_in_clear_is_refused_where_a_kms_command_is_given(path: Path) -> None:
+    """Whoever writes to the disk cannot put keys of their own there."""
+    opened(path)
+    kms = Kms()
+    with pytest.raises(KmsFailed, match="is not wrapped"):
+        WrappedRingFile(path, ["kms"], kms.run).load()
+    assert kms.calls == []
+
+
+@pytest.mark.parametrize("answer", [b'{"ciphertext": "a2V5cw=="}', b'"keys"', b"7"])
+def test_a_kms_may_answer_in_json(path: Path, answer: bytes) -> None:
+    write_private(path, SecretBytes(answer))
+    ring = WrappedRingFile(path, ["kms"], Kms().run).load()
+    assert ring is not None
+    assert Kms().run(["kms"], ring.reveal()) == (0, answer)
+
+
 def test_every_error_has_a_code_of_its_own_and_asks_for_a_hint() -> None:
     kinds, found = [TrustError], []
     while kinds:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -13,6 +13,7 @@ from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import rfc3339
 from fastness.kinds.registry import find
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.port import PatchType, WriteOptions
@@ -137,6 +138,24 @@ async def test_a_machine_without_a_live_proof_reads_no_secret_and_no_config_unti
         assert "no live proof" in refusals[1].json()["message"]
         assert (await node.patch(f"{CORE}/nodes/{NODE}", json=NOTE, headers=MERGE)).status_code == 200
         await told(here, found["metadata"]["name"], before)
+        assert (await node.get(READS[1])).status_code == 200
+
+
+async def test_an_override_of_two_approvers_counts_for_the_node_while_it_lasts(here: Embedded, tmp_path: Path) -> None:
+    await enforce(here)
+    name, now = f"machine-{NODE.rpartition('-')[2]}", datetime.now(UTC)
+    stale = {moment: rfc3339(now - timedelta(days=2)) for moment in ("lastAttested", "attestedUntil")}
+    async with as_node(here, tmp_path) as node:
+        await told(here, name, {**stale, "overriddenUntil": rfc3339(now + timedelta(hours=1))})
+        assert (await node.get(READS[1])).status_code == 200
+        await told(here, name, {"overriddenUntil": rfc3339(now - timedelta(hours=1))})
+        assert (await node.get(READS[1])).status_code == 403
+
+
+async def test_a_node_without_a_machine_has_what_every_node_has(here: Embedded, tmp_path: Path) -> None:
+    await here.cluster.delete(MACHINE.resource, f"machine-{NODE.rpartition('-')[2]}", NAMESPACE)
+    async with as_node(here, tmp_path) as node:
+        assert (await node.patch(f"{CORE}/nodes/{NODE}", json=NOTE, headers=MERGE)).status_code == 200
         assert (await node.get(READS[1])).status_code == 200
 
 
