@@ -40,6 +40,7 @@ def parse_siglists(database: bytes) -> tuple[Signature, ...]:
         if len(head) < _HEADER or size < _HEADER + extra or at + size > len(database):
             raise ImageError("bad-signature-list", f"a signature list at {at} does not fit into its database")
         body = database[at + _HEADER + extra : at + size]
+        # Entries of no size would never end, and a rest that is no entry would be read by some firmware and not by other.
         if each <= _OWNER or len(body) % each:
             raise ImageError(
                 "bad-signature-list", f"a list of {guid_text(kind)} has {len(body)} bytes in entries of {each} bytes"

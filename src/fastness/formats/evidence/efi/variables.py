@@ -2,7 +2,7 @@
 
 The store is EDK2's (OVMF_VARS.fd and kin): a firmware volume whose GUID says "variables", a store header, and records that
 begin on multiples of four bytes. A record whose state is not "added" was replaced or deleted. What a variable is measured as
-is UEFI_VARIABLE_DATA (TCG PC Client Platform Firmware Profile §10.4).
+is UEFI_VARIABLE_DATA (TCG PC Client Platform Firmware Profile).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def parse_store(data: bytes) -> dict[tuple[bytes, str], bytes]:
         value = data[body + name_size : body + name_size + data_size]
         if state == _ADDED:
             current[key] = value
+        # EDK2 writes the new value before it ends the old one: after a power cut in between the old one counts.
         elif state == _ADDED_AND_REPLACING:
             fallback[key] = value
         at = body + name_size + data_size

@@ -1,4 +1,4 @@
-"""The TCG crypto-agile event log (PC Client Platform Firmware Profile §10; CCEL uses the same records).
+"""The TCG crypto-agile event log (PC Client Platform Firmware Profile, "Event Logging"; CCEL uses the same records).
 
 The first record has the old SHA-1 layout and names the banks; all others carry one digest per bank. ACPI hands the log over
 in an area of fixed size that is filled up with 0x00 or 0xFF: eight such bytes end it, and nothing but filling may follow.

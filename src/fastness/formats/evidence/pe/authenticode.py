@@ -53,6 +53,7 @@ def certificates(image: PeImage) -> tuple[WinCertificate, ...]:
         length = int.from_bytes(image.data[offset : offset + 4], "little")
         revision = int.from_bytes(image.data[offset + 4 : offset + 6], "little")
         kind = int.from_bytes(image.data[offset + 6 : offset + 8], "little")
+        # A length of nothing would never end the loop.
         if length <= 8 or length > end - offset:
             raise ImageError("bad-certificates", f"an entry of the certificate table claims {length} bytes")
         if len(entries) == MAX_CERTIFICATES:

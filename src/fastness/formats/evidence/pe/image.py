@@ -99,6 +99,7 @@ def parse_pe(data: bytes) -> PeImage:
             "no-security-directory", "the image has no entry for a certificate table: firmware loads none such"
         )
     (entries,) = _unpack(data, "<I", optional + directories, "the number of directories")
+    # A count that the header has no room for would take section headers for directories.
     if not _DIRECTORY_SECURITY < entries <= (optional_size - directories - 4) // 8:
         raise ImageError("no-security-directory", f"the image announces {entries} directories in {optional_size} bytes")
     section_alignment, file_alignment = _unpack(data, "<II", optional + 32, "the alignments")
@@ -147,6 +148,7 @@ def _laid_out(
 ) -> None:
     """Refuse sections and certificates that run into each other or out of the file."""
     offset, size = certificates
+    # Bytes behind the table would be in no hash: anybody could add them to a signed image.
     if size and offset + size != len(data):
         raise ImageError("bad-certificates", "the certificate table is not the end of the file")
     end = offset if size else len(data)
@@ -156,6 +158,7 @@ def _laid_out(
         )
     floor = headers_size
     for row in sorted((row for row in sections if row.raw_size), key=lambda row: row.raw_offset):
+        # Overlapping bytes are hashed twice by one reader and once by another.
         if row.raw_offset < floor:
             raise ImageError("bad-layout", f"section {row.name!r} overlaps what is before it in the file")
         if row.raw_end > end:

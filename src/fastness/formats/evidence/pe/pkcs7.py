@@ -90,6 +90,7 @@ def _signed_data(data: bytes) -> SignedImage:
         serial=serial,
         hash=hash_name,
         content_digest=_message_digest(attributes),
+        # Signed as a SET though it is sent under [0] (RFC 2315 §9.3).
         message=der.encoded(_SET, attributes),
         signature=signer.take(der.OCTETS),
     )
