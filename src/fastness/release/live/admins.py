@@ -33,6 +33,7 @@ ISSUER: Final = "https://fastness.dev/broker/admin"
 AUDIENCE: Final = "broker-admin"
 TYPE: Final = "fastness-admin+jwt"
 LIFETIME: Final = timedelta(days=30)
+# A credential cannot be taken back one by one, only with its key: so it is short.
 MAX_LIFETIME: Final = timedelta(hours=1)
 MAX_SCOPES: Final = 64
 ROLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -121,6 +122,7 @@ class Admins:
             claims = self._keys.current.verify(token, TYPE)
         except BadSignature as error:
             raise BadToken(error.message, "Mint a new credential.") from error
+        # The lifetime is asked here too: whoever may read the key could mint one for years with another tool.
         check_claims(claims, ISSUER, AUDIENCE, self._clock.now(), MAX_LIFETIME)
         scopes = claims.get("scope")
         if not isinstance(scopes, list) or not all(isinstance(scope, str) and is_scope(scope) for scope in scopes):

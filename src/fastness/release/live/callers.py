@@ -76,6 +76,7 @@ class Callers:
         proofs, now = request.headers(dpop.HEADER), self.clock.now()
         demand = dpop.Demand(request.method, f"https://{request.header(b'host')}{request.path}", token)
         try:
+            # Exactly one proof (RFC 9449 §4.3, check 1): of two headers a proxy might look at one and we at the other.
             number = bearer.holder.check(proofs[0] if len(proofs) == 1 else "", demand, self.macs, now)
         except dpop.BadProof as error:
             if error.needs_nonce:
@@ -103,6 +104,7 @@ class Callers:
         try:
             claims = self.tokens.verify(token, self.audience)
         except NoTokenKeys as error:
+            # No keys published yet is a broker that has not started: the token may be good, so the machine must not give up.
             raise Refusal(503, error.code, error.message) from error
         except BadToken as error:
             if payer is not None:
@@ -116,6 +118,7 @@ class Callers:
         caller = proven_caller(claims)
         if caller is None:
             raise Refusal(401, "bad-token", "the token does not say who its bearer is")
+        # Kept to be forwarded: the config server verifies what the machine showed and does not take our word (decision 27).
         caller = replace(caller, credential=f"DPoP {token}")
         bearer = _Bearer(claims, caller, dpop.Holder(caller.recipient, token))
         self._bearers.put(token, bearer)

@@ -103,6 +103,7 @@ class NodeCallers:
         except ApiError as error:
             _log.warning("configserver.unavailable", code=error.reason, error=error)
             raise Refusal(503, "api-unavailable", "the cluster cannot be asked now") from error
+        # The same words as for a config that is not the node's: whether a Node exists is nobody's business here.
         if node is None:
             raise Refusal(403, *NOT_ASSIGNED)
         return node, view(machine, Machine) if machine is not None else None
@@ -127,6 +128,7 @@ class NodeCallers:
 
 
 def _is_barred(machine: Machine, node: str) -> bool:
+    # By what enrolment wrote on the Machine: a node whose name only looks like a machine's is not that machine.
     return machine.status.node_name == node and membership_of(machine) in BARRED
 
 

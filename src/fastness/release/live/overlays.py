@@ -78,6 +78,7 @@ class Overlays:
         overlays = self._read(objects)
         key = (config.etag, tuple(overlay.version for overlay in overlays))
         last = self._kept.use(key)
+        # By the bytes and not by the tag alone: a tag that somebody computed otherwise must not serve another pool's file.
         if last is None or last.pool != config.body:
             merged = self._merged(config, overlays, who)
             self._kept.put(key, _Kept(config.body, merged))

@@ -43,6 +43,7 @@ class RefusalLog:
         """Put a refusal of somebody who is known on the record, if it is final and news; raises RecordError."""
         key, now = (who, resource, refusal.code), self._clock.monotonic()
         last = self._written.get(key)
+        # What will pass (503) and what a new proof mends (401) is no decision about somebody, and comes by the thousand.
         if refusal.status != FINAL or (last is not None and now - last < QUIET_SECONDS):
             return
         self._written.put(key, now)
