@@ -41,6 +41,7 @@ class Admissions:
         Raises ApiError.
         """
         status = machine.status
+        # Only what is affirmed counts: evidence that is refused must not use up a ticket either.
         if not conclusion.accepted or status.last_attested or counted_at_enrolment(status.tee):
             return conclusion
         try:
