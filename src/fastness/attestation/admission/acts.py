@@ -57,6 +57,7 @@ class Act:
 
 def is_control_plane(user: User) -> bool:
     """Whether a user is a part of the control plane and no person."""
+    # By the name that the API server authenticated: what stands on an object is whatever its writer likes.
     return user.name == CONTROL_PLANE or user.name.startswith(ACCOUNTS)
 
 
@@ -76,6 +77,7 @@ def acts_of(request: AdmissionRequest, places: Places) -> tuple[Act, ...]:
     detail = dict(lowering(request)) if lowering is not None else {}
     acts = [Act(LOWER, request.user.name, where, {**detail, **_reason(request)})] if detail else []
     whats = _EVERYDAY.get((request.group, request.resource))
+    # A lowering is one entry: the everyday act of the same write would tell the same change a second time.
     if whats is not None and not acts and not is_control_plane(request.user):
         acts += [Act(f"act-{what}", request.user.name, where, _reason(request, what)) for what in whats(request)]
     return tuple(acts)

@@ -49,6 +49,7 @@ def is_singleton(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied
 def simulated_fits_the_store(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
     """Refuse an object that says something else about simulation than the store it lives in."""
     claimed = bool(_at(request.new, "spec", "simulated"))
+    # The store remembers it: deleting the object and creating it anew must not make a simulated cluster a real one.
     bound = lookups.simulated()
     if bound is not None and claimed != bound:
         why = f"{_json(claimed)}: this store belongs to a {'simulated' if bound else 'real'} cluster for good"
@@ -88,6 +89,7 @@ def _present_approvers(request: AdmissionRequest, lookups: AdmissionLookups) -> 
     one person and use them.
     """
     counting = approvers.read_appointments(lookups.appointments()).counting
+    # Of the old object: a write that appoints approvers must not be signed by those whom it appoints.
     return counting or breakglass.listed_approvers(request.old)
 
 

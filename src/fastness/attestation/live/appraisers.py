@@ -164,6 +164,7 @@ async def judge(
     tried: list[Judged] = []
     for roots in anchors:
         judged = Judged(await evidence.under(roots), roots)
+        # One set at a time: mixed, a simulated key could stand below a real root, and no verdict could say what it rests on.
         if judged.appraisal.authentic:
             return judged
         tried.append(judged)
@@ -201,6 +202,7 @@ class _Snp:
         if endorsement is None or generation is None:
             return await self._collateral.snp(self._report, anchors)
         try:
+            # Only what is missing is fetched: strangers must not have us ask AMD, who answers one request in ten seconds.
             chain_to_pin(endorsement, self._carried, [anchors.amd[generation]])
         except MissingIssuer:
             return await self._collateral.snp_authorities(generation, anchors)

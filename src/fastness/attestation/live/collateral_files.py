@@ -112,6 +112,7 @@ class Numbers:
         return [
             f"{name} {number} after {self._highest[name]}"
             for name, number in sorted(offered.items())
+            # Equal is fine: vendors sign the same number again with new dates.
             if number < self._highest.get(name, number)
         ]
 

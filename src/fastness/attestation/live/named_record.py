@@ -38,6 +38,7 @@ from fastness.record.live.tiles import TileStore
 from fastness.record.signing import is_genuine, role_of
 from fastness.runtime.cache import BoundedCache
 
+# A process that starts reads so much of the record and no more: whoever acted longer ago is not behind a change of now.
 LOOK_BACK: Final = 2_000
 MOST_ACTS: Final = 10_000
 WAITING: Final = 2**62  # what still waits is later than whatever is folded in

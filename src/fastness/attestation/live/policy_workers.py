@@ -32,6 +32,7 @@ from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
 PROCESSES: Final = 4
+# Half of the processes: one slow policy leaves the other half to everybody else.
 EACH: Final = 2
 QUESTION_SECONDS: Final = 8.0
 WAIT_SECONDS: Final = 5.0

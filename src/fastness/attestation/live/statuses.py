@@ -92,6 +92,7 @@ class StatusKeys:
         """A key of a role, if that role has published it; raises ApiError."""
         now = self._clock.now()
         read = self._read.get(role)
+        # A key that is not known is looked for at once: one that was published a moment ago is no stranger's.
         if read is None or key not in read[1] or not timedelta() <= now - read[0] < LOOK:
             read = self._read[role] = now, await published_keys(self._cluster, role)
         return read[1].get(key)
@@ -153,6 +154,7 @@ class Statuses:
             raise Forbidden("this part of the control plane does not write statuses of Machines")
         memory = self._memories.get(object_name(machine).name)
         versions = (machine, *((memory.latest, memory.believed or {}) if memory is not None else ()))
+        # Above all that was seen of this very Machine: an equal serial would pass for a status of before that came back.
         serial = 1 + max(_serial(version) for version in versions if not version or uid_of(version) == uid_of(machine))
         made = sign(uid_of(machine), status, self._role, serial, await self._signer.current())
         return {**status, FIELD: made.to_json()}
@@ -190,6 +192,7 @@ class Statuses:
         if believed is not None and believed["status"] == machine["status"]:
             return None
         doubt = doubt_about(machine, signature, await self.keys.find(signature.by, signature.key))
+        # Well signed, and older than what was there: somebody who may patch statuses put a copy of it back.
         if doubt is None and believed is not None and later and signature.serial <= _serial(believed):
             return Doubt.ROLLED_BACK
         return doubt

@@ -25,6 +25,7 @@ from fastness.runtime.retries import retry_after
 
 SECONDS: Final = 15.0
 PAUSE: Final = 60.0
+# A header of somebody else's must not silence a service for a day.
 MAX_PAUSE: Final = 600.0
 _PARAMETERS: Final = {"fmc": "fmcSPL", "bootloader": "blSPL", "tee": "teeSPL", "snp": "snpSPL", "microcode": "ucodeSPL"}
 _CONFIGURE: Final = "Check the network, or import the documents into the collateral directory."
@@ -113,6 +114,7 @@ class VendorServices:
         if self._clock.monotonic() < self._quiet_until.get(host, 0.0):
             raise CollateralUnavailable(f"{host} asked not to be asked again yet", "Wait, or import the documents.")
         try:
+            # Not redirected: an operator allowed these hosts, and a mirror must not lead elsewhere.
             async with self._client.stream("GET", url, params=query, timeout=SECONDS, follow_redirects=False) as answer:
                 if answer.status_code != httpx.codes.OK:
                     raise self._refused(host, answer)

@@ -17,6 +17,7 @@ from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.port import Cluster, DeleteOptions
 from fastness.runtime.clock import Clock
 
+# Swept while one door's clock still takes the challenge, it could be answered a second time.
 SKEW = timedelta(minutes=10)
 
 

@@ -94,6 +94,7 @@ class Guard:
         if lowered:
             confirmed = await confirmed_lowerings(self._cluster, self._tiles, state.uid)
             who = _confirmed_by(state, target, lowered, confirmed)
+            # Entries that are not folded in yet may hold the name: calling it unguarded too early would be a false alarm.
             if who is None and confirmed.waiting:
                 return None
             after = await self._tell(state, after, lowered, who, target, present)
@@ -114,6 +115,7 @@ class Guard:
             await self._recorder.warning(present, "ProtectionLowered", f"{by} lowered protection: {words}")
         if who is not None:
             return after
+        # The first strict state is kept: two lowerings one after the other must not make the one between the measure.
         return replace(after, unguarded=state.unguarded or state.spec, words=words[:512])
 
 
@@ -144,6 +146,7 @@ def _confirmed_by(
     between = [entry for entry in confirmed.entries if entry.generation >= state.generation]
     if new is None:
         return next((entry.who for entry in between if DELETION in entry.fields), None)
+    # A confirmation of a later change is no consent to this one.
     between = [entry for entry in between if entry.generation < last]
     if last <= state.generation + 1 or not {weakening.field for weakening in lowered} <= {
         field for confirmed in between for field in confirmed.fields

@@ -277,6 +277,7 @@ class ProofAge:
             return self._selectors.of(node).primary or (name.rpartition("-")[0] if machine_of_node(name) else "")
         except SeveralPools as error:
             confidential = self._clusters.get("", NAME)
+            # The strict one: a label that a node gives itself must not move it to a pool that asks for nothing.
             return next((pool for pool in error.pools if enforces(confidential, pool)), error.pools[0])
 
 

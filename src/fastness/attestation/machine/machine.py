@@ -84,6 +84,7 @@ def misbound(machine: Machine, tee: str, *, first_use: bool) -> Misbound | None:
     # A software key that enrolled for `snp` proves nothing until its report does: it must not get to sign quotes.
     if enrolled != tee:
         return Misbound(TYPE_DIFFERS, f"this key enrolled for evidence of {enrolled or 'no type'}, not of {tee}")
+    # A Machine that somebody wrote by hand may say nothing of its endorsement: that is none.
     if not is_endorsed(enrolled, endorsement):
         return Misbound("not-endorsed", "nothing shows that this key lives where it says: enrol again with a new key")
     if endorsement == Endorsement.FIRST_USE and not first_use:

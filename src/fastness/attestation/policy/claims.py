@@ -54,6 +54,7 @@ MANDATORY: Final[Mapping[str, tuple[str, ...]]] = {
     "az-tdx-vtpm": _TEE,
     "nvidia": ("hardware", "configuration"),
 }
+# Nothing in a quote says that the machine around the TPM is real, or who can read its memory (pitfall 6).
 _WITHOUT_HARDWARE: Final = frozenset({"tpm"})
 EVENTS: Final = "uefi_event_logs"
 INIT_DATA_PCR: Final = "pcr08"
@@ -90,6 +91,7 @@ def init_data_bound(appraisal: Appraisal, digest: bytes) -> bool:
         return False
     if appraisal.tee == "tpm":
         tpm = appraisal.claims.get("tpm", {})
+        # PCR 8 of this bank is extended once, from zero, with a digest of this length; nothing else can be compared.
         if tpm.get("bank") != "sha256" or len(digest) != 32:
             return False
         return bool(tpm.get(INIT_DATA_PCR) == extend("sha256", bytes(32), digest).hex())
@@ -116,6 +118,7 @@ def _appraisal(appraisal: Appraisal) -> JsonObject:
     checks: dict[str, Result] = {}
     for check in appraisal.checks:
         name, result = check.name, check.result
+        # The worst: a policy that looks up a name must not meet the one that passed.
         checks[name] = max(checks[name], result, key=_BADNESS.index) if name in checks else result
     identity = appraisal.identity if appraisal.authentic else None
     return {
@@ -145,6 +148,7 @@ class Tier(IntEnum):
 
 def tier(value: int) -> Tier:
     """The tier of a claim's value; what does not fit a signed byte is contraindicated."""
+    # The bounds are those of AR4SI, which mirrors each tier below zero: -32 is affirming, and -1 asserts nothing.
     if -1 <= value <= 1:
         return Tier.NONE
     if 2 <= value <= 31 or -32 <= value <= -2:

@@ -207,6 +207,7 @@ def _agreed(
     # A refusal of one policy stands whatever another would have said; without any, nobody knows.
     if late and not refusing:
         return Opinion(TrustVector(error=late), unassessed=late)
+    # The worst of all: policies only take away (decision 33), so no text of a user makes up for what another refused.
     return Opinion(worst_of(vector for _, vector in judged).seen_by(tee), refusing)
 
 
@@ -231,6 +232,7 @@ def check_text(rego: str) -> None:
         raise BadPolicy(
             "policy-size", f"a policy has between 1 and {MAX_TEXT} bytes of text", "Write a shorter policy."
         )
+    # The package by its name: a text of another one would compile, define no rule that is asked, and so affirm nothing unnoticed.
     packages = _PACKAGE.findall(rego)
     if packages != ["policy"]:
         named = ", ".join(packages) or "none"

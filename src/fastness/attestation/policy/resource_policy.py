@@ -94,6 +94,7 @@ class ResourcePolicy:
             answer = self._program.ask({**part, REQUEST: request}, {}, "")
         except (NoAnswer, BadPolicy):
             return False
+        # True itself: a policy that gives a text or a number by mistake has allowed nothing.
         return answer is True
 
 
@@ -132,6 +133,7 @@ class ResourcePolicies:
                 return denied_by(policy.label)
         if built_in and not is_replaced(matching) and not _built_in_allows(_statuses(claims)):
             return denied_by(BUILT_IN_POLICY)
+        # After all refusals: one policy's no stands, however long another takes.
         return Unassessed(late) if late else Allowed()
 
 
@@ -161,6 +163,7 @@ def default_resource_policy() -> ResourcePolicy:
 def _statuses(claims: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """The status of every part of a machine: all that the built-in policy for resources looks at."""
     parts = claims.get("submods")
+    # No parts at all is not "all parts affirmed": the built-in policy is then asked about nothing, and allows nothing.
     if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
         return ()
     return tuple((str(name), str(part.get("ear.status"))) for name, part in parts.items())

@@ -56,6 +56,7 @@ class ValueTuple:
     def unclear(self) -> tuple[str, ...]:
         """Names with several values of which nothing says which belong together; empty when the tuple is clear."""
         several = sorted(name for name in self.compared if len(self.texts[name]) > 1)
+        # One register with alternatives is clear. With two, every combination would be accepted, also those that nobody built.
         return tuple(several) if len(several) > 1 else ()
 
     def count_agreeing(self, measured: Mapping[str, str]) -> int:
@@ -144,6 +145,7 @@ def _complement(base: ValueTuple, tuples: Sequence[ValueTuple]) -> frozenset[str
 
 def _completes(part: ValueTuple, base: ValueTuple) -> bool:
     """Whether a tuple may say what another leaves out: it is no image, and both speak of different registers."""
+    # An image never completes another: that would be the mix of two images which tuples are there to refuse (decision 26).
     return part.source != IMAGE and not base.texts.keys() & part.texts.keys()
 
 

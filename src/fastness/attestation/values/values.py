@@ -242,6 +242,7 @@ def standing_of(
     spec: Object, now: datetime, approved: frozenset[str] | None = None, distrusted: Collection[str] = ()
 ) -> Validity:
     """Whether a set counts at a time; a set whose dates cannot be read does not."""
+    # Before the dates: what a person took back does not come to life again when its validity begins.
     if spec.get("withdrawn") is not None:
         return Validity.WITHDRAWN
     if spec.get("source") == IMAGE and spec.get("image") in distrusted:
@@ -254,6 +255,7 @@ def standing_of(
         return Validity.UNREADABLE
     if (begin := bounds["notBefore"]) is not None and now < begin:
         return Validity.NOT_YET
+    # Here and not when the set was written: a set that nobody touches must end all the same (pitfall 21).
     if (end := bounds["notAfter"]) is not None and now >= end:
         return Validity.EXPIRED
     return Validity.COUNTS
@@ -308,6 +310,7 @@ def typed(value: Object) -> Any:
 
 def comparable(value: Any) -> Hashable:
     """A key that two scalars share exactly if Rego calls them equal: 1 is 1.0, and true is not 1."""
+    # In Python True is 1. In Rego it is not: a flag must not equal a version number.
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return type(value), value if isinstance(value, Hashable) else repr(value)
     return float, value
@@ -319,6 +322,7 @@ def _joined(entries: Sequence[tuple[Any, bool]]) -> Any | None:
     unique = [value for number, value in enumerate(distinct) if number == 0 or not _same(distinct[number - 1], value)]
     if not any(single for _, single in entries):
         return unique
+    # Two sets that disagree about one value give none: choosing would let whoever adds a set decide.
     return unique[0] if len(unique) == 1 and all(single for _, single in entries) else None
 
 

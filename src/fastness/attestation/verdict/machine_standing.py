@@ -44,6 +44,7 @@ from fastness.kinds.trusted_execution.machine import CHIP_BARRED, IDENTITIES, MO
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
 from fastness.kinds.trusted_execution.subject import Endorsement, KeyKind, key_kind
 
+# One missed round may be a restart of the agent or of a door.
 ROUNDS: Final = 2
 IN_TPM, OPEN_DISK = IDENTITIES
 NOTE: Final = "identity on an open disk"
@@ -130,6 +131,7 @@ def machine_standing(
 
     membership = membership_of(machine)
     attested, approved = _condition(machine, "Attested"), _condition(machine, "Approved")
+    # People first: what they took away is not given back by evidence, an override or time.
     if membership is Membership.REVOKED:
         revoked = _condition(machine, "Revoked")
         return stands(State.REVOKED, "Revoked", revoked.message or "the machine is revoked", _moment(revoked))
@@ -142,6 +144,7 @@ def machine_standing(
         asks = approved.reason if approved.reason == CHIP_BARRED else "Pending"
         why = approved.message if asks == CHIP_BARRED else "the machine waits for approval"
         return stands(State.WAITING, asks, why, _moment(approved))
+    # Before every good answer, so that a machine which was let in without proof never shows as Proved.
     if attested.reason == BREAK_GLASS:
         return stands(*_overridden(machine, now, override))
     never = machine.status.last_attested is None and attested.status == "True"
@@ -203,6 +206,7 @@ def proof_ends(machine: Machine, interval: timedelta) -> datetime | None:
     """When the last proof of a machine grows old: by the interval that it was told, else by that of now; None without one."""
     if machine.status.last_attested is None:
         return None
+    # As it was told at its proof: a longer interval that is set later does not make an old proof young again.
     if machine.status.attested_until is not None:
         return datetime.fromisoformat(machine.status.attested_until)
     return datetime.fromisoformat(machine.status.last_attested) + interval * ROUNDS
@@ -225,6 +229,7 @@ def _overridden(
     if override is None or override.pool != machine.status.pool:
         ended = "the override that the machine was accepted by has ended, and it has proved nothing since"
         return State.STALE, OVERRIDE_ENDED, ended, _moment(_condition(machine, "Attested")), None
+    # The override that counts now may be another one than the machine was let in by, and a shorter one.
     until = min(until, override.expires)
     if now >= until:
         missed = f"the machine was last accepted by an override, and missed {ROUNDS} rounds since"
