@@ -64,6 +64,6 @@ def _text(config: Mapping[str, Any]) -> str:
         config = {**config, "metadata": {**config["metadata"], "annotations": others}}
     text = orjson.dumps(dict(config), option=orjson.OPT_SORT_KEYS).decode()
     for mark in "<>&":
-        # Go's encoder escapes these three, and kubectl compares the annotation with what it would write itself.
+        # Go's encoder escapes these three, so this is byte for byte what kubectl writes.
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text + "\n"

@@ -103,7 +103,7 @@ def parse(lines: Any) -> Managed:
 
 def is_reset(lines: Any) -> bool:
     """Whether a client asks to forget all ownership: an empty list, or one empty line."""
-    # The documented way to clear ownership: `managedFields: [{}]`; an empty list alone is dropped by Go clients (omitempty).
+    # Server-Side Apply, "Clearing managedFields": one empty entry is the documented way to give all ownership up.
     return isinstance(lines, list) and (not lines or (len(lines) == 1 and lines[0] == {}))
 
 
