@@ -61,7 +61,7 @@ async def webhook(
             yield door, client
 
 
-def asked(obj: Object, resource: str = "pods", kind: str = "Pod", group: str = "") -> Object:
+def review_of(obj: Object, resource: str = "pods", kind: str = "Pod", group: str = "") -> Object:
     request = {
         "uid": "u", "operation": "CREATE", "kind": {"group": group, "version": "v1", "kind": kind}, "namespace": "safe",
         "resource": {"group": group, "version": "v1", "resource": resource}, "name": "p", "object": obj,
@@ -84,11 +84,11 @@ async def test_reviews_are_answered_with_the_rules_and_the_engine(embedded_serve
     async with webhook(embedded_server, PolicyTrials(trial)) as (_, client):
         await safe_namespace(embedded_server)
         for _ in range(2):
-            answer = (await client.post("/review", json=asked(pod(RESTRICTIVE)))).json()["response"]
+            answer = (await client.post("/review", json=review_of(pod(RESTRICTIVE)))).json()["response"]
             assert (answer["uid"], answer["allowed"]) == ("u", False)
             assert "ExecProcessRequest (a rule that anything satisfies)" in answer["status"]["message"]
         assert len(asks) == 1, "the same policy is tried once"
-        missing = (await client.post("/review", json=asked(pod()))).json()["response"]
+        missing = (await client.post("/review", json=review_of(pod()))).json()["response"]
         assert "it carries no init data" in missing["status"]["message"]
         assert len(asks) == 1, "nothing to try without a policy"
 
@@ -99,7 +99,7 @@ async def test_policy_that_only_looks_as_if_it_looked_is_refused(embedded_server
     )
     async with webhook(embedded_server) as (_, client):
         await safe_namespace(embedded_server)
-        answer = (await client.post("/review", json=asked(pod(packed(hidden))))).json()["response"]
+        answer = (await client.post("/review", json=review_of(pod(packed(hidden))))).json()["response"]
     assert "ExecProcessRequest (a rule that anything satisfies)" in answer["status"]["message"]
 
 
@@ -120,7 +120,7 @@ async def test_engine_that_fails_refuses_and_is_asked_again(embedded_server: Emb
     async with webhook(embedded_server, PolicyTrials(trial)) as (_, client):
         await safe_namespace(embedded_server)
         first, second = [
-            (await client.post("/review", json=asked(pod(RESTRICTIVE)))).json()["response"] for _ in range(2)
+            (await client.post("/review", json=review_of(pod(RESTRICTIVE)))).json()["response"] for _ in range(2)
         ]
     assert "not done within" in first["status"]["message"]
     assert second == {"uid": "u", "allowed": True}
@@ -135,7 +135,7 @@ async def test_second_kataconfig_is_refused_at_the_path_that_operators_know(embe
         "spec": {},
     }
     path = "/validate-kataconfiguration-openshift-io-v1-kataconfig"
-    question = asked(obj, "kataconfigs", "KataConfig", "kataconfiguration.openshift.io")
+    question = review_of(obj, "kataconfigs", "KataConfig", "kataconfiguration.openshift.io")
     async with webhook(embedded_server) as (_, client):
         assert (await client.post(path, json=question)).json()["response"]["allowed"] is True
         await embedded_server.cluster.create(kata, {**obj, "metadata": {"name": "first"}})
@@ -197,15 +197,15 @@ async def alone(door: WebhookDoor) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.mark.parametrize(
-    ("prepare", "code", "told"), [(crashing, 500, "an internal error"), (unreachable, 503, "etcd is away")]
+    ("prepare", "code", "message"), [(crashing, 500, "an internal error"), (unreachable, 503, "etcd is away")]
 )
-async def test_a_review_that_fails_is_a_refusal(prepare: Any, code: int, told: str) -> None:
+async def test_a_review_that_fails_is_a_refusal(prepare: Any, code: int, message: str) -> None:
     async with alone(WebhookDoor(prepare, SystemEntropy())) as client:
-        answer = await client.post("/review", json=asked(pod()))
+        answer = await client.post("/review", json=review_of(pod()))
     assert answer.status_code == 200
     response = answer.json()["response"]
     assert (response["allowed"], response["status"]["code"]) == (False, code)
-    assert told in response["status"]["message"]
+    assert message in response["status"]["message"]
 
 
 async def test_more_reviews_than_fit_are_turned_away_at_once() -> None:
@@ -217,12 +217,12 @@ async def test_more_reviews_than_fit_are_turned_away_at_once() -> None:
         raise Unavailable("late")
 
     async with alone(WebhookDoor(slow, SystemEntropy(), in_flight=2)) as client, asyncio.timeout(PATIENCE):
-        waiting = [asyncio.create_task(client.post("/review", json=asked(pod()))) for _ in range(2)]
+        waiting = [asyncio.create_task(client.post("/review", json=review_of(pod()))) for _ in range(2)]
         for _ in waiting:
             await inside.acquire()
-        assert (await client.post("/review", json=asked(pod()))).status_code == 503
+        assert (await client.post("/review", json=review_of(pod()))).status_code == 503
         go.set()
-        assert [(await one).status_code for one in waiting] == [200, 200]
+        assert [(await reply).status_code for reply in waiting] == [200, 200]
 
 
 async def test_configuration_is_restored_and_follows_the_authority(embedded_server: Embedded) -> None:
@@ -231,17 +231,17 @@ async def test_configuration_is_restored_and_follows_the_authority(embedded_serv
         first = await cluster.get(RESOURCE, NAME)
         await cluster.delete(RESOURCE, NAME)
         await until(
-            embedded_server, lambda found: found is not None and found["metadata"]["uid"] != first["metadata"]["uid"]
+            embedded_server, lambda stored: stored is not None and stored["metadata"]["uid"] != first["metadata"]["uid"]
         )
         await cluster.patch(RESOURCE, NAME, {"webhooks": []}, PatchType.MERGE)
         await until(
-            embedded_server, lambda found: found is not None and len(found["webhooks"]) == len(first["webhooks"])
+            embedded_server, lambda stored: stored is not None and len(stored["webhooks"]) == len(first["webhooks"])
         )
         await cluster.patch(
             SECRETS, DOORS.name, {"metadata": {"annotations": {ROTATE: "now"}}}, PatchType.MERGE, NAMESPACE
         )
         before = first["webhooks"][0]["clientConfig"]["caBundle"]
-        await until(embedded_server, lambda found: found is not None and len(bundle(found)) > len(before))
+        await until(embedded_server, lambda stored: stored is not None and len(bundle(stored)) > len(before))
 
 
 async def test_serve_runs_it_as_a_role(embedded_server: Embedded) -> None:
@@ -266,7 +266,7 @@ async def test_serve_runs_it_as_a_role(embedded_server: Embedded) -> None:
 async def test_a_quarrel_about_the_configuration_does_not_become_a_storm(embedded_server: Embedded) -> None:
     async with webhook(embedded_server):
         for _ in range(WRITES_A_MINUTE + 1):
-            await until(embedded_server, lambda found: found is not None and found["webhooks"])
+            await until(embedded_server, lambda stored: stored is not None and stored["webhooks"])
             await embedded_server.cluster.patch(RESOURCE, NAME, {"webhooks": []}, PatchType.MERGE)
         await asyncio.sleep(0.2)
         assert (await embedded_server.cluster.get(RESOURCE, NAME))["webhooks"] == [], (
@@ -274,26 +274,26 @@ async def test_a_quarrel_about_the_configuration_does_not_become_a_storm(embedde
         )
 
 
-def bundle(found: Object) -> str:
-    return str(found["webhooks"][0]["clientConfig"]["caBundle"]) if found["webhooks"] else ""
+def bundle(configuration: Object) -> str:
+    return str(configuration["webhooks"][0]["clientConfig"]["caBundle"]) if configuration["webhooks"] else ""
 
 
 async def until(embedded: Embedded, holds: Any) -> None:
     async with asyncio.timeout(PATIENCE):
-        while not holds(next((one for one in (await embedded.cluster.list(RESOURCE)).items), None)):  # noqa: ASYNC110  # a server
+        while not holds(next((configuration for configuration in (await embedded.cluster.list(RESOURCE)).items), None)):  # noqa: ASYNC110  # a server
             await asyncio.sleep(0.02)
 
 
 async def test_a_review_that_anybody_could_have_sent_puts_nobody_on_the_record(embedded_server: Embedded) -> None:
     """Whoever reaches the port may name any user; only the API server knows the path where that counts."""
     image = {"metadata": {"name": "p", "uid": "u"}, "spec": {"image": "example.com/x"}}
-    question = asked(image, "approvedimages", "ApprovedImage", "trusted-execution-clusters.io")
+    question = review_of(image, "approvedimages", "ApprovedImage", "trusted-execution-clusters.io")
     question["request"]["userInfo"] = {"username": "bob"}
     question["request"]["namespace"] = NAMESPACE
     trial = {**question, "request": {**question["request"], "dryRun": True}}
     async with webhook(embedded_server) as (_, client):
         stored = await embedded_server.cluster.get(RESOURCE, NAME)
-        (entry,) = [one for one in stored["webhooks"] if one["name"] == "acts.fastness.dev"]
+        (entry,) = [hook for hook in stored["webhooks"] if hook["name"] == "acts.fastness.dev"]
         path = "/" + entry["clientConfig"]["url"].split("/", 3)[3]
         assert path.startswith("/review/")
         assert (await client.post("/review", json=question)).json()["response"]["allowed"]
@@ -301,4 +301,4 @@ async def test_a_review_that_anybody_could_have_sent_puts_nobody_on_the_record(e
         assert (await client.post(path, json=trial)).json()["response"]["allowed"]
         assert await recorded(embedded_server) == []
         assert (await client.post(path, json=question)).json()["response"]["allowed"]
-    assert [(one["what"], one["who"]) for one in await recorded(embedded_server)] == [("act-approve-image", "bob")]
+    assert [(act["what"], act["who"]) for act in await recorded(embedded_server)] == [("act-approve-image", "bob")]

@@ -109,17 +109,17 @@ class Play:
 
     async def mark(self, kind: str, status: str) -> JsonObject:
         """One condition of the MachineConfigNode, when it has a status."""
-        found: JsonObject = {}
+        current: JsonObject = {}
 
         async def so() -> bool:
-            nonlocal found
-            found = dict(condition(await self.admin.get(MACHINE_CONFIG_NODE.resource, NODE_NAME), kind) or {})
-            return found.get("status") == status
+            nonlocal current
+            current = dict(condition(await self.admin.get(MACHINE_CONFIG_NODE.resource, NODE_NAME), kind) or {})
+            return current.get("status") == status
 
         await self.when(so)
-        return found
+        return current
 
-    async def told(self, reason: str) -> None:
+    async def wait_for_event(self, reason: str) -> None:
         """Wait for an event."""
 
         async def so() -> bool:
@@ -140,21 +140,21 @@ class Play:
         return [str(event["reason"]) for event in (await self.admin.list(EVENTS)).items]
 
     async def _drain(self) -> None:
-        seen = ""
+        last_state = ""
         while True:
             if self.paused:
                 await asyncio.sleep(0.005)
                 continue
             notes = await self.notes()
-            if (state := notes.get(names.STATE, "")) != seen:
-                seen = state
+            if (state := notes.get(names.STATE, "")) != last_state:
+                last_state = state
                 self.states.append(state)
-            wanted = notes.get(names.DESIRED_DRAIN, "")
-            if wanted and wanted != notes.get(names.LAST_APPLIED_DRAIN) and (
-                self.drain_allowed or wanted.startswith("uncordon")
+            drain = notes.get(names.DESIRED_DRAIN, "")
+            if drain and drain != notes.get(names.LAST_APPLIED_DRAIN) and (
+                self.drain_allowed or drain.startswith("uncordon")
             ):  # fmt: skip
-                self.requests.append(wanted)
-                await self.annotate(**{names.LAST_APPLIED_DRAIN: wanted})
+                self.requests.append(drain)
+                await self.annotate(**{names.LAST_APPLIED_DRAIN: drain})
             await asyncio.sleep(0.005)
 
     async def _agents(self) -> None:

@@ -78,18 +78,18 @@ def make_machine(directory: Path) -> DirectoryMachine:
 
 def snapshot(root: Path) -> dict[str, object]:
     """Everything below a directory: kind, mode, content or target."""
-    found: dict[str, object] = {}
+    tree: dict[str, object] = {}
     for place, directories, files in os.walk(root):
         for name in [*directories, *files]:
             path = Path(place) / name
             key, mode = str(path.relative_to(root)), path.lstat().st_mode
             if stat.S_ISLNK(mode):
-                found[key] = f"-> {path.readlink()}"
+                tree[key] = f"-> {path.readlink()}"
             elif stat.S_ISDIR(mode):
-                found[key] = "directory"
+                tree[key] = "directory"
             else:
-                found[key] = (stat.S_IMODE(mode), path.read_bytes())
-    return found
+                tree[key] = (stat.S_IMODE(mode), path.read_bytes())
+    return tree
 
 
 def plan(machine: DirectoryMachine, old: Goal, config: JsonObject) -> list[Any]:
@@ -107,6 +107,6 @@ def apply(machine: DirectoryMachine, old: Goal, config: JsonObject, applier: App
     return disk.goal(machine.host.root, config)
 
 
-def relevant(found: Mapping[str, object]) -> dict[str, object]:
+def relevant(tree: Mapping[str, object]) -> dict[str, object]:
     """Without the directories that hold nothing but our records."""
-    return {path: what for path, what in found.items() if "machine-config-daemon" not in path}
+    return {path: what for path, what in tree.items() if "machine-config-daemon" not in path}

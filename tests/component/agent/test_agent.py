@@ -195,7 +195,7 @@ async def test_drift_is_repaired_where_that_is_the_policy(play: Play) -> None:
         await play.settled()
         await asyncio.sleep(0.05)
         path.write_text("tampered\n")
-        await play.told("ConfigDriftDetected")
+        await play.wait_for_event("ConfigDriftDetected")
         await play.until(lambda _: path.read_text() == "base\n")
         await play.done("rendered-worker-old")
 
@@ -206,7 +206,7 @@ async def test_a_drifted_machine_is_not_updated_until_it_is_repaired(play: Play)
     async with play.alive():
         await play.state("Degraded")
         await play.want("rendered-worker-new")
-        await play.told("PreflightConfigDriftCheckFailed")
+        await play.wait_for_event("PreflightConfigDriftCheckFailed")
         assert motd(play) == b"of the distribution\n"
         await play.annotate(**{"fastness.dev/drift-policy": "repair"})
         await play.done("rendered-worker-new")
@@ -224,8 +224,8 @@ async def test_the_content_of_a_private_file_is_not_told(play: Play) -> None:
         notes = await play.state("Degraded")
         assert "hunter" not in notes[names.REASON]
         assert "sha256" in notes[names.REASON]
-        told = str((await play.admin.list(EVENTS)).items)
-    assert "hunter" not in told
+        events = str((await play.admin.list(EVENTS)).items)
+    assert "hunter" not in events
 
 
 async def test_an_update_that_was_cut_off_is_undone_before_anything_is_said(play: Play) -> None:
@@ -270,8 +270,8 @@ async def test_a_node_that_vanishes_and_comes_back_goes_on(play: Play) -> None:
         play.paused = True
         await play.admin.delete(NODE.resource, NODE_NAME)
         await asyncio.sleep(0.05)
-        kept = {key: saved["metadata"][key] for key in ("name", "annotations", "labels")}
-        await play.admin.create(NODE.resource, {"apiVersion": "v1", "kind": "Node", "metadata": kept})
+        metadata = {key: saved["metadata"][key] for key in ("name", "annotations", "labels")}
+        await play.admin.create(NODE.resource, {"apiVersion": "v1", "kind": "Node", "metadata": metadata})
         play.paused = False
         await play.want("rendered-worker-new")
         await play.done("rendered-worker-new")
@@ -346,7 +346,7 @@ async def test_an_api_that_comes_and_goes_delays_an_update_and_nothing_else(play
 async def test_a_damaged_journal_is_told_and_set_aside_and_the_node_goes_on(play: Play) -> None:
     play.machine.host.state.put(PATH, File(b"rubbish\n"))
     async with play.alive():
-        await play.told(names.Event.JOURNAL_SET_ASIDE)
+        await play.wait_for_event(names.Event.JOURNAL_SET_ASIDE)
         [event] = [
             event for event in (await play.admin.list(EVENTS)).items if event["reason"] == names.Event.JOURNAL_SET_ASIDE
         ]

@@ -94,8 +94,8 @@ def test_taking_a_config_back_leaves_the_machine_as_it_was(tmp_path: Path) -> No
 def test_the_original_is_kept_once_and_not_replaced_by_a_later_version_of_ours(tmp_path: Path) -> None:
     machine = make_machine(tmp_path)
     old = apply(machine, NOTHING, EMPTY)
-    one = apply(machine, old, rendered("one", files=[file("/etc/motd", "one")]))
-    two = apply(machine, one, rendered("two", files=[file("/etc/motd", "two")]))
+    first = apply(machine, old, rendered("one", files=[file("/etc/motd", "one")]))
+    two = apply(machine, first, rendered("two", files=[file("/etc/motd", "two")]))
     apply(machine, two, EMPTY)
     assert machine.host.root.look("/etc/motd") == File(b"of the distribution\n", 0o640, 0, 0)
 
@@ -189,13 +189,13 @@ def test_a_kill_at_every_point_is_undone_or_completed_by_the_next_start(
             break
         machine = make_again(directory)
         journal = Applier(machine.host).recover()
-        found = snapshot(directory / "root")
+        tree = snapshot(directory / "root")
         if journal.phase is Phase.COMMITTED:
-            assert relevant(found) == after
+            assert relevant(tree) == after
             outcomes.add("completed")
         else:
             expected = before if disk.read_current(machine.host.root) == old else None
-            assert found == expected or relevant(found) == after
+            assert tree == expected or relevant(tree) == after
             outcomes.add("reverted")
             assert isinstance(machine.host.state.look(PATH), Absent)
     else:

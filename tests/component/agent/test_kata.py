@@ -49,24 +49,24 @@ class Node:
     def turn(self, state: InstallState) -> None:
         self.node["metadata"]["labels"][names.STATE_LABEL] = str(state)
 
-    def _take(self, said: Any) -> str:
-        if said is not None:
-            self.node = apply_merge_patch(self.node, said.patch(self.node))
+    def _take(self, report: Any) -> str:
+        if report is not None:
+            self.node = apply_merge_patch(self.node, report.patch(self.node))
         return labels_of(self.node).get(names.STATE_LABEL, "")
 
     def file(self, path: str) -> str | None:
-        found = self.machine.root / path.lstrip("/")
-        return found.read_text() if found.exists() else None
+        place = self.machine.root / path.lstrip("/")
+        return place.read_text() if place.exists() else None
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     """A machine with a container runtime."""
-    found = Node(tmp_path)
-    unit = found.machine.root / "usr/lib/systemd/system/crio.service"
+    machine_node = Node(tmp_path)
+    unit = machine_node.machine.root / "usr/lib/systemd/system/crio.service"
     unit.parent.mkdir(parents=True)
     unit.write_text("[Service]\nExecStart=/bin/true\n")
-    return found
+    return machine_node
 
 
 def test_a_node_waits_for_its_turn_installs_and_leaves_with_a_boot(node: Node) -> None:
@@ -176,10 +176,10 @@ def test_packages_of_an_image_are_layered_by_its_program() -> None:
     assert program.asked[3] == "rpm-ostree uninstall kata-containers"
 
 
-@pytest.mark.parametrize("said", ["", "no", "{}", '{"deployments": 3}', '{"deployments": [7]}'])
-def test_an_answer_that_cannot_be_read_is_a_failure_of_the_host(said: str) -> None:
+@pytest.mark.parametrize("output", ["", "no", "{}", '{"deployments": 3}', '{"deployments": [7]}'])
+def test_an_answer_that_cannot_be_read_is_a_failure_of_the_host(output: str) -> None:
     with pytest.raises(ImageFailure):
-        LayeredPackages("kata-containers", lambda _command: said).installed()
+        LayeredPackages("kata-containers", lambda _command: output).installed()
 
 
 def test_a_program_that_fails_is_told_in_its_own_words() -> None:
@@ -261,7 +261,7 @@ def test_drop_ins_are_read_as_the_container_runtime_reads_them(node: Node, drop_
     files = node.machine.host.root
     assert list(lacking(files)) == []
     files.put(names.RUNTIME_FILE, File(drop_in))
-    ((_, said),) = lacking(files)
-    assert said.endswith(missing)
+    ((_, reason),) = lacking(files)
+    assert reason.endswith(missing)
     files.put(f"{names.RUNTIME_FILE}-more", File(runtime.DROP_IN))
     assert list(lacking(files)) == []

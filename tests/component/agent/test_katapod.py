@@ -90,23 +90,23 @@ async def test_a_node_that_does_not_come_back_failed_and_is_tried_again(
     async with pod.running():
         await pod.until(InstallState.WAITING_TO_INSTALL)
         await pod.turn(InstallState.INSTALLING)
-        said = await pod.until(InstallState.FAILED)
-        assert "did not become ready again" in said[names.FAILURE]
+        annotations = await pod.until(InstallState.FAILED)
+        assert "did not become ready again" in annotations[names.FAILURE]
         await pod.ready("True")
         # What is there is there: the next look finds it complete.
-        said = await pod.until(InstallState.INSTALLED)
-        assert names.FAILURE not in said
+        annotations = await pod.until(InstallState.INSTALLED)
+        assert names.FAILURE not in annotations
 
 
 async def test_a_host_that_cannot_answer_does_not_end_the_pod(embedded_server: Embedded, tmp_path: Path) -> None:
     pod = Pod(embedded_server, tmp_path)
     await pod.cluster.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}})
-    asked: list[int] = []
+    calls: list[int] = []
     real = pod.host.packages.installed
 
     def shaky() -> bool:
-        asked.append(1)
-        if len(asked) < 3:
+        calls.append(1)
+        if len(calls) < 3:
             raise ImageFailure("the host is busy")
         return real()
 
@@ -115,11 +115,11 @@ async def test_a_host_that_cannot_answer_does_not_end_the_pod(embedded_server: E
         pod.host.machine.host.root.put(path, state)
     async with pod.running():
         await pod.until(InstallState.WAITING_TO_INSTALL)
-    assert len(asked) >= 3
+    assert len(calls) >= 3
 
 
 def test_the_verb_says_what_it_lacks(tmp_path: Path) -> None:
-    said = CliRunner().invoke(agent, ["kata", "install", "--node", "n", "--root", str(tmp_path / "nowhere")])
-    assert said.exit_code != 0
-    assert "not a directory" in str(said.exception) + said.output
+    result = CliRunner().invoke(agent, ["kata", "install", "--node", "n", "--root", str(tmp_path / "nowhere")])
+    assert result.exit_code != 0
+    assert "not a directory" in str(result.exception) + result.output
     assert CliRunner().invoke(agent, ["kata", "upgrade", "--node", "n"]).exit_code == 2

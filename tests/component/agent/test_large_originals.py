@@ -138,7 +138,7 @@ async def test_a_user_who_hinders_the_undo_is_left_with_it_and_the_node_goes_on(
     async with play.alive():
         await play.settled()
         await play.want("rendered-worker-bad")
-        await play.told("JournalSetAside")
+        await play.wait_for_event("JournalSetAside")
         await play.want("rendered-worker-old")
         await play.done("rendered-worker-old")
     aside = tmp_path / "w0/agent/set-aside/1"

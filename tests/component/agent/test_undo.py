@@ -202,7 +202,7 @@ def test_a_kill_at_every_point_and_at_every_point_of_its_recovery_is_taken_back(
     machine, current, _ = fresh()
     whole = Chance(None)
     update(machine, current, config, whole)
-    seen = set(whole.points)
+    reached = set(whole.points)
     for point in range(1, len(whole.points) + 1, STRIDE):
         again = 1
         while True:
@@ -212,11 +212,11 @@ def test_a_kill_at_every_point_and_at_every_point_of_its_recovery_is_taken_back(
             second = Chance(again)
             with suppress(Killed):
                 restart(machine, second)
-            seen.update(second.points)
+            reached.update(second.points)
             update(machine, restart(machine), EMPTY, Chance(None))
             assert relevant(snapshot(machine.root)) == before, (whole.points[point - 1], second.points)
             if len(second.points) < again:
                 break
             again += max(1, len(second.points) // 2)  # a few points of each recovery; the property test takes any
     expected = {"begin", "kept", "doing", "done", "commit", "ended", "undone"}
-    assert seen >= expected | ({"booting"} if config is WITH_SYSTEM else {"acted"})
+    assert reached >= expected | ({"booting"} if config is WITH_SYSTEM else {"acted"})

@@ -44,7 +44,9 @@ class LateWatch:
 
         async def write(*arguments: Any, **options: Any) -> Any:
             answer = await method(*arguments, **options)
-            self.written.append(json.encode([one for one in arguments if isinstance(one, dict)]).decode())
+            self.written.append(
+                json.encode([argument for argument in arguments if isinstance(argument, dict)]).decode()
+            )
             return answer
 
         return write
@@ -84,12 +86,12 @@ async def play(embedded_server: Embedded, tmp_path: Path) -> Play:
 
 def _up_to(config: str) -> Callable[[Event], bool]:
     """Events until, and with, the one that tells of a config."""
-    told: list[bool] = []
+    passed: list[bool] = []
 
     def let(event: Event) -> bool:
-        passes = not told
+        passes = not passed
         if annotations_of(event.object).get(names.DESIRED_CONFIG) == config:
-            told.append(True)
+            passed.append(True)
         return passes
 
     return let
@@ -128,19 +130,19 @@ async def test_a_drain_that_was_taken_back_since_does_not_count_although_the_wat
         late.hold(lambda event: names.LAST_APPLIED_DRAIN not in annotations_of(event.object))
         await play.annotate(**{names.LAST_APPLIED_DRAIN: "drain-rendered-worker-new"})
         await play.annotate(**{names.LAST_APPLIED_DRAIN: "uncordon-rendered-worker-old"})
-        asked = asyncio.Event()
+        node_read = asyncio.Event()
         live = late._cluster.get
 
-        async def seen(resource: Resource, *rest: Any, **named: Any) -> Any:
+        async def reading(resource: Resource, *rest: Any, **named: Any) -> Any:
             answer = await live(resource, *rest, **named)
             if resource.plural == "nodes":
-                asked.set()
+                node_read.set()
             return answer
 
-        late._cluster.get = seen  # type: ignore[method-assign]
+        late._cluster.get = reading  # type: ignore[method-assign]
         late.hold(lambda event: annotations_of(event.object).get(names.LAST_APPLIED_DRAIN, "")[:2] != "un")
         async with asyncio.timeout(PATIENCE):
-            await asked.wait()
+            await node_read.wait()
         late.hold(lambda _: True)
         assert motd(play) == b"of the distribution\n"
         await play.annotate(**{names.LAST_APPLIED_DRAIN: "drain-rendered-worker-new"})

@@ -48,24 +48,24 @@ class Loops:
         inventory = Inventory(server.api)
         self.clock = VirtualClock()
         loops = kube_loops(self.cluster, inventory, self.clock, "root ca", WITHOUT_OWNERS)
-        self.controllers: dict[str, Controller] = {one.name: one for one in loops.controllers}
+        self.controllers: dict[str, Controller] = {controller.name: controller for controller in loops.controllers}
         self._garbage: set[Any] = set()
         inventory.listen(self._garbage.add)
 
     async def keys(self, controller: Controller) -> list[Any]:
         if not controller.sources:
             return sorted(self._garbage)
-        found = {
+        work_keys = {
             key
             for source in controller.sources
             for obj in (await self.cluster.list(source.resource)).items
             for key in source.keys(obj)
         }
-        return sorted(found)
+        return sorted(work_keys)
 
     async def round(self) -> None:
         """Every key of every loop once, in an order that the seed chooses."""
-        work = [(one, key) for one in self.controllers.values() for key in await self.keys(one)]
+        work = [(loop, key) for loop in self.controllers.values() for key in await self.keys(loop)]
         self._random.shuffle(work)
         for controller, key in work:
             await controller.reconcile(key)
@@ -82,9 +82,9 @@ class Loops:
 
 def config_map(name: str, namespace: str = "default", *owners: JsonObject, block: bool = False) -> JsonObject:
     references = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": one["metadata"]["name"], "uid": one["metadata"]["uid"],
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
          **({"blockOwnerDeletion": True} if block else {})}
-        for one in owners
+        for owner in owners
     ]  # fmt: skip
     meta: JsonObject = {"name": name, "namespace": namespace}
     if references:
@@ -93,15 +93,15 @@ def config_map(name: str, namespace: str = "default", *owners: JsonObject, block
 
 
 async def names(cluster: Cluster, namespace: str = "default") -> set[str]:
-    found = (await cluster.list(CONFIG_MAP, Scope(namespace))).items
-    return {obj["metadata"]["name"] for obj in found} - {"kube-root-ca.crt"}
+    config_maps = (await cluster.list(CONFIG_MAP, Scope(namespace))).items
+    return {obj["metadata"]["name"] for obj in config_maps} - {"kube-root-ca.crt"}
 
 
 async def test_dependents_go_when_their_last_owner_is_gone(embedded_server: Embedded) -> None:
     loops, cluster = Loops(embedded_server.server), embedded_server.cluster
-    one = await cluster.create(CONFIG_MAP, config_map("one"))
+    first_owner = await cluster.create(CONFIG_MAP, config_map("one"))
     two = await cluster.create(CONFIG_MAP, config_map("two"))
-    child = await cluster.create(CONFIG_MAP, config_map("child", "default", one, two))
+    child = await cluster.create(CONFIG_MAP, config_map("child", "default", first_owner, two))
     await cluster.create(CONFIG_MAP, config_map("grandchild", "default", child))
     await loops.settle()
     assert await names(cluster) == {"one", "two", "child", "grandchild"}
@@ -159,9 +159,11 @@ async def test_a_namespace_goes_after_its_content_and_says_what_holds_it(embedde
     await cluster.delete(NAMESPACE, "z")
     await loops.settle()
     assert await names(cluster, "z") == {"held"}
-    told = {one["type"]: one for one in (await cluster.get(NAMESPACE, "z"))["status"]["conditions"]}
-    assert told["NamespaceContentRemaining"]["status"] == "True"
-    assert "configmaps" in told["NamespaceContentRemaining"]["message"]
+    conditions = {
+        condition["type"]: condition for condition in (await cluster.get(NAMESPACE, "z"))["status"]["conditions"]
+    }
+    assert conditions["NamespaceContentRemaining"]["status"] == "True"
+    assert "configmaps" in conditions["NamespaceContentRemaining"]["message"]
     await cluster.patch(CONFIG_MAP, "held", {"metadata": {"finalizers": None}}, PatchType.MERGE, "z")
     await loops.settle()
     with pytest.raises(NotFound):

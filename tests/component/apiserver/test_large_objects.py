@@ -25,7 +25,7 @@ async def test_a_large_change_that_met_another_one_is_decided_anew(embedded_serv
     cluster = embedded_server.cluster
     await cluster.create(CONFIG_MAPS, large("a"))
     patches = [{"data": {f"new{number}": str(number)}} for number in range(4)]
-    await asyncio.gather(*(cluster.patch(CONFIG_MAPS, "a", one, PatchType.MERGE, "default") for one in patches))
+    await asyncio.gather(*(cluster.patch(CONFIG_MAPS, "a", change, PatchType.MERGE, "default") for change in patches))
     data = (await cluster.get(CONFIG_MAPS, "a", "default"))["data"]
     assert {f"new{number}": str(number) for number in range(4)}.items() <= data.items(), "no change was lost"
 
@@ -35,16 +35,17 @@ async def test_a_condition_on_the_version_holds_for_large_objects_too(embedded_s
     version = (await cluster.create(CONFIG_MAPS, large("a")))["metadata"]["resourceVersion"]
     patches = [{"metadata": {"resourceVersion": version}, "data": {"who": str(number)}} for number in range(2)]
     results = await asyncio.gather(
-        *(cluster.patch(CONFIG_MAPS, "a", one, PatchType.MERGE, "default") for one in patches), return_exceptions=True
+        *(cluster.patch(CONFIG_MAPS, "a", change, PatchType.MERGE, "default") for change in patches),
+        return_exceptions=True,
     )
-    assert sorted(isinstance(one, Conflict) for one in results) == [False, True]
+    assert sorted(isinstance(result, Conflict) for result in results) == [False, True]
 
 
 async def test_of_two_large_creates_of_one_name_one_is_refused(embedded_server: Embedded) -> None:
     results = await asyncio.gather(
         *(embedded_server.cluster.create(CONFIG_MAPS, large("a")) for _ in range(2)), return_exceptions=True
     )
-    assert sorted(isinstance(one, Exception) for one in results) == [False, True]
+    assert sorted(isinstance(result, Exception) for result in results) == [False, True]
 
 
 async def test_a_large_object_that_is_deleted_while_it_is_changed_is_gone(embedded_server: Embedded) -> None:

@@ -224,13 +224,13 @@ async def test_a_watcher_sees_objects_enter_and_leave_its_selection(embedded_ser
     await cluster.patch(CONFIG_MAP, "a", chosen, PatchType.MERGE, "default")
     await cluster.patch(CONFIG_MAP, "a", {"data": {"x": "y"}}, PatchType.MERGE, "default")
     await cluster.patch(CONFIG_MAP, "a", {"metadata": {"labels": None}}, PatchType.MERGE, "default")
-    seen = []
+    changes = []
     async with cluster.watch(CONFIG_MAP, Scope(labels="pick=me"), since=start) as events:
         async for event in events:
-            seen.append(event.type)
-            if len(seen) == 3:
+            changes.append(event.type)
+            if len(changes) == 3:
                 break
-    assert seen == [EventType.ADDED, EventType.MODIFIED, EventType.DELETED]
+    assert changes == [EventType.ADDED, EventType.MODIFIED, EventType.DELETED]
 
 
 async def test_an_initial_watch_ends_its_state_with_a_bookmark(embedded_server: Embedded) -> None:
@@ -261,8 +261,8 @@ async def test_a_secret_is_sealed_on_disk_and_plain_in_answers(embedded_server: 
 async def test_a_built_in_definition_is_shown_and_cannot_be_changed(embedded_server: Embedded) -> None:
     cluster = embedded_server.cluster
     name = "machineconfigs.machineconfiguration.openshift.io"
-    shown = await cluster.get(CRD, name)
-    assert any(entry["type"] == "Established" for entry in shown["status"]["conditions"])
+    definition = await cluster.get(CRD, name)
+    assert any(entry["type"] == "Established" for entry in definition["status"]["conditions"])
     with pytest.raises(Forbidden, match="built in"):
         await cluster.delete(CRD, name)
     with pytest.raises(Forbidden, match="built in"):

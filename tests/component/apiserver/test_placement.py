@@ -26,14 +26,14 @@ def pod(name: str, namespace: str, node: str) -> JsonObject:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
-def asked(embedded: Embedded, namespace: str, labels: str, node: str) -> list[bytes]:
+def pods_on(embedded: Embedded, namespace: str, labels: str, node: str) -> list[bytes]:
     api = embedded.server.api
     served = api.served("", "v1", "pods")
     chosen = selection.parse(served.kind, namespace, labels, f"spec.nodeName={node}")
-    found = api.list(served, chosen, ListQuery())
+    indexed = api.list(served, chosen, ListQuery())
     scanned = reads.list_objects(api.store, served, chosen, ListQuery())
-    assert (list(found.bodies), found.revision) == (list(scanned.bodies), scanned.revision)
-    return list(found.bodies)
+    assert (list(indexed.bodies), indexed.revision) == (list(scanned.bodies), scanned.revision)
+    return list(indexed.bodies)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -43,7 +43,7 @@ async def test_the_index_never_differs_from_a_scan(embedded_server: Embedded, se
     for step in range(60):
         name, namespace = f"pod-{chance.randrange(8)}", chance.choice(("default", "other"))
         try:
-            known = await cluster.get(PODS, name, namespace)
+            stored = await cluster.get(PODS, name, namespace)
         except NotFound:
             await cluster.create(PODS, pod(name, namespace, chance.choice(NODES)))
         else:
@@ -53,19 +53,19 @@ async def test_the_index_never_differs_from_a_scan(embedded_server: Embedded, se
                 patch = {
                     "metadata": {
                         "annotations": {"step": str(step)},
-                        "resourceVersion": known["metadata"]["resourceVersion"],
+                        "resourceVersion": stored["metadata"]["resourceVersion"],
                     }
                 }
                 await cluster.patch(PODS, name, patch, PatchType.MERGE, namespace)
         for node in NODES:
-            asked(embedded_server, chance.choice(("", "default", "other")), chance.choice(("", "app=1")), node)
+            pods_on(embedded_server, chance.choice(("", "default", "other")), chance.choice(("", "app=1")), node)
 
 
 async def test_a_pod_that_is_bound_appears_on_its_node_and_goes_with_it(embedded_server: Embedded) -> None:
     cluster = embedded_server.cluster
-    assert asked(embedded_server, "", "", "a") == []
+    assert pods_on(embedded_server, "", "", "a") == []
     await cluster.create(PODS, pod("one", "default", ""))
-    assert asked(embedded_server, "", "", "a") == []
+    assert pods_on(embedded_server, "", "", "a") == []
     target = {
         "apiVersion": "v1",
         "kind": "Binding",
@@ -73,12 +73,12 @@ async def test_a_pod_that_is_bound_appears_on_its_node_and_goes_with_it(embedded
         "target": {"kind": "Node", "name": "a"},
     }
     await cluster.connect(PODS, "one", "default", "binding", target)
-    [body] = asked(embedded_server, "", "", "a")
+    [body] = pods_on(embedded_server, "", "", "a")
     assert json.decode(body)["metadata"]["name"] == "one"
     page = await cluster.list(PODS, Scope(fields="spec.nodeName=a"))
     assert [entry["metadata"]["name"] for entry in page.items] == ["one"]
     await cluster.delete(PODS, "one", "default", DeleteOptions(grace_seconds=0))
-    assert asked(embedded_server, "", "", "a") == []
+    assert pods_on(embedded_server, "", "", "a") == []
 
 
 async def test_pages_and_the_past_are_read_the_ordinary_way(embedded_server: Embedded) -> None:

@@ -54,8 +54,8 @@ def create(admin: httpx.Client, kind: Kind, name: str, body: dict[str, Any]) -> 
             headers={"Content-Type": "application/merge-patch+json"},
         )
         assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = admin.get(f"{collection(kind)}/{name}").json()
-    return found
+    stored: dict[str, Any] = admin.get(f"{collection(kind)}/{name}").json()
+    return stored
 
 
 def masked(cells: list[Any]) -> list[Any]:
@@ -64,8 +64,8 @@ def masked(cells: list[Any]) -> list[Any]:
 
 def headers(table: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [
-        tuple(found[key] for key in ("name", "type", "format", "priority"))
-        for found in table["columnDefinitions"] or ()
+        tuple(column[key] for key in ("name", "type", "format", "priority"))
+        for column in table["columnDefinitions"] or ()
     ]
 
 
@@ -155,8 +155,8 @@ def established(admin: httpx.Client, manifest: dict[str, Any]) -> dict[str, Any]
     for _ in range(200):
         if admin.get(f"/apis/{group}/v1/{plural}").status_code == 200:
             break
-    found: dict[str, Any] = admin.get(f"{path}/{name}").json()
-    return found
+    definition: dict[str, Any] = admin.get(f"{path}/{name}").json()
+    return definition
 
 
 def test_status_of_a_definition_reads_the_same(admin: httpx.Client) -> None:
@@ -166,10 +166,10 @@ def test_status_of_a_definition_reads_the_same(admin: httpx.Client) -> None:
     assert mine["acceptedNames"] == real["acceptedNames"]
     assert mine["storedVersions"] == real["storedVersions"]
 
-    def told(status: dict[str, Any]) -> set[tuple[str, ...]]:
+    def condition_facts(status: dict[str, Any]) -> set[tuple[str, ...]]:
         return {tuple(entry[key] for key in ("type", "status", "reason", "message")) for entry in status["conditions"]}
 
-    assert told(mine) == told(real)
+    assert condition_facts(mine) == condition_facts(real)
 
 
 def test_discovery_of_native_groups_reads_the_same(admin: httpx.Client) -> None:
@@ -221,7 +221,7 @@ def test_lists_and_watches_have_tables_of_the_same_form(admin: httpx.Client) -> 
     answer = admin.get(collection(kind), headers=TABLE, params=query)
     assert answer.headers["Content-Type"] == "application/json"
     real, plain = answer.json(), admin.get(collection(kind), params=query).json()
-    objects = [{"apiVersion": kind.api_version, "kind": kind.kind, **found} for found in plain["items"]]
+    objects = [{"apiVersion": kind.api_version, "kind": kind.kind, **listed} for listed in plain["items"]]
     meta = ListMeta(real["metadata"]["resourceVersion"])
     mine = render_table(Served(kind).printer, objects, TableRequest(), meta, datetime.now(UTC))
     assert headers(mine) == headers(real)
@@ -235,10 +235,12 @@ def test_lists_and_watches_have_tables_of_the_same_form(admin: httpx.Client) -> 
     assert len(tables) == 3
     for index, (obj, table) in enumerate(zip(objects, tables, strict=True)):
         meta = ListMeta(obj["metadata"]["resourceVersion"])
-        one = render_table(Served(kind).printer, [obj], TableRequest(), meta, datetime.now(UTC), headers=index == 0)
-        assert headers(one) == headers({"columnDefinitions": table["columnDefinitions"] or []})
-        assert one["metadata"] == table["metadata"]
-        assert [row["object"] for row in one["rows"]] == [row["object"] for row in table["rows"]]
+        row_table = render_table(
+            Served(kind).printer, [obj], TableRequest(), meta, datetime.now(UTC), headers=index == 0
+        )
+        assert headers(row_table) == headers({"columnDefinitions": table["columnDefinitions"] or []})
+        assert row_table["metadata"] == table["metadata"]
+        assert [row["object"] for row in row_table["rows"]] == [row["object"] for row in table["rows"]]
 
 
 @pytest.mark.parametrize("form", ["Table", "PartialObjectMetadataList"])

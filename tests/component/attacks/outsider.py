@@ -111,7 +111,7 @@ class SoftwareKey:
             "ak_public": _b64(self.key.public_der()),
             "tpm_quote": {
                 "message": _b64(message), "signature": _b64(tpm2.signature(self.key, message)),
-                "pcrs": [one.hex() for one in image.pcrs],
+                "pcrs": [register.hex() for register in image.pcrs],
             },
             "event_log": _b64(image.event_log),
         }  # fmt: skip
@@ -162,8 +162,8 @@ class Fortress:
     async def recorded(self, what: str, who: str, code: str) -> bool:
         """Whether a refusal stands on the record."""
         return any(
-            (one["what"], one["who"], (one.get("detail") or {}).get("code")) == (what, who, code)
-            for one in await self.record()
+            (entry["what"], entry["who"], (entry.get("detail") or {}).get("code")) == (what, who, code)
+            for entry in await self.record()
         )
 
     async def gave_nothing(self, *, machines: int) -> None:
@@ -173,28 +173,30 @@ class Fortress:
         async with httpx.AsyncClient(
             base_url=f"https://127.0.0.1:{self.gate.port}", verify=trust, trust_env=False
         ) as http:
-            for shown in ("", f"Bearer {self.ticket.reveal()}", "DPoP e30.e30.e30"):
-                answer = await http.get("/config/worker", headers={"authorization": shown} if shown else {})
-                assert answer.status_code == 401, shown
+            for authorization in ("", f"Bearer {self.ticket.reveal()}", "DPoP e30.e30.e30"):
+                answer = await http.get(
+                    "/config/worker", headers={"authorization": authorization} if authorization else {}
+                )
+                assert answer.status_code == 401, authorization
                 assert SECRET not in answer.content
         assert self.shelf.asked == []
-        found = (await cluster.list(MACHINE.resource)).items
-        assert len(found) == machines
-        assert [one["metadata"]["name"] for one in found if one["status"].get("lastAttested")] == []
+        enrolled = (await cluster.list(MACHINE.resource)).items
+        assert len(enrolled) == machines
+        assert [machine["metadata"]["name"] for machine in enrolled if machine["status"].get("lastAttested")] == []
         assert (await cluster.list(VERDICT.resource)).items == []
-        for machine in found:
+        for machine in enrolled:
             await self._no_certificate(str(machine["status"]["nodeName"]))
         secrets = (await cluster.list(SECRETS)).items
-        assert [one["metadata"]["name"] for one in secrets if one.get("type") == bootstrap.TYPE] == []
+        assert [secret["metadata"]["name"] for secret in secrets if secret.get("type") == bootstrap.TYPE] == []
         assert (await cluster.list(NODE.resource)).items == []
-        assert not any(one["what"] in ("release", "join", "attested") for one in await self.record())
+        assert not any(entry["what"] in ("release", "join", "attested") for entry in await self.record())
 
     async def _no_certificate(self, node: str) -> None:
         """Nobody may ask to become the node without a token of the broker; of those that others ask for none is approved."""
-        wanted = client_request(new_key(), node)
+        request = client_request(new_key(), node)
         async with self.site.client() as nobody, self.site.client("abcdef.0123456789abcdef") as guess:
             for http in (nobody, guess):
-                assert (await http.post(CSRS, json=wanted)).status_code in (401, 403)
+                assert (await http.post(CSRS, json=request)).status_code in (401, 403)
         assert (await self.site.world.cluster.list(REQUESTS)).items == []
 
 

@@ -98,8 +98,8 @@ async def test_keys_of_ones_own_open_nothing_before_everybody_was_told(site: Sit
     assert (await site.write({"breakGlass": {"approvers": APPROVERS}}, {})).status_code == 200
     assert await site.settle() == {}
     assert [entry.what for entry in site.record.entries] == ["approvers-pending"]
-    told = [one for one in (await world.cluster.list(EVENTS)).items if one["reason"] == "ApproversPending"]
-    assert [(one["type"], "ada, grace" in one["message"]) for one in told] == [("Warning", True)]
+    events = [event for event in (await world.cluster.list(EVENTS)).items if event["reason"] == "ApproversPending"]
+    assert [(event["type"], "ada, grace" in event["message"]) for event in events] == [("Warning", True)]
     # Admission cannot know the time; the verifier asks who counts.
     assert (await site.override("ada", "grace")).status_code == 200
     async with world.broker(machine) as broker:
@@ -108,10 +108,10 @@ async def test_keys_of_ones_own_open_nothing_before_everybody_was_told(site: Sit
     status = Confidential(world.cluster, world.informers, world.clock)
     while (again := (await status.reconcile(STATUS)).again_after) is not None and again < LOOK_SECONDS:
         pass
-    said = {
+    statuses = {
         kind: (condition(await site.cluster(), kind) or {}).get("status") for kind in ("ApproversPending", "Overridden")
     }
-    assert said == {"ApproversPending": "True", "Overridden": "False"}
+    assert statuses == {"ApproversPending": "True", "Overridden": "False"}
     world.clock.ahead = timedelta(minutes=61)
     assert await site.settle() == people("ada", "grace")
     assert [entry.what for entry in site.record.entries] == ["approvers-pending", "approvers-in-effect"]
@@ -141,11 +141,11 @@ async def test_a_present_approver_is_not_outvoted_by_one_person(site: Site) -> N
 async def test_approvers_change_themselves_with_two_signatures(site: Site) -> None:
     await appointed(site.world.cluster)
     await site.write({"breakGlass": {"approvers": APPROVERS}}, {})
-    wanted = {"breakGlass": {"approvers": [approver("ada"), approver("eve")]}}
-    one = signed_change(await site.cluster(), people("ada", "grace"), people("ada", "eve"), ("ada",))
-    assert (await site.write(wanted, {CHANGE: one})).status_code == 403
+    change = {"breakGlass": {"approvers": [approver("ada"), approver("eve")]}}
+    signed_once = signed_change(await site.cluster(), people("ada", "grace"), people("ada", "eve"), ("ada",))
+    assert (await site.write(change, {CHANGE: signed_once})).status_code == 403
     two = signed_change(await site.cluster(), people("ada", "grace"), people("ada", "eve"), ("ada", "grace"))
-    answer = await site.write(wanted, {CHANGE: two})
+    answer = await site.write(change, {CHANGE: two})
     assert answer.status_code == 200, answer.text
     assert await site.settle() == people("ada", "eve")
     assert [entry.what for entry in site.record.entries] == ["approvers-changed"]

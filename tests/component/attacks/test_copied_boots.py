@@ -33,7 +33,7 @@ from fastness.sim.tee.tpm import TpmMachine
 from tests.attesting import until
 from tests.component.attacks.outsider import SECRET, Fortress, fortress
 from tests.component.attacks.test_copied_keys import proved, standing
-from tests.component.attestation.test_distrust import Kept, known
+from tests.component.attestation.test_distrust import Kept, caches_caught_up
 
 OVER = (403, BOOT_CODE)
 WORDS = {
@@ -68,12 +68,12 @@ async def test_a_copy_that_boots_is_told_when_the_original_comes_back(site: Fort
     await proved(site, original)
     async with world.broker(boot(site, tee, 2)) as later:
         await later.attest()
-        await known(world)
+        await caches_caught_up(world)
         before = await world.machine_object(original)
         assert "disputes" not in before["status"]  # a reboot looks like that, too
         for _ in range(2):
             assert await site.attest(original) == OVER
-            await known(world)
+            await caches_caught_up(world)
         after = await world.machine_object(original)
         assert standing(after) == standing(before)
         assert (await later.resource("pool/worker/secret")).reveal() == SECRET
@@ -82,14 +82,14 @@ async def test_a_copy_that_boots_is_told_when_the_original_comes_back(site: Fort
     assert (entry["over"], entry["shows"].startswith(words[0]), entry["against"].startswith(words[1])) == (
         "Boot", True, True,
     )  # fmt: skip
-    assert [(one["who"], one["detail"]["shows"], one["detail"]["against"]) for one in await entries(site)] == [
+    assert [(alarm["who"], alarm["detail"]["shows"], alarm["detail"]["against"]) for alarm in await entries(site)] == [
         (original.machine.thumbprint, entry["shows"], entry["against"])
     ] * 2
     verdict = await world.cluster.get(VERDICT.resource, entry["verdict"])
     assert (verdict["spec"]["result"], verdict["spec"]["reason"]) == ("Refused", BOOT_CODE)
-    (told,) = told_disputes(view(after, Machine))
-    assert entry["shows"] in told
-    assert entry["against"] in told
+    (dispute,) = told_disputes(view(after, Machine))
+    assert entry["shows"] in dispute
+    assert entry["against"] in dispute
 
 
 @pytest.mark.parametrize("tee", TEES)
@@ -101,11 +101,11 @@ async def test_an_old_state_does_not_put_a_changed_machine_back(site: Fortress, 
     await proved(site, before_change)
     status, _ = await site.attest(boot(site, tee, 2, tampered_image(tee)))
     assert status == 403
-    await known(world)
+    await caches_caught_up(world)
     before = await world.machine_object(before_change)
     assert before["status"]["standing"].startswith("Refused")
     assert await site.attest(before_change) == OVER
-    await known(world)
+    await caches_caught_up(world)
     assert standing(await world.machine_object(before_change)) == standing(before)
     # A later boot of what was approved puts it back, as before.
     after = await proved(site, boot(site, tee, 3))
@@ -120,7 +120,7 @@ async def test_two_tpms_that_were_booted_equally_often_are_told_apart_by_their_c
     assert (await site.enrol(original)).status_code == 201
     before = await proved(site, original)
     assert await site.attest(copy) == OVER
-    await known(world)
+    await caches_caught_up(world)
     assert standing(await world.machine_object(original)) == standing(before)
 
 
@@ -130,9 +130,9 @@ async def test_proofs_of_one_boot_and_of_later_ones_are_silent(site: Fortress, t
     for number in (1, 2, 5):
         machine = boot(site, tee, number)
         for _ in range(3):
-            found = await proved(site, machine)
-    assert "disputes" not in found["status"]
-    assert condition(found, "Disputed") is None
+            proven = await proved(site, machine)
+    assert "disputes" not in proven["status"]
+    assert condition(proven, "Disputed") is None
     assert await entries(site) == []
 
 
@@ -167,7 +167,7 @@ async def test_a_changed_domain_cannot_pass_for_a_boot_that_is_not_its_own(site:
     changed = boot(site, "tdx", 2, tampered_image("tdx"))
     assert await site.attest(PassesForAnotherBoot(changed, original)) == (403, "boot-unproved")
     assert await site.attest(NamesNoBoot(changed.machine)) == (403, "boot-missing")
-    await known(world)
+    await caches_caught_up(world)
     after = await world.machine_object(original)
     assert (standing(after), after["status"]["boot"]) == (standing(before), before["status"]["boot"])
 
@@ -182,16 +182,18 @@ async def test_an_alarm_is_told_and_stays_until_a_person_settles_it(site: Fortre
     assert await site.attest(original) == OVER
     await proved(site, boot(site, "snp", 3))
     await loop.reconcile(key)
-    found = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
-    assert (condition(found, "Disputed") or {}).get("reason") == "EarlierBoot"
+    stored = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
+    assert (condition(stored, "Disputed") or {}).get("reason") == "EarlierBoot"
     events = (await world.cluster.list(EVENTS)).items
-    assert [one["reason"] for one in events if one["involvedObject"]["name"] == key.name].count("EarlierBoot") == 1
-    patch = settle_patch(found, "the host was restored from a backup")
+    assert [event["reason"] for event in events if event["involvedObject"]["name"] == key.name].count(
+        "EarlierBoot"
+    ) == 1
+    patch = settle_patch(stored, "the host was restored from a backup")
     assert patch is not None
     await world.cluster.patch(MACHINE.resource, key.name, patch, PatchType.MERGE, NAMESPACE)
     await loop.reconcile(key)
-    found = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
-    assert ("disputes" in found["status"], (condition(found, "Disputed") or {}).get("status")) == (False, "False")
+    stored = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
+    assert ("disputes" in stored["status"], (condition(stored, "Disputed") or {}).get("status")) == (False, "False")
     # Looking at it lets nobody in.
     assert await site.attest(original) == OVER
 
@@ -227,13 +229,13 @@ async def _copied(site: Fortress, maker: TpmMaker, place: Path) -> None:
         shutil.copytree(place / "one", place / "copy")
         async with world.broker(await copy.power_on(AS_IT_SHOULD)) as broker:
             await broker.attest()
-        await known(world)
+        await caches_caught_up(world)
         assert await site.attest(original) == OVER
         rebooted = await board.power_on(AS_IT_SHOULD)  # now as often as the copy: no count tells them apart
         async with world.broker(rebooted) as broker:
             await broker.attest()
-        (found,) = (await world.cluster.list(MACHINE.resource)).items
-        assert [one["over"] for one in found["status"]["disputes"]] == ["Boot"]
+        (machine,) = (await world.cluster.list(MACHINE.resource)).items
+        assert [dispute["over"] for dispute in machine["status"]["disputes"]] == ["Boot"]
     finally:
         await copy.power_off()
         await board.power_off()

@@ -26,7 +26,7 @@ from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage
 from tests.attesting import until
 from tests.component.attacks.outsider import SECRET, Fortress, fortress
-from tests.component.attestation.test_distrust import Kept, known
+from tests.component.attestation.test_distrust import Kept, caches_caught_up
 
 WAITS = (503, "approval-pending")
 
@@ -53,7 +53,7 @@ async def proved(site: Fortress, machine: SimAttester) -> JsonObject:
     """Evidence that is accepted; the Machine after it."""
     async with site.site.world.broker(machine) as broker:
         await broker.attest()
-    await known(site.site.world)
+    await caches_caught_up(site.site.world)
     return await site.site.world.machine_object(machine)
 
 
@@ -76,13 +76,13 @@ async def test_a_copied_key_on_another_chip_does_not_put_a_changed_machine_back(
     pinned = (await proved(site, worker))["status"]["chip"]
     status, _ = await site.attest(boot(site, tee, 1, tampered_image(tee)))
     assert status == 403
-    await known(world)
+    await caches_caught_up(world)
     before = await world.machine_object(worker)
     assert before["status"]["standing"].startswith("Refused")
     thief = with_key_of(worker, boot(site, tee, 2))
     for _ in range(2):
         assert await site.attest(thief) == WAITS
-        await known(world)
+        await caches_caught_up(world)
     after = await world.machine_object(worker)
     assert standing(after) == standing(before)
     disputed = condition(after, "Disputed")
@@ -90,9 +90,9 @@ async def test_a_copied_key_on_another_chip_does_not_put_a_changed_machine_back(
     assert (disputed["status"], disputed["reason"]) == ("True", "AnotherChip")
     assert [entry["against"] for entry in after["status"]["disputes"]] == [pinned]
     entries = [entry for entry in await site.record() if entry["what"] == "disputed"]
-    shown = after["status"]["disputes"][0]["shows"]
+    other_chip = after["status"]["disputes"][0]["shows"]
     assert [(entry["who"], entry["detail"]["shows"], entry["detail"]["against"]) for entry in entries] == [
-        (worker.machine.thumbprint, shown, pinned)
+        (worker.machine.thumbprint, other_chip, pinned)
     ] * 2
     verdict = await world.cluster.get(VERDICT.resource, after["status"]["disputes"][0]["verdict"])
     assert (verdict["spec"]["result"], "chip-changed" in {check["code"] for check in verdict["spec"]["checks"]}) == (
@@ -107,12 +107,12 @@ async def test_bad_evidence_of_another_chip_takes_nothing_from_an_honest_machine
     assert (await site.enrol(worker)).status_code == 201
     async with world.broker(worker) as broker:
         await broker.attest()
-        await known(world)
+        await caches_caught_up(world)
         before = await world.machine_object(worker)
         for thief in (boot(site, tee, 2, tampered_image(tee)), boot(site, tee, 3)):
             status, _ = await site.attest(with_key_of(worker, thief))
             assert status in (403, 503)
-            await known(world)
+            await caches_caught_up(world)
         after = await world.machine_object(worker)
         assert standing(after) == standing(before)
         assert len(after["status"]["disputes"]) == 2
@@ -129,12 +129,14 @@ async def test_only_the_chip_that_a_person_named_becomes_the_machines(site: Fort
     moved, thief = (with_key_of(worker, boot(site, "snp", serial)) for serial in (2, 3))
     for guest in (moved, thief):
         assert await site.attest(guest) == WAITS
-        await known(world)
-    found = await world.machine_object(worker)
-    chip = found["status"]["disputes"][0]["shows"]
-    name = object_name(found).name
-    await world.cluster.patch(MACHINE.resource, name, chip_patch(found, chip, "a new host"), PatchType.MERGE, NAMESPACE)
-    await known(world)
+        await caches_caught_up(world)
+    stored = await world.machine_object(worker)
+    chip = stored["status"]["disputes"][0]["shows"]
+    name = object_name(stored).name
+    await world.cluster.patch(
+        MACHINE.resource, name, chip_patch(stored, chip, "a new host"), PatchType.MERGE, NAMESPACE
+    )
+    await caches_caught_up(world)
     assert await site.attest(thief) == WAITS
     after = await proved(site, moved)
     assert (after["status"]["chip"], [entry["shows"] == chip for entry in after["status"]["disputes"]]) == (
@@ -155,18 +157,18 @@ async def test_a_dispute_is_told_and_stays_until_a_person_settles_it(site: Fortr
     assert await site.attest(with_key_of(worker, boot(site, "snp", 2))) == WAITS
     await proved(site, worker)
     await loop.reconcile(key)
-    found = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
-    assert len(found["status"]["disputes"]) == 1
+    stored = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
+    assert len(stored["status"]["disputes"]) == 1
     events = (await world.cluster.list(EVENTS)).items
     assert ["AnotherChip" for event in events if event["involvedObject"]["name"] == key.name] == ["AnotherChip"]
-    patch = settle_patch(found, "the old host was sold")
+    patch = settle_patch(stored, "the old host was sold")
     assert patch is not None
     await world.cluster.patch(MACHINE.resource, key.name, patch, PatchType.MERGE, NAMESPACE)
     await loop.reconcile(key)
-    found = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
-    disputed = condition(found, "Disputed")
+    stored = await world.cluster.get(MACHINE.resource, key.name, NAMESPACE)
+    disputed = condition(stored, "Disputed")
     assert disputed is not None
-    assert ("disputes" in found["status"], disputed["status"]) == (False, "False")
+    assert ("disputes" in stored["status"], disputed["status"]) == (False, "False")
     # The next one is told anew.
     assert await site.attest(with_key_of(worker, boot(site, "snp", 3))) == WAITS
 

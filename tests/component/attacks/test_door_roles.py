@@ -47,9 +47,9 @@ DAY = timedelta(days=1)
 
 async def stolen(cluster: Cluster, role: DoorRole = DoorRole.GATE) -> RoleCertificates:
     """What lies in the Secret of a role."""
-    found = read(await cluster.get(SECRETS, secret_name(role), NAMESPACE))
-    assert found is not None
-    return found
+    certificates = read(await cluster.get(SECRETS, secret_name(role), NAMESPACE))
+    assert certificates is not None
+    return certificates
 
 
 @dataclass
@@ -83,8 +83,8 @@ async def posing(shows: Credential) -> AsyncIterator[Impostor]:
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded_server.cluster) as found:
-        yield found
+    async with delivering_world(embedded_server.cluster) as delivering:
+        yield delivering
 
 
 async def test_a_gate_that_listens_as_enrolment_gets_no_ticket(world: DeliveringWorld) -> None:
@@ -135,12 +135,12 @@ async def test_a_certificate_without_a_role_is_no_door(world: DeliveringWorld) -
 async def test_a_gate_gets_no_role_of_another_door_whatever_it_writes_into_its_secret(world: DeliveringWorld) -> None:
     """It asks for the broker's names, and puts the broker's certificate, which everybody sees, over its own."""
     name, cluster = secret_name(DoorRole.GATE), world.cluster
-    shown = content(await stolen(cluster, DoorRole.BROKER))["tls.crt"]
-    patch = {"metadata": {"annotations": {NAMES: "127.0.0.1 broker.example"}}, "data": {"tls.crt": shown}}
+    brokers_certificate = content(await stolen(cluster, DoorRole.BROKER))["tls.crt"]
+    patch = {"metadata": {"annotations": {NAMES: "127.0.0.1 broker.example"}}, "data": {"tls.crt": brokers_certificate}}
     await cluster.patch(SECRETS, name, patch, PatchType.MERGE, NAMESPACE)
 
-    def issued(found: RoleCertificates | None) -> bool:
-        return found is not None and "broker.example" in found.serving.certificate.hosts
+    def issued(certificates: RoleCertificates | None) -> bool:
+        return certificates is not None and "broker.example" in certificates.serving.certificate.hosts
 
     held = await _until(cluster, name, issued)
     assert held.serving.certificate.uris == (DoorRole.GATE.uri,)
@@ -151,10 +151,10 @@ async def test_a_gate_gets_no_role_of_another_door_whatever_it_writes_into_its_s
 
 async def _until(cluster: Cluster, name: str, holds: Callable[[RoleCertificates | None], bool]) -> RoleCertificates:
     async with asyncio.timeout(PATIENCE):
-        while not holds(found := read(await cluster.get(SECRETS, name, NAMESPACE))):  # noqa: ASYNC110  # the API is asked
+        while not holds(certificates := read(await cluster.get(SECRETS, name, NAMESPACE))):  # noqa: ASYNC110  # the API is asked
             await asyncio.sleep(0.02)
-    assert found is not None
-    return found
+    assert certificates is not None
+    return certificates
 
 
 @asynccontextmanager

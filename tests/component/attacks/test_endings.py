@@ -24,7 +24,7 @@ from fastness.kube.errors import Forbidden, NotFound
 from fastness.kube.port import PatchType
 from tests.component.attacks.people import person, recorded, user_name
 from tests.component.attestation.test_chips import Site, site
-from tests.component.attestation.test_distrust import known
+from tests.component.attestation.test_distrust import caches_caught_up
 from tests.embedded.fixtures import Embedded
 
 __all__ = ["site"]
@@ -99,15 +99,15 @@ async def test_the_chip_of_a_quarantined_machine_stays_barred_when_the_machine_i
     await site.follow()
     with pytest.raises(NotFound):
         await site.world.cluster.get(MACHINE.resource, name, NAMESPACE)
-    kept = await site.world.cluster.get(DISTRUST.resource, f"kept-{machine['metadata']['uid']}")
-    assert "odd traffic" in kept["spec"]["reason"]
+    bar = await site.world.cluster.get(DISTRUST.resource, f"kept-{machine['metadata']['uid']}")
+    assert "odd traffic" in bar["spec"]["reason"]
     noted = [entry.detail["kept"] for entry in site.record.entries if entry.what == "machine-deleted"]
-    assert noted == [kept["metadata"]["name"]]
+    assert noted == [bar["metadata"]["name"]]
     newcomer = await site.enrolled(tee, guest=2)
     assert await site.attest(newcomer) == (503, "approval-pending")
     await site.follow()
     assert await site.attest(newcomer) == (503, "approval-pending")
-    await site.world.cluster.delete(DISTRUST.resource, kept["metadata"]["name"])
+    await site.world.cluster.delete(DISTRUST.resource, bar["metadata"]["name"])
     await site.follow()
     assert await site.attest(newcomer) == (200, "")
 
@@ -133,7 +133,7 @@ async def test_a_released_machine_bars_nothing_and_goes_without_a_trace_of_a_bar
     await site.decide("release", bad, "it was a backup")
     assert not (await site.machine(bad))["metadata"].get("finalizers")
     await site.world.cluster.delete(MACHINE.resource, object_name(machine).name, NAMESPACE)
-    await known(site.world)
+    await caches_caught_up(site.world)
     assert (await site.world.cluster.list(DISTRUST.resource)).items == []
     newcomer = await site.enrolled("snp", guest=2)
     assert await site.attest(newcomer) == (200, "")
@@ -158,8 +158,8 @@ async def test_our_own_namespace_goes_with_the_word_of_that_deletion_and_on_the_
         assert (await nina.delete(HOME)).status_code == 200
     await home.look()
     assert home.problem() == GOING
-    entries = [one for one in await recorded(embedded_server) if one["what"] == "act-lower-protection"]
-    assert [(one["who"], one["resource"]) for one in entries] == [(user_name("nina"), f"namespaces/{NAMESPACE}")]
+    entries = [entry for entry in await recorded(embedded_server) if entry["what"] == "act-lower-protection"]
+    assert [(entry["who"], entry["resource"]) for entry in entries] == [(user_name("nina"), f"namespaces/{NAMESPACE}")]
 
 
 def test_a_quarantine_by_the_command_comes_with_its_finalizer() -> None:

@@ -206,7 +206,7 @@ async def test_a_machine_that_proves_what_it_enrolled_as_gets_what_is_its_own(tm
             async with site.site.world.broker(machine) as broker:
                 await broker.attest()
                 assert (await broker.resource("pool/worker/secret")).reveal() == SECRET
-            entry = [one for one in await site.record() if one["what"] == "release"][-1]
+            entry = [recorded for recorded in await site.record() if recorded["what"] == "release"][-1]
             assert entry["who"] == machine.machine.thumbprint
             assert entry["detail"] == {"basis": "verdict", "tee": tee, "endorsement": endorsement}
 
@@ -225,10 +225,10 @@ async def test_a_tpm_that_was_trusted_on_first_use_is_marked_and_stops_when_that
             assert claims["fastness"]["endorsement"] == "trust-on-first-use"
             assert claims["fastness"]["properties"]["endorsement"] == "trust-on-first-use"
             await broker.resource("pool/worker/secret")
-            found = await world.machine_object(machine)
-            verdict = await world.cluster.get(VERDICT.resource, found["status"]["lastVerdict"])
+            stored = await world.machine_object(machine)
+            verdict = await world.cluster.get(VERDICT.resource, stored["status"]["lastVerdict"])
             assert verdict["spec"]["subject"]["endorsement"] == "trust-on-first-use"
-            attested = condition(found, "Attested")
+            attested = condition(stored, "Attested")
             assert attested is not None
             assert "trusted on first use" in attested["message"]
             clusters = world.informers.of(CONFIDENTIAL_CLUSTER.resource)

@@ -37,7 +37,7 @@ ADA = user_name("ada")
 WHO = "sha256:" + "a" * 64
 
 
-class Told:
+class Controllers:
     """The record of the controllers beside that of the API."""
 
     def __init__(self, embedded: Embedded) -> None:
@@ -66,44 +66,49 @@ class Told:
 
 
 @pytest.fixture
-async def told(embedded_server: Embedded) -> Told:
-    return Told(embedded_server)
+async def controllers(embedded_server: Embedded) -> Controllers:
+    return Controllers(embedded_server)
 
 
 @pytest.mark.parametrize("folded", [False, True], ids=["waiting", "folded in"])
-async def test_an_entry_about_a_machine_names_who_decided_and_why(told: Told, folded: bool) -> None:
-    async with told.embedded.client() as admin, person(told.embedded, "ada", role="fastness-approver") as ada:
+async def test_an_entry_about_a_machine_names_who_decided_and_why(controllers: Controllers, folded: bool) -> None:
+    async with (
+        controllers.embedded.client() as admin,
+        person(controllers.embedded, "ada", role="fastness-approver") as ada,
+    ):
         (await admin.post(MACHINES, json=MACHINE)).raise_for_status()
         for approval, what in (("Approved", "approve"), ("Quarantined", "quarantine"), ("Approved", "approve")):
             change = {"spec": {"approval": approval, "approvalReason": f"because of {what}"}}
             answer = await ada.patch(f"{MACHINES}/m", json=change, headers=MERGE)
             assert answer.status_code == 200, answer.text
             if folded:
-                told.start()  # the pace of the sequencer is a process's own
-                await told.fold()
-                assert await recorded(told.embedded) == []
-            await told.record.append(RecordEntry(f"machine-{what}", WHO, "machine/m", detail={"pool": "worker"}))
-            entry = await told.about(f"machine-{what}")
+                controllers.start()  # the pace of the sequencer is a process's own
+                await controllers.fold()
+                assert await recorded(controllers.embedded) == []
+            await controllers.record.append(RecordEntry(f"machine-{what}", WHO, "machine/m", detail={"pool": "worker"}))
+            entry = await controllers.about(f"machine-{what}")
             assert (entry["who"], entry["detail"]["person"]) == (WHO, ADA)
             assert (entry["detail"]["reason"], entry["detail"]["pool"]) == (f"because of {what}", "worker")
             assert because(entry) == f"{ADA}: because of {what}"
     assert entry["detail"]["act"].startswith("act-release-machine "), "the third one ends the quarantine"
 
 
-async def test_entries_about_a_distrust_name_who_made_it_and_who_took_it_back(told: Told) -> None:
-    async with person(told.embedded, "ada", role="fastness-approver") as ada:
+async def test_entries_about_a_distrust_name_who_made_it_and_who_took_it_back(controllers: Controllers) -> None:
+    async with person(controllers.embedded, "ada", role="fastness-approver") as ada:
         assert (await ada.post(DISTRUSTS, json=DISTRUST)).status_code == 201
-        await told.record.append(RecordEntry("machine-distrusted", WHO, "machine/m", detail={"by": "lost, other"}))
-        await told.record.append(RecordEntry("distrust-begins", "lost", "distrust/lost"))
+        await controllers.record.append(
+            RecordEntry("machine-distrusted", WHO, "machine/m", detail={"by": "lost, other"})
+        )
+        await controllers.record.append(RecordEntry("distrust-begins", "lost", "distrust/lost"))
         assert (await ada.delete(f"{DISTRUSTS}/lost")).status_code == 200
-        await told.record.append(RecordEntry("machine-trusted-again", WHO, "machine/m", detail={"by": "lost"}))
-        await told.record.append(RecordEntry("distrust-deleted", "lost", "distrust/lost"))
+        await controllers.record.append(RecordEntry("machine-trusted-again", WHO, "machine/m", detail={"by": "lost"}))
+        await controllers.record.append(RecordEntry("distrust-deleted", "lost", "distrust/lost"))
     for what in ("machine-distrusted", "distrust-begins", "machine-trusted-again", "distrust-deleted"):
-        detail = (await told.about(what))["detail"]
+        detail = (await controllers.about(what))["detail"]
         assert (detail["person"], detail["reason"]) == (ADA, "stolen"), what
 
 
-async def test_nobody_is_named_by_a_batch_that_another_wrote(told: Told) -> None:
+async def test_nobody_is_named_by_a_batch_that_another_wrote(controllers: Controllers) -> None:
     """Somebody who may create AuditBatches and nothing else writes an act in the name of the API's door."""
     door = "api-" + "f" * 16
     act = {"time": rfc3339(SystemClock().now()), "what": "act-quarantine-machine", "who": "grace", "resource": OBJECT}
@@ -111,14 +116,14 @@ async def test_nobody_is_named_by_a_batch_that_another_wrote(told: Told) -> None
     forged = {
         "apiVersion": AUDIT_BATCH.api_version, "kind": AUDIT_BATCH.kind, "metadata": {"name": f"{door}-{1:012d}"}, "spec": spec,
     }  # fmt: skip
-    await told.embedded.cluster.create(AUDIT_BATCH.resource, forged, WriteOptions(manager="mallory"))
-    await told.record.append(RecordEntry("machine-quarantine", WHO, "machine/m"))
-    assert (await told.about("machine-quarantine"))["detail"]["person"] == UNKNOWN
-    await told.fold()
-    await told.record.append(RecordEntry("machine-quarantine", WHO, "machine/m"))
-    assert (await told.about("machine-quarantine"))["detail"]["person"] == UNKNOWN
+    await controllers.embedded.cluster.create(AUDIT_BATCH.resource, forged, WriteOptions(manager="mallory"))
+    await controllers.record.append(RecordEntry("machine-quarantine", WHO, "machine/m"))
+    assert (await controllers.about("machine-quarantine"))["detail"]["person"] == UNKNOWN
+    await controllers.fold()
+    await controllers.record.append(RecordEntry("machine-quarantine", WHO, "machine/m"))
+    assert (await controllers.about("machine-quarantine"))["detail"]["person"] == UNKNOWN
 
 
-async def test_what_is_nobodys_act_names_nobody(told: Told) -> None:
-    await told.record.append(RecordEntry("machine-superseded", WHO, "machine/m"))
-    assert "detail" not in await told.about("machine-superseded")
+async def test_what_is_nobodys_act_names_nobody(controllers: Controllers) -> None:
+    await controllers.record.append(RecordEntry("machine-superseded", WHO, "machine/m"))
+    assert "detail" not in await controllers.about("machine-superseded")

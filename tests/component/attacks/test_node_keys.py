@@ -58,17 +58,17 @@ async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Joinin
     state = tmp_path_factory.mktemp("node-keys")
     async with (
         open_apiserver(ServerOptions(state), PRODUCT) as server,
-        joining(Place.embedded(Embedded(server, state)), SimVendor(ENTROPY)) as found,
+        joining(Place.embedded(Embedded(server, state)), SimVendor(ENTROPY)) as joining_site,
     ):
         for tee in ("tpm", "snp"):
             with suppress(AlreadyExists):
-                await found.world.approve(tee)
-        await until(lambda: _may_ask(found))
-        yield found
+                await joining_site.world.approve(tee)
+        await until(lambda: _may_ask(joining_site))
+        yield joining_site
 
 
 async def _may_ask(site: JoiningSite) -> bool:
-    return any(one["metadata"]["name"] == BINDING for one in (await site.world.cluster.list(BINDINGS)).items)
+    return any(binding["metadata"]["name"] == BINDING for binding in (await site.world.cluster.list(BINDINGS)).items)
 
 
 async def joined(
@@ -77,9 +77,9 @@ async def joined(
     """A machine that became a node: the machine, the key of its node, and the API with that credential."""
     machine, key = await site.attested(tee), new_key()
     async with site.client(await site.token(machine, key)) as http:
-        found = await site.ask(http, client_request(key, await site.node(machine)))
-    assert outcome(found) == ("Approved", "Attested")
-    return machine, key, site.node_client(directory, key, certificate_of(found))
+        answer = await site.ask(http, client_request(key, await site.node(machine)))
+    assert outcome(answer) == ("Approved", "Attested")
+    return machine, key, site.node_client(directory, key, certificate_of(answer))
 
 
 def rebooted(machine: SimAttester, image: BootImage) -> SimAttester:
@@ -94,9 +94,9 @@ async def recorded(site: JoiningSite, what: str, **detail: str) -> bool:
     return any(detail.items() <= entry["detail"].items() for entry in entries)
 
 
-async def told(site: JoiningSite, about: str, reason: str) -> bool:
+async def event_exists(site: JoiningSite, about: str, reason: str) -> bool:
     events = (await site.world.cluster.list(EVENTS)).items
-    return any(one["involvedObject"]["name"] == about and one["reason"] == reason for one in events)
+    return any(event["involvedObject"]["name"] == about and event["reason"] == reason for event in events)
 
 
 @pytest.mark.parametrize("tee", ["tpm", "snp"])
@@ -109,11 +109,11 @@ async def test_a_tampered_machine_with_the_credential_of_its_node_renews_nothing
     async with kubelet:
         made = await kubelet.post(NODES, json={"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
         assert made.status_code == 201, made.text
-        for wanted in (client_request(fresh, node), serving_request(serving, node, [node])):
-            denied = await site.ask(kubelet, wanted)
+        for request in (client_request(fresh, node), serving_request(serving, node, [node])):
+            denied = await site.ask(kubelet, request)
             assert outcome(denied) == ("Denied", "KeyNotNamed")
             assert await recorded(site, "join-refused", reason="KeyNotNamed", csr=denied["metadata"]["name"])
-            await until(partial(told, site, denied["metadata"]["name"], "DeniedKeyNotNamed"))
+            await until(partial(event_exists, site, denied["metadata"]["name"], "DeniedKeyNotNamed"))
         tampered = rebooted(machine, changed(default_image(), command_line="quiet init=/bin/sh"))
         with pytest.raises(BrokerRefused):
             await site.named(tampered, fresh, serving)
@@ -170,8 +170,8 @@ async def test_who_stole_a_machines_token_names_no_key_with_it(site: JoiningSite
         await broker.attest()
         token = (await broker.resource(f"machine/{uid}/bootstrap-token", f"key={name_of(thiefs)}")).reveal().decode()
     async with site.client(token) as http:
-        found = await site.ask(http, client_request(thiefs, await site.node(machine)))
-    assert outcome(found) == ("Denied", "KeyNotNamed")
+        answer = await site.ask(http, client_request(thiefs, await site.node(machine)))
+    assert outcome(answer) == ("Denied", "KeyNotNamed")
 
 
 @pytest.mark.parametrize("tee", ["tpm", "snp"])
@@ -202,9 +202,9 @@ async def test_a_named_key_gets_one_certificate_and_a_renewal_rests_on_a_proof_o
         assert outcome(await site.ask(kubelet, client_request(renewed, node))) == ("Approved", "Attested")
 
 
-async def _refuses(site: JoiningSite, http: httpx.AsyncClient, wanted: JsonObject) -> bool:
+async def _refuses(site: JoiningSite, http: httpx.AsyncClient, request: JsonObject) -> bool:
     """Whether the approver has heard of the certificate that the key has already."""
-    return outcome(await site.ask(http, wanted)) == ("Denied", "KeyUsed")
+    return outcome(await site.ask(http, request)) == ("Denied", "KeyUsed")
 
 
 async def test_a_replaced_key_that_asks_again_is_denied_and_an_alarm(site: JoiningSite, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ async def test_a_replaced_key_that_asks_again_is_denied_and_an_alarm(site: Joini
     assert (alarm["status"], alarm["reason"]) == ("True", "ReplacedKeyUsed")
     assert name_of(stolen) in alarm["message"]
     assert await recorded(site, "key-reused", key=name_of(stolen), csr=denied["metadata"]["name"])
-    await until(lambda: told(site, name, KEY_REUSED))
+    await until(lambda: event_exists(site, name, KEY_REUSED))
 
 
 async def _a_second_later(site: JoiningSite, machine: SimAttester) -> bool:
@@ -241,13 +241,13 @@ async def test_a_session_that_names_a_replaced_key_is_an_alarm_and_does_not_brin
     current = new_key()
     await site.named(machine, current)
     await site.named(machine, old)
-    found = await site.world.machine_object(machine)
-    assert found["status"]["nodeKeys"]["client"]["key"] == name_of(current)
-    alarm = condition(found, KEY_REUSED)
+    stored = await site.world.machine_object(machine)
+    assert stored["status"]["nodeKeys"]["client"]["key"] == name_of(current)
+    alarm = condition(stored, KEY_REUSED)
     assert alarm is not None
     assert alarm["status"] == "True"
     assert await recorded(site, "key-reused", **{"client-key": name_of(old)})
-    await until(lambda: told(site, found["metadata"]["name"], KEY_REUSED))
+    await until(lambda: event_exists(site, stored["metadata"]["name"], KEY_REUSED))
 
 
 async def test_names_that_cannot_be_understood_are_refused(site: JoiningSite) -> None:

@@ -86,7 +86,7 @@ class World:
             assert (await admin.post("/api/v1/namespaces/default/configmaps", json=fresh)).status_code == 201
             assert (await admin.get("/readyz")).status_code == 200
             lists = [await admin.get(path) for path in (CONFIG_MAPS, FEATURES, KUBELET_CONFIGS)]
-            assert [one.status_code for one in lists] == [200, 200, 200]
+            assert [answer.status_code for answer in lists] == [200, 200, 200]
 
     async def survives(self) -> None:
         """It works now, and again after a restart."""
@@ -215,8 +215,8 @@ async def test_the_deepest_object_that_is_stored_goes_through_every_verb(world: 
         async with asyncio.timeout(PATIENCE):
             while not (answer := await replaced(admin, path)).is_success:
                 assert answer.status_code == 409, answer.text[:300]  # a controller wrote its status in between
-        shown = await admin.get(KUBELET_CONFIGS, headers={"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
-        assert shown.status_code == 200
+        table = await admin.get(KUBELET_CONFIGS, headers={"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"})
+        assert table.status_code == 200
         await world.serves()
         assert (await admin.delete(path)).is_success
     await world.survives()

@@ -38,7 +38,7 @@ def guest_key(directory: Path) -> bytes:
     return pem
 
 
-def kept(source: Path, target: Path) -> Result:
+def keep_identity(source: Path, target: Path) -> Result:
     """What the unit does after a first boot."""
     return CliRunner().invoke(cli, ["agent", "keep-identity", "--from", str(source), "--to", str(target)])
 
@@ -53,11 +53,11 @@ def disk(tmp_path: Path) -> Path:
 
 def test_the_key_that_enrolled_wins_over_a_directory_that_was_planted(tmp_path: Path, disk: Path) -> None:
     planted, enrolled = guest_key(disk), guest_key(tmp_path / "run")
-    done = kept(tmp_path / "run", disk)
+    done = keep_identity(tmp_path / "run", disk)
     assert (done.exit_code, "held already" in done.output) == (0, False), done.output
     assert (disk / identity.GUEST_KEY).read_bytes() == enrolled
     assert (disk.with_name("identity.refused") / identity.GUEST_KEY).read_bytes() == planted
-    assert "held already" in kept(tmp_path / "run", disk).output
+    assert "held already" in keep_identity(tmp_path / "run", disk).output
     assert (disk / identity.GUEST_KEY).read_bytes() == enrolled
 
 
@@ -66,7 +66,7 @@ def test_a_link_in_place_of_the_directory_is_replaced_and_not_followed(tmp_path:
     planted = guest_key(elsewhere)
     disk.symlink_to(elsewhere)
     enrolled = guest_key(tmp_path / "run")
-    assert kept(tmp_path / "run", disk).exit_code == 0
+    assert keep_identity(tmp_path / "run", disk).exit_code == 0
     assert (disk.is_symlink(), (disk / identity.GUEST_KEY).read_bytes()) == (False, enrolled)
     assert (elsewhere / identity.GUEST_KEY).read_bytes() == planted
 
@@ -74,7 +74,7 @@ def test_a_link_in_place_of_the_directory_is_replaced_and_not_followed(tmp_path:
 def test_a_copy_that_was_cut_off_is_begun_anew(tmp_path: Path, disk: Path) -> None:
     enrolled = guest_key(tmp_path / "run")
     guest_key(disk.with_name("identity.new"))
-    assert kept(tmp_path / "run", disk).exit_code == 0
+    assert keep_identity(tmp_path / "run", disk).exit_code == 0
     assert (disk / identity.GUEST_KEY).read_bytes() == enrolled
     assert not disk.with_name("identity.new").exists()
 
@@ -131,8 +131,8 @@ async def test_an_attestation_key_that_lies_there_before_the_first_boot_does_not
         await publish(world, tpm_maker)
         machine = await agent_hardware.attester_of(hardware(swtpm, disk), first_boot=True)
         await world.enrol(machine, await world.ticket(uses=1), seconds=60)
-        (found,) = await world.machines()
-    assert found["status"]["keyThumbprint"] == await thumbprint(machine) != theirs
+        (enrolled,) = await world.machines()
+    assert enrolled["status"]["keyThumbprint"] == await thumbprint(machine) != theirs
     assert disk.with_name("identity.refused").is_dir()
 
 

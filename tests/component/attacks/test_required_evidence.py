@@ -17,7 +17,7 @@ async def refused(site: Fortress, machine: SimAttester) -> tuple[int, str]:
     """What the broker answers to a machine that enrolled, and that the record has it."""
     assert (await site.enrol(machine)).status_code == 201
     status, code = await site.attest(machine)
-    assert any((one.get("detail") or {}).get("code") == code for one in await site.record())
+    assert any((entry.get("detail") or {}).get("code") == code for entry in await site.record())
     return status, code
 
 
@@ -25,7 +25,7 @@ async def test_a_quote_that_leaves_out_what_is_judged_is_refused(tmp_path: Path)
     async with fortress(tmp_path, simulated=True) as site:
         for register in (4, 7, 8, 11, 12, 14):
             chip = site.site.world.vendor.chip("tpm")
-            machine = SimAttester(chip.boot(registers=[one for one in range(PCRS) if one != register]))
+            machine = SimAttester(chip.boot(registers=[number for number in range(PCRS) if number != register]))
             assert await refused(site, machine) == (403, "register-missing"), register
 
 

@@ -38,9 +38,9 @@ STATUS = WriteOptions(subresource="status")
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded_server.cluster) as found:
-        await found.publish(default_image().reference_values("tpm"))
-        yield found
+    async with delivering_world(embedded_server.cluster) as delivering:
+        await delivering.publish(default_image().reference_values("tpm"))
+        yield delivering
 
 
 class Enrolment:
@@ -52,8 +52,8 @@ class Enrolment:
     async def __call__(self, heard: Heard) -> Reply:
         if "authorization" in heard.headers:
             body = json.encode({**json.decode(heard.body), "pool": "infra"})
-            shown = {**heard.headers, "authorization": f"Bearer {self.ticket.reveal()}"}
-            heard = replace(heard, headers=shown, body=body)
+            forged_headers = {**heard.headers, "authorization": f"Bearer {self.ticket.reveal()}"}
+            heard = replace(heard, headers=forged_headers, body=body)
         reply = await relayed(self.world.server, self.world.trust, heard)
         answer = json.decode(reply.body)
         if "pool" in answer:

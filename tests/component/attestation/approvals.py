@@ -60,7 +60,7 @@ def quoted(pcrs: Mapping[int, str] = PCRS) -> JsonObject:
 
 
 def _versions(objects: Iterable[JsonObject]) -> set[tuple[str, str]]:
-    return {(one["metadata"]["uid"], one["metadata"]["resourceVersion"]) for one in objects}
+    return {(obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]) for obj in objects}
 
 
 async def in_process(spec: Mapping[str, Any]) -> Trial:
@@ -97,8 +97,8 @@ class World:
 
     async def _keys(self, loop: Controller) -> list[Any]:
         await self._caught_up()
-        found = {key for source in loop.sources for obj in await self._all(source) for key in source.keys(obj)}
-        return sorted(found)
+        loop_keys = {key for source in loop.sources for obj in await self._all(source) for key in source.keys(obj)}
+        return sorted(loop_keys)
 
     async def _caught_up(self) -> None:
         """Wait until the caches hold what the API holds."""
@@ -132,9 +132,9 @@ class World:
 
     async def condition(self, resource: Any, name: str, kind: str, namespace: str = "") -> Mapping[str, Any]:
         """A condition of an object."""
-        found = condition(await self.cluster.get(resource, name, namespace), kind)
-        assert found is not None, f"{name} has no condition {kind}"
-        return found
+        reported = condition(await self.cluster.get(resource, name, namespace), kind)
+        assert reported is not None, f"{name} has no condition {kind}"
+        return reported
 
 
 @asynccontextmanager

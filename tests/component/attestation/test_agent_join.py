@@ -79,9 +79,9 @@ async def test_the_token_is_for_the_key_that_lies_where_the_kubelet_looks(here: 
     assert prepared.machine == found_machine["metadata"]["uid"]
     assert prepared.node_name == found_machine["status"]["nodeName"]
     identity = prepared.token.reveal().decode().partition(".")[0]
-    found = join_token(await here.cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE))
-    assert found is not None
-    assert (found.machine, found.key) == (prepared.machine, str(sha256(key.public_der())))
+    join_secret = join_token(await here.cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE))
+    assert join_secret is not None
+    assert (join_secret.machine, join_secret.key) == (prepared.machine, str(sha256(key.public_der())))
 
 
 @pytest.mark.parametrize("planted", ["file", "link"])
@@ -109,9 +109,9 @@ async def test_a_key_that_the_host_planted_where_the_kubelet_looks_is_replaced_u
     assert key.public_der() != theirs.public_der()
     assert elsewhere.read_bytes() == theirs.to_pem().reveal()
     identity = prepared.token.reveal().decode().partition(".")[0]
-    found = join_token(await here.cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE))
-    assert found is not None
-    assert found.key == str(sha256(key.public_der()))
+    join_secret = join_token(await here.cluster.get(SECRETS, f"{bootstrap.PREFIX}{identity}", bootstrap.NAMESPACE))
+    assert join_secret is not None
+    assert join_secret.key == str(sha256(key.public_der()))
 
 
 async def test_a_refusal_is_final_and_leaves_no_token(here: AttestingWorld, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_a_refusal_is_final_and_leaves_no_token(here: AttestingWorld, tmp_
     trust = ImageTrust.load(await image_trust(here, tmp_path / "trust.json"))
     with pytest.raises(BootRefused):
         await prepare_join(broker_of(here), machine, trust, tmp_path / "key", patience())
-    secrets = [one["metadata"]["name"] for one in (await here.cluster.list(SECRETS)).items]
+    secrets = [secret["metadata"]["name"] for secret in (await here.cluster.list(SECRETS)).items]
     assert not [name for name in secrets if name.startswith((bootstrap.PREFIX, bootstrap.ASKED_PREFIX))]
 
 
@@ -156,12 +156,12 @@ async def test_the_command_joins_a_machine_with_a_real_tpm(
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         async with asyncio.timeout(PATIENCE):
-            said, _ = await child.communicate()
-        assert child.returncode == 0, said.decode()
+            output, _ = await child.communicate()
+        assert child.returncode == 0, output.decode()
         token = (tmp_path / "run" / "token").read_text()
         assert stat.S_IMODE((tmp_path / "run" / "token").stat().st_mode) == 0o600
         assert (tmp_path / "run" / "node-name").read_text() == enrolled.node_name
-        assert token not in said.decode()
+        assert token not in output.decode()
 
 
 async def trusted(world: AttestingWorld, maker: Maker) -> None:
@@ -173,7 +173,8 @@ async def trusted(world: AttestingWorld, maker: Maker) -> None:
     await world.cluster.create(CONFIG_MAPS, body)
     zero = "00" * 32
     values = [
-        {"name": f"tpm_pcr{one}", "value": zero, "register": f"pcr{one}", "algorithm": "sha256"} for one in QUOTED
+        {"name": f"tpm_pcr{register}", "value": zero, "register": f"pcr{register}", "algorithm": "sha256"}
+        for register in QUOTED
     ]
     spec = {"source": "manual", "values": values}
     meta = {"name": "as-it-left-the-factory"}

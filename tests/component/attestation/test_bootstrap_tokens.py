@@ -70,10 +70,10 @@ class Site:
     def tokens(self) -> BootstrapTokens:
         return tokens(self.cluster, self.clock)
 
-    async def kept(self) -> list[str]:
-        return [one["metadata"]["name"] for one in (await self.cluster.list(SECRETS, TOKENS)).items]
+    async def token_names(self) -> list[str]:
+        return [secret["metadata"]["name"] for secret in (await self.cluster.list(SECRETS, TOKENS)).items]
 
-    async def asked(self) -> list[JsonObject]:
+    async def requests(self) -> list[JsonObject]:
         return (await self.cluster.list(SECRETS, ASKED)).items
 
 
@@ -110,14 +110,14 @@ async def test_a_token_is_the_same_until_it_is_about_to_end(site: Site) -> None:
     second = (await made.release(site.grant(), KEY)).reveal()
     assert second != first
     assert second[:6] == first[:6]
-    found = join_token(await site.cluster.get(SECRETS, f"bootstrap-token-{first[:6].decode()}", "kube-system"))
-    assert found is not None
-    assert timedelta() <= site.clock.now() + bootstrap.LIFETIME - found.expires < timedelta(minutes=1)
+    token = join_token(await site.cluster.get(SECRETS, f"bootstrap-token-{first[:6].decode()}", "kube-system"))
+    assert token is not None
+    assert timedelta() <= site.clock.now() + bootstrap.LIFETIME - token.expires < timedelta(minutes=1)
 
 
 async def test_what_is_handed_out_is_what_the_api_accepts_and_nothing_more(site: Site) -> None:
-    found = (await site.tokens.release(site.grant(), KEY)).reveal().decode()
-    identity, _, secret = found.partition(".")
+    token = (await site.tokens.release(site.grant(), KEY)).reveal().decode()
+    identity, _, secret = token.partition(".")
     stored = await site.cluster.get(SECRETS, f"bootstrap-token-{identity}", "kube-system")
     data = {name: base64.b64decode(value).decode() for name, value in stored["data"].items()}
     assert (data["token-id"], data["token-secret"]) == (identity, secret)
@@ -130,14 +130,14 @@ async def test_what_is_handed_out_is_what_the_api_accepts_and_nothing_more(site:
 async def test_a_broker_that_was_taken_over_gets_no_other_kind_of_token(site: Site) -> None:
     """It may write anything into its own namespace: other groups, other usages, a life of years, machines that are not."""
     await site.tokens.release(site.grant(), KEY)
-    (good,) = await site.asked()
+    (good,) = await site.requests()
     wrong = {
         "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token", "usage-bootstrap-signing": "true",
         "usage-bootstrap-authentication": "false",
     }  # fmt: skip
     await forge(site, good, wrong, {})
-    (name,) = await site.kept()
-    await until(lambda: seen(site, name, lambda data: data["token-secret"] == "f" * 16))
+    (name,) = await site.token_names()
+    await until(lambda: secret_holds(site, name, lambda data: data["token-secret"] == "f" * 16))
     stored = await site.cluster.get(SECRETS, name, "kube-system")
     data = {name: base64.b64decode(value).decode() for name, value in stored["data"].items()}
     assert data["auth-extra-groups"] == "system:bootstrappers:fastness"
@@ -149,10 +149,10 @@ async def test_a_broker_that_was_taken_over_gets_no_other_kind_of_token(site: Si
         ({}, {bootstrap.MACHINE_NAME: "machine-2"}), ({"token-id": "../../"}, {}),
     ):  # fmt: skip
         await site.tokens.release(site.grant(), KEY)
-        (good,) = await site.asked()
+        (good,) = await site.requests()
         await forge(site, good, {"token-secret": "g" * 16} | data_change, notes)
         await until(lambda: gone(site))
-        for left in await site.kept():
+        for left in await site.token_names():
             held = await site.cluster.get(SECRETS, left, "kube-system")
             assert base64.b64decode(held["data"]["token-secret"]).decode() != "g" * 16, (data_change, notes)
 
@@ -166,22 +166,22 @@ async def forge(site: Site, good: JsonObject, data: dict[str, str], notes: dict[
     await site.cluster.patch(SECRETS, good["metadata"]["name"], patch, PatchType.MERGE, bootstrap.ASKED_NAMESPACE)
 
 
-async def seen(site: Site, name: str, holds: Callable[[dict[str, str]], bool]) -> bool:
+async def secret_holds(site: Site, name: str, holds: Callable[[dict[str, str]], bool]) -> bool:
     stored = await site.cluster.get(SECRETS, name, "kube-system")
     return holds({key: base64.b64decode(value).decode() for key, value in stored["data"].items()})
 
 
 async def gone(site: Site) -> bool:
-    return await site.asked() == []
+    return await site.requests() == []
 
 
 async def test_replicas_that_are_asked_at_once_give_one_token(site: Site) -> None:
     replicas = [tokens(site.cluster, site.clock, seed) for seed in range(6)]
-    found = await asyncio.gather(*(one.release(site.grant(), KEY) for one in replicas))
-    assert len({one.reveal() for one in found}) == 1
+    released = await asyncio.gather(*(replica.release(site.grant(), KEY) for replica in replicas))
+    assert len({token.reveal() for token in released}) == 1
     other = await replicas[0].release(site.grant(), OTHER)
-    assert other.reveal() not in {one.reveal() for one in found}
-    assert len(await site.kept()) == 1
+    assert other.reveal() not in {token.reveal() for token in released}
+    assert len(await site.token_names()) == 1
 
 
 async def test_an_id_that_is_taken_is_left_to_its_owner(site: Site) -> None:
@@ -193,8 +193,8 @@ async def test_an_id_that_is_taken_is_left_to_its_owner(site: Site) -> None:
         "data": {name: base64.b64encode(value.encode()).decode() for name, value in data.items()},
     }  # fmt: skip
     await cluster.create(SECRETS, body)
-    found = (await site.tokens.release(site.grant(), KEY)).reveal().decode()
-    assert found.partition(".")[0] == token_id(site.uid, 1)
+    token = (await site.tokens.release(site.grant(), KEY)).reveal().decode()
+    assert token.partition(".")[0] == token_id(site.uid, 1)
     untouched = await cluster.get(SECRETS, f"bootstrap-token-{taken}", "kube-system")
     assert untouched["data"] == body["data"]
 
@@ -216,12 +216,12 @@ async def test_a_machine_whose_id_meets_that_of_another_does_not_get_its_token(
     """It shows the same key, too: what it is given is for itself, or nothing."""
     monkeypatch.setattr(bootstrap, "token_id", lambda _machine, number: f"aaaaa{number}")
     first = (await site.tokens.release(site.grant(), KEY)).reveal()
-    (asked,) = await site.asked()
+    (request,) = await site.requests()
     with pytest.raises(TokenContended):
         await site.tokens.release(grant("uid-of-nobody"), KEY)
     assert (await site.tokens.release(site.grant(), KEY)).reveal() == first
-    untouched = await site.cluster.get(SECRETS, asked["metadata"]["name"], bootstrap.ASKED_NAMESPACE)
-    assert untouched["data"] == asked["data"]
+    untouched = await site.cluster.get(SECRETS, request["metadata"]["name"], bootstrap.ASKED_NAMESPACE)
+    assert untouched["data"] == request["data"]
 
 
 async def test_a_request_that_the_controllers_take_away_gets_no_token(embedded_server: Embedded) -> None:
@@ -230,8 +230,8 @@ async def test_a_request_that_the_controllers_take_away_gets_no_token(embedded_s
     asking = asyncio.create_task(tokens(cluster, clock).release(grant(), KEY))
     async with asyncio.timeout(PATIENCE):
         while not asking.done():
-            for asked in (await cluster.list(SECRETS, ASKED)).items:
-                await cluster.delete(SECRETS, asked["metadata"]["name"], bootstrap.ASKED_NAMESPACE)
+            for request in (await cluster.list(SECRETS, ASKED)).items:
+                await cluster.delete(SECRETS, request["metadata"]["name"], bootstrap.ASKED_NAMESPACE)
             await clock.advance(0.1)
             await asyncio.sleep(0.01)
     with pytest.raises(TokenContended, match="publish no bootstrap token for this machine"):
@@ -253,38 +253,38 @@ async def test_a_grant_of_audit_mode_gets_no_token(site: Site) -> None:
     with pytest.raises(Refusal) as refused:
         await BootstrapTokenSource(site.tokens).read(site.grant(Basis.AUDIT), path_of(site.uid), {"key": str(KEY)})
     assert refused.value.status == 403
-    assert (await site.kept(), await site.asked()) == ([], [])
+    assert (await site.token_names(), await site.requests()) == ([], [])
 
 
 async def test_a_token_that_somebody_deletes_is_published_again(site: Site) -> None:
     first = await site.tokens.release(site.grant(), KEY)
-    (name,) = await site.kept()
+    (name,) = await site.token_names()
     await site.cluster.delete(SECRETS, name, "kube-system")
     await until(lambda: present(site, name))
     assert (await site.tokens.release(site.grant(), KEY)).reveal() == first.reveal()
 
 
 async def present(site: Site, name: str) -> bool:
-    return name in await site.kept()
+    return name in await site.token_names()
 
 
 def test_ids_are_spread_and_have_the_form_that_kubernetes_wants() -> None:
-    found = {token_id(f"uid-{number}", 0) for number in range(2000)}
-    assert len(found) == 2000
-    assert all(len(one) == 6 and one.isalnum() and one == one.lower() for one in found)
+    ids = {token_id(f"uid-{number}", 0) for number in range(2000)}
+    assert len(ids) == 2000
+    assert all(len(identifier) == 6 and identifier.isalnum() and identifier == identifier.lower() for identifier in ids)
 
 
 async def test_tokens_that_ended_or_whose_machine_is_gone_are_swept(site: Site) -> None:
     await site.tokens.release(site.grant(), KEY)
-    (name,) = await site.kept()
-    (asked,) = await site.asked()
+    (name,) = await site.token_names()
+    (request,) = await site.requests()
     site.clock.ahead = timedelta(minutes=16)
 
     async def ended() -> bool:
         # The loop runs beside this and may hold one of them just now, so both are looked at again.
         await site.loop.reconcile(ObjectName("kube-system", name))
-        await site.loop.reconcile(ObjectName(bootstrap.ASKED_NAMESPACE, asked["metadata"]["name"]))
-        return (await site.kept(), await site.asked()) == ([], [])
+        await site.loop.reconcile(ObjectName(bootstrap.ASKED_NAMESPACE, request["metadata"]["name"]))
+        return (await site.token_names(), await site.requests()) == ([], [])
 
     await until(ended)
     site.clock.ahead = timedelta()
@@ -292,7 +292,7 @@ async def test_tokens_that_ended_or_whose_machine_is_gone_are_swept(site: Site) 
     await site.cluster.delete(MACHINE.resource, "machine-1", NAMESPACE)
 
     async def swept() -> bool:
-        return (await site.kept(), await site.asked()) == ([], [])
+        return (await site.token_names(), await site.requests()) == ([], [])
 
     await until(swept)
 
@@ -316,5 +316,5 @@ async def test_holders_of_tokens_may_ask_only_where_attestation_is_wanted(embedd
                 await asyncio.sleep(0.01)
         for _ in range(2):
             await loop.reconcile(ObjectName("", ""))
-        found = await cluster.get(BINDINGS, BINDING)
-        assert found["subjects"][0]["name"] == "system:bootstrappers:fastness"
+        binding = await cluster.get(BINDINGS, BINDING)
+        assert binding["subjects"][0]["name"] == "system:bootstrappers:fastness"

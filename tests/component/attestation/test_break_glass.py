@@ -62,8 +62,8 @@ async def annotate(world: AttestingWorld, text: str | None) -> None:
     clusters = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
 
     async def heard() -> bool:
-        found = clusters.get("", "cluster") or {}
-        return bool(found["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"])
+        cluster = clusters.get("", "cluster") or {}
+        return bool(cluster["metadata"]["resourceVersion"] == stored["metadata"]["resourceVersion"])
 
     await until(heard)
 
@@ -92,11 +92,11 @@ async def test_an_override_lets_the_pool_in_without_secrets_and_says_so(here: At
         with pytest.raises(BrokerRefused) as secret:
             await broker.resource(STATUS)
         assert secret.value.reason == "policy-denied"
-    found = condition(await here.machine_object(machine), "Attested")
-    assert found is not None
-    assert (found["status"], found["reason"]) == ("False", "BreakGlass")
-    assert "ada and grace" in found["message"]
-    results = [one["spec"]["result"] for one in (await here.cluster.list(VERDICT.resource)).items]
+    attested = condition(await here.machine_object(machine), "Attested")
+    assert attested is not None
+    assert (attested["status"], attested["reason"]) == ("False", "BreakGlass")
+    assert "ada and grace" in attested["message"]
+    results = [verdict["spec"]["result"] for verdict in (await here.cluster.list(VERDICT.resource)).items]
     assert sorted(results) == ["NotAssessed", "Refused"]
 
 
@@ -122,10 +122,10 @@ async def test_an_override_of_another_pool_or_against_a_distrust_helps_nobody(he
         "spec": {"key": machine.machine.thumbprint, "reason": "a test"},
     }  # fmt: skip
     await here.cluster.create(DISTRUST.resource, body)
-    known = here.informers.of(DISTRUST.resource)
+    distrusts = here.informers.of(DISTRUST.resource)
 
     async def heard() -> bool:
-        return bool(known.list())
+        return bool(distrusts.list())
 
     await until(heard)
     assert await outcome(here, machine) == "distrusted"
@@ -150,7 +150,7 @@ async def test_the_status_and_the_record_show_an_override_from_beginning_to_end(
     record = Kept()
     loop = Confidential(here.cluster, here.informers, here.clock, record)
 
-    async def said() -> tuple[str, str]:
+    async def override_state() -> tuple[str, str]:
         await reconciled(loop)
         stored = await here.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
         clusters = here.informers.of(CONFIDENTIAL_CLUSTER.resource)
@@ -159,16 +159,16 @@ async def test_the_status_and_the_record_show_an_override_from_beginning_to_end(
             return clusters.get("", "cluster") == stored
 
         await until(heard)
-        found = condition(stored, "Overridden")
-        assert found is not None
-        return found["status"], found["reason"]
+        overridden = condition(stored, "Overridden")
+        assert overridden is not None
+        return overridden["status"], overridden["reason"]
 
-    assert await said() == ("False", "NoOverride")
+    assert await override_state() == ("False", "NoOverride")
     await annotate(here, override(await uid(here), here.clock.now()))
-    assert await said() == ("True", "BreakGlass")
-    assert await said() == ("True", "BreakGlass")
+    assert await override_state() == ("True", "BreakGlass")
+    assert await override_state() == ("True", "BreakGlass")
     here.clock.ahead = timedelta(hours=2)
-    assert await said() == ("False", "Expired")
+    assert await override_state() == ("False", "Expired")
     assert [entry.what for entry in record.entries] == ["break-glass-begins", "break-glass-ends"]
     assert "ada and grace" in record.entries[0].detail["override"]
 
@@ -181,16 +181,16 @@ async def test_a_verifier_that_verifies_nobody_is_an_alarm(here: AttestingWorld)
 
     async def verifying() -> tuple[str, str]:
         await reconciled(loop)
-        found = condition(await here.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster"), "Verifying")
-        assert found is not None
-        return found["status"], found["reason"]
+        reported = condition(await here.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster"), "Verifying")
+        assert reported is not None
+        return reported["status"], reported["reason"]
 
     machines = here.informers.of
 
     async def heard() -> bool:
         from fastness.kinds.trusted_execution.machine import MACHINE
 
-        return any((one.get("status") or {}).get("lastAttested") for one in machines(MACHINE.resource).list())
+        return any((enrolled.get("status") or {}).get("lastAttested") for enrolled in machines(MACHINE.resource).list())
 
     await until(heard)
     assert await verifying() == ("True", "ProofsComeIn")

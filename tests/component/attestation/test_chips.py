@@ -29,7 +29,7 @@ from fastness.kube.errors import Invalid
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import AttestingWorld, attesting_world, until
-from tests.component.attestation.test_distrust import Kept, distrust, known
+from tests.component.attestation.test_distrust import Kept, caches_caught_up, distrust
 from tests.embedded.fixtures import Embedded
 
 STATUS = "default/attestation-status/status"
@@ -62,22 +62,22 @@ class Site:
         except BrokerRefused as refused:
             return refused.status, refused.reason
         finally:
-            await known(self.world)
+            await caches_caught_up(self.world)
         return 200, ""
 
     async def decide(self, verb: str, guest: SimAttester, reason: str = "") -> None:
         """What `fastness machine` does, and the control plane after it."""
-        found = await self.world.machine_object(guest)
-        patch = decision_patch(found, DECISIONS[verb], reason)
-        await self.world.cluster.patch(MACHINE.resource, object_name(found).name, patch, PatchType.MERGE, NAMESPACE)
+        machine = await self.world.machine_object(guest)
+        patch = decision_patch(machine, DECISIONS[verb], reason)
+        await self.world.cluster.patch(MACHINE.resource, object_name(machine).name, patch, PatchType.MERGE, NAMESPACE)
         await self.follow()
 
     async def follow(self) -> None:
         """Let the control plane look at every Machine."""
-        await known(self.world)
+        await caches_caught_up(self.world)
         for machine in (await self.world.cluster.list(MACHINE.resource)).items:
             await self.loop.reconcile(object_name(machine))
-        await known(self.world)
+        await caches_caught_up(self.world)
 
     async def machine(self, guest: SimAttester) -> JsonObject:
         """The Machine of a guest."""
@@ -111,12 +111,12 @@ async def test_the_chip_of_a_quarantined_machine_takes_no_new_key_until_a_person
     assert await site.attest(newcomer) == (503, "approval-pending")
     await site.follow()
     assert await site.membership(newcomer) is Membership.PENDING
-    found, bad_name = await site.machine(newcomer), object_name(await site.machine(bad)).name
-    approved = condition(found, "Approved")
+    waiting, bad_name = await site.machine(newcomer), object_name(await site.machine(bad)).name
+    approved = condition(waiting, "Approved")
     assert approved is not None
     assert (approved["reason"], f"{bad_name} is quarantined" in approved["message"]) == ("ChipBarred", True)
-    assert "lastAttested" not in found["status"]
-    verdict = await site.world.cluster.get(VERDICT.resource, found["status"]["lastVerdict"])
+    assert "lastAttested" not in waiting["status"]
+    verdict = await site.world.cluster.get(VERDICT.resource, waiting["status"]["lastVerdict"])
     assert verdict["spec"]["result"] == "NotAssessed"
     assert await site.attest(newcomer) == (503, "approval-pending")
     assert await site.attest(neighbour) == (200, "")
@@ -143,11 +143,11 @@ async def test_an_operator_sees_why_a_machine_waits_and_lets_it_in(site: Site, e
     await site.decide("quarantine", bad, "odd traffic")
     newcomer = await site.enrolled(guest=1)
     await site.attest(newcomer)
-    found, bad_name = await site.machine(newcomer), object_name(await site.machine(bad)).name
-    name, why = object_name(found).name, f"{bad_name} is quarantined, and this machine is on the same chip"
+    waiting, bad_name = await site.machine(newcomer), object_name(await site.machine(bad)).name
+    name, why = object_name(waiting).name, f"{bad_name} is quarantined, and this machine is on the same chip"
     for words in (("machine", "list"), ("machine", "show", name), ("attest", "explain", name)):
         assert why in await fastness(*words)
-    assert found["status"]["awaitedChip"] in await fastness("machine", "show", name)
+    assert waiting["status"]["awaitedChip"] in await fastness("machine", "show", name)
     assert await fastness("machine", "approve", name, "--reason", "looked at") == f"{name}: approved\n"
     await site.follow()
     assert await site.attest(newcomer) == (200, "")
@@ -166,25 +166,25 @@ async def test_an_operator_moves_a_machine_to_the_chip_that_it_names_and_is_on_t
     moved = site.guest(serial=2)
     moved.machine.__dict__["identity_key"] = home.machine.identity_key
     assert await site.attest(moved) == (503, "approval-pending")
-    found = await site.machine(home)
-    name, chip = object_name(found).name, found["status"]["disputes"][0]["shows"]
+    home_machine = await site.machine(home)
+    name, chip = object_name(home_machine).name, home_machine["status"]["disputes"][0]["shows"]
     assert chip in await fastness("machine", "show", name)
     assert "evidence in its name" in await fastness("machine", "list")
     for words in (("machine", "list"), ("machine", "show", name), ("attest", "explain", name)):
         assert "identity on an open disk" in await fastness(*words)
-    verdict = await site.world.cluster.get(VERDICT.resource, found["status"]["lastVerdict"])
+    verdict = await site.world.cluster.get(VERDICT.resource, home_machine["status"]["lastVerdict"])
     assert "identity-on-open-disk" in {check["code"] for check in verdict["spec"]["checks"]}
-    assert found["status"]["identity"] == "OpenDisk"
+    assert home_machine["status"]["identity"] == "OpenDisk"
     assert f"fastness machine approve-chip {name} {chip}" in await fastness("attest", "explain", name)
     refused = await fastness("machine", "approve-chip", name, "snp:0123456789", "--reason", "a guess")
     assert (refused[0], "means no chip" in refused) == ("2", True)
     done = await fastness("machine", "approve-chip", name, chip[:20], "--reason", "a new host")
     assert done == f"0 {name}: may prove itself on {chip}\n"
-    await known(site.world)
+    await caches_caught_up(site.world)
     assert await site.attest(moved) == (200, "")
     assert await fastness("machine", "settle", name, "--reason", "it is there") == f"0 {name}: nothing is disputed\n"
-    entries = [one for one in await site.entries() if one["what"] == "act-approve-chip"]
-    assert [(one["detail"]["chip"], one["detail"]["reason"]) for one in entries] == [(chip, "a new host")]
+    entries = [entry for entry in await site.entries() if entry["what"] == "act-approve-chip"]
+    assert [(entry["detail"]["chip"], entry["detail"]["reason"]) for entry in entries] == [(chip, "a new host")]
     assert "admin" in entries[0]["who"]
 
 
@@ -242,9 +242,9 @@ async def test_a_chip_that_its_provider_hides_is_no_chip_and_the_verdict_says_so
     assert await site.attest(bad) == (200, "")
     await site.decide("quarantine", bad, "odd traffic")
     assert await site.attest(newcomer) == (200, "")
-    found = await site.machine(newcomer)
-    assert found["status"]["chip"] == "hidden"
-    verdict = await site.world.cluster.get(VERDICT.resource, found["status"]["lastVerdict"])
+    newcomers_machine = await site.machine(newcomer)
+    assert newcomers_machine["status"]["chip"] == "hidden"
+    verdict = await site.world.cluster.get(VERDICT.resource, newcomers_machine["status"]["lastVerdict"])
     assert ("chip", "chip-hidden") in {(check["name"], check["code"]) for check in verdict["spec"]["checks"]}
 
 
@@ -254,7 +254,7 @@ async def test_a_distrusted_chip_ends_tokens_and_refuses_everybody_on_it(site: S
     loop = Distrusting(site.world.cluster, site.world.informers, Kept(), site.world.clock)
     async with site.world.broker(guest) as broker:
         await broker.attest()
-        await known(site.world)
+        await caches_caught_up(site.world)
         chip = (await site.machine(guest))["status"]["chip"]
         await distrust(site.world, "burnt", chip=chip)
         with pytest.raises(BrokerRefused) as dead:
@@ -264,7 +264,7 @@ async def test_a_distrusted_chip_ends_tokens_and_refuses_everybody_on_it(site: S
     assert await site.attest(await site.enrolled(guest=1)) == (403, "distrusted")
     assert await site.attest(elsewhere) == (200, "")
     await loop.reconcile(KEY)
-    await known(site.world)
+    await caches_caught_up(site.world)
     stored = await site.world.cluster.get(DISTRUST.resource, "burnt")
     assert (stored["status"]["target"], stored["status"]["affected"]["machines"]) == (f"chip {chip}", 1)
 
@@ -275,8 +275,8 @@ async def test_a_distrusted_endorsement_key_revokes_every_machine_of_its_tpm(emb
         guest = await world.enrolled("tpm")
         async with world.broker(guest) as broker:
             await broker.attest()
-            found = await world.machine_object(guest)
-            await distrust(world, "tpm", endorsementKey=found["status"]["endorsement"]["key"])
+            stored = await world.machine_object(guest)
+            await distrust(world, "tpm", endorsementKey=stored["status"]["endorsement"]["key"])
             with pytest.raises(BrokerRefused) as dead:
                 await broker.resource(STATUS)
             assert dead.value.reason == "revoked"

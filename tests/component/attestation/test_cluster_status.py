@@ -25,13 +25,13 @@ async def status(world: AttestingWorld) -> JsonObject:
     return await world.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
 
 
-def said(cluster: JsonObject, kind: str) -> tuple[str, str]:
-    found = condition(cluster, kind)
-    assert found is not None
-    return found["status"], found["reason"]
+def state_of(cluster: JsonObject, kind: str) -> tuple[str, str]:
+    reported = condition(cluster, kind)
+    assert reported is not None
+    return reported["status"], reported["reason"]
 
 
-async def told(world: AttestingWorld) -> None:
+async def collateral_published(world: AttestingWorld) -> None:
     """Wait until the broker has told what documents it has."""
     maps = world.informers.of(CONFIG_MAP.resource, Scope(NAMESPACE))
 
@@ -46,18 +46,20 @@ async def caught_up(world: AttestingWorld) -> None:
     machines = world.informers.of(MACHINE.resource)
 
     async def same() -> bool:
-        stored = {one["metadata"]["resourceVersion"] for one in (await world.cluster.list(MACHINE.resource)).items}
-        return stored == {one["metadata"]["resourceVersion"] for one in machines.list()}
+        stored = {
+            machine["metadata"]["resourceVersion"] for machine in (await world.cluster.list(MACHINE.resource)).items
+        }
+        return stored == {machine["metadata"]["resourceVersion"] for machine in machines.list()}
 
     await until(same)
 
 
 async def test_the_counts_and_conditions_follow_the_machines(embedded_server: Embedded) -> None:
     async with attesting_world(embedded_server.cluster) as world:
-        found = await status(world)
-        assert said(found, "Enforcing") == ("True", "Enforce")
-        assert said(found, "ValuesReady") == ("False", "Incomplete")
-        assert said(found, "Ready") == ("False", "ValuesMissing")
+        stored = await status(world)
+        assert state_of(stored, "Enforcing") == ("True", "Enforce")
+        assert state_of(stored, "ValuesReady") == ("False", "Incomplete")
+        assert state_of(stored, "Ready") == ("False", "ValuesMissing")
         await world.approve("tpm")
         good = await world.enrolled("tpm")
         bad = await world.enrolled("tpm", changed(default_image(), command_line="init=/bin/sh"))
@@ -68,32 +70,32 @@ async def test_the_counts_and_conditions_follow_the_machines(embedded_server: Em
             with pytest.raises(BrokerRefused):
                 await broker.attest()
         await caught_up(world)
-        found = await status(world)
-        counts = {name: found["status"][name] for name in ("enrolled", "attested", "pending", "refused", "revoked")}
+        stored = await status(world)
+        counts = {name: stored["status"][name] for name in ("enrolled", "attested", "pending", "refused", "revoked")}
         assert counts == {"enrolled": 3, "attested": 1, "pending": 1, "refused": 1, "revoked": 0}
-        assert said(found, "ValuesReady") == ("True", "Published")
-        assert said(found, "Degraded") == ("True", "MachinesRefused")
-        assert said(found, "Ready") == ("True", "AsAsked")
+        assert state_of(stored, "ValuesReady") == ("True", "Published")
+        assert state_of(stored, "Degraded") == ("True", "MachinesRefused")
+        assert state_of(stored, "Ready") == ("True", "AsAsked")
         world.clock.ahead = timedelta(hours=1)
         assert (await status(world))["status"]["attested"] == 0
 
 
 async def test_a_status_that_says_the_same_is_not_written_again(embedded_server: Embedded) -> None:
     async with attesting_world(embedded_server.cluster) as world:
-        await told(world)
+        await collateral_published(world)
         first = await status(world)
         clusters = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
 
-        async def known() -> bool:
+        async def cache_has_status() -> bool:
             return (clusters.get("", "cluster") or {}) == first
 
-        await until(known)
+        await until(cache_has_status)
         assert (await status(world))["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
 async def test_the_cluster_says_whether_the_documents_of_vendors_are_current(embedded_server: Embedded) -> None:
     async with attesting_world(embedded_server.cluster) as world:
-        await told(world)
-        assert said(await status(world), "CollateralFresh") == ("True", "Current")
+        await collateral_published(world)
+        assert state_of(await status(world), "CollateralFresh") == ("True", "Current")
         world.clock.ahead = timedelta(minutes=40)
-        assert said(await status(world), "CollateralFresh") == ("Unknown", "NotTold")
+        assert state_of(await status(world), "CollateralFresh") == ("Unknown", "NotTold")

@@ -40,14 +40,14 @@ class Site:
     def __init__(self, clock: VirtualClock, vendor: SimVendor = VENDOR) -> None:
         self.clock = clock
         self.vendor = vendor
-        self.asked: list[str] = []
+        self.requested_paths: list[str] = []
         self.down = 0
         self.number = 1
         self.chip: Chip | None = None
         self.headers: dict[str, str] = {}
 
     def answer(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request.url.path)
+        self.requested_paths.append(request.url.path)
         if self.down:
             return httpx.Response(self.down, headers=self.headers)
         if request.url.host == "amd.test":
@@ -55,24 +55,24 @@ class Site:
         return self.intel(request.url.path)
 
     def intel(self, path: str) -> httpx.Response:
-        found = self.vendor.collateral(self.clock.now(), number=self.number)
-        chain = {"issuer": quote(found.tcb_text.chain.decode()), "crl": quote(found.pck_crl_chain.decode())}
+        documents = self.vendor.collateral(self.clock.now(), number=self.number)
+        chain = {"issuer": quote(documents.tcb_text.chain.decode()), "crl": quote(documents.pck_crl_chain.decode())}
         if path.endswith("/tcb"):
             body = (
                 b'{"tcbInfo":'
-                + found.tcb_text.text
+                + documents.tcb_text.text
                 + b',"signature":"'
-                + found.tcb_text.signature.hex().encode()
+                + documents.tcb_text.signature.hex().encode()
                 + b'"}'
             )
             return httpx.Response(200, content=body, headers={"TCB-Info-Issuer-Chain": chain["issuer"]})
         if path.endswith("/identity"):
-            body = b'{"enclaveIdentity":' + found.qe_text.text
-            body += b',"signature":"' + found.qe_text.signature.hex().encode() + b'"}'
+            body = b'{"enclaveIdentity":' + documents.qe_text.text
+            body += b',"signature":"' + documents.qe_text.signature.hex().encode() + b'"}'
             return httpx.Response(200, content=body, headers={"SGX-Enclave-Identity-Issuer-Chain": chain["issuer"]})
         if path.endswith("/pckcrl"):
-            return httpx.Response(200, content=found.pck_crl, headers={"SGX-PCK-CRL-Issuer-Chain": chain["crl"]})
-        return httpx.Response(200, content=found.root_crl)
+            return httpx.Response(200, content=documents.pck_crl, headers={"SGX-PCK-CRL-Issuer-Chain": chain["crl"]})
+        return httpx.Response(200, content=documents.root_crl)
 
     def amd(self, request: httpx.Request) -> httpx.Response:
         _, kind, _, generation, what = request.url.path.split("/")
@@ -88,8 +88,8 @@ class Site:
 
 def authorities(vendor: SimVendor, generation: Generation, shared: bool = False) -> bytes:
     signer = vendor.snp.signer(generation, "VLEK" if shared else "VCEK")
-    found = (signer.certificate, vendor.snp.root(generation).certificate)
-    return b"".join(load_certificates(der)[0].pem for der in found)
+    chain = (signer.certificate, vendor.snp.root(generation).certificate)
+    return b"".join(load_certificates(der)[0].pem for der in chain)
 
 
 @pytest.fixture
@@ -124,20 +124,20 @@ async def test_documents_of_an_imported_directory_are_used_without_a_network(
     clock: VirtualClock, tmp_path: Path
 ) -> None:
     put(tmp_path, tdx_file(FMSPC, "platform"), VENDOR.collateral(START).raw.encode())
-    found = await Collateral(clock, imported=tmp_path).tdx(FMSPC, "platform", ROOTS)
-    assert found is not None
-    assert found.tcb_info.fmspc.lower() == FMSPC
+    documents = await Collateral(clock, imported=tmp_path).tdx(FMSPC, "platform", ROOTS)
+    assert documents is not None
+    assert documents.tcb_info.fmspc.lower() == FMSPC
 
 
 async def test_what_the_service_gives_is_fetched_once_and_survives_a_restart(
     connected: Callable[[], Collateral], site: Site
 ) -> None:
     first = connected()
-    found = await asyncio.gather(*(first.tdx(FMSPC, "platform", ROOTS) for _ in range(20)))
-    assert all(one is found[0] and one is not None for one in found)
-    assert len(site.asked) == 4
+    answers = await asyncio.gather(*(first.tdx(FMSPC, "platform", ROOTS) for _ in range(20)))
+    assert all(answer is answers[0] and answer is not None for answer in answers)
+    assert len(site.requested_paths) == 4
     assert await connected().tdx(FMSPC, "platform", ROOTS) is not None
-    assert len(site.asked) == 4
+    assert len(site.requested_paths) == 4
 
 
 async def test_pitfall_19_documents_that_ran_out_are_not_used(
@@ -185,9 +185,9 @@ async def test_pitfall_19_lower_numbers_than_those_seen_are_refused_also_after_a
 
 async def test_documents_under_another_root_leave_no_number_behind(clock: VirtualClock, tmp_path: Path) -> None:
     forger = SimVendor.of(b"somebody else".ljust(32, b"!"))
-    imported, kept = tmp_path / "in", tmp_path / "kept"
+    imported, cache_directory = tmp_path / "in", tmp_path / "kept"
     put(imported, tdx_file(FMSPC, "platform"), forger.collateral(START, number=10**6).raw.encode())
-    collateral = Collateral(clock, imported=imported, cache=kept)
+    collateral = Collateral(clock, imported=imported, cache=cache_directory)
     assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
     put(imported, tdx_file(FMSPC, "platform"), VENDOR.collateral(START, number=1).raw.encode())
     await clock.advance(61)
@@ -201,7 +201,7 @@ async def test_a_platform_that_is_none_is_not_looked_for(
     collateral = connected()
     assert await collateral.tdx(name, "platform", ROOTS) is None
     assert await collateral.tdx(FMSPC, "../platform", ROOTS) is None
-    assert (site.asked, collateral.problems) == ([], {}), "no service is asked, and no file is opened"
+    assert (site.requested_paths, collateral.problems) == ([], {}), "no service is asked, and no file is opened"
 
 
 async def test_a_clock_that_went_back_makes_documents_of_the_future_count_for_nothing(
@@ -220,7 +220,7 @@ async def test_a_key_is_not_asked_for_while_nobody_knows_who_signs_keys(
     site.down = 500
     chip = Chip("Genoa")
     assert await connected().snp_key(Generation.GENOA, chip.chip_id, chip.simulated.tcb, ROOTS) is None
-    assert [path for path in site.asked if chip.chip_id.hex() in path] == []
+    assert [path for path in site.requested_paths if chip.chip_id.hex() in path] == []
 
 
 async def test_documents_about_other_platforms_are_refused(clock: VirtualClock, tmp_path: Path) -> None:
@@ -237,10 +237,10 @@ async def test_a_missing_document_is_not_looked_for_again_within_a_minute(
     site.down = 404
     assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
     assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
-    assert len(site.asked) == 1
+    assert len(site.requested_paths) == 1
     await clock.advance(61)
     assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
-    assert len(site.asked) == 2
+    assert len(site.requested_paths) == 2
 
 
 async def test_a_service_that_says_429_is_left_alone_for_as_long_as_it_asks(
@@ -252,7 +252,7 @@ async def test_a_service_that_says_429_is_left_alone_for_as_long_as_it_asks(
     site.down = 0
     await clock.advance(120)
     assert not await collateral.snp_authorities(Generation.MILAN, ROOTS)
-    assert len(site.asked) == 1
+    assert len(site.requested_paths) == 1
     await clock.advance(200)
     assert len(await collateral.snp_authorities(Generation.MILAN, ROOTS)) == 3
 
@@ -272,16 +272,16 @@ async def test_the_endorsement_key_of_a_chip_completes_its_report(
 ) -> None:
     site.chip = Chip(generation)
     report = parse_report(site.chip.report(version))
-    found = await connected().snp(report, ROOTS)
+    completed = await connected().snp(report, ROOTS)
     listed = await connected().snp_crl(generation, ROOTS)
     assert listed is not None
     expected = SnpExpectations(roots=VENDOR.roots.amd, revocations={generation: listed}, revocations_required=True)
-    appraisal = appraise_snp(report, found, expected, clock.now())
+    appraisal = appraise_snp(report, completed, expected, clock.now())
     assert appraisal.acceptable, appraisal.reason
-    asked = len(site.asked)
-    assert await connected().snp(report, ROOTS) == list(found), "kept for ever: it never changes"
+    requests_before = len(site.requested_paths)
+    assert await connected().snp(report, ROOTS) == list(completed), "kept for ever: it never changes"
     # A report of version 2 does not name its generation: a chip of Genoa could be one of Milan, which is asked about first.
-    assert len(site.asked) == asked + (version == 2 and generation is Generation.GENOA)
+    assert len(site.requested_paths) == requests_before + (version == 2 and generation is Generation.GENOA)
 
 
 async def test_the_key_of_another_chip_is_not_kept(
@@ -302,7 +302,7 @@ async def test_makers_of_tpms_are_read_from_the_imported_directory(clock: Virtua
     (tmp_path / "tpm" / "maker.pem").write_bytes(root.pem)
     (tmp_path / "tpm" / "damaged.pem").write_bytes(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     (tmp_path / "tpm" / "notes.txt").write_text("not a certificate")
-    assert [one.der for one in await Collateral(clock, imported=tmp_path).makers()] == [root.der]
+    assert [maker.der for maker in await Collateral(clock, imported=tmp_path).makers()] == [root.der]
 
 
 async def test_services_that_are_switched_off_are_not_asked(site: Site, clock: VirtualClock) -> None:
@@ -311,7 +311,7 @@ async def test_services_that_are_switched_off_are_not_asked(site: Site, clock: V
     collateral = Collateral(clock, services=services, published=ROOTS)
     assert await collateral.tdx(FMSPC, "platform", ROOTS) is None
     assert not await collateral.snp_authorities(Generation.GENOA, ROOTS)
-    assert site.asked == []
+    assert site.requested_paths == []
 
 
 async def test_the_caches_directory_holds_what_other_verifiers_read(
@@ -328,13 +328,13 @@ async def test_newer_documents_are_looked_for_at_the_age_that_the_cluster_names(
     collateral = connected()
     collateral.look_after(timedelta(hours=48))  # the vendor says that its documents are a day old
     assert await collateral.tdx(FMSPC, "platform", ROOTS) is not None
-    asked = len(site.asked)
+    requests_before = len(site.requested_paths)
     await clock.advance(2 * 3600)
     await collateral.tdx(FMSPC, "platform", ROOTS)
-    assert len(site.asked) == asked
+    assert len(site.requested_paths) == requests_before
     collateral.look_after(timedelta(hours=25))
     await collateral.tdx(FMSPC, "platform", ROOTS)
-    assert len(site.asked) > asked
+    assert len(site.requested_paths) > requests_before
 
 
 async def test_documents_beyond_that_age_count_until_they_run_out_and_not_longer(
@@ -355,20 +355,21 @@ async def test_documents_beyond_that_age_count_until_they_run_out_and_not_longer
 async def test_the_age_is_that_of_the_confidential_cluster(
     embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[timedelta] = []
-    monkeypatch.setattr(Collateral, "look_after", lambda _, staleness: told.append(staleness))
+    ages: list[timedelta] = []
+    monkeypatch.setattr(Collateral, "look_after", lambda _, staleness: ages.append(staleness))
     spec = {"mode": "Enforce", "simulated": True, "attestation": {"collateralStaleness": "90m"}}
     async with attesting_world(embedded_server.cluster, spec) as world:
         await world.approve("tpm")
         attester = await world.enrolled("tpm")
         async with world.broker(attester) as broker:
             await broker.attest()
-    assert told == [timedelta(minutes=90)]
+    assert ages == [timedelta(minutes=90)]
 
 
 @pytest.mark.parametrize(
-    ("said", "age"), [("36h", timedelta(hours=36)), ("1s", SHORTEST_STALENESS), ("soon", STALENESS), (None, STALENESS)]
+    ("setting", "age"),
+    [("36h", timedelta(hours=36)), ("1s", SHORTEST_STALENESS), ("soon", STALENESS), (None, STALENESS)],
 )
-def test_an_age_is_read_within_bounds(said: str | None, age: timedelta) -> None:
-    attestation = {} if said is None else {"collateralStaleness": said}
+def test_an_age_is_read_within_bounds(setting: str | None, age: timedelta) -> None:
+    attestation = {} if setting is None else {"collateralStaleness": setting}
     assert Demands.of({"spec": {"mode": "Enforce", "attestation": attestation}}).staleness == age

@@ -93,7 +93,7 @@ async def test_an_imported_list_is_enough(real: Cluster, vendor: SimVendor, tmp_
         assert await outcome(world) == (200, "")
         (verdict,) = (await world.cluster.list(VERDICT.resource)).items
         assert not verdict["spec"]["simulated"]
-        assert {"revocation-list", "revocation"} <= {one["name"] for one in verdict["spec"]["checks"]}
+        assert {"revocation-list", "revocation"} <= {check["name"] for check in verdict["spec"]["checks"]}
 
 
 async def test_a_revoked_authority_refuses_for_good(real: Cluster, vendor: SimVendor, tmp_path: Path) -> None:
@@ -123,10 +123,10 @@ async def test_evidence_without_its_authorities_is_completed_from_the_directory(
         whole = machine.evidence
 
         async def bare(report_data: bytes) -> JsonObject:
-            found = await whole(report_data)
-            leaf = [one for one in found["cert_chain"] if one["cert_type"] == "VCEK"]
-            assert 0 < len(leaf) < len(found["cert_chain"])
-            return {**found, "cert_chain": leaf}
+            evidence = await whole(report_data)
+            leaf = [certificate for certificate in evidence["cert_chain"] if certificate["cert_type"] == "VCEK"]
+            assert 0 < len(leaf) < len(evidence["cert_chain"])
+            return {**evidence, "cert_chain": leaf}
 
         monkeypatch.setattr(machine, "evidence", bare)
         assert await outcome(world, machine) == (200, "")
@@ -142,8 +142,12 @@ async def test_a_simulated_vendor_announces_what_it_revoked_and_new_documents_ev
 
         async def is_of(day: datetime) -> bool:
             simulated = heard.anchors
-            found = await heard.snp_crl(GENOA, simulated) if simulated else None
-            return found is not None and found.current(day) and not found.current(day - timedelta(days=2))
+            revocations = await heard.snp_crl(GENOA, simulated) if simulated else None
+            return (
+                revocations is not None
+                and revocations.current(day)
+                and not revocations.current(day - timedelta(days=2))
+            )
 
         await until(lambda: is_of(START))
         announcing = asyncio.create_task(keep_announced(world.cluster, vendor, clock))

@@ -47,10 +47,10 @@ async def distrust(world: AttestingWorld, name: str, **spec: object) -> None:
         "spec": {"reason": "a test", **spec},
     }  # fmt: skip
     await world.cluster.create(DISTRUST.resource, body)
-    await known(world)
+    await caches_caught_up(world)
 
 
-async def known(world: AttestingWorld) -> None:
+async def caches_caught_up(world: AttestingWorld) -> None:
     """Wait until the caches have what the store has."""
     for resource in (DISTRUST.resource, MACHINE.resource):
         informer = world.informers.of(resource)
@@ -58,17 +58,17 @@ async def known(world: AttestingWorld) -> None:
 
         async def same() -> bool:
             stored = (await world.cluster.list(resource)).items  # noqa: B023
-            seen = {one["metadata"]["resourceVersion"] for one in informer.list()}  # noqa: B023
-            return {one["metadata"]["resourceVersion"] for one in stored} == seen
+            cached = {obj["metadata"]["resourceVersion"] for obj in informer.list()}  # noqa: B023
+            return {obj["metadata"]["resourceVersion"] for obj in stored} == cached
 
         await until(same)
 
 
 async def settled(world: AttestingWorld, loop: Distrusting, rounds: int = 3) -> None:
     for _ in range(rounds):
-        await known(world)
+        await caches_caught_up(world)
         await loop.reconcile(KEY)
-    await known(world)
+    await caches_caught_up(world)
 
 
 async def refusal(broker: BrokerClient) -> str:
@@ -78,8 +78,8 @@ async def refusal(broker: BrokerClient) -> str:
 
 
 async def machine(world: AttestingWorld) -> JsonObject:
-    (found,) = (await world.cluster.list(MACHINE.resource)).items
-    return found
+    (stored,) = (await world.cluster.list(MACHINE.resource)).items
+    return stored
 
 
 async def test_a_distrusted_machine_loses_its_session_without_any_controller(here: AttestingWorld) -> None:
@@ -103,9 +103,9 @@ async def test_the_end_of_a_distrust_revives_the_machine_but_none_of_its_tokens(
         await broker.attest()
         await distrust(here, "bad", key=attester.machine.thumbprint)
         await settled(here, loop)
-        found = await machine(here)
-        assert membership_of(view(found, Machine)) is Membership.REVOKED
-        assert found["status"]["epoch"] == 1
+        revived = await machine(here)
+        assert membership_of(view(revived, Machine)) is Membership.REVOKED
+        assert revived["status"]["epoch"] == 1
         stored = await here.cluster.get(DISTRUST.resource, "bad")
         assert stored["status"]["affected"]["machines"] == 1
         assert stored["status"]["target"] == f"key {attester.machine.thumbprint}"
@@ -115,8 +115,8 @@ async def test_the_end_of_a_distrust_revives_the_machine_but_none_of_its_tokens(
         assert await refusal(broker) == "revoked"
         await broker.attest()
         assert (await broker.resource(STATUS)).reveal() == b"success"
-    said = [entry.what for entry in record.entries]
-    assert said == ["machine-distrusted", "distrust-begins", "machine-trusted-again", "distrust-deleted"]
+    acts = [entry.what for entry in record.entries]
+    assert acts == ["machine-distrusted", "distrust-begins", "machine-trusted-again", "distrust-deleted"]
     assert (await here.cluster.list(DISTRUST.resource)).items == []
 
 
@@ -139,9 +139,9 @@ async def test_an_expiry_ends_a_distrust_by_itself(here: AttestingWorld) -> None
     async with here.broker(attester) as broker:
         await broker.attest()
     stored = await here.cluster.get(DISTRUST.resource, "short")
-    found = condition(stored, "Applied")
-    assert found is not None
-    assert (found["status"], found["reason"]) == ("False", "Expired")
+    applied = condition(stored, "Applied")
+    assert applied is not None
+    assert (applied["status"], applied["reason"]) == ("False", "Expired")
 
 
 async def test_a_generation_and_a_tcb_level_are_refused_while_they_are_proved(here: AttestingWorld) -> None:
@@ -154,11 +154,11 @@ async def test_a_generation_and_a_tcb_level_are_refused_while_they_are_proved(he
         await distrust(here, "old", tcbBelow={"snp": {"microcode": int(proved["tcb-microcode"]) + 1}})
         assert await refusal(broker) == "revoked"
         await settled(here, loop)
-        found = await machine(here)
-        attested = condition(found, "Attested")
+        stored = await machine(here)
+        attested = condition(stored, "Attested")
         assert attested is not None
         assert (attested["status"], attested["reason"]) == ("False", "Distrusted")
-        assert membership_of(view(found, Machine)) is Membership.APPROVED
+        assert membership_of(view(stored, Machine)) is Membership.APPROVED
         await here.cluster.delete(DISTRUST.resource, "old")
         await settled(here, loop)
         await broker.attest()
@@ -214,6 +214,6 @@ async def test_at_rest_another_look_writes_nothing(here: AttestingWorld, embedde
     await distrust(here, "bad", machine=(await machine(here))["metadata"]["uid"])
     await distrust(here, "other", machine="00000000-0000-4000-8000-000000000000")
     await settled(here, loop)
-    revision, said = embedded_server.server.api.store.revision, len(record.entries)
+    revision, entry_count = embedded_server.server.api.store.revision, len(record.entries)
     await loop.reconcile(KEY)
-    assert (embedded_server.server.api.store.revision, len(record.entries)) == (revision, said)
+    assert (embedded_server.server.api.store.revision, len(record.entries)) == (revision, entry_count)

@@ -78,8 +78,8 @@ async def test_an_image_whose_approval_was_removed_is_named_with_the_day(
     assert "fastness image approve" in result.stdout
 
 
-async def _withdrawn(found: object) -> bool:
-    return isinstance(found, dict) and "withdrawn" in found["spec"]
+async def _withdrawn(stored: object) -> bool:
+    return isinstance(stored, dict) and "withdrawn" in stored["spec"]
 
 
 @pytest.mark.parametrize(("tee", "title"), [("snp", "launch measurement"), ("tdx", "RTMR")])
@@ -96,9 +96,9 @@ async def test_other_evidence_says_which_register_differs(
 async def test_json_carries_the_same_and_all_shows_what_passed(here: AttestingWorld, embedded_server: Embedded) -> None:
     await here.approve("tpm")
     machine = await refused(here, "tpm", changed(default_image(), command_line="init=/bin/sh"))
-    found = await explain(embedded_server, machine, "-o", "json")
-    assert '"attested": false' in found.stdout
-    assert '"code": "value-differs"' in found.stdout
+    explanation = await explain(embedded_server, machine, "-o", "json")
+    assert '"attested": false' in explanation.stdout
+    assert '"code": "value-differs"' in explanation.stdout
     everything = await explain(embedded_server, machine, "--all")
     assert "pass  signature: ok" in everything.stdout
 
@@ -117,8 +117,8 @@ async def test_without_a_name_all_are_explained_that_are_not_attested_and_no_oth
     async with here.broker(good) as broker:
         await broker.attest()
     nobody = await everybody()
-    told = "every machine that enrolled is attested\n"
-    assert (nobody.exit_code, nobody.stdout, nobody.stderr) == (0, "", told), nobody.output
+    notice = "every machine that enrolled is attested\n"
+    assert (nobody.exit_code, nobody.stdout, nobody.stderr) == (0, "", notice), nobody.output
     for option in ("init=/bin/sh", "init=/bin/bash"):
         await refused(here, "tpm", changed(default_image(), command_line=option))
     both = await everybody()
@@ -127,9 +127,9 @@ async def test_without_a_name_all_are_explained_that_are_not_attested_and_no_oth
     assert good.machine.thumbprint.removeprefix("sha256:")[:12] not in both.stdout
     assert len(json.loads((await everybody("-o", "json")).stdout)["machines"]) == 2
     monkeypatch.setattr("fastness.cli.trust.explain.MOST", 1)
-    one = await everybody()
-    assert one.stdout.count("is refused") == 1
-    assert "1 more is not attested" in one.stderr
+    capped = await everybody()
+    assert capped.stdout.count("is refused") == 1
+    assert "1 more is not attested" in capped.stderr
     taken_out = {"spec": {"approval": "Quarantined"}}
     name = f"machine-{good.machine.thumbprint.removeprefix('sha256:')[:20]}"
     await here.cluster.patch(MACHINE.resource, name, taken_out, PatchType.MERGE, NAMESPACE)

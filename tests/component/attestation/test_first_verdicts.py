@@ -24,7 +24,7 @@ from fastness.kube.port import PatchType
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from tests.attesting import AttestingWorld, attesting_world
-from tests.component.attestation.test_distrust import known
+from tests.component.attestation.test_distrust import caches_caught_up
 from tests.embedded.fixtures import Embedded
 
 
@@ -43,7 +43,7 @@ async def attest(world: AttestingWorld, guest: SimAttester) -> tuple[int, str]:
     except BrokerRefused as refused:
         return refused.status, refused.reason
     finally:
-        await known(world)
+        await caches_caught_up(world)
     return 200, ""
 
 
@@ -81,17 +81,17 @@ async def test_of_two_guests_with_one_use_the_second_is_not_affirmed(here: Attes
         await here.enrol(guest, ticket)
     assert await attest(here, first) == (200, "")
     assert await attest(here, second) == (401, "ticket-used-up")
-    found = await here.machine_object(second)
-    attested = condition(found, "Attested")
+    stored = await here.machine_object(second)
+    attested = condition(stored, "Attested")
     assert attested is not None
     assert (attested["status"], attested["reason"]) == ("False", "TicketUsedUp")
-    assert {"lastAttested", "chip"} & found["status"].keys() == set()
+    assert {"lastAttested", "chip"} & stored["status"].keys() == set()
     assert await attest(here, first) == (200, "")
     with pytest.raises(EnrolmentFailed) as refused:
         await here.enrol(here.machine("snp"), ticket)
     assert refused.value.reason == "ticket-used-up"
     await here.enrol(second, await here.ticket(uses=1))
-    await known(here)
+    await caches_caught_up(here)
     assert await attest(here, second) == (200, "")
 
 
@@ -139,10 +139,10 @@ async def test_a_machine_that_gave_way_enrols_again_as_another_one(here: Attesti
     ticket, guest = await here.ticket(), here.machine("snp")
     first = await here.enrol(guest, ticket)
     await here.cluster.delete(MACHINE.resource, first.name, NAMESPACE)
-    await known(here)
+    await caches_caught_up(here)
     assert await attest(here, guest) == (403, "not-enrolled")
     again = await here.enrol(guest, ticket)
     assert (again.name, again.machine != first.machine) == (first.name, True)
     here.clock.ahead += timedelta(seconds=1)
-    await known(here)
+    await caches_caught_up(here)
     assert await attest(here, guest) == (200, "")

@@ -42,8 +42,8 @@ class Looks:
         clock = SystemClock()
         await Sequencer(self.cluster, self.tiles, clock, SystemEntropy()).reconcile(KEY)
         guard = Guard(self.cluster, self.record, self.tiles, Recorder(self.cluster, "test", clock), lambda: True)
-        found = (await self.cluster.list(CONFIDENTIAL_CLUSTER.resource)).items
-        assert await guard.settle(found[0] if found else None)
+        clusters = (await self.cluster.list(CONFIDENTIAL_CLUSTER.resource)).items
+        assert await guard.settle(clusters[0] if clusters else None)
         return guard
 
     async def lower(self, spec: Object) -> None:
@@ -52,7 +52,7 @@ class Looks:
         patch = {"metadata": {"annotations": {CONFIRM_LOWER: word}}, "spec": spec}
         assert (await self.olga.patch(PATH, json=patch, headers=MERGE)).status_code == 200
 
-    def told(self) -> list[tuple[str, str, str]]:
+    def recorded_lowerings(self) -> list[tuple[str, str, str]]:
         return [(entry.who, entry.detail["lowered"], entry.detail["guarded"]) for entry in self.record.entries]
 
 
@@ -71,10 +71,12 @@ async def test_several_lowerings_between_two_looks_are_told_with_the_person(look
     await looks.lower({"mode": "Audit"})
     await looks.lower({"join": {"trustOnFirstUse": True}})
     guard = await looks.look()
-    assert looks.told() == [(OLGA, "mode goes from Enforce to Audit; machines are trusted on first use", "yes")]
+    assert looks.recorded_lowerings() == [
+        (OLGA, "mode goes from Enforce to Audit; machines are trusted on first use", "yes")
+    ]
     assert guard.condition().status is True
     await looks.look()
-    assert len(looks.told()) == 1, "once"
+    assert len(looks.recorded_lowerings()) == 1, "once"
 
 
 async def test_a_deletion_is_told_with_the_person_also_when_the_object_is_made_anew(looks: Looks) -> None:
@@ -85,7 +87,7 @@ async def test_a_deletion_is_told_with_the_person_also_when_the_object_is_made_a
     weaker = {**BODY, "spec": {"mode": "Audit", "simulated": True}}
     assert (await looks.olga.post(CLUSTER, json=weaker)).status_code == 201
     await looks.look()
-    assert looks.told() == [(OLGA, "the cluster loses its protection", "yes")]
+    assert looks.recorded_lowerings() == [(OLGA, "the cluster loses its protection", "yes")]
 
 
 async def test_what_the_edge_never_saw_is_unguarded_until_it_is_undone(looks: Looks) -> None:
@@ -96,7 +98,7 @@ async def test_what_the_edge_never_saw_is_unguarded_until_it_is_undone(looks: Lo
     stricter = {**(state.spec or {}), "join": {"approval": "Manual"}}
     await write_guard(looks.cluster, type(state)(state.uid, state.generation - 1, stricter))
     guard = await looks.look()
-    assert looks.told() == [("unknown", "machines are approved automatically", "no")]
+    assert looks.recorded_lowerings() == [("unknown", "machines are approved automatically", "no")]
     assert (guard.condition().status, guard.condition().reason) == (False, "UnguardedLowering")
     await looks.lower({"mode": "Audit"})
     assert (await looks.look()).condition().reason == "UnguardedLowering", (

@@ -57,14 +57,14 @@ class Fleet:
         raise AssertionError("the loops do not come to rest")
 
     async def _versions(self) -> list[str]:
-        found = [one for resource in WATCHED for one in (await self.cluster.list(resource)).items]
-        return sorted(f"{one['metadata']['uid']}/{one['metadata']['resourceVersion']}" for one in found)
+        objects = [obj for resource in WATCHED for obj in (await self.cluster.list(resource)).items]
+        return sorted(f"{obj['metadata']['uid']}/{obj['metadata']['resourceVersion']}" for obj in objects)
 
     async def _seen(self) -> None:
         async def same() -> bool:
-            known = [one for resource in WATCHED for one in self._informers.of(resource).list()]
+            cached = [obj for resource in WATCHED for obj in self._informers.of(resource).list()]
             return await self._versions() == sorted(
-                f"{one['metadata']['uid']}/{one['metadata']['resourceVersion']}" for one in known
+                f"{obj['metadata']['uid']}/{obj['metadata']['resourceVersion']}" for obj in cached
             )
 
         await until(same)
@@ -82,8 +82,8 @@ class Fleet:
     async def finish(self) -> None:
         """Every node that was sent somewhere arrives."""
         for node in (await self.cluster.list(NODE.resource)).items:
-            wanted = annotations_of(node)[names.DESIRED_CONFIG]
-            patch = {"metadata": {"annotations": {names.CURRENT_CONFIG: wanted, names.STATE: "Done"}}}
+            desired = annotations_of(node)[names.DESIRED_CONFIG]
+            patch = {"metadata": {"annotations": {names.CURRENT_CONFIG: desired, names.STATE: "Done"}}}
             await self.cluster.patch(NODE.resource, node["metadata"]["name"], patch, PatchType.MERGE)
 
     async def desired(self) -> list[str]:
@@ -92,8 +92,8 @@ class Fleet:
         )
 
     async def waits_for(self) -> str:
-        found = condition(await self.cluster.get(MACHINE_CONFIG_POOL.resource, "worker"), "Updating")
-        return str(found["message"]) if found else ""
+        updating = condition(await self.cluster.get(MACHINE_CONFIG_POOL.resource, "worker"), "Updating")
+        return str(updating["message"]) if updating else ""
 
     async def values(self, image: str) -> tuple[str, bool]:
         """The state of the values of an image, and whether they count."""

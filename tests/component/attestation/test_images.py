@@ -42,8 +42,8 @@ async def test_a_withdrawn_set_says_whose_value_it_was_and_since_when_not(embedd
         await here.settle()
         await here.cluster.delete(IMAGES, "os", NAMESPACE, DELETE)
         await here.settle()
-        kept = await here.cluster.get(SETS, SET)
-        assert kept["status"]["state"] == "Withdrawn"
+        withdrawn_set = await here.cluster.get(SETS, SET)
+        assert withdrawn_set["status"]["state"] == "Withdrawn"
         owner = (await here.book()).owner("tpm_pcr4", PCRS[4])
         assert owner is not None
         assert (owner.standing, owner.image) == (Validity.WITHDRAWN, IMAGE)
@@ -184,13 +184,13 @@ async def test_a_heap_of_values_says_that_nobody_is_compared_with_it(embedded_se
         }  # fmt: skip
         await here.cluster.create(SETS, made)
         await here.settle()
-        said = condition(await here.cluster.get(SETS, "heap"), "Published")
-        assert said is not None
-        assert (said["status"], said["reason"]) == ("False", "Unclear")
-        assert "tpm_pcr11, tpm_pcr4" in said["message"]
-        named = [{**one, "variants": [one["value"]]} for one in listed]
+        published = condition(await here.cluster.get(SETS, "heap"), "Published")
+        assert published is not None
+        assert (published["status"], published["reason"]) == ("False", "Unclear")
+        assert "tpm_pcr11, tpm_pcr4" in published["message"]
+        named = [{**reference, "variants": [reference["value"]]} for reference in listed]
         await here.cluster.patch(SETS, "heap", {"spec": {"values": named}}, PatchType.MERGE)
         await here.settle()
-        said = condition(await here.cluster.get(SETS, "heap"), "Published")
-        assert said is not None
-        assert (said["status"], said["reason"]) == ("True", "Counting")
+        published = condition(await here.cluster.get(SETS, "heap"), "Published")
+        assert published is not None
+        assert (published["status"], published["reason"]) == ("True", "Counting")

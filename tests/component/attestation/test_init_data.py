@@ -34,10 +34,10 @@ async def here(embedded_server: Embedded) -> AsyncIterator[AttestingWorld]:
         yield world
 
 
-def started_with(world: AttestingWorld, tee: str, told: InitData) -> SimAttester:
+def started_with(world: AttestingWorld, tee: str, init_data: InitData) -> SimAttester:
     """A machine whose host gave this digest to the processor."""
     size, option = (32, "host_data") if tee == "snp" else (48, "mr_config_id")
-    return SimAttester(world.vendor.chip(tee).boot(default_image(), **{option: digest_of(told)[:size]}))  # type: ignore[arg-type]
+    return SimAttester(world.vendor.chip(tee).boot(default_image(), **{option: digest_of(init_data)[:size]}))  # type: ignore[arg-type]
 
 
 async def booted(world: AttestingWorld, machine: SimAttester, directory: Path, content: InitData) -> None:
@@ -57,9 +57,9 @@ async def test_a_verdict_shows_the_user_data_that_the_processor_measured(
 ) -> None:
     await here.approve(tee)
     ticket = (await here.ticket()).reveal()
-    told = document(user_data(ticket=ticket), algorithm)
-    machine = started_with(here, tee, told)
-    await booted(here, machine, tmp_path, told)
+    init_data = document(user_data(ticket=ticket), algorithm)
+    machine = started_with(here, tee, init_data)
+    await booted(here, machine, tmp_path, init_data)
     async with here.broker(machine) as broker:
         token = (await broker.attest()).reveal()
         claims = json.encode(broker._claims()).decode()
@@ -67,7 +67,7 @@ async def test_a_verdict_shows_the_user_data_that_the_processor_measured(
     (check,) = [check for check in verdict["spec"]["checks"] if check["name"] == USER_DATA]
     words = f"pool worker, server https://a.example, ticket {sha256(ticket.encode())}"
     assert (check["result"], check["source"]) == ("Pass", FIELDS[tee])
-    assert check["seen"] == f"{words}, init-data {algorithm}:{digest_of(told).hex()}"
+    assert check["seen"] == f"{words}, init-data {algorithm}:{digest_of(init_data).hex()}"
     # The ticket is a secret: neither the verdict nor the token has it.
     assert ticket not in json.encode(verdict).decode() + claims + token
     name = machine.machine.thumbprint.removeprefix("sha256:")[:12]

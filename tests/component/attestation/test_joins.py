@@ -68,17 +68,17 @@ def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     with RealKube.start(
         tmp_path_factory.mktemp("join"), real_kube_binaries, unsafe_no_fsync=True,
         apiserver_flags=["--enable-bootstrap-token-auth=true"], signing=HOUR,
-    ) as found:  # fmt: skip
+    ) as server:  # fmt: skip
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        wanted = [manifest for manifest in manifests() if manifest["spec"]["group"] in GROUPS]
-        with found.client() as admin:
-            for manifest in wanted:
+        definitions = [manifest for manifest in manifests() if manifest["spec"]["group"] in GROUPS]
+        with server.client() as admin:
+            for manifest in definitions:
                 assert admin.post(path, json=manifest).status_code == 201, manifest["metadata"]["name"]
-            for manifest in wanted:
+            for manifest in definitions:
                 for _ in range(600):
                     if served(admin, f"{path}/{manifest['metadata']['name']}"):
                         break
-        yield found
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -89,29 +89,29 @@ def vendor() -> SimVendor:
 @pytest.fixture(params=["embedded", "real"])
 async def site(request: pytest.FixtureRequest, vendor: SimVendor, tmp_path: Path) -> AsyncIterator[JoiningSite]:
     if request.param == "real":
-        async with opened(Place.real(request.getfixturevalue("kube")), vendor) as found:
-            yield found
+        async with opened(Place.real(request.getfixturevalue("kube")), vendor) as opened_site:
+            yield opened_site
         return
     async with (
         open_apiserver(ServerOptions(tmp_path / "state"), PRODUCT) as server,
-        opened(Place.embedded(Embedded(server, tmp_path / "state")), vendor) as found,
+        opened(Place.embedded(Embedded(server, tmp_path / "state")), vendor) as opened_site,
     ):
-        yield found
+        yield opened_site
 
 
 @asynccontextmanager
 async def opened(place: Place, vendor: SimVendor, spec: JsonObject | None = None) -> AsyncIterator[JoiningSite]:
     """A site that knows the image and lets machines ask."""
-    async with joining(place, vendor, spec) as found:
+    async with joining(place, vendor, spec) as opened_site:
         with suppress(AlreadyExists):
-            await found.world.approve("tpm")
-        await until(lambda: _bound(found))
-        yield found
+            await opened_site.world.approve("tpm")
+        await until(lambda: _bound(opened_site))
+        yield opened_site
 
 
 async def _bound(site: JoiningSite) -> bool:
     """Whether holders of tokens may ask already."""
-    return any(one["metadata"]["name"] == BINDING for one in (await site.world.cluster.list(BINDINGS)).items)
+    return any(binding["metadata"]["name"] == BINDING for binding in (await site.world.cluster.list(BINDINGS)).items)
 
 
 async def entries(site: JoiningSite, what: str) -> list[JsonObject]:
@@ -123,21 +123,24 @@ async def addressed(node: httpx.AsyncClient, name: str, *addresses: str) -> None
     """Register a Node and tell its addresses, as a kubelet does."""
     made = await node.post("/api/v1/nodes", json={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
     assert made.status_code == 201, made.text
-    entries = [{"type": "Hostname", "address": name}, *({"type": "InternalIP", "address": one} for one in addresses)]
-    told = await node.patch(
+    entries = [
+        {"type": "Hostname", "address": name},
+        *({"type": "InternalIP", "address": address} for address in addresses),
+    ]
+    patched = await node.patch(
         f"/api/v1/nodes/{name}/status", json={"status": {"addresses": entries}},
         headers={"content-type": "application/merge-patch+json"},
     )  # fmt: skip
-    assert told.status_code == 200, told.text
+    assert patched.status_code == 200, patched.text
 
 
 async def joined(site: JoiningSite, machine: SimAttester, directory: Path) -> httpx.AsyncClient:
     """The API as the node that a machine became."""
     key = new_key()
     async with site.client(await site.token(machine, key)) as http:
-        found = await site.ask(http, client_request(key, await site.node(machine)))
-    assert outcome(found) == ("Approved", "Attested")
-    return site.node_client(directory, key, certificate_of(found))
+        answer = await site.ask(http, client_request(key, await site.node(machine)))
+    assert outcome(answer) == ("Approved", "Attested")
+    return site.node_client(directory, key, certificate_of(answer))
 
 
 async def test_an_attested_machine_becomes_its_node_and_no_other(site: JoiningSite, tmp_path: Path) -> None:
@@ -145,9 +148,9 @@ async def test_an_attested_machine_becomes_its_node_and_no_other(site: JoiningSi
     node = await site.node(machine)
     async with site.client(await site.token(machine, key)) as http:
         assert (await http.get("/api/v1/namespaces/kube-system/secrets")).status_code == 403
-        found = await site.ask(http, client_request(key, node))
-    assert outcome(found) == ("Approved", "Attested")
-    certificate = Certificate.from_pem(certificate_of(found))
+        answer = await site.ask(http, client_request(key, node))
+    assert outcome(answer) == ("Approved", "Attested")
+    certificate = Certificate.from_pem(certificate_of(answer))
     assert certificate.subject.common_name == f"system:node:{node}"
     assert certificate.not_after - certificate.not_before <= HOUR + timedelta(minutes=5)
     async with site.node_client(tmp_path, key, certificate.pem) as kubelet:
@@ -164,9 +167,9 @@ async def test_an_attested_machine_becomes_its_node_and_no_other(site: JoiningSi
         assert outcome(again) == ("Approved", "Attested")
     ends = rfc3339(Certificate.from_pem(certificate_of(again)).not_after)
     await until(lambda: _ends(site, machine, ends))
-    told = condition(await site.world.machine_object(machine), "Joined")
-    assert told is not None
-    assert told["status"] == "True"
+    joined_condition = condition(await site.world.machine_object(machine), "Joined")
+    assert joined_condition is not None
+    assert joined_condition["status"] == "True"
     mine = [entry for entry in await entries(site, "join") if entry["detail"]["node"] == node]
     assert len(mine) == 3
     assert {entry["who"] for entry in mine} == {machine.machine.thumbprint}
@@ -211,16 +214,16 @@ async def test_the_broker_gives_a_token_to_its_own_machine_alone(site: JoiningSi
 
 async def test_a_machine_has_one_token_which_stays_the_same_until_its_key_changes(site: JoiningSite) -> None:
     machine, key = await site.attested(), new_key()
-    found = await asyncio.gather(*(site.token(machine, key) for _ in range(5)))
-    assert len(set(found)) == 1
+    released = await asyncio.gather(*(site.token(machine, key) for _ in range(5)))
+    assert len(set(released)) == 1
     again = await site.token(machine, new_key())
-    assert again.partition(".")[0] == found[0].partition(".")[0]
-    async with site.client(found[0]) as old, site.client(again) as new:
+    assert again.partition(".")[0] == released[0].partition(".")[0]
+    async with site.client(released[0]) as old, site.client(again) as new:
         assert (await old.get(CSRS)).status_code == 401
         assert (await new.get(CSRS)).status_code == 200
     uid = (await site.world.machine_object(machine))["metadata"]["uid"]
     secrets = (await site.world.cluster.list(SECRETS, Scope(bootstrap.NAMESPACE))).items
-    assert len([one for one in secrets if one["metadata"]["annotations"].get(bootstrap.MACHINE) == uid]) == 1
+    assert len([secret for secret in secrets if secret["metadata"]["annotations"].get(bootstrap.MACHINE) == uid]) == 1
 
 
 async def test_a_request_waits_while_the_proof_is_not_live_and_passes_when_it_is_again(site: JoiningSite) -> None:
@@ -228,8 +231,8 @@ async def test_a_request_waits_while_the_proof_is_not_live_and_passes_when_it_is
     token = await site.token(machine, key)
     name = (await site.world.machine_object(machine))["metadata"]["name"]
     refused = [{"type": "Attested", "status": "False", "reason": "Refused", "message": "x", "lastTransitionTime": NOW}]
-    known = (await site.world.machine_object(machine))["status"]["conditions"]
-    conditions = [*(entry for entry in known if entry["type"] != "Attested"), *refused]
+    conditions_before = (await site.world.machine_object(machine))["status"]["conditions"]
+    conditions = [*(entry for entry in conditions_before if entry["type"] != "Attested"), *refused]
     options = WriteOptions(subresource="status")
     patch = {"status": {"conditions": conditions}}
     await site.world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, options)
@@ -245,7 +248,7 @@ async def test_a_request_waits_while_the_proof_is_not_live_and_passes_when_it_is
 
 async def _told(site: JoiningSite, about: str, reason: str) -> bool:
     events = (await site.world.cluster.list(EVENTS)).items
-    return any(one["involvedObject"]["name"] == about and one["reason"] == reason for one in events)
+    return any(event["involvedObject"]["name"] == about and event["reason"] == reason for event in events)
 
 
 async def test_a_machine_that_is_no_longer_trusted_loses_its_token_and_gets_no_certificate_again(
@@ -259,12 +262,12 @@ async def test_a_machine_that_is_no_longer_trusted_loses_its_token_and_gets_no_c
         MACHINE.resource, name, {"spec": {"approval": "Quarantined"}}, PatchType.MERGE, NAMESPACE
     )
     async with kubelet, site.client(token) as http:
-        wanted = client_request(new_key(), await site.node(machine))
+        request = client_request(new_key(), await site.node(machine))
         if site.place.signer is None:
-            assert outcome(await site.ask(kubelet, wanted)) == ("Denied", "Quarantined")
+            assert outcome(await site.ask(kubelet, request)) == ("Denied", "Quarantined")
         else:
             # The embedded API asks our authorizer: a quarantined machine's credential does not even get to ask.
-            assert (await kubelet.post(CSRS, json=wanted)).status_code == 403
+            assert (await kubelet.post(CSRS, json=request)).status_code == 403
         await until(lambda: _refused(http))
     with pytest.raises(BrokerRefused):
         await site.token(machine, new_key())
@@ -286,8 +289,8 @@ async def test_a_node_serves_under_its_own_names_only(site: JoiningSite, tmp_pat
             ([theirs], "ForeignNames"), (["kubernetes.default.svc"], "ForeignNames"), ([node, "127.0.0.1"], "ForeignNames"),
             ([node, "10.0.1.2"], "SharedAddresses"),
         ):  # fmt: skip
-            asked = serving_request(key, node, hosts)
-            assert outcome(await site.ask(kubelet, asked)) == ("Denied", reason), hosts
+            request = serving_request(key, node, hosts)
+            assert outcome(await site.ask(kubelet, request)) == ("Denied", reason), hosts
         assert outcome(await site.ask(kubelet, serving_request(key, node, [node, "10.0.1.1"])))[0] == "Approved"
 
 
@@ -298,9 +301,9 @@ async def test_the_agent_renews_the_certificates_of_its_node_with_keys_that_its_
     machine, first = await site.attested(), new_key()
     node, file = await site.node(machine), tmp_path / CLIENT_FILE
     async with site.client(await site.token(machine, first)) as http:
-        found = await site.ask(http, client_request(first, node))
-    file.write_bytes(certificate_of(found) + first.to_pem().reveal())
-    async with site.node_client(tmp_path, first, certificate_of(found)) as kubelet:
+        answer = await site.ask(http, client_request(first, node))
+    file.write_bytes(certificate_of(answer) + first.to_pem().reveal())
+    async with site.node_client(tmp_path, first, certificate_of(answer)) as kubelet:
         await addressed(kubelet, node, "10.0.3.1", "127.0.0.1")
 
     def api() -> AbstractAsyncContextManager[Cluster]:
@@ -344,22 +347,22 @@ async def test_who_else_may_ask_gets_no_node_of_a_machine_and_other_nodes_are_le
 
 async def test_an_approval_does_not_make_a_bad_request_good(site: JoiningSite) -> None:
     pem = make_request(new_key(), Subject("admin", ("system:masters",)))
-    wanted = csr(pem, CLIENT_SIGNER, ("digital signature", "client auth"))
+    request = csr(pem, CLIENT_SIGNER, ("digital signature", "client auth"))
     async with site.admin() as admin:
-        made = (await admin.post(CSRS, json=wanted)).json()
+        made = (await admin.post(CSRS, json=request)).json()
         approved = {"type": "Approved", "status": "True", "reason": "ByHand", "message": "by mistake"}
         put = await admin.put(
             f"{CSRS}/{made['metadata']['name']}/approval", json={**made, "status": {"conditions": [approved]}}
         )
         assert put.status_code == 200, put.text
         await until(lambda: _failed(site, made["metadata"]["name"]))
-    found = await site.settled(made["metadata"]["name"], decided=False)
-    assert not found["status"].get("certificate")
+    answer = await site.settled(made["metadata"]["name"], decided=False)
+    assert not answer["status"].get("certificate")
 
 
 async def _failed(site: JoiningSite, name: str) -> bool:
-    found = condition(await site.settled(name, decided=False), "Failed")
-    return found is not None and found["reason"] == "SignerValidationFailure"
+    failure = condition(await site.settled(name, decided=False), "Failed")
+    return failure is not None and failure["reason"] == "SignerValidationFailure"
 
 
 async def test_with_mode_audit_nothing_is_denied_and_what_would_be_is_told(tmp_path: Path, vendor: SimVendor) -> None:

@@ -69,8 +69,8 @@ class Surfaces:
         """Let the loops see what there is, and act; the ConfidentialCluster afterwards."""
         for loop in (self.machines, self.standing):
             await self._caught_up()
-            for found in (await self.world.cluster.list(MACHINE.resource)).items:
-                await loop.reconcile(ObjectName(NAMESPACE, found["metadata"]["name"]))
+            for machine in (await self.world.cluster.list(MACHINE.resource)).items:
+                await loop.reconcile(ObjectName(NAMESPACE, machine["metadata"]["name"]))
         await self._caught_up()
         await self.sequencer.reconcile(SEQUENCE)
         while (again := (await self.status.reconcile(KEY)).again_after) is not None and again < LOOK_SECONDS:  # noqa: ASYNC110
@@ -82,10 +82,10 @@ class Surfaces:
         for resource in (MACHINE.resource, CONFIDENTIAL_CLUSTER.resource, NODES, MACHINE_CONFIG_POOL.resource):
             informer = self.world.informers.of(resource)
             await informer.synced()
-            stored = {one["metadata"]["resourceVersion"] for one in (await self.world.cluster.list(resource)).items}
+            stored = {obj["metadata"]["resourceVersion"] for obj in (await self.world.cluster.list(resource)).items}
 
             async def same() -> bool:
-                return stored == {one["metadata"]["resourceVersion"] for one in informer.list()}  # noqa: B023
+                return stored == {obj["metadata"]["resourceVersion"] for obj in informer.list()}  # noqa: B023
 
             await until(same)
 
@@ -103,14 +103,14 @@ class Surfaces:
 
     async def listed(self) -> list[dict[str, str]]:
         words = ["list", "--kubeconfig", self.kubeconfig, "-o", "json"]
-        found = await asyncio.to_thread(CliRunner().invoke, machine_verbs, words)
-        rows: list[dict[str, str]] = json.loads(found.stdout)
+        result = await asyncio.to_thread(CliRunner().invoke, machine_verbs, words)
+        rows: list[dict[str, str]] = json.loads(result.stdout)
         return rows
 
     async def explained(self) -> tuple[int, str]:
         words = ["explain", "--kubeconfig", self.kubeconfig]
-        found = await asyncio.to_thread(CliRunner().invoke, attest, words)
-        return found.exit_code, found.output
+        result = await asyncio.to_thread(CliRunner().invoke, attest, words)
+        return result.exit_code, result.output
 
     async def annotate(self, text: str | None) -> None:
         patch = {"metadata": {"annotations": {ANNOTATION: text}}}
@@ -130,15 +130,15 @@ async def surfaces(embedded_server: Embedded) -> AsyncIterator[Surfaces]:
 
 
 def reason(cluster: JsonObject, kind: str) -> tuple[str, str]:
-    found = condition(cluster, kind)
-    assert found is not None
-    return found["status"], found["reason"]
+    reported = condition(cluster, kind)
+    assert reported is not None
+    return reported["status"], reported["reason"]
 
 
-def shown(standing: str) -> float:
+def machines_metric(standing: str) -> float:
     text = metrics.exposition().decode()
     line = f'fastness_machines{{simulated="true",standing="{standing}"}} '
-    return float(next(one.removeprefix(line) for one in text.splitlines() if one.startswith(line)))
+    return float(next(sample.removeprefix(line) for sample in text.splitlines() if sample.startswith(line)))
 
 
 async def overridden(surfaces: Surfaces) -> SimAttester:
@@ -165,12 +165,14 @@ async def test_a_machine_under_break_glass_is_nowhere_counted_as_proved(surfaces
     assert [(row["attested"], row["why"]) for row in await surfaces.listed()] == [("Overridden", "BreakGlass")]
     code, text = await surfaces.explained()
     assert (code, "is not attested: it was let in without proof by an override" in text) == (1, True), text
-    assert (shown("Overridden"), "attested" in str((await surfaces.world.machine_object(machine)).get("labels"))) == (
-        1,
-        False,
-    )
-    told = [one for one in (await surfaces.world.cluster.list(EVENTS)).items if one["reason"] == "OverrideBegins"]
-    assert [(one["type"], one["involvedObject"]["kind"]) for one in told] == [("Warning", "ConfidentialCluster")]
+    labels = str((await surfaces.world.machine_object(machine)).get("labels"))
+    assert (machines_metric("Overridden"), "attested" in labels) == (1, False)
+    events = [
+        event for event in (await surfaces.world.cluster.list(EVENTS)).items if event["reason"] == "OverrideBegins"
+    ]
+    assert [(event["type"], event["involvedObject"]["kind"]) for event in events] == [
+        ("Warning", "ConfidentialCluster")
+    ]
     assert "lastAttested" not in (await surfaces.world.machine_object(machine))["status"]
 
 
@@ -184,7 +186,7 @@ async def test_nor_is_it_after_the_override_ended_until_it_proves_itself(surface
     assert reason(cluster, "Enforcing") == ("True", "Enforce")
     assert "Stale (simulated)   OverrideEnded" in await surfaces.kubectl("get", "machines", "-n", NAMESPACE)
     assert [row["attested"] for row in await surfaces.listed()] == ["Stale"]
-    assert [one.what for one in surfaces.record.entries][-2:] == ["break-glass-begins", "break-glass-ends"]
+    assert [entry.what for entry in surfaces.record.entries][-2:] == ["break-glass-begins", "break-glass-ends"]
     await surfaces.world.approve("tpm", changed(default_image(), command_line="a new kernel"), "later")
     await surfaces.prove(machine)
     cluster = await surfaces.settle()
@@ -230,7 +232,7 @@ async def test_a_proof_that_grew_old_is_stale_on_every_surface(surfaces: Surface
     assert "Stale (simulated)   ProofExpired" in await surfaces.kubectl("get", "machines", "-n", NAMESPACE)
     # The clock of the command line is an hour behind that of the control plane.
     assert [row["attested"] for row in await surfaces.listed()] == ["Stale"]
-    assert (shown("Stale"), shown("Proved")) == (1, 0)
+    assert (machines_metric("Stale"), machines_metric("Proved")) == (1, 0)
 
 
 @pytest.mark.row("000-02")
@@ -273,13 +275,15 @@ async def test_a_lowering_is_confirmed_once_and_on_the_record_with_the_person(su
     after = await surfaces.settle()
     assert reason(after, "Enforcing") == ("False", "Audit")
     assert CONFIRM_LOWER not in (after["metadata"].get("annotations") or {})
-    (entry,) = (one for one in surfaces.record.entries if one.what == "protection-lowered")
+    (entry,) = (recorded for recorded in surfaces.record.entries if recorded.what == "protection-lowered")
     assert entry.who == "fastness-admin"
     assert entry.detail["lowered"] == "mode goes from Enforce to Audit"
-    told = [one for one in (await surfaces.world.cluster.list(EVENTS)).items if one["reason"] == "ProtectionLowered"]
-    assert len(told) == 1
+    events = [
+        event for event in (await surfaces.world.cluster.list(EVENTS)).items if event["reason"] == "ProtectionLowered"
+    ]
+    assert len(events) == 1
     # Back up, and down again: the old word does not fit any more.
     await surfaces.kubectl(*lower, '{"spec": {"mode": "Enforce"}}')
     again = f'{{"metadata": {{"annotations": {{"{CONFIRM_LOWER}": "{word}"}}}}, "spec": {{"mode": "Audit"}}}}'
     assert "confirm this change" in await surfaces.kubectl(*lower, again)
-    assert len([one for one in surfaces.record.entries if one.what == "protection-lowered"]) == 1
+    assert len([recorded for recorded in surfaces.record.entries if recorded.what == "protection-lowered"]) == 1

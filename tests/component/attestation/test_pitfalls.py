@@ -66,8 +66,8 @@ def with_evidence(answer: kbs.KbsAttestation, evidence: JsonObject) -> kbs.KbsAt
 
 async def left_behind(world: AttestingWorld) -> int:
     """How many objects attempts have left."""
-    found = [await world.cluster.list(kind.resource) for kind in (VERDICT, SPENT_CHALLENGE)]
-    return sum(len(one.items) for one in found)
+    lists = [await world.cluster.list(kind.resource) for kind in (VERDICT, SPENT_CHALLENGE)]
+    return sum(len(listing.items) for listing in lists)
 
 
 @pytest.mark.parametrize("tee", ["snp", "tdx"])
@@ -114,7 +114,7 @@ async def test_in_a_simulated_cluster_a_policy_may_allow_debugging_and_the_verdi
     policies = here.informers.of(APPRAISAL_POLICY.resource)
 
     async def heard() -> bool:
-        return any((one.get("status") or {}).get("active") for one in policies.list())
+        return any((policy.get("status") or {}).get("active") for policy in policies.list())
 
     await until(heard)
     machine = SimAttester(here.vendor.chip(tee).boot(default_image(), debug=True))  # type: ignore[call-arg]
@@ -211,11 +211,11 @@ async def test_pitfall_27_a_challenge_for_one_kind_of_evidence_is_not_answered_b
 
 def chips_of_a_site() -> JsonObject:
     """The built-in policy, and two demands more: a chip that the site lists, and memory that was looked at."""
-    asked = "input.snp.vmpl == 0"
+    clause = "input.snp.vmpl == 0"
     more = 'input.snp.chip_id in query_reference_value("site_chips")\n\tinput.snp.platform_alias_check_complete == true'
     text = built_in_text("snp")
-    assert asked in text
-    rego = text.replace(asked, f"{asked}\n\t{more}")
+    assert clause in text
+    rego = text.replace(clause, f"{clause}\n\t{more}")
     return {
         "apiVersion": APPRAISAL_POLICY.api_version, "kind": APPRAISAL_POLICY.kind, "metadata": {"name": "site"},
         "spec": {"for": "snp", "rego": rego, "active": True},

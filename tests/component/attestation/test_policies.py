@@ -93,8 +93,8 @@ async def test_a_policy_that_does_not_pass_leaves_the_older_one_in_charge(
         await here.cluster.patch(POLICIES, "mine", {"spec": broken}, PatchType.MERGE)
         await here.settle()
         status = (await here.cluster.get(POLICIES, "mine"))["status"]
-        told = {entry["type"]: entry["status"] for entry in status["conditions"]}
-        assert told == {**conditions, "Active": "True"}
+        statuses = {entry["type"]: entry["status"] for entry in status["conditions"]}
+        assert statuses == {**conditions, "Active": "True"}
         assert next(entry for entry in status["conditions"] if entry["type"] == "Active")["reason"] == "OlderVersion"
         assert status["active"]["rego"] == STRICT
         assert (await here.judge(machine("aa"))).affirms("tpm")

@@ -189,6 +189,6 @@ async def _longest_stall() -> None:
 async def test_a_policy_that_is_slow_in_a_case_never_judges(here: AttestingWorld, author: httpx.AsyncClient) -> None:
     trigger = {"name": "a nonce", "input": {"tpm": {}, "runtime_data_claims": {"nonce": "n"}}, "expect": "Refused"}
     assert (await author.post(PATH, json=policy(SLOW, REFUSING, trigger))).status_code == 201
-    found = await tried(here)
-    assert (condition(found, "Active") or {})["status"] == "False"
-    assert (condition(found, "Parsed") or {})["reason"] == "Unreadable"
+    trial = await tried(here)
+    assert (condition(trial, "Active") or {})["status"] == "False"
+    assert (condition(trial, "Parsed") or {})["reason"] == "Unreadable"

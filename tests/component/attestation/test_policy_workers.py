@@ -54,17 +54,17 @@ async def test_it_answers_and_remembers_by_what_the_policy_read(
     assert (await ask(workers, body, "2")).value == {"hardware": 97}
     dated = f"{body}; time.now_ns() > 0"
     assert (await ask(workers, dated, "1")).value == {"hardware": 2}
-    asked = list[object]()
+    documents = list[object]()
 
     async def count(worker: Worker, task: Task, document: object, seconds: float) -> object:
-        asked.append(document)
+        documents.append(document)
         return {"value": {}, "error": "", "clock": False}
 
     monkeypatch.setattr(Worker, "ask", count)
     assert (await ask(workers, body, "1")).value == {"hardware": 2}
-    assert asked == []
+    assert documents == []
     await ask(workers, dated, "1")
-    assert len(asked) == 1, "what was answered by the clock is asked again"
+    assert len(documents) == 1, "what was answered by the clock is asked again"
 
 
 async def test_it_answers_for_resources(workers: PolicyWorkers) -> None:
@@ -82,11 +82,11 @@ async def test_a_text_that_is_no_policy_any_more_gives_an_error(workers: PolicyW
 
 
 async def test_a_policy_that_takes_too_long_is_ended_told_and_left_alone_for_a_while(workers: PolicyWorkers) -> None:
-    told = list[str]()
-    workers.tell = lambda policy, reason: told.append(f"{policy.label}: {reason}")
+    reports = list[str]()
+    workers.tell = lambda policy, reason: reports.append(f"{policy.label}: {reason}")
     late = await ask(workers, f"input.a == 7; {SLOW}", 7)
     assert late.exceeded
-    assert told == [f"mine@v: {late.exceeded}"]
+    assert reports == [f"mine@v: {late.exceeded}"]
     clock = asyncio.get_running_loop().time
     began = clock()
     assert (await ask(workers, f"input.a == 7; {SLOW}", 8)).exceeded

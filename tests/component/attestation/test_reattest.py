@@ -27,15 +27,15 @@ async def test_every_round_moves_last_attested_and_costs_no_second_verdict(embed
     spec = {**SIMULATED, "attestation": {"reattestInterval": "2m"}}
     async with attesting_world(embedded_server.cluster, spec) as world:
         await world.approve("snp")
-        one = staying(world, await world.enrolled("snp"))
-        waits = [await one.round() for _ in range(3)]
+        loop = staying(world, await world.enrolled("snp"))
+        waits = [await loop.round() for _ in range(3)]
         assert all(96 <= wait <= 120 for wait in waits)
         assert len((await world.cluster.list(VERDICT.resource)).items) == 1
         machine = await world.cluster.list(MACHINE.resource)
         before, spent = machine.items[0], len((await world.cluster.list(SPENT_CHALLENGE.resource)).items)
         world.clock.ahead = timedelta(minutes=2)
         revision = embedded_server.server.api.store.revision
-        await one.round()
+        await loop.round()
         writes = embedded_server.server.api.store.revision - revision
         after = (await world.cluster.list(MACHINE.resource)).items[0]
         assert after["metadata"]["resourceVersion"] != before["metadata"]["resourceVersion"]
@@ -55,18 +55,18 @@ async def test_a_refused_machine_goes_on_at_the_interval(embedded_server: Embedd
         machines = world.informers.of(MACHINE.resource)
 
         async def heard() -> bool:
-            found = machines.get(NAMESPACE, name)
-            return found is not None and bool(found["spec"].get("approval") == "Quarantined")
+            machine = machines.get(NAMESPACE, name)
+            return machine is not None and bool(machine["spec"].get("approval") == "Quarantined")
 
         await until(heard)
-        one = staying(world, attester)
-        assert await one.round() >= 12 * 60
+        loop = staying(world, attester)
+        assert await loop.round() >= 12 * 60
 
 
 async def test_a_door_that_is_not_there_is_tried_again_soon(embedded_server: Embedded) -> None:
     async with attesting_world(embedded_server.cluster) as world:
-        one = staying(world, world.machine("snp"), port=1)
-        assert [await one.round() < 10 for _ in range(2)] == [True, True]
+        loop = staying(world, world.machine("snp"), port=1)
+        assert [await loop.round() < 10 for _ in range(2)] == [True, True]
 
 
 async def test_rounds_follow_the_clock_until_cancelled() -> None:
@@ -77,8 +77,8 @@ async def test_rounds_follow_the_clock_until_cancelled() -> None:
             rounds.append(clock.monotonic())
             return 60.0
 
-    one = Counted(None, str, None, clock, ENTROPY)  # type: ignore[arg-type]
-    task = asyncio.create_task(one.run(first=5.0))
+    loop = Counted(None, str, None, clock, ENTROPY)  # type: ignore[arg-type]
+    task = asyncio.create_task(loop.run(first=5.0))
     await settle()
     await clock.advance(130)
     task.cancel()

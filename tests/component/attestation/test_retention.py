@@ -43,12 +43,12 @@ async def test_only_what_is_needed_stays(embedded_server: Embedded) -> None:
         loop = Retention(cluster, informers, clock)
         await informers.synced()
         await loop.reconcile(ObjectName("subject", UID))
-        kept = {one["metadata"]["name"] for one in (await cluster.list(VERDICT.resource)).items}
-        assert len(kept) == 11
-        assert "v-00" in kept
+        remaining = {obj["metadata"]["name"] for obj in (await cluster.list(VERDICT.resource)).items}
+        assert len(remaining) == 11
+        assert "v-00" in remaining
         clock.ahead = GRACE + timedelta(seconds=1)
         await loop.reconcile(EVIDENCE)
         blobs = {
-            one["metadata"]["name"].replace("b-", "v-") for one in (await cluster.list(EVIDENCE_BLOB.resource)).items
+            blob["metadata"]["name"].replace("b-", "v-") for blob in (await cluster.list(EVIDENCE_BLOB.resource)).items
         }
-        assert blobs == kept
+        assert blobs == remaining

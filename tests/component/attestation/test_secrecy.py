@@ -55,26 +55,26 @@ def listening() -> Iterator[io.StringIO]:
 
 async def refusals(world: AttestingWorld, paths: list[str], cookie: str) -> list[str]:
     """What strangers and the holder of a session are told when they ask for what they may not have."""
-    told = []
+    answers = []
     for port in (world.doors.broker.port, world.doors.enrolment.port):
         async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=world.trust, timeout=10) as http:
             for path in paths:
                 for headers in ({}, {"cookie": cookie}, {"authorization": f"Bearer {CANARY.decode()}"}):
                     for method in ("GET", "POST", "DELETE"):
                         answer = await http.request(method, path, headers=headers, content=CANARY)
-                        told.append(f"{answer.headers} {answer.text}")
-    return told
+                        answers.append(f"{answer.headers} {answer.text}")
+    return answers
 
 
 async def stored(world: AttestingWorld) -> str:
     """Every object that is readable without being a secret."""
-    found = [json.encode(one).decode() for kind in READABLE for one in (await world.cluster.list(kind)).items]
-    return "\n".join(found)
+    texts = [json.encode(obj).decode() for kind in READABLE for obj in (await world.cluster.list(kind)).items]
+    return "\n".join(texts)
 
 
 async def keys(world: AttestingWorld) -> list[str]:
     """What the Secrets of the cluster hold: private keys and MAC keys of doors."""
-    held = [one.get("data") or {} for one in (await world.cluster.list(SECRETS)).items]
+    held = [secret.get("data") or {} for secret in (await world.cluster.list(SECRETS)).items]
     values = [value for data in held for name, value in data.items() if "public" not in name and "jwks" not in name]
     return [value for value in values if len(value) >= 24 and not _certificate(value)]
 
@@ -86,12 +86,12 @@ def _certificate(value: str) -> bool:
 async def test_no_secret_shows_on_the_whole_walk(embedded_server: Embedded, capfd: pytest.CaptureFixture[str]) -> None:
     with listening() as lines:
         async with attesting_world(embedded_server.cluster) as world:
-            secrets, told = await walked(world)
-            told.append(await stored(world))
+            secrets, answers = await walked(world)
+            answers.append(await stored(world))
             secrets += await keys(world)
     printed = "".join(capfd.readouterr())
     everywhere = {
-        "a log line": lines.getvalue(), "an answer or an object": "\n".join(told), "the output": printed,
+        "a log line": lines.getvalue(), "an answer or an object": "\n".join(answers), "the output": printed,
         "a metric": metrics.exposition().decode(),
     }  # fmt: skip
     assert len(secrets) > 8
@@ -103,7 +103,7 @@ async def test_no_secret_shows_on_the_whole_walk(embedded_server: Embedded, capf
 
 async def walked(world: AttestingWorld) -> tuple[list[str], list[str]]:
     """Do everything; returns what nobody may see, and what was answered to those who were refused."""
-    secrets, told = [CANARY.decode(), base64.b64encode(CANARY).decode(), CANARY.hex()], []
+    secrets, answers = [CANARY.decode(), base64.b64encode(CANARY).decode(), CANARY.hex()], []
     await world.approve("tpm")
     ticket = await world.ticket()
     secrets.append(ticket.reveal())
@@ -124,9 +124,9 @@ async def walked(world: AttestingWorld) -> tuple[list[str], list[str]]:
             f"{PREFIX}/resource/{path}"
             for path in (own, f"machine/{uid}/none", "machine/other/disk", "../../etc/passwd")
         ]
-        told += await refusals(world, [*paths, f"{PREFIX}/attest", f"{PREFIX}/auth", "/ignition-register"], cookie)
+        answers += await refusals(world, [*paths, f"{PREFIX}/attest", f"{PREFIX}/auth", "/ignition-register"], cookie)
     async with world.broker(bad) as broker:
         with pytest.raises(BrokerRefused) as refused:
             await broker.attest()
-        told.append(f"{refused.value} {refused.value.reason}")
-    return secrets, told
+        answers.append(f"{refused.value} {refused.value.reason}")
+    return secrets, answers

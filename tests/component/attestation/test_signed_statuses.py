@@ -66,8 +66,8 @@ async def serial(cluster: Cluster) -> int:
 async def test_what_is_written_is_signed_and_believed_by_everybody(
     signing: SignedStatuses, raw: Cluster, clock: MovedClock
 ) -> None:
-    found = await written(signing, {"pool": "worker", "properties": {"a": "1", "b": "2"}})
-    assert not is_disbelieved(found)
+    believed = await written(signing, {"pool": "worker", "properties": {"a": "1", "b": "2"}})
+    assert not is_disbelieved(believed)
     await written(signing, {"properties": {"a": None}})
     stored = await raw.get(MACHINES, NAME, NAMESPACE)
     assert stored["status"]["properties"] == {"b": "2"}
@@ -98,9 +98,9 @@ async def test_two_who_write_at_once_end_as_on_any_cluster(
     ):  # also who has seen the later version does not write over it in the name of the earlier
         await written(signing, {"epoch": 2}, first["metadata"]["resourceVersion"])
     await written(other, {"ticket": "t"})
-    found = await signing.get(MACHINES, NAME, NAMESPACE)
-    assert not is_disbelieved(found)
-    assert (found["status"]["epoch"], found["status"]["ticket"], await serial(raw)) == (1, "t", 3)
+    stored = await signing.get(MACHINES, NAME, NAMESPACE)
+    assert not is_disbelieved(stored)
+    assert (stored["status"]["epoch"], stored["status"]["ticket"], await serial(raw)) == (1, "t", 3)
 
 
 async def test_nothing_is_written_on_a_status_that_is_not_believed(signing: SignedStatuses, raw: Cluster) -> None:
@@ -123,7 +123,7 @@ async def test_a_status_without_a_signature_is_not_believed(
     fresh = signed_statuses("gate", raw, clock, ENTROPY)
     for cluster in (signing, fresh):
         assert is_disbelieved(await cluster.get(MACHINES, NAME, NAMESPACE))
-    assert [one.doubt for cluster in (signing, fresh) if (one := cluster.statuses.doubted(NAME))] == [
+    assert [judgement.doubt for cluster in (signing, fresh) if (judgement := cluster.statuses.doubted(NAME))] == [
         Doubt.UNSIGNED
     ] * 2
 
@@ -155,8 +155,8 @@ async def test_a_change_of_labels_leaves_a_status_believed(signing: SignedStatus
     await written(signing, {"pool": "worker"})
     await signing.get(MACHINES, NAME, NAMESPACE)
     await raw.patch(MACHINES, NAME, {"metadata": {"labels": {"rack": "7"}}}, PatchType.MERGE, NAMESPACE)
-    found = await signing.get(MACHINES, NAME, NAMESPACE)
-    assert (found["metadata"]["labels"], is_disbelieved(found)) == ({"rack": "7"}, False)
+    stored = await signing.get(MACHINES, NAME, NAMESPACE)
+    assert (stored["metadata"]["labels"], is_disbelieved(stored)) == ({"rack": "7"}, False)
 
 
 async def test_what_is_no_machine_of_the_cluster_is_given_as_it_is(signing: SignedStatuses, raw: Cluster) -> None:
@@ -169,8 +169,8 @@ async def test_what_is_no_machine_of_the_cluster_is_given_as_it_is(signing: Sign
     assert await signing.get(MACHINES, NAME, "elsewhere") == elsewhere
     key = {"apiVersion": ATTESTATION_KEY.api_version, "kind": ATTESTATION_KEY.kind, "spec": {"publicKey": "a2V5"}}
     await raw.create(ATTESTATION_KEY.resource, {**key, "metadata": {"name": NAME, "namespace": NAMESPACE}})
-    told = {"status": {"conditions": [APPROVED]}}
-    approved = await raw.patch(ATTESTATION_KEY.resource, NAME, told, PatchType.MERGE, NAMESPACE, STATUS)
+    status_patch = {"status": {"conditions": [APPROVED]}}
+    approved = await raw.patch(ATTESTATION_KEY.resource, NAME, status_patch, PatchType.MERGE, NAMESPACE, STATUS)
     assert await signing.get(ATTESTATION_KEY.resource, NAME, NAMESPACE) == approved
 
 

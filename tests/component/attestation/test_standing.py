@@ -57,8 +57,8 @@ class Place:
             stored = (await self.world.cluster.get(resource, name, namespace))["metadata"]["resourceVersion"]
 
             async def same() -> bool:
-                found = informer.get(namespace, name)  # noqa: B023
-                return found is not None and found["metadata"]["resourceVersion"] == stored  # noqa: B023
+                cached = informer.get(namespace, name)  # noqa: B023
+                return cached is not None and cached["metadata"]["resourceVersion"] == stored  # noqa: B023
 
             await until(same)
 
@@ -114,9 +114,9 @@ async def test_missed_rounds_taint_then_cordon_then_drain_and_a_proof_undoes_it(
     await here.cluster.create(POD.resource, pod)
     here.clock.ahead = timedelta(minutes=31)
     node = await place.look()
-    found = condition(await place.machine(), "Attested")
-    assert found is not None
-    assert (found["status"], found["reason"]) == ("False", "ProofExpired")
+    attested = condition(await place.machine(), "Attested")
+    assert attested is not None
+    assert (attested["status"], attested["reason"]) == ("False", "ProofExpired")
     assert tainted(node)
     assert not node["spec"].get("unschedulable")
     assert attested_labels(node) == {}
@@ -191,8 +191,8 @@ async def test_the_node_of_a_deleted_machine_is_cordoned(here: AttestingWorld) -
     machines, nodes = here.informers.of(MACHINE.resource), here.informers.of(NODE.resource)
 
     async def gone() -> bool:
-        known = nodes.get("", place.node_name) or {}
-        noted = NOTE in (known.get("metadata", {}).get("annotations") or {})
+        node = nodes.get("", place.node_name) or {}
+        noted = NOTE in (node.get("metadata", {}).get("annotations") or {})
         return machines.get(NAMESPACE, place.key.name) is None and noted
 
     await until(gone)

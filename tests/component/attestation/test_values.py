@@ -34,27 +34,27 @@ async def here(embedded_server: Embedded) -> AsyncIterator[AttestingWorld]:
 
 def mixed() -> BootImage:
     """Registers of two images: the boot loader's of one, the kernel's of the other, and no log that would tell."""
-    one = replace(default_image())
-    pcrs, rtmrs = list(one.pcrs), list(one.rtmrs)
+    image = replace(default_image())
+    pcrs, rtmrs = list(image.pcrs), list(image.rtmrs)
     pcrs[11], rtmrs[2] = OTHER.pcrs[11], OTHER.rtmrs[2]
-    assert (pcrs, rtmrs) != (list(one.pcrs), list(one.rtmrs))
-    one.__dict__.update(pcrs=tuple(pcrs), rtmrs=tuple(rtmrs), event_log=b"", cc_event_log=b"")
-    return one
+    assert (pcrs, rtmrs) != (list(image.pcrs), list(image.rtmrs))
+    image.__dict__.update(pcrs=tuple(pcrs), rtmrs=tuple(rtmrs), event_log=b"", cc_event_log=b"")
+    return image
 
 
 async def refused(world: AttestingWorld, machine: SimAttester) -> tuple[int, str]:
     async with world.broker(machine) as broker:
-        with pytest.raises(BrokerRefused) as found:
+        with pytest.raises(BrokerRefused) as refusal:
             await broker.attest()
         with pytest.raises(BrokerRefused) as nothing:
             await broker.resource(STATUS)
         assert nothing.value.status == 401
-    return found.value.status, found.value.reason
+    return refusal.value.status, refusal.value.reason
 
 
 async def verdict_of(world: AttestingWorld) -> JsonObject:
-    (found,) = (await world.cluster.list(VERDICT.resource)).items
-    return found
+    (verdict,) = (await world.cluster.list(VERDICT.resource)).items
+    return verdict
 
 
 @pytest.mark.parametrize("tee", ["tpm", "tdx"])
@@ -72,7 +72,7 @@ async def test_registers_of_two_approved_images_open_nothing_and_are_on_the_reco
     assert "came nearest" in image["seen"]
     assert (await here.machine_object(machine))["status"]["lastVerdict"] == verdict["metadata"]["name"]
     batches = (await here.cluster.list(AUDIT_BATCH.resource)).items
-    (entry,) = [one for batch in batches for one in batch["spec"]["entries"] if one["what"] == "refusal"]
+    (entry,) = [recorded for batch in batches for recorded in batch["spec"]["entries"] if recorded["what"] == "refusal"]
     assert (entry["verdict"], entry["who"]) == (verdict["metadata"]["name"], machine.machine.thumbprint)
     assert entry["detail"] == {"code": "value-of-another-image", "tee": tee}
     for image_itself in (default_image(), OTHER):
@@ -117,8 +117,8 @@ async def test_what_counts_for_a_pool_is_asked_at_enrolment_and_at_every_attesta
             await world.enrolled("tpm", pool="secret")
         machine = await world.enrolled("snp", pool="secret")
         elsewhere = await world.enrolled("tpm", pool="worker")
-        for one in (machine, elsewhere):
-            async with world.broker(one) as broker:
+        for guest in (machine, elsewhere):
+            async with world.broker(guest) as broker:
                 await broker.attest()
         # From now on something else counts: a machine that enrolled before is refused from its next proof on.
         worker = {"name": "worker", "trustModel": "ConfidentialCluster", "evidence": ["tdx", "snp"]}
@@ -180,10 +180,10 @@ async def test_where_two_kinds_of_evidence_count_a_binding_keeps_the_weaker_one_
     weaker = await here.enrolled("tpm")
     async with here.broker(weaker) as broker:
         await broker.attest()
-        with pytest.raises(BrokerRefused) as found:
+        with pytest.raises(BrokerRefused) as refusal:
             await broker.resource("default/db/password")
-        assert (found.value.status, found.value.reason) == (403, "evidence-too-weak")
+        assert (refusal.value.status, refusal.value.reason) == (403, "evidence-too-weak")
     batches = (await here.cluster.list(AUDIT_BATCH.resource)).items
-    entries = [one for batch in batches for one in batch["spec"]["entries"]]
-    (entry,) = [one for one in entries if one["what"] == "refusal" and one.get("resource") == "default/db/password"]
+    entries = [line for batch in batches for line in batch["spec"]["entries"]]
+    (entry,) = [line for line in entries if line["what"] == "refusal" and line.get("resource") == "default/db/password"]
     assert (entry["who"], entry["detail"]["code"]) == (weaker.machine.thumbprint, "evidence-too-weak")

@@ -47,11 +47,11 @@ async def test_a_machine_that_booted_an_approved_image_gets_its_secret(here: Att
         assert (await broker.resource(f"machine/{uid}/disk")).reveal() == b"a key for a disk"
     (verdict,) = await verdicts(here)
     assert (verdict["spec"]["result"], verdict["spec"]["simulated"]) == ("Affirmed", True)
-    found = await here.machine_object(machine)
-    attested = condition(found, "Attested")
+    stored = await here.machine_object(machine)
+    attested = condition(stored, "Attested")
     assert attested is not None
     assert (attested["status"], attested["reason"]) == ("True", "Affirmed")
-    assert found["status"]["lastVerdict"] == verdict["metadata"]["name"]
+    assert stored["status"]["lastVerdict"] == verdict["metadata"]["name"]
 
 
 @pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
@@ -72,9 +72,9 @@ async def test_a_machine_that_booted_something_else_is_refused_and_told_where_it
     failed = [check for check in verdict["spec"]["checks"] if check["result"] == "Fail"]
     assert [check["name"] for check in failed][-1] == "policy"
     assert any(check["code"] == "value-differs" for check in failed)
-    found = condition(await here.machine_object(machine), "Attested")
-    assert found is not None
-    assert found["status"] == "False"
+    attested = condition(await here.machine_object(machine), "Attested")
+    assert attested is not None
+    assert attested["status"] == "False"
 
 
 async def test_the_first_event_that_differs_is_named(here: AttestingWorld) -> None:
@@ -111,8 +111,8 @@ async def test_taking_an_approval_away_counts_at_the_next_attestation(here: Atte
     assert refused.value.status == 403
 
 
-async def _gone(found: object) -> bool:
-    return found is None
+async def _gone(stored: object) -> bool:
+    return stored is None
 
 
 async def test_a_stranger_without_enrolment_is_refused_and_leaves_no_object(here: AttestingWorld) -> None:
@@ -159,7 +159,7 @@ async def test_the_same_state_attested_again_costs_no_second_verdict(here: Attes
 async def test_machine_a_never_reads_what_is_machine_bs(here: AttestingWorld) -> None:
     await here.approve("tpm")
     machines = [await here.enrolled("tpm"), await here.enrolled("tpm")]
-    uids = [(await here.machine_object(one))["metadata"]["uid"] for one in machines]
+    uids = [(await here.machine_object(guest))["metadata"]["uid"] for guest in machines]
     for uid in uids:
         await here.keep(f"machine/{uid}/disk", uid.encode())
     for own, other in ((0, 1), (1, 0)):

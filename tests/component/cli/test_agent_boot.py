@@ -23,7 +23,7 @@ def trust(tmp_path: Path) -> Path:
     return tmp_path / "trust.json"
 
 
-def told(trust: Path, *words: str) -> tuple[int, str]:
+def boot_output(trust: Path, *words: str) -> tuple[int, str]:
     done = CliRunner().invoke(boot, ["--trust", str(trust), *words])
     error = getattr(done.exception, "message", "")
     return done.exit_code, f"{done.output}{error}"
@@ -42,7 +42,7 @@ def test_a_config_of_the_boot_partition_in_place_of_the_pointer_ends_the_boot(
     for path in pointers:
         path.write_bytes(image_pointer())
     pointers[which].write_bytes(b'{"ignition":{"version":"3.0.0"},"systemd":{"units":[]}}')
-    status, text = told(trust, *(word for path in pointers for word in ("--pointer", str(path))))
+    status, text = boot_output(trust, *(word for path in pointers for word in ("--pointer", str(path))))
     assert status != 0
     assert "pointer-changed" in text
     assert str(pointers[which]) in text
@@ -52,13 +52,13 @@ def test_a_directory_of_ignition_that_is_a_file_holds_no_pointer(trust: Path, tm
     (tmp_path / "user.ign").write_bytes(image_pointer())
     (tmp_path / "ignition").write_text("a log")
     places = ("--pointer", str(tmp_path / "ignition/user.ign"), "--pointer", str(tmp_path / "user.ign"))
-    status, text = told(trust, *places, "--user-data", "digitalocean")
+    status, text = boot_output(trust, *places, "--user-data", "digitalocean")
     assert status != 0
     assert "digitalocean" in text  # it came past the pointers
 
 
 def test_a_platform_that_nobody_knows_is_named(trust: Path, tmp_path: Path) -> None:
     (tmp_path / "user.ign").write_bytes(image_pointer())
-    status, text = told(trust, "--pointer", str(tmp_path / "user.ign"), "--user-data", "digitalocean")
+    status, text = boot_output(trust, "--pointer", str(tmp_path / "user.ign"), "--user-data", "digitalocean")
     assert status != 0
     assert "digitalocean" in text

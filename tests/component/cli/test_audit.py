@@ -78,7 +78,7 @@ async def test_show_prints_the_newest_entries_and_filters_them(clerk: Clerk) -> 
     assert lines[0].split() == ["INDEX", "TIME", "WHAT", "WHO", "RESOURCE", "BECAUSE"]
     assert [line.split()[0] for line in lines[1:]] == ["4", "5"]
     filtered = json.loads((await clerk.run("show", "--what", "refusal", "--who", CANARY[:12], "-o", "json")).stdout)
-    assert [one["index"] for one in filtered] == [0, 2, 4]
+    assert [entry["index"] for entry in filtered] == [0, 2, 4]
 
 
 async def test_an_export_is_verified_offline_with_the_key_alone(clerk: Clerk, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ async def test_a_record_that_grows_while_it_is_read_is_read_as_it_was(
     result = await clerk.run(*words)
     assert (result.exit_code, len(grown)) == (0, 2), result.output
     if verb == "show":
-        assert [one["index"] for one in json.loads(result.stdout)] == [0, 1, 2, 3, 4]
+        assert [entry["index"] for entry in json.loads(result.stdout)] == [0, 1, 2, 3, 4]
         return
     proof.write_text(result.stdout)
     made = proof if verb == "prove" else exported
@@ -206,7 +206,7 @@ async def test_whoever_reads_waits_for_what_was_decided_before(clerk: Clerk, mon
     reading = asyncio.create_task(clerk.run("show", "-o", "json"))
     await asyncio.sleep(0.1)
     await clerk.fold()
-    assert [one["resource"] for one in json.loads((await reading).stdout)][-1] == "default/test/late"
+    assert [entry["resource"] for entry in json.loads((await reading).stdout)][-1] == "default/test/late"
 
 
 async def test_a_record_that_takes_nothing_in_is_shown_as_it_is_and_said_so(
@@ -215,6 +215,6 @@ async def test_a_record_that_takes_nothing_in_is_shown_as_it_is_and_said_so(
     monkeypatch.setattr("fastness.cli.trust.audit.TAKEN_IN_TRIES", 2)
     await clerk.write(2)
     await clerk.leave()
-    said = await clerk.run("show", "-o", "json")
-    assert (said.exit_code, len(json.loads(said.stdout))) == (0, 2)
-    assert "1 batch of entries waits to be taken into the record" in said.stderr
+    result = await clerk.run("show", "-o", "json")
+    assert (result.exit_code, len(json.loads(result.stdout))) == (0, 2)
+    assert "1 batch of entries waits to be taken into the record" in result.stderr

@@ -61,7 +61,7 @@ class Clerk:
 
     async def entries(self) -> int:
         head = await read_head(self._cluster)
-        return len([one async for one in LogView(self.tiles, head.size).entries()])
+        return len([entry async for entry in LogView(self.tiles, head.size).entries()])
 
 
 async def begun(cluster: Cluster, state: Path, seed: int = 3) -> Clerk:
@@ -76,8 +76,8 @@ async def backup(embedded_server: Embedded, tmp_path: Path) -> Path:
     clerk = await begun(embedded_server.cluster, embedded_server.directory)
     await clerk.write(7)
     target = tmp_path / "monday.db"
-    said = await run("backup", "--state", embedded_server.directory, target)
-    assert said.exit_code == 0, said.output
+    result = await run("backup", "--state", embedded_server.directory, target)
+    assert result.exit_code == 0, result.output
     return target
 
 
@@ -112,8 +112,8 @@ async def refused(backup: Path, state: Path, tmp_path: Path) -> str:
 
 
 async def test_a_good_backup_is_verified_and_says_what_it_holds(embedded_server: Embedded, backup: Path) -> None:
-    said = await run("backup", "verify", "--state", embedded_server.directory, backup, "-o", "json")
-    assert json.loads(said.stdout)["entries"] == 7
+    result = await run("backup", "verify", "--state", embedded_server.directory, backup, "-o", "json")
+    assert json.loads(result.stdout)["entries"] == 7
 
 
 async def test_a_node_certificate_does_not_become_an_administrator(
@@ -151,8 +151,8 @@ async def test_a_restored_control_plane_reads_its_record_and_goes_on_with_it(
     embedded_server: Embedded, backup: Path, tmp_path: Path
 ) -> None:
     again = tmp_path / "again"
-    said = await run("restore", "--state", again, "--vault", embedded_server.directory / "vault.json", backup)
-    assert said.exit_code == 0, said.output
+    result = await run("restore", "--state", again, "--vault", embedded_server.directory / "vault.json", backup)
+    assert result.exit_code == 0, result.output
     async with open_apiserver(ServerOptions(again), PRODUCT) as server:
         clerk = await begun(server.cluster, again, seed=5)
         assert await clerk.entries() == 7
@@ -182,9 +182,9 @@ async def test_restoring_over_a_state_sets_its_record_aside_too(
     vault = embedded_server.directory / "vault.json"
     assert (await run("restore", "--state", again, "--vault", vault, backup)).exit_code == 0
     assert (await run("restore", "--state", again, backup)).exit_code == 3
-    said = await run("restore", "--force", "--state", again, backup, "-o", "json")
-    assert said.exit_code == 0, said.output
-    aside = Path(json.loads(said.stdout)["setAside"])
+    result = await run("restore", "--force", "--state", again, backup, "-o", "json")
+    assert result.exit_code == 0, result.output
+    aside = Path(json.loads(result.stdout)["setAside"])
     assert (aside / "record").is_dir()
     assert (again / "record").is_dir()
 
@@ -201,8 +201,8 @@ async def test_a_vault_key_that_is_there_is_never_replaced(
     await open_once(tmp_path / "other")
     before = (tmp_path / "other" / "vault.json").read_bytes()
     vault = embedded_server.directory / "vault.json"
-    said = await run("restore", "--force", "--state", tmp_path / "other", "--vault", vault, backup)
-    assert said.exit_code == 2
+    result = await run("restore", "--force", "--state", tmp_path / "other", "--vault", vault, backup)
+    assert result.exit_code == 2
     assert (tmp_path / "other" / "vault.json").read_bytes() == before
 
 
@@ -228,8 +228,8 @@ async def test_a_state_from_before_is_refused_with_the_verb_and_migrated_once(tm
     assert "fastness state migrate" in refusal.value.hint
     before = await run("backup", "--state", state, tmp_path / "before.db")
     assert before.exit_code == 0, before.output
-    said = await run("state", "migrate", "--state", state)
-    assert (said.exit_code, "rows authenticated" in said.output) == (0, True), said.output
+    result = await run("state", "migrate", "--state", state)
+    assert (result.exit_code, "rows authenticated" in result.output) == (0, True), result.output
     assert json.loads((state / "vault.json").read_bytes())["authenticated"] is True
     assert "already" in (await run("state", "migrate", "--state", state)).output
     await open_once(state)
@@ -250,9 +250,9 @@ async def test_after_the_migration_a_state_without_tags_is_refused_by_every_verb
         ("backup", "verify", "--state", state, tmp_path / "stripped.db"),
         ("restore", "--force", "--state", state, tmp_path / "stripped.db"),
     ):
-        said = await run(*words)
-        assert said.exit_code == 3, (words, said.output)
-        assert "carry no tags" in said.output
+        result = await run(*words)
+        assert result.exit_code == 3, (words, result.output)
+        assert "carry no tags" in result.output
 
 
 async def test_what_may_hold_secrets_lies_sealed(embedded_server: Embedded, backup: Path) -> None:

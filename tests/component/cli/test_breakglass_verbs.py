@@ -27,13 +27,13 @@ async def stored(embedded: Embedded) -> JsonObject:
 
 async def people(directory: Path) -> list[dict[str, str]]:
     """Two approvers with keys of their own."""
-    found = []
+    approvers = []
     for name in ("ada", "grace"):
         made = await run("key", str(directory / f"{name}.key"))
         assert made.exit_code == 0, made.output
-        found.append({"name": name, "key": made.stdout.strip()})
+        approvers.append({"name": name, "key": made.stdout.strip()})
         assert stat.S_IMODE((directory / f"{name}.key").stat().st_mode) == 0o600
-    return found
+    return approvers
 
 
 async def test_two_approvers_put_an_override_into_force_and_one_does_not(
@@ -44,10 +44,10 @@ async def test_two_approvers_put_an_override_into_force_and_one_does_not(
         embedded_server.cluster, {"mode": "Enforce", "simulated": True, "breakGlass": {"approvers": approvers}}
     )
     where = ("--kubeconfig", str(embedded_server.kubeconfig))
-    asked = await run("ask", "--pool", "worker", "--reason", "bad values", "--for", "30m", *where)
-    assert asked.exit_code == 0, asked.output
+    request = await run("ask", "--pool", "worker", "--reason", "bad values", "--for", "30m", *where)
+    assert request.exit_code == 0, request.output
     file = tmp_path / "override.json"
-    file.write_text(asked.stdout)
+    file.write_text(request.stdout)
     for attempt in range(2):
         agreed = await run("agree", str(file), "--by", "ada", "--key", str(tmp_path / "ada.key"))
         assert agreed.exit_code == 0, (attempt, agreed.output)
@@ -58,20 +58,20 @@ async def test_two_approvers_put_an_override_into_force_and_one_does_not(
     await run("agree", str(file), "--by", "grace", "--key", str(tmp_path / "grace.key"))
     done = await run("apply", str(file), *where)
     assert done.exit_code == 0, done.output
-    kept = await stored(embedded_server)
-    override = agreed_override(kept, listed_approvers(kept))
+    protected = await stored(embedded_server)
+    override = agreed_override(protected, listed_approvers(protected))
     assert override is not None
     assert (override.pool, override.reason, override.by) == ("worker", "bad values", ("ada", "grace"))
     assert (await run("end", *where)).exit_code == 0
-    kept = await stored(embedded_server)
-    assert agreed_override(kept, listed_approvers(kept)) is None
+    protected = await stored(embedded_server)
+    assert agreed_override(protected, listed_approvers(protected)) is None
 
 
 async def test_a_key_is_never_written_over(tmp_path: Path) -> None:
     await people(tmp_path)
-    kept = (tmp_path / "ada.key").read_bytes()
+    key_before = (tmp_path / "ada.key").read_bytes()
     assert (await run("key", str(tmp_path / "ada.key"))).exit_code != 0
-    assert (tmp_path / "ada.key").read_bytes() == kept
+    assert (tmp_path / "ada.key").read_bytes() == key_before
 
 
 @pytest.mark.parametrize(

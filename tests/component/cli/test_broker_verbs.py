@@ -38,8 +38,8 @@ def test_a_key_is_private_and_never_overwritten(key: Path) -> None:
 def test_a_vault_secret_is_sealed_verified_and_printed_as_a_manifest(key: Path) -> None:
     made = run("seal", "vault", "--uri", "kbs:///default/db/password", *SIGNED, str(key))
     assert made.exit_code == 0, made.output
-    found = run("verify", "--key", f"{key}.pub", data=made.stdout_bytes)
-    assert found.stdout.strip() == "vault of kbs: kbs:///default/db/password"
+    verified = run("verify", "--key", f"{key}.pub", data=made.stdout_bytes)
+    assert verified.stdout.strip() == "vault of kbs: kbs:///default/db/password"
     assert run("unseal", "--key", f"{key}.pub", data=made.stdout_bytes).stdout.strip() == "kbs:///default/db/password"
     manifest = run("seal", "vault", "--uri", "kbs:///a/b/c", *SIGNED, str(key), "--manifest", "db", "--field", "pass")
     parsed = json.loads(manifest.stdout)
@@ -96,9 +96,9 @@ async def test_resources_are_set_listed_and_deleted_and_a_minted_token_counts(tm
         assert (await _typed(here, resource, "set", "Bad/Path", "-", *at)).exit_code == 2
         minted = await _typed(here, broker, "admin-token", "--role", "resources", *at[2:])
         http = await here.client()
-        shown = {"authorization": f"Bearer {minted.stdout.strip()}"}
-        assert (await http.get("/kbs/v0/resource", headers=shown)).json() == []
-        assert (await http.get("/kbs/v0/resource-policy", headers=shown)).status_code == 403
+        credential = {"authorization": f"Bearer {minted.stdout.strip()}"}
+        assert (await http.get("/kbs/v0/resource", headers=credential)).json() == []
+        assert (await http.get("/kbs/v0/resource-policy", headers=credential)).status_code == 403
         assert (await _typed(here, broker, "admin-token", "--role", "king", *at[2:])).exit_code == 2
         long = await _typed(here, broker, "admin-token", "--role", "admin", "--lifetime", "9h", *at[2:])
         assert long.exit_code == 3

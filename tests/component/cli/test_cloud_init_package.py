@@ -81,7 +81,7 @@ def test_every_unit_and_generator_that_the_package_ships_is_named_and_then_maske
         mask = root / "etc/systemd" / path.parent.name / path.name
         assert os.readlink(mask) == "/dev/null"
     units = [path.name for path in shipped if path.parent.name == "system"]
-    said = subprocess.run(
+    result = subprocess.run(
         ["systemctl", f"--root={root}", "is-enabled", *units], capture_output=True, text=True, check=False
     )
-    assert said.stdout.split() == ["masked"] * len(units)
+    assert result.stdout.split() == ["masked"] * len(units)

@@ -25,16 +25,16 @@ def test_roles_are_printed_as_yaml_and_as_json() -> None:
 def test_roles_are_not_written_among_the_definitions() -> None:
     for printed in ("--roles", "--accounts"):
         for option in ("--write", "--check"):
-            said = CliRunner().invoke(crds, [printed, option, "somewhere"])
-            assert said.exit_code == 2
-            assert "go with neither" in said.stderr
+            result = CliRunner().invoke(crds, [printed, option, "somewhere"])
+            assert result.exit_code == 2
+            assert "go with neither" in result.stderr
 
 
 def test_accounts_are_those_of_the_repository_and_bring_empty_secrets() -> None:
     printed = list(yaml.safe_load_all(CliRunner().invoke(crds, ["--accounts"]).stdout))
     files = sorted((ROOT / "deploy" / "accounts").glob("*.yaml"))
-    kept = [document for path in files for document in yaml.safe_load_all(path.read_text())]
-    assert sorted(map(str, printed)) == sorted(map(str, kept))
+    documents = [document for path in files for document in yaml.safe_load_all(path.read_text())]
+    assert sorted(map(str, printed)) == sorted(map(str, documents))
     secrets = [document for document in printed if document["kind"] == "Secret"]
     assert secrets
     assert all("data" not in document and "stringData" not in document for document in secrets)

@@ -28,7 +28,7 @@ class Administrator:
         return await asyncio.to_thread(CliRunner().invoke, cli, ["distrust", *words, *where], prog_name="fastness")
 
     async def stored(self) -> list[dict[str, object]]:
-        return [one["spec"] for one in (await self.world.cluster.list(DISTRUST.resource)).items]
+        return [distrust["spec"] for distrust in (await self.world.cluster.list(DISTRUST.resource)).items]
 
 
 @pytest.fixture
@@ -52,11 +52,11 @@ async def administrator(embedded_server: Embedded) -> AsyncIterator[Administrato
 
 
 async def test_a_plan_shows_machines_pools_and_nodes_and_changes_nothing(administrator: Administrator) -> None:
-    shown = await administrator.run("generation", "genoa", "--reason", "advisory", "--plan", "-o", "json")
-    assert shown.exit_code == 0, shown.output
-    radius = json.loads(shown.stdout)
-    assert [one["pool"] for one in radius["machines"]] == ["worker", "worker"]
-    assert all(one["node"].startswith("worker-") and one["attested"] for one in radius["machines"])
+    plan = await administrator.run("generation", "genoa", "--reason", "advisory", "--plan", "-o", "json")
+    assert plan.exit_code == 0, plan.output
+    radius = json.loads(plan.stdout)
+    assert [machine["pool"] for machine in radius["machines"]] == ["worker", "worker"]
+    assert all(machine["node"].startswith("worker-") and machine["attested"] for machine in radius["machines"])
     assert radius["pools"] == [{"name": "worker", "attested": 2, "left": 0}]
     assert radius["emptied"] == ["worker"]
     assert (radius["plan"], radius["name"]) == (True, "")
@@ -83,7 +83,7 @@ async def test_a_machine_is_named_by_its_node_and_trusted_again(administrator: A
     assert spec["reason"] == "stolen"
     assert "expires" in spec
     listed = json.loads((await administrator.run("list", "-o", "json")).stdout)
-    assert [one["name"] for one in listed] == ["stolen"]
+    assert [distrust["name"] for distrust in listed] == ["stolen"]
     assert (await administrator.run("end", "stolen")).exit_code == 0
     assert await administrator.stored() == []
     assert (await administrator.run("end", "stolen")).exit_code != 0
@@ -116,15 +116,15 @@ async def test_a_chip_and_an_endorsement_key_are_named_by_themselves_or_by_their
     world = administrator.world
     tpm = await world.enrolled("tpm")
     machines = (await world.cluster.list(MACHINE.resource)).items
-    name, chip = next((one["metadata"]["name"], one["status"]["chip"]) for one in machines if one["status"].get("chip"))
+    name, chip = next((row["metadata"]["name"], row["status"]["chip"]) for row in machines if row["status"].get("chip"))
     plan = json.loads((await administrator.run("chip", name, "--reason", "x", "--plan", "-o", "json")).stdout)
-    assert (plan["target"], [one["name"] for one in plan["machines"]]) == (f"chip {chip}", [name])
+    assert (plan["target"], [row["name"] for row in plan["machines"]]) == (f"chip {chip}", [name])
     assert plan["effect"] == "refused until it proves better"
     done = await administrator.run("chip", chip, "--reason", "its socket was opened")
     assert done.exit_code == 0, done.output
     assert {"chip": chip, "reason": "its socket was opened"} in await administrator.stored()
-    found = await world.machine_object(tpm)
-    tpm_name, key = found["metadata"]["name"], found["status"]["endorsement"]["key"]
+    tpm_machine = await world.machine_object(tpm)
+    tpm_name, key = tpm_machine["metadata"]["name"], tpm_machine["status"]["endorsement"]["key"]
     plan = json.loads(
         (await administrator.run("endorsement-key", tpm_name, "--reason", "x", "--plan", "-o", "json")).stdout
     )

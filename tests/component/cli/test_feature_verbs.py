@@ -40,9 +40,9 @@ NVIDIA = {f"nvidia.com/{name}.capable": "true" for name in ("gdrcopy", "gds", "p
 def test_recorded_machines_get_exactly_their_labels_and_resources(
     machine: str, labels: dict[str, str], resources: dict[str, str]
 ) -> None:
-    objects = [one.value for one in load_documents(RULES.read_bytes())]
-    found = RuleBook(in_order(objects)).run(discover(recorded(machine)))
-    assert (found.labels, found.resources, found.errors) == (labels, resources, {})
+    objects = [document.value for document in load_documents(RULES.read_bytes())]
+    outcome = RuleBook(in_order(objects)).run(discover(recorded(machine)))
+    assert (outcome.labels, outcome.resources, outcome.errors) == (labels, resources, {})
     assert machine in recorded_names()
 
 
@@ -58,10 +58,10 @@ def test_a_rule_is_explained_expression_by_expression() -> None:
 
 def test_the_explanation_is_also_json() -> None:
     done = CliRunner().invoke(cli, ["features", "test", str(RULES), "--node", "snp-host", "-o", "json"])
-    told = {rule["name"]: rule for rule in json.loads(done.output)["rules"]}
-    assert told["amd.sev-snp"]["extendedResources"] == {"sev-snp.amd.com/esids": "99"}
-    assert not told["intel.tdx"]["matched"]
-    assert {check["element"] for term in told["intel.tdx"]["trace"] for check in term["checks"]} == {
+    rules = {rule["name"]: rule for rule in json.loads(done.output)["rules"]}
+    assert rules["amd.sev-snp"]["extendedResources"] == {"sev-snp.amd.com/esids": "99"}
+    assert not rules["intel.tdx"]["matched"]
+    assert {check["element"] for term in rules["intel.tdx"]["trace"] for check in term["checks"]} == {
         "VMX",
         "tdx.enabled",
     }
@@ -84,7 +84,7 @@ def test_a_wrong_rule_ends_with_one_and_the_others_are_still_told(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "complaint"),
     [
         (None, "No such file"),
         ("a: [", "line"),
@@ -95,13 +95,13 @@ def test_a_wrong_rule_ends_with_one_and_the_others_are_still_told(tmp_path: Path
         ('{"spec": {"features": {"flag": {}}}}', "not a part"),
     ],
 )
-def test_a_node_that_cannot_be_read_is_wrong_use(tmp_path: Path, content: str | None, told: str) -> None:
+def test_a_node_that_cannot_be_read_is_wrong_use(tmp_path: Path, content: str | None, complaint: str) -> None:
     node = tmp_path / "node.json"
     if content is not None:
         node.write_text(content)
     done = CliRunner().invoke(cli, ["features", "test", str(RULES), "--node", str(node)])
     assert done.exit_code == 2
-    assert told in done.output
+    assert complaint in done.output
 
 
 def test_discovery_runs_on_the_machine_of_the_test() -> None:
@@ -115,6 +115,6 @@ def test_discovery_runs_on_the_machine_of_the_test() -> None:
 def test_what_one_verb_prints_another_reads(tmp_path: Path) -> None:
     printed = CliRunner().invoke(cli, ["agent", "features", "--print", "--node", "here"]).output
     (tmp_path / "found.json").write_text(printed)
-    shown = CliRunner().invoke(cli, ["features", "show", "--node", str(tmp_path / "found.json"), "-o", "json"])
-    assert json.loads(shown.output)["features"] == json.loads(printed)["spec"]["features"]
+    result = CliRunner().invoke(cli, ["features", "show", "--node", str(tmp_path / "found.json"), "-o", "json"])
+    assert json.loads(result.output)["features"] == json.loads(printed)["spec"]["features"]
     assert "kernel.version" in CliRunner().invoke(cli, ["features", "show", "--node", "h100-host"]).output

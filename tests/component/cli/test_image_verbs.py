@@ -49,8 +49,8 @@ async def test_an_image_is_approved_listed_and_withdrawn(embedded_server: Embedd
         assert (result.exit_code, result.stdout) == (0, f"fastness-system/{SET}: withdrawn\n")
         assert not (await here.judge(quoted())).affirms("tpm")
         await here.settle()
-        shown = (await run(embedded_server, "list")).stdout
-        assert f"withdrawn {here.clock.now():%Y-%m-%d}" in shown
+        listing = (await run(embedded_server, "list")).stdout
+        assert f"withdrawn {here.clock.now():%Y-%m-%d}" in listing
 
 
 async def test_an_approval_says_which_authorities_its_image_carries(
@@ -99,7 +99,7 @@ async def test_the_manifest_of_an_image_with_events_is_kept_for_explanations(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "complaint"),
     [
         ((IMAGE,), "say what machines measure"),
         ((IMAGE, "--manifest", "{file}", "--label", "{file}"), "say what machines measure"),
@@ -113,7 +113,7 @@ async def test_the_manifest_of_an_image_with_events_is_kept_for_explanations(
     ],
 )
 async def test_what_is_unclear_ends_with_2_and_writes_nothing(
-    embedded_server: Embedded, listed: Path, tmp_path: Path, arguments: tuple[str, ...], told: str
+    embedded_server: Embedded, listed: Path, tmp_path: Path, arguments: tuple[str, ...], complaint: str
 ) -> None:
     files = {
         "file": listed,
@@ -126,7 +126,7 @@ async def test_what_is_unclear_ends_with_2_and_writes_nothing(
     files["label"].write_text(json.dumps(LABEL))
     result = await run(embedded_server, "approve", *(word.format(**files) for word in arguments))
     assert result.exit_code == 2, result.output
-    assert told in result.stderr
+    assert complaint in result.stderr
     assert (await embedded_server.cluster.list(IMAGES)).items == []
     assert (await embedded_server.cluster.list(SETS)).items == []
 
@@ -148,7 +148,9 @@ async def test_states_of_an_update_and_pools_are_part_of_an_approval(
         assert "ready" in result.stdout
         await here.settle()
         made = await embedded_server.cluster.get(SETS, SET)
-        states = {one["value"]: one.get("variants") for one in made["spec"]["values"] if one["name"] == "tpm_pcr11"}
+        states = {
+            entry["value"]: entry.get("variants") for entry in made["spec"]["values"] if entry["name"] == "tpm_pcr11"
+        }
         assert states == {PCRS[11]: ["booted"], "cd" * 32: ["ready"]}
         assert made["spec"]["pools"] == ["infra"]
         assert (await run(embedded_server, *words[:-2])).exit_code == 0

@@ -42,8 +42,11 @@ def _built(files: Path, *more: str) -> str:
 def test_what_is_built_shows_every_entry_and_is_built_alike_again(files: Path) -> None:
     encoded = _built(files)
     assert encoded == _built(files)
-    shown = json.loads(_run("initdata", "show", "-", "-o", "json", given=encoded).output)
-    assert shown == {"algorithm": "sha256", "data": {"aa.toml": AA, "policy.rego": (files / "policy.rego").read_text()}}
+    entries = json.loads(_run("initdata", "show", "-", "-o", "json", given=encoded).output)
+    assert entries == {
+        "algorithm": "sha256",
+        "data": {"aa.toml": AA, "policy.rego": (files / "policy.rego").read_text()},
+    }
     assert "--- policy.rego" in _run("initdata", "show", "-", given=encoded).output
 
 
@@ -75,21 +78,21 @@ def test_lint_ends_with_one_for_what_gives_the_host_too_much(files: Path) -> Non
     built = _run("initdata", "build", "--aa", str(files / "aa.toml"), "--policy", str(files / "open.rego")).stdout
     done = _run("initdata", "lint", "-", "-o", "json", given=built)
     assert done.exit_code == 1
-    codes = [one["code"] for one in json.loads(done.stdout)["-"]]
+    codes = [finding["code"] for finding in json.loads(done.stdout)["-"]]
     assert "P2" in codes
     assert codes.count("P1") >= 15
 
 
 @pytest.mark.parametrize(
-    ("sample", "told"),
+    ("sample", "codes"),
     [(permissive(), {"P1", "P2", "E8", "W2"}), (with_gaps(), {"E2", "E4", "E6", "E12", "W3", "P1"})],
 )
-def test_samples_that_people_copy_end_with_one(tmp_path: Path, sample: str, told: set[str]) -> None:
+def test_samples_that_people_copy_end_with_one(tmp_path: Path, sample: str, codes: set[str]) -> None:
     (tmp_path / "initdata.toml").write_text(sample)
     done = _run("initdata", "lint", str(tmp_path / "initdata.toml"), "-o", "json")
     assert done.exit_code == 1
     (findings,) = json.loads(done.stdout).values()
-    assert told <= {one["code"] for one in findings}
+    assert codes <= {finding["code"] for finding in findings}
 
 
 def test_a_policy_that_does_not_parse_is_an_error_and_not_a_crash(files: Path) -> None:
@@ -129,7 +132,7 @@ def test_init_data_is_applied_and_found_again_in_the_manifest(files: Path) -> No
 def test_wrong_use_is_told_with_its_code(files: Path, arguments: list[str], code: int) -> None:
     names = {"POD": "pod.yaml", "AA": "aa.toml", "POLICY": "policy.rego", "TXT": "i.txt"}
     (files / "i.txt").write_text(_built(files))
-    done = _run(*(str(files / names[one]) if one in names else one for one in arguments))
+    done = _run(*(str(files / names[argument]) if argument in names else argument for argument in arguments))
     assert (done.exit_code, bool(done.output)) == (code, True), done.output
 
 
@@ -147,12 +150,12 @@ def test_asking_answers_by_exit_code_and_names_the_line(
 
 async def test_a_policy_that_takes_too_long_is_a_policy_that_does_not_parse() -> None:
     body = "; ".join(f"a{n} := numbers.range(0, 200)[_]" for n in range(4))
-    found = await ask_policy(
+    answer = await ask_policy(
         f"package agent_policy\nExecProcessRequest {{ {body}; a0 + a1 + a2 + a3 == 1000000 }}\n", seconds=2
     )
-    assert found.error
+    assert answer.error
 
 
 async def test_a_policy_that_prints_is_still_answered() -> None:
-    found = await ask_policy('package agent_policy\nExecProcessRequest { print("x") }\n', [("ExecProcessRequest", {})])
-    assert [one.allowed for one in found.decisions] == [True]
+    answer = await ask_policy('package agent_policy\nExecProcessRequest { print("x") }\n', [("ExecProcessRequest", {})])
+    assert [decision.allowed for decision in answer.decisions] == [True]

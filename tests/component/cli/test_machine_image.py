@@ -114,8 +114,8 @@ def test_a_second_run_changes_nothing_and_says_so(root: Path, given: list[str]) 
     assert (again.exit_code, again.stdout) == (0, f"{root}: nothing to change\n")
     assert contents(root) == first
     # The agent that the image has is enough for a run that changes something else.
-    kept = prepare(root, *given[2:4])
-    assert (kept.exit_code, kept.stdout) == (0, f"{root}: nothing to change\n")
+    second = prepare(root, *given[2:4])
+    assert (second.exit_code, second.stdout) == (0, f"{root}: nothing to change\n")
 
 
 def test_what_differed_is_named_and_words_of_the_command_line_stay(root: Path, given: list[str]) -> None:
@@ -138,12 +138,12 @@ def test_check_only_writes_nothing(root: Path) -> None:
     result = prepare(root, "--check-only", "-o", "json")
     assert result.exit_code == 1
     assert contents(root) == before
-    said = json.loads(result.stdout)
-    missing = {lack["path"]: lack["consequence"] for lack in said["missing"]}
+    report = json.loads(result.stdout)
+    missing = {lack["path"]: lack["consequence"] for lack in report["missing"]}
     assert missing["/usr/lib/fastness/trust.json"] == "machines of this image prove nothing"
     assert "ignition.platform.id on the kernel command line" in missing
-    assert {"user-data", "cloud-init", "guest-agents"} <= {way["way"] for way in said["open"]}
-    assert all(way["reason"] and way["remedy"] and way["places"] for way in said["open"])
+    assert {"user-data", "cloud-init", "guest-agents"} <= {way["way"] for way in report["open"]}
+    assert all(way["reason"] and way["remedy"] and way["places"] for way in report["open"])
 
 
 @pytest.mark.parametrize("target", ["{outside}", "../../../outside"], ids=["absolute", "relative"])
@@ -194,11 +194,11 @@ def test_systemd_itself_takes_every_mask_for_one(root: Path, given: list[str]) -
     assert prepare(root, *given).exit_code == 0
     # An instance is what is started, and the mask is on its template.
     units = [unit.replace("@.", "@core.") for unit in MASKED_UNITS]
-    said = subprocess.run(
+    result = subprocess.run(
         ["systemctl", f"--root={root}", "is-enabled", *units],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert said.stdout.split() == ["masked" for _ in units]
+    assert result.stdout.split() == ["masked" for _ in units]
 
 
 @pytest.mark.parametrize("shape", ["debian", "fcos", "rhcos"])
@@ -217,11 +217,11 @@ def test_systemd_itself_would_start_every_unit_with_its_drop_ins(root: Path, giv
     result = prepare(root, *given, "--strict", shape=shape)
     assert (result.exit_code, result.stderr) == (0, ""), result.stdout
     for unit in ("fastness-agent", "fastness-attest", "fastness-identity", "kubelet"):
-        said = subprocess.run(
+        verified = subprocess.run(
             ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", f"--root={root}", f"{unit}.service"],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert [line for line in said.stderr.splitlines() if unit in line or "fastness" in line] == []
+        assert [line for line in verified.stderr.splitlines() if unit in line or "fastness" in line] == []
 
 
 def disk_with(root: Path, place: Path, *, table: bool) -> Path:

@@ -36,8 +36,8 @@ class Administrator:
             await self._loop.reconcile(ObjectName(NAMESPACE, machine["metadata"]["name"]))
 
     async def states(self) -> dict[str, str]:
-        shown = json.loads((await self.run("list", "-o", "json")).stdout)
-        return {entry["name"]: entry["state"] for entry in shown}
+        machines = json.loads((await self.run("list", "-o", "json")).stdout)
+        return {entry["name"]: entry["state"] for entry in machines}
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ async def test_a_machine_is_listed_approved_quarantined_and_released(administrat
     await administrator.follow()
     assert await administrator.states() == {name: "Approved"}
     assert (await administrator.run("release", name)).stdout == f"{name}: approved already\n"
-    said = [entry.what for entry in world.record.entries]
-    assert said == ["enrol", "machine-approve", "machine-quarantine", "machine-approve"]
+    acts = [entry.what for entry in world.record.entries]
+    assert acts == ["enrol", "machine-approve", "machine-quarantine", "machine-approve"]
 
 
 async def test_a_quarantine_needs_a_reason(administrator: Administrator) -> None:
@@ -90,9 +90,9 @@ async def test_a_quarantine_needs_a_reason(administrator: Administrator) -> None
 async def test_show_says_who_vouched_for_a_machine_and_lists_its_conditions(administrator: Administrator) -> None:
     world = administrator.world
     enrolled = await world.enrol(world.machine("tpm", certified=False), await world.ticket())
-    shown = (await administrator.run("show", enrolled.node_name)).stdout
-    assert "trusted on first use" in shown
-    assert "TrustOnFirstUse" in shown
+    description = (await administrator.run("show", enrolled.node_name)).stdout
+    assert "trusted on first use" in description
+    assert "TrustOnFirstUse" in description
     as_json = json.loads((await administrator.run("show", enrolled.name, "-o", "json")).stdout)
     assert as_json["uid"] == enrolled.machine
     assert as_json["endorsement"].startswith("sha256:")
@@ -114,15 +114,15 @@ async def test_a_name_that_means_none_or_several_is_refused_before_anything_is_w
     administrator: Administrator,
 ) -> None:
     world, ticket = administrator.world, await administrator.world.ticket()
-    one = (await world.enrol(world.machine("snp"), ticket)).name
+    first = (await world.enrol(world.machine("snp"), ticket)).name
     await world.enrol(world.machine("snp"), ticket)
-    none = await administrator.run("approve", one, "nobody")
+    none = await administrator.run("approve", first, "nobody")
     assert (none.exit_code, "there is no machine nobody" in none.stderr) == (1, True)
     several = await administrator.run("approve", "machine-")
     assert (several.exit_code, "means several machines" in several.stderr) == (2, True)
     assert set((await administrator.states()).values()) == {"Pending"}
-    beginning = one.removeprefix("machine-")[:8]
-    assert (await administrator.run("approve", beginning)).stdout == f"{one}: approved\n"
+    beginning = first.removeprefix("machine-")[:8]
+    assert (await administrator.run("approve", beginning)).stdout == f"{first}: approved\n"
 
 
 async def test_a_revoked_machine_cannot_be_approved(administrator: Administrator) -> None:

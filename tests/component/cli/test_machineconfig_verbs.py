@@ -48,10 +48,10 @@ async def test_plan_asks_the_cluster_and_changes_nothing(world: Embedded, tmp_pa
     new.write_text(yaml.safe_dump(mc("60-chrony", ignition(file("/etc/chrony.conf", "server b\n")))))
     result = await run(world, "plan", "-f", str(new), "-o", "json")
     assert result.exit_code == 2, result.output
-    planned = [one for one in json.loads(result.stdout)["pools"] if one["name"] == "worker"]
+    planned = [pool for pool in json.loads(result.stdout)["pools"] if pool["name"] == "worker"]
     [change] = planned[0]["changes"]
     assert (change["path"], change["source"]) == ("/etc/chrony.conf", "60-chrony")
-    assert [one["name"] for one in planned[0]["nodes"]] == ["n1"]
+    assert [node["name"] for node in planned[0]["nodes"]] == ["n1"]
     after = await state_of(world.cluster)
     assert after.configs == before.configs
 

@@ -44,21 +44,21 @@ def measure(*words: str | Path) -> Result:
 def test_json_is_a_manifest_and_holds_reference_values(files: Path) -> None:
     result = measure(files / "plain.efi", "-o", "json")
     assert result.exit_code == 0
-    said = json.loads(result.stdout)
+    manifest = json.loads(result.stdout)
     expected = measure_uki(PLAIN, FirmwareVars.blank(), secure_boot=False)
-    assert parse_manifest(said).registers == expected.registers
-    assert said["values"] == expected.reference_values()
-    assert said["secureBoot"] is False
-    assert said["notes"] == []
+    assert parse_manifest(manifest).registers == expected.registers
+    assert manifest["values"] == expected.reference_values()
+    assert manifest["secureBoot"] is False
+    assert manifest["notes"] == []
 
 
 def test_text_lists_registers_and_events(files: Path) -> None:
-    said = measure(files / "plain.efi").stdout
+    text = measure(files / "plain.efi").stdout
     expected = measure_uki(PLAIN, FirmwareVars.blank(), secure_boot=False)
     for pcr, value in expected.registers.items():
-        assert f"PCR {pcr}".ljust(10) + value.hex() in said
-    assert "command line: quiet x=1" in said
-    assert "kernel 6.1.0-test in the image" in said
+        assert f"PCR {pcr}".ljust(10) + value.hex() in text
+    assert "command line: quiet x=1" in text
+    assert "kernel 6.1.0-test in the image" in text
 
 
 def test_secure_boot_names_the_certificate_that_lets_the_image_start(files: Path) -> None:
@@ -93,9 +93,9 @@ def test_a_register_that_is_left_out_is_told_beside_the_result(files: Path) -> N
     result = measure(files / "old.efi", "-o", "json")
     assert result.exit_code == 0
     assert "PCR 9 is not predicted" in result.stderr
-    said = json.loads(result.stdout)
-    assert 9 not in [row["id"] for row in said["pcrs"]]
-    assert said["notes"]
+    manifest = json.loads(result.stdout)
+    assert 9 not in [row["id"] for row in manifest["pcrs"]]
+    assert manifest["notes"]
 
 
 @pytest.fixture
@@ -114,8 +114,8 @@ def test_an_image_that_its_host_can_turn_is_measured_with_a_warning_for_each_way
     assert result.exit_code == 0
     assert "fastness: open: credentials: " in result.stderr
     assert "fastness: not checked: the root of the image was not looked at" in result.stderr
-    said = json.loads(result.stdout)
-    assert {"credentials", "console"} <= {way["way"] for way in said["open"]}
+    manifest = json.loads(result.stdout)
+    assert {"credentials", "console"} <= {way["way"] for way in manifest["open"]}
     rooted = measure(turned / "closed.efi", "--root", turned / "root")
     assert rooted.exit_code == 0
     assert "open: guest-agents: " in rooted.stderr

@@ -77,15 +77,15 @@ def test_json_holds_every_case(tmp_path: Path) -> None:
     )
     result = run(tmp_path, "-o", "json")
     assert result.exit_code == 1
-    said = json.loads(result.stdout)
-    assert said["passed"] is False
-    [policy] = said["policies"]
+    report = json.loads(result.stdout)
+    assert report["passed"] is False
+    [policy] = report["policies"]
     assert policy["for"] == "tpm", "the cases name what the policy is for"
-    assert [(one["name"], one["passed"]) for one in policy["results"][1:]] == [("good", True), ("bad", False)]
+    assert [(case["name"], case["passed"]) for case in policy["results"][1:]] == [("good", True), ("bad", False)]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "complaint"),
     [
         ("a.yaml", b"\xff", "a.yaml"),
         ("a.yaml", b"{", "a.yaml"),
@@ -96,11 +96,11 @@ def test_json_holds_every_case(tmp_path: Path) -> None:
         ("readme.txt", b"hello", "no policy in it"),
     ],
 )
-def test_what_cannot_be_read_ends_with_2(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+def test_what_cannot_be_read_ends_with_2(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
     (tmp_path / name).write_bytes(content)
     result = run(tmp_path)
     assert result.exit_code == 2, result.output
-    assert told in result.stderr
+    assert complaint in result.stderr
     assert result.stdout == ""
 
 

@@ -36,7 +36,7 @@ def test_what_cannot_be_read_is_listed_named_by_doctor_and_removed_while_nothing
     assert (listed["resource"], listed["namespace"], listed["name"]) == ("configmaps", "default", "deep")
     assert "deeper than 160 levels" in listed["reason"]
     findings = json.loads(run(cli, ["doctor", *options, "-o", "json"]).stdout)["findings"]
-    [finding] = [one for one in findings if one["name"] == "objects"]
+    [finding] = [check for check in findings if check["name"] == "objects"]
     assert "set aside: configmaps default/deep" in finding["found"]
     assert "fastness state remove configmaps deep -n default" in finding["fix"]
     removed = run(cli, ["state", "remove", *options, "configmaps", "deep", "-n", "default"])

@@ -155,14 +155,14 @@ async def _plain_world(embedded: Embedded) -> None:
 
 def _unwrapped(text: str) -> str:
     """A text, and what stands in it in percent, base64 and gzip."""
-    found = [text, unquote(text)]
+    forms = [text, unquote(text)]
     for run in re.findall(r"[A-Za-z0-9+/_-]{8,}={0,2}", text):
         plain = run.replace("-", "+").replace("_", "/")
         data = base64.b64decode(plain[: len(plain) // 4 * 4])
-        found.append(data.decode("latin-1"))
+        forms.append(data.decode("latin-1"))
         with suppress(OSError, EOFError, zlib.error):
-            found.append(gzip.decompress(data).decode("latin-1"))
-    return "\n".join(found)
+            forms.append(gzip.decompress(data).decode("latin-1"))
+    return "\n".join(forms)
 
 
 async def test_no_word_leaves_from_where_users_write_and_the_bundle_lists_what_was_taken_out(
@@ -173,7 +173,7 @@ async def test_no_word_leaves_from_where_users_write_and_the_bundle_lists_what_w
     done = await _run("--dest-dir", str(target), "--kubeconfig", str(embedded_server.kubeconfig))
     assert done.exit_code == 0, done.output
     assert WORD in _unwrapped(quote(base64.b64encode(gzip.compress(WORD.encode())).decode(), safe="+/=")), "it is seen"
-    for path in (one for one in target.rglob("*") if one.is_file()):
+    for path in (child for child in target.rglob("*") if child.is_file()):
         assert WORD not in _unwrapped(path.read_text()), path
     listed = (target / "redacted.txt").read_text()
     for line in (
@@ -206,8 +206,8 @@ async def test_a_bundle_has_what_helps_and_no_credential(embedded_server: Embedd
     summary = json.loads((target / "summary.json").read_text())
     assert summary["images"] == f"{image} (noted, not run)"
     assert summary["run namespace"] == NS
-    assert {"secrets", "audit_logs", "record"} <= {one["what"] for one in summary["leftOut"]}
-    for path in (target, *(one for one in target.rglob("*") if one.is_file())):
+    assert {"secrets", "audit_logs", "record"} <= {omission["what"] for omission in summary["leftOut"]}
+    for path in (target, *(child for child in target.rglob("*") if child.is_file())):
         assert path.stat().st_mode & 0o077 == 0, path
 
 
@@ -280,9 +280,9 @@ async def test_what_may_not_be_read_is_named_and_the_rest_is_there(
     done = await _run("--dest-dir", str(target), "--kubeconfig", str(embedded_server.kubeconfig))
     assert done.exit_code == 0, done.output
     (why,) = [
-        one["why"]
-        for one in json.loads((target / "summary.json").read_text())["leftOut"]
-        if one["what"] == "configmaps"
+        omission["why"]
+        for omission in json.loads((target / "summary.json").read_text())["leftOut"]
+        if omission["what"] == "configmaps"
     ]
     assert why.startswith("it could not be read")
     assert CANARY not in _text(target)
@@ -303,7 +303,9 @@ async def test_the_newest_entries_of_the_record_are_there_without_credentials(
     done = await _run("--dest-dir", str(target), "--kubeconfig", str(embedded_server.kubeconfig))
     assert done.exit_code == 0, done.output
     tail = json.loads((target / "record/tail.json").read_text())
-    assert [(one["index"], one["resource"]) for one in tail] == [(number, f"default/a/{number}") for number in range(3)]
+    assert [(entry["index"], entry["resource"]) for entry in tail] == [
+        (number, f"default/a/{number}") for number in range(3)
+    ]
     assert CANARY not in _text(target)
 
 
@@ -313,14 +315,14 @@ def test_files_are_cut_and_a_full_bundle_says_what_is_missing(tmp_path: Path) ->
     bundle.put("b.txt", "y" * 400)
     bundle.put("c.txt", "z")
     bundle.finish({})
-    assert [(one.path, one.cut) for one in bundle.entries] == [
+    assert [(file.path, file.cut) for file in bundle.entries] == [
         ("a.txt", True), ("b.txt", True), ("c.txt", False), ("redacted.txt", False),
     ]  # fmt: skip
     tight = Bundle(tmp_path / "t", Bounds(total=50, file=100))
     tight.root.mkdir()
     tight.put("a.txt", "x" * 60)
     tight.finish({})
-    assert [one.what for one in tight.left_out] == ["a.txt"]
+    assert [omission.what for omission in tight.left_out] == ["a.txt"]
     assert "a.txt" in (tight.root / "index.html").read_text()
 
 
@@ -335,9 +337,9 @@ def test_a_name_never_leads_out_of_its_directory(name: str) -> None:
 
 def test_text_on_the_page_is_escaped() -> None:
     bad = '<script>alert("x")</script>'
-    shown = index_page({bad: bad}, [BundleFile(f"top/{bad}", 1)], [LeftOut(bad, bad)])
-    assert "<script" not in shown
-    assert shown.count("&lt;script&gt;") == 5
+    page = index_page({bad: bad}, [BundleFile(f"top/{bad}", 1)], [LeftOut(bad, bad)])
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;") == 5
 
 
 def test_secrets_are_not_even_asked_for() -> None:
@@ -347,11 +349,11 @@ def test_secrets_are_not_even_asked_for() -> None:
 
 
 def _links(text: str) -> set[str]:
-    found: set[str] = set()
+    links: set[str] = set()
 
     class Reader(html.parser.HTMLParser):
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            found.update(str(value) for name, value in attrs if tag == "a" and name == "href")
+            links.update(str(value) for name, value in attrs if tag == "a" and name == "href")
 
     Reader().feed(text)
-    return found
+    return links

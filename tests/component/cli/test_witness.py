@@ -27,7 +27,7 @@ def exported(directory: Path, *cosigners: WitnessSigner) -> Path:
     pieces = {
         tile_path(0, 0, 2): encode_hashes(hashes),
         entries_path(0, 2): encode_bundle(ENTRIES),
-        "checkpoint": (LOG.sign(text) + "".join(one.cosign(text, 100) for one in cosigners)).encode(),
+        "checkpoint": (LOG.sign(text) + "".join(cosigner.cosign(text, 100) for cosigner in cosigners)).encode(),
     }
     for path, content in pieces.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def verify(directory: Path, *words: str) -> Result:
 
 
 def keys(*witnesses: WitnessSigner) -> list[str]:
-    return [word for one in witnesses for word in ("--witness", str(one.verifier))]
+    return [word for witness in witnesses for word in ("--witness", str(witness.verifier))]
 
 
 def test_all_witnesses_are_needed_unless_a_quorum_is_named(tmp_path: Path) -> None:

@@ -33,12 +33,12 @@ async def test_published_values_are_replaced_and_other_sets_are_left_alone(
     done = await _run("initdata", "digest", str(document), "--publish", "pods", "--kubeconfig", config)
     assert done.exit_code == 0, done.output
     first = (await embedded_server.cluster.get(SETS, "pods"))["spec"]["values"]
-    assert [one["register"] for one in first] == ["hostdata", "mrconfigid", "pcr8"]
+    assert [reference["register"] for reference in first] == ["hostdata", "mrconfigid", "pcr8"]
     document.write_text(write_init_data("sha384", {"aa.toml": ""}))
     done = await _run("initdata", "digest", str(document), "--publish", "pods", "--kubeconfig", config)
     assert done.exit_code == 0, done.output
     again = (await embedded_server.cluster.get(SETS, "pods"))["spec"]["values"]
-    assert [one["register"] for one in again] == ["hostdata", "mrconfigid"]
+    assert [reference["register"] for reference in again] == ["hostdata", "mrconfigid"]
     assert again[0]["value"] != first[0]["value"]
     other = {"apiVersion": "fastness.dev/v1alpha1", "kind": "ReferenceValueSet", "metadata": {"name": "other"},
              "spec": {"source": "manual", "values": [{"name": "tpm_pcr4", "value": "0" * 64}]}}  # fmt: skip
@@ -51,8 +51,8 @@ async def test_the_agent_reports_once_and_writes_nothing_when_nothing_changed(em
     arguments = ("agent", "features", "--once", "--node", "here", "--kubeconfig", str(embedded_server.kubeconfig))
     first = await _run(*arguments)
     assert (first.exit_code, "written" in first.output) == (0, True), first.output
-    found = await embedded_server.cluster.get(NODE_FEATURE.resource, "here", "openshift-nfd")
-    assert found["spec"]["features"]["flags"]["cpu.cpuid"]["elements"]
+    feature = await embedded_server.cluster.get(NODE_FEATURE.resource, "here", "openshift-nfd")
+    assert feature["spec"]["features"]["flags"]["cpu.cpuid"]["elements"]
     assert "unchanged" in (await _run(*arguments)).output
 
 

@@ -31,25 +31,25 @@ async def test_a_machine_enrols_and_gets_an_identity_that_stays(embedded_server:
         assert enrolled.approved
         assert enrolled.name == machine_name(key_kind(tee), thumbprint)
         assert enrolled.node_name == node_name("worker", key_kind(tee), thumbprint)
-        (found,) = await world.machines()
-        assert found["metadata"]["uid"] == enrolled.machine
-        assert found["status"]["keyThumbprint"] == thumbprint
-        assert (found["status"]["pool"], found["status"]["tee"]) == ("worker", tee)
-        assert found["status"]["endorsedBy"] == ("ek-certificate" if tee == "tpm" else "evidence")
-        assert found["status"]["simulated"] is (tee == "tpm")
-        assert condition(found, "Enrolled") is not None
-        assert condition(found, "Attested")["status"] == "False"  # type: ignore[index]  # it is there
+        (created,) = await world.machines()
+        assert created["metadata"]["uid"] == enrolled.machine
+        assert created["status"]["keyThumbprint"] == thumbprint
+        assert (created["status"]["pool"], created["status"]["tee"]) == ("worker", tee)
+        assert created["status"]["endorsedBy"] == ("ek-certificate" if tee == "tpm" else "evidence")
+        assert created["status"]["simulated"] is (tee == "tpm")
+        assert condition(created, "Enrolled") is not None
+        assert condition(created, "Attested")["status"] == "False"  # type: ignore[index]  # it is there
         keys = await world.keys()
         assert len(keys) == (1 if tee == "tpm" else 0), "a guest key is no attestation key"
         for key in keys:
             assert key["metadata"]["name"] == f"ak-{thumbprint.removeprefix('sha256:')[:20]}"
-            assert key["spec"]["uuid"] == found["spec"]["id"]
+            assert key["spec"]["uuid"] == created["spec"]["id"]
             assert key["metadata"]["ownerReferences"][0]["uid"] == enrolled.machine
         assert [entry.what for entry in world.record.entries] == ["enrol"]
         assert world.record.entries[0].who == thumbprint
-        known = await find_machine(world.cluster, key_kind(tee), thumbprint)
-        assert known is not None
-        assert membership_of(known) is Membership.APPROVED
+        stored = await find_machine(world.cluster, key_kind(tee), thumbprint)
+        assert stored is not None
+        assert membership_of(stored) is Membership.APPROVED
 
 
 async def test_repeating_everything_gives_the_same_machine_and_costs_nothing(embedded_server: Embedded) -> None:
@@ -101,12 +101,12 @@ async def test_with_manual_approval_a_machine_waits_for_an_administrator(embedde
     async with doors(embedded_server.cluster, spec) as world:
         enrolled = await world.enrol(world.machine(), await world.ticket())
         assert enrolled.state == "Pending"
-        (found,) = await world.machines()
-        assert found["spec"]["approval"] == "Pending"
-        approved = condition(found, "Approved")
+        (stored,) = await world.machines()
+        assert stored["spec"]["approval"] == "Pending"
+        approved = condition(stored, "Approved")
         assert approved is not None
         assert (approved["status"], approved["reason"]) == ("False", "Pending")
-        assert membership_of(view(found, Machine)) is Membership.PENDING
+        assert membership_of(view(stored, Machine)) is Membership.PENDING
 
 
 async def test_a_quarantined_machine_cannot_enrol_again(embedded_server: Embedded) -> None:
@@ -130,8 +130,8 @@ async def test_a_new_key_in_the_same_tpm_names_the_machine_that_it_replaces(embe
         new = await world.enrol(SimAttester(renewed.boot()), ticket)
         assert new.machine != old.machine
         assert new.node_name != old.node_name
-        found = await world.cluster.get(MACHINE.resource, new.name, NAMESPACE)
-        assert found["status"]["supersedes"] == old.machine
+        stored = await world.cluster.get(MACHINE.resource, new.name, NAMESPACE)
+        assert stored["status"]["supersedes"] == old.machine
         assert world.record.of("enrol")[-1].detail["supersedes"] == old.machine
 
 
@@ -142,9 +142,9 @@ async def test_trust_on_first_use_is_off_and_marks_what_it_lets_in(embedded_serv
         assert await world.machines() == []
         await change_cluster(world, join={"trustOnFirstUse": True})
         await world.enrol(bare, ticket)
-        (found,) = await world.machines()
-        assert found["status"]["endorsedBy"] == "trust-on-first-use"
-        assert condition(found, "Enrolled")["reason"] == "TrustOnFirstUse"  # type: ignore[index]  # it is there
+        (stored,) = await world.machines()
+        assert stored["status"]["endorsedBy"] == "trust-on-first-use"
+        assert condition(stored, "Enrolled")["reason"] == "TrustOnFirstUse"  # type: ignore[index]  # it is there
         assert world.record.of("enrol")[-1].detail["endorsedBy"] == "trust-on-first-use"
 
 

@@ -81,12 +81,14 @@ async def test_a_quarantine_counts_at_once_and_a_release_ends_it(embedded_server
         await loop.decide(enrolled.name, "Quarantined", "odd traffic")
         assert await loop.standing(enrolled.name) is Membership.QUARANTINED
         await loop.run()
-        shown = condition(await loop.machine(enrolled.name), "Approved")
-        assert shown is not None
-        assert (shown["status"], shown["reason"]) == ("False", "Quarantined")
+        approved = condition(await loop.machine(enrolled.name), "Approved")
+        assert approved is not None
+        assert (approved["status"], approved["reason"]) == ("False", "Quarantined")
         bound = world.clock.now() + timedelta(hours=1)
-        assert shown["message"].startswith("odd traffic; its node credential opens nothing at the embedded API")
-        assert datetime.fromisoformat(shown["message"].rpartition(" ")[2]) <= bound, "the end of its last certificate"
+        assert approved["message"].startswith("odd traffic; its node credential opens nothing at the embedded API")
+        assert datetime.fromisoformat(approved["message"].rpartition(" ")[2]) <= bound, (
+            "the end of its last certificate"
+        )
         await loop.decide(enrolled.name, "Approved")
         assert await loop.standing(enrolled.name) is Membership.PENDING
         await loop.run()
@@ -103,10 +105,10 @@ async def test_at_rest_another_look_changes_nothing(embedded_server: Embedded) -
         await world.enrol(renewed(world, 3, 4), ticket)
         await world.enrol(renewed(world, 3, 5), ticket)
         await loop.run()
-        before, said = embedded_server.server.api.store.revision, len(world.record.entries)
+        before, entry_count = embedded_server.server.api.store.revision, len(world.record.entries)
         await loop.run()
         assert embedded_server.server.api.store.revision == before
-        assert len(world.record.entries) == said
+        assert len(world.record.entries) == entry_count
 
 
 async def test_the_newest_key_of_a_tpm_stays_and_the_older_machines_are_revoked(embedded_server: Embedded) -> None:
@@ -117,8 +119,8 @@ async def test_the_newest_key_of_a_tpm_stays_and_the_older_machines_are_revoked(
         await loop.run()
         standing = {entry.name: await loop.standing(entry.name) for entry in enrolled}
         assert sorted(standing.values()) == ["Approved", "Revoked", "Revoked"]
-        for name, found in standing.items():
-            if found is Membership.REVOKED:
+        for name, membership in standing.items():
+            if membership is Membership.REVOKED:
                 revoked = condition(await loop.machine(name), "Revoked")
                 assert revoked is not None
                 assert revoked["reason"] == "Superseded"
@@ -153,9 +155,9 @@ async def test_a_quarantined_tpm_with_a_new_key_and_a_new_ticket_waits_for_a_per
         assert not new.approved
         await loop.run()
         assert await loop.standing(new.name) is Membership.PENDING
-        shown = condition(await loop.machine(new.name), "Approved")
-        assert shown is not None
-        assert shown["message"] == f"its TPM is known: {old.name} is quarantined"
+        approval = condition(await loop.machine(new.name), "Approved")
+        assert approval is not None
+        assert approval["message"] == f"its TPM is known: {old.name} is quarantined"
         other = await world.enrol(world.machine(), await world.ticket())
         assert other.approved
         await loop.decide(new.name, "Approved", "reinstalled and looked at")
@@ -177,12 +179,12 @@ async def test_a_quarantined_tpm_stays_barred_when_its_machine_is_deleted(embedd
             await loop.machine(old.name)
         (entry,) = world.record.of("machine-deleted")
         distrusts = world.door.enrolments.sources.distrusts
-        await until(lambda: entry.detail["kept"] in {known.name for known in distrusts.all})
+        await until(lambda: entry.detail["kept"] in {distrust.name for distrust in distrusts.all})
         again = await world.enrol(renewed(world, 3, 5), await world.ticket())
         assert not again.approved
-        shown = condition(await loop.machine(again.name), "Approved")
-        assert shown is not None
-        assert "was quarantined when it was deleted: odd traffic" in shown["message"]
+        approval = condition(await loop.machine(again.name), "Approved")
+        assert approval is not None
+        assert "was quarantined when it was deleted: odd traffic" in approval["message"]
 
 
 async def test_a_distrusted_endorsement_key_enrols_nothing_and_its_machine_bars_new_keys_at_once(
@@ -192,10 +194,10 @@ async def test_a_distrusted_endorsement_key_enrols_nothing_and_its_machine_bars_
     async with doors(embedded_server.cluster) as world:
         loop, ticket = Loop(world), await world.ticket()
         old = await world.enrol(renewed(world, 3, 4), ticket)
-        found = await loop.machine(old.name)
-        await distrust(world, "the-machine", machine=found["metadata"]["uid"])
+        stored = await loop.machine(old.name)
+        await distrust(world, "the-machine", machine=stored["metadata"]["uid"])
         assert not (await world.enrol(renewed(world, 3, 5), ticket)).approved
-        await distrust(world, "the-tpm", endorsementKey=found["status"]["endorsement"]["key"])
+        await distrust(world, "the-tpm", endorsementKey=stored["status"]["endorsement"]["key"])
         with pytest.raises(EnrolmentFailed) as refused:
             await world.enrol(renewed(world, 3, 6), ticket)
         assert refused.value.reason == "distrusted"

@@ -48,21 +48,21 @@ class Pool:
 
     async def look(self) -> float:
         """What the loop does when it looks at the pool; in how many seconds it looks again."""
-        await self.known()
+        await self.caches_caught_up()
         done = await self.loop.reconcile(WORKER)
-        await self.known()
+        await self.caches_caught_up()
         assert done.again_after is not None
         return done.again_after
 
-    async def known(self) -> None:
+    async def caches_caught_up(self) -> None:
         """Wait until the caches have what the store has."""
         everywhere = (JOIN_TICKET.resource, MACHINE.resource, MACHINE_CONFIG_POOL.resource)
-        for resource, scope in (*((one, EVERYWHERE) for one in everywhere), (MACHINE_SET.resource, Scope(HERE))):
+        for resource, scope in (*((kind, EVERYWHERE) for kind in everywhere), (MACHINE_SET.resource, Scope(HERE))):
             informer = self.world.informers.of(resource, scope)
             await informer.synced()
             stored = (await self.world.cluster.list(resource, scope)).items
-            versions = {found["metadata"]["resourceVersion"] for found in stored}
-            await until(lambda: versions == {one["metadata"]["resourceVersion"] for one in informer.list()})  # noqa: B023
+            versions = {obj["metadata"]["resourceVersion"] for obj in stored}
+            await until(lambda: versions == {obj["metadata"]["resourceVersion"] for obj in informer.list()})  # noqa: B023
 
     async def ticket(self) -> SecretText:
         """The ticket that the user-data carries now."""
@@ -74,8 +74,10 @@ class Pool:
     async def stored(self, ticket: SecretText) -> JsonObject:
         """The JoinTicket of a ticket."""
         digest = ticket_hash(ticket)
-        (found,) = [one for one in await self.tickets() if one["spec"]["secretHash"] == digest]
-        return found
+        (match,) = [
+            ticket_object for ticket_object in await self.tickets() if ticket_object["spec"]["secretHash"] == digest
+        ]
+        return match
 
     async def tickets(self) -> list[JsonObject]:
         """All JoinTickets."""
@@ -92,11 +94,11 @@ class Pool:
         except EnrolmentFailed as refused:
             return refused.reason
         finally:
-            await self.known()
+            await self.caches_caught_up()
 
-    async def annotate(self, wanted: str) -> None:
+    async def annotate(self, machines: str) -> None:
         """Say how many machines the pool wants."""
-        patch = {"metadata": {"annotations": {"fastness.dev/wanted-machines": wanted}}}
+        patch = {"metadata": {"annotations": {"fastness.dev/wanted-machines": machines}}}
         await self.world.cluster.patch(MACHINE_CONFIG_POOL.resource, "worker", patch, PatchType.MERGE)
 
 
@@ -150,7 +152,7 @@ async def test_the_ticket_changes_every_day_and_the_one_before_stays_good_for_a_
     clock.ahead += timedelta(days=21)
     await pool.look()
     assert (await pool.enrol(await pool.ticket())).startswith("machine-")
-    digests = {one["spec"]["secretHash"] for one in await pool.tickets()}
+    digests = {join_ticket["spec"]["secretHash"] for join_ticket in await pool.tickets()}
     assert ticket_hash(first) not in digests
 
 
@@ -161,15 +163,15 @@ async def test_a_ticket_that_was_made_to_last_is_replaced_and_ends_with_the_next
     await pool.world.cluster.patch(JOIN_TICKET.resource, name, patch, PatchType.MERGE)
     await pool.look()
     assert await pool.ticket() != old
-    found = (await pool.stored(old))["spec"]
-    assert (found["uses"], found["expires"] <= rfc3339(pool.world.clock.now() + DAY)) == (10, True)
+    spec = (await pool.stored(old))["spec"]
+    assert (spec["uses"], spec["expires"] <= rfc3339(pool.world.clock.now() + DAY)) == (10, True)
 
 
 async def test_a_ticket_is_good_for_twice_what_the_pool_wants_and_grows_with_it(pool: Pool) -> None:
     assert await pool.uses() == 10
     ticket = await pool.ticket()
-    for wanted, uses in (("7", 14), ("3", 14), ("no number", 14), ("40", 80)):
-        await pool.annotate(wanted)
+    for machines, uses in (("7", 14), ("3", 14), ("no number", 14), ("40", 80)):
+        await pool.annotate(machines)
         await pool.look()
         assert await pool.uses() == uses
     value = {"userDataSecret": {"name": f"worker{names.USER_DATA_SUFFIX}"}}

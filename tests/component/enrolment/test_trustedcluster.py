@@ -76,8 +76,8 @@ async def make(cluster: Cluster, name: str, namespace: str = NAMESPACE, **spec: 
 
 
 async def stands(cluster: Cluster, name: str, kind: str, reason: str, namespace: str = NAMESPACE) -> bool:
-    found = condition(await cluster.get(CLUSTERS, name, namespace), kind)
-    return found is not None and found["reason"] == reason
+    reported = condition(await cluster.get(CLUSTERS, name, namespace), kind)
+    return reported is not None and reported["reason"] == reason
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ async def test_a_simulated_store_is_not_made_a_real_cluster(embedded_server: Emb
 
 async def _told(cluster: Cluster, about: str, reason: str) -> bool:
     events = (await cluster.list(EVENTS)).items
-    return any(one["involvedObject"]["name"] == about and one["reason"] == reason for one in events)
+    return any(event["involvedObject"]["name"] == about and event["reason"] == reason for event in events)
 
 
 async def test_one_counts_and_makes_the_cluster_confidential(real_store: Cluster) -> None:
@@ -171,8 +171,8 @@ async def _true(value: bool) -> bool:
 
 
 async def approved(world: AttestingWorld, name: str) -> tuple[str, str]:
-    found = condition(await world.cluster.get(KEYS, name, NAMESPACE), "Approved") or {}
-    return str(found.get("status")), str(found.get("reason"))
+    reported = condition(await world.cluster.get(KEYS, name, NAMESPACE), "Approved") or {}
+    return str(reported.get("status")), str(reported.get("reason"))
 
 
 @pytest.mark.parametrize("same", [False, True])
@@ -187,13 +187,13 @@ async def test_a_key_is_approved_when_its_machine_proved_it(embedded_server: Emb
         spec = {"publicKey": (own if same else theirs)["spec"]["publicKey"], "uuid": machine["spec"]["id"]}
         body = {"apiVersion": KEYS.api_version, "kind": KEYS.kind, "spec": spec}
         await cluster.create(KEYS, {**body, "metadata": {"name": "ak-by-hand", "namespace": NAMESPACE}})
-        wanted = ("True", "MachineCreated") if same else ("False", "Registration")
-        await until(lambda: _is(world, "ak-by-hand", wanted))
+        expected = ("True", "MachineCreated") if same else ("False", "Registration")
+        await until(lambda: _is(world, "ak-by-hand", expected))
         assert await approved(world, own["metadata"]["name"]) == ("True", "MachineCreated")
 
 
-async def _is(world: AttestingWorld, name: str, wanted: tuple[str, str]) -> bool:
-    return await approved(world, name) == wanted
+async def _is(world: AttestingWorld, name: str, expected: tuple[str, str]) -> bool:
+    return await approved(world, name) == expected
 
 
 async def test_a_key_without_a_machine_or_without_sense_is_registered_and_no_more(embedded_server: Embedded) -> None:
@@ -214,8 +214,8 @@ async def test_a_key_without_a_machine_or_without_sense_is_registered_and_no_mor
 
 
 async def _says(world: AttestingWorld, name: str, message: str) -> bool:
-    found = condition(await world.cluster.get(KEYS, name, NAMESPACE), "Approved")
-    return found is not None and found["status"] == "False" and found["message"] == message
+    reported = condition(await world.cluster.get(KEYS, name, NAMESPACE), "Approved")
+    return reported is not None and reported["status"] == "False" and reported["message"] == message
 
 
 @pytest.mark.row("000-62")
@@ -229,7 +229,7 @@ async def test_an_address_where_nobody_answers_is_not_installed(embedded_server:
         await make(cluster, "far", publicTrusteeAddr="127.0.0.1", trusteeKbsPort=port)
         await until(lambda: stands(cluster, "far", "Installed", "Unreachable"))
         await until(lambda: stands(cluster, "far", "KnownTrusteeAddress", "Unreachable"))
-        found = condition(await cluster.get(CLUSTERS, "far", NAMESPACE), "Installed")
-        assert found is not None
-        assert found["status"] == "False"
-        assert f"https://127.0.0.1:{port}" in found["message"]
+        installed = condition(await cluster.get(CLUSTERS, "far", NAMESPACE), "Installed")
+        assert installed is not None
+        assert installed["status"] == "False"
+        assert f"https://127.0.0.1:{port}" in installed["message"]

@@ -51,11 +51,11 @@ async def test_a_real_tpm_enrols_and_stays_the_same_machine_after_a_reboot(
         machine, ticket = attester(swtpm, tmp_path), await world.ticket(uses=1)
         enrolled = await world.enrol(machine, ticket, seconds=60)
         thumbprint = str(sha256(parse_public(await machine.identity_public()).spki))
-        (found,) = await world.machines()
-        assert found["status"]["keyThumbprint"] == thumbprint
-        assert found["status"]["simulated"] is False
-        assert found["status"]["endorsement"]["root"] == f"sha256:{tpm_maker.root}"
-        assert found["status"]["endorsedBy"] == "ek-certificate"
+        (stored,) = await world.machines()
+        assert stored["status"]["keyThumbprint"] == thumbprint
+        assert stored["status"]["simulated"] is False
+        assert stored["status"]["endorsement"]["root"] == f"sha256:{tpm_maker.root}"
+        assert stored["status"]["endorsedBy"] == "ek-certificate"
         swtpm.reset()
         assert await world.enrol(attester(swtpm, tmp_path), ticket, seconds=60) == enrolled
 
@@ -87,8 +87,8 @@ async def test_without_its_maker_a_tpm_is_refused_unless_first_use_is_trusted(
 
         bare = Silent(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "identity")
         assert (await world.enrol(bare, ticket, seconds=60)).approved
-        (found,) = await world.machines()
-        enrolled = condition(found, "Enrolled")
+        (stored,) = await world.machines()
+        enrolled = condition(stored, "Enrolled")
         assert enrolled is not None
         assert enrolled["reason"] == "TrustOnFirstUse"
 

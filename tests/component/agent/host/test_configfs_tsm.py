@@ -77,8 +77,8 @@ def attester(kernel: TsmReports, directory: Path, tee: str = "snp") -> TsmAttest
 async def test_a_report_covers_what_was_written_and_the_entry_is_gone_afterwards(
     kernel: FakeKernel, tmp_path: Path
 ) -> None:
-    found = await kernel.report(DATA)
-    assert (found.tee, found.report, found.auxiliary) == ("snp", b"report over " + DATA, b"")
+    answer = await kernel.report(DATA)
+    assert (answer.tee, answer.report, answer.auxiliary) == ("snp", b"report over " + DATA, b"")
     assert list((tmp_path / "report").iterdir()) == []
     await kernel.report(DATA)
     assert len(set(kernel.entries)) == 2
@@ -135,8 +135,8 @@ async def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:
 
 
 async def test_what_makes_the_reports_is_found_out(tmp_path: Path) -> None:
-    found = await TsmAttester.detected(FakeKernel(tmp_path / "report", "tdx_guest"), tmp_path / "identity", ENTROPY)
-    assert found.tee == "tdx"
+    attester = await TsmAttester.detected(FakeKernel(tmp_path / "report", "tdx_guest"), tmp_path / "identity", ENTROPY)
+    assert attester.tee == "tdx"
 
 
 async def test_an_snp_guest_shows_its_report_with_the_hosts_certificates(kernel: FakeKernel, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ async def test_a_trust_domain_extends_rtmr_3_and_its_log_says_so(tmp_path: Path)
     await domain.measure(event)
     assert register.read_bytes() == hashlib.sha384(event).digest()
     carried = parse_log(base64.b64decode((await domain.evidence(DATA))["cc_eventlog"]))
-    assert [(one.register, one.data) for one in carried.events] == [(1, b""), (4, event)]
+    assert [(log_event.register, log_event.data) for log_event in carried.events] == [(1, b""), (4, event)]
 
 
 @pytest.mark.parametrize("tee", ["snp", "tdx"])
@@ -231,7 +231,7 @@ async def test_programs_of_one_boot_sign_with_one_key_and_the_next_boot_with_ano
     running = attester(kernel, tmp_path, "tdx")
     await running.sign_as_boot(b"n")
     key_file.unlink()  # memory is empty after a boot
-    later = [await one.sign_as_boot(b"n") for one in (running, attester(kernel, tmp_path, "tdx"))]
+    later = [await signer.sign_as_boot(b"n") for signer in (running, attester(kernel, tmp_path, "tdx"))]
     assert len({*keys, *(proof.public for proof in later if proof is not None)}) == 2
     jwk = public_jwk(PrivateKey.from_pem(SecretBytes(key_file.read_bytes())))
     assert later[0] is not None

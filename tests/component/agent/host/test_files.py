@@ -30,8 +30,8 @@ def files(tmp_path: Path) -> RootedFiles:
 def test_what_is_put_is_seen(files: RootedFiles, state: File | Link) -> None:
     files.put("/a/b", File(b"before"))
     files.put("/a/b", state)
-    found = files.look("/a/b")
-    assert found == state or (isinstance(found, File) and isinstance(state, File) and found.content == state.content)
+    entry = files.look("/a/b")
+    assert entry == state or (isinstance(entry, File) and isinstance(state, File) and entry.content == state.content)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o000, 0o777])

@@ -56,10 +56,12 @@ async def test_the_certificate_of_a_fresh_tpm_leads_to_its_makers_root(
     ak = await tools.create_ak(tmp_path / "ak")
     leaf = load_certificates(await tools.ek_certificate())
     findings = Findings()
-    found = judge_endorsement(findings, [*leaf, *tpm_maker.certificates], ak.area, {tpm_maker.root}, datetime.now(UTC))
-    assert found is not None, findings.checks
-    assert (found.key.kind, found.model, found.root) == ("RSA-2048", "swtpm", tpm_maker.root)
-    assert found.ak_name == ak.area.name
+    endorsement = judge_endorsement(
+        findings, [*leaf, *tpm_maker.certificates], ak.area, {tpm_maker.root}, datetime.now(UTC)
+    )
+    assert endorsement is not None, findings.checks
+    assert (endorsement.key.kind, endorsement.model, endorsement.root) == ("RSA-2048", "swtpm", tpm_maker.root)
+    assert endorsement.ak_name == ak.area.name
 
 
 async def test_an_attestation_key_is_made_once_and_found_again(tools: TpmTools, tmp_path: Path) -> None:
@@ -144,11 +146,11 @@ async def test_a_certificate_of_another_tpm_is_genuine_and_its_credential_does_n
     """Pitfall 6: the paper of a real TPM beside a key that lives elsewhere."""
     foreign = load_certificates(await TpmTools(other_swtpm.tcti).ek_certificate())
     ak, findings = await tools.create_ak(tmp_path / "ak"), Findings()
-    found = judge_endorsement(
+    endorsement = judge_endorsement(
         findings, [*foreign, *tpm_maker.certificates], ak.area, {tpm_maker.root}, datetime.now(UTC)
     )
-    assert found is not None, "on paper nothing is wrong"
-    blob = make_credential(found.key, found.ak_name, SECRET, SeededEntropy(3))
+    assert endorsement is not None, "on paper nothing is wrong"
+    blob = make_credential(endorsement.key, endorsement.ak_name, SECRET, SeededEntropy(3))
     with pytest.raises(TpmFailure):
         await tools.activate(ak, blob.credential, blob.secret)
 
@@ -170,15 +172,15 @@ async def test_a_quote_of_few_registers_carries_exactly_those(
     tools: TpmTools, tmp_path: Path, bank: str, registers: tuple[int, ...]
 ) -> None:
     ak = await tools.create_ak(tmp_path / "ak")
-    found = judged(await tools.quote(ak, b"nonce", registers, bank), expectations(ak))
-    assert found.acceptable, found.reason
-    assert [name for name in found.claims["tpm"] if name.startswith("pcr")] == [f"pcr{i:02}" for i in registers]
+    judgement = judged(await tools.quote(ak, b"nonce", registers, bank), expectations(ak))
+    assert judgement.acceptable, judgement.reason
+    assert [name for name in judgement.claims["tpm"] if name.startswith("pcr")] == [f"pcr{i:02}" for i in registers]
 
 
 async def test_a_quote_of_the_sha_1_bank_is_genuine_and_proves_nothing(tools: TpmTools, tmp_path: Path) -> None:
     ak = await tools.create_ak(tmp_path / "ak")
-    found = judged(await tools.quote(ak, b"nonce", (0,), "sha1"), expectations(ak))
-    assert (found.authentic, found.acceptable, found.reason) == (True, False, "bank-refused")
+    judgement = judged(await tools.quote(ak, b"nonce", (0,), "sha1"), expectations(ak))
+    assert (judgement.authentic, judgement.acceptable, judgement.reason) == (True, False, "bank-refused")
 
 
 async def test_extending_shows_in_the_quote_and_the_log_explains_it(swtpm: Swtpm, tmp_path: Path) -> None:
@@ -188,9 +190,9 @@ async def test_extending_shows_in_the_quote_and_the_log_explains_it(swtpm: Swtpm
     for register, data in ((8, b"grub"), (11, b"linux"), (8, b"more")):
         await tools.extend(register, hashlib.sha256(data).digest())
     ak = await tools.create_ak(tmp_path / "ak")
-    found = judged(await tools.quote(ak, b"nonce"), expectations(ak))
-    assert found.acceptable, found.reason
-    assert all(event["verified"] and event["covers_data"] for event in found.claims["tpm"]["uefi_event_logs"])
+    judgement = judged(await tools.quote(ak, b"nonce"), expectations(ak))
+    assert judgement.acceptable, judgement.reason
+    assert all(event["verified"] and event["covers_data"] for event in judgement.claims["tpm"]["uefi_event_logs"])
     log.write_bytes(minted.event_log([(8, 13, b"grub"), (11, 13, b"other")]))
     assert judged(await tools.quote(ak, b"nonce"), expectations(ak)).reason == "event-log-differs"
 
@@ -208,16 +210,16 @@ async def test_what_was_taken_from_user_data_is_in_pcr_15_and_the_verdict_shows_
     later = TpmTools(swtpm.tcti, event_log=log, runtime_log=RuntimeLog(measured))  # another process of the same boot
     ak = await later.create_ak(tmp_path / "ak")
 
-    found = judged(await later.quote(ak, b"nonce"), expectations(ak))
-    assert found.acceptable, found.reason
-    check = next(one for one in found.checks if one.name == "user-data")
+    judgement = judged(await later.quote(ak, b"nonce"), expectations(ak))
+    assert judgement.acceptable, judgement.reason
+    check = next(entry for entry in judgement.checks if entry.name == "user-data")
     assert (check.result, check.source) == ("Pass", "PCR 15")
     assert check.seen.startswith("pool worker, server https://a.example, ticket sha256:")
 
     await tools.extend(15, hashlib.sha256(b"machine-id of systemd").digest())
-    found = judged(await later.quote(ak, b"nonce"), expectations(ak))
-    assert found.acceptable, found.reason  # what others add to the register keeps no machine out
-    assert [check.code for check in found.checks if check.name == "user-data"] == ["user-data-unconfirmed"]
+    judgement = judged(await later.quote(ak, b"nonce"), expectations(ak))
+    assert judgement.acceptable, judgement.reason  # what others add to the register keeps no machine out
+    assert [check.code for check in judgement.checks if check.name == "user-data"] == ["user-data-unconfirmed"]
 
 
 @pytest.mark.parametrize("algorithm", ["ecc", "rsa"])
@@ -299,8 +301,8 @@ async def test_the_attester_of_a_tpm_fits_the_agents_port(swtpm: Swtpm, tpm_make
     attester: Attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "identity")
     public = parse_public(await attester.identity_public())
     evidence = await attester.evidence(b"bound")
-    found = judged(evidence, TpmExpectations(nonce=b"bound", known_key=AttestationKey(public.spki)))
-    assert found.acceptable, found.reason
+    judgement = judged(evidence, TpmExpectations(nonce=b"bound", known_key=AttestationKey(public.spki)))
+    assert judgement.acceptable, judgement.reason
     (leaf,) = await attester.ek_certificates()
     key = EndorsementKey.of(load_certificates(leaf)[0])
     assert parse_public(await attester.ek_public()).spki == key.der

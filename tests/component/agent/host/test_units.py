@@ -142,10 +142,10 @@ def test_a_directory_has_no_services_to_reload(root: Path) -> None:
 
 
 def test_the_running_machine_is_asked_in_plain_commands() -> None:
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def run(command: object) -> str:
-        asked.append(list(command))  # type: ignore[call-overload]
+        commands.append(list(command))  # type: ignore[call-overload]
         return ""
 
     units = Systemctl(run=run)
@@ -153,7 +153,7 @@ def test_the_running_machine_is_asked_in_plain_commands() -> None:
     units.reload("crio.service")
     units.restart("kubelet.service")
     units.enable([])
-    assert asked == [
+    assert commands == [
         ["systemctl", "daemon-reload"], ["systemctl", "reload", "crio.service"],
         ["systemctl", "restart", "kubelet.service"],
     ]  # fmt: skip

@@ -45,8 +45,10 @@ class Provider:
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
                 self.requests.append((method, target, headers))
                 status, extra, body = self.answer(method, target, headers)
-                told = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
-                writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: {len(body)}\r\n{told}\r\n".encode() + body)
+                extra_headers = "".join(f"{name}: {value}\r\n" for name, value in extra.items())
+                writer.write(
+                    f"HTTP/1.1 {status} X\r\ncontent-length: {len(body)}\r\n{extra_headers}\r\n".encode() + body
+                )
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -69,7 +71,7 @@ async def provider(
 
 def cloud(method: str, target: str, headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
     """All four clouds, each as strict as the real one."""
-    known = {
+    routes = {
         ("PUT", "/latest/api/token", "x-aws-ec2-metadata-token-ttl-seconds", "60"): (TOKEN.encode(), {}),
         ("GET", "/latest/user-data", "x-aws-ec2-metadata-token", TOKEN): (USER_DATA, {}),
         ("GET", "/metadata/instance/compute/userData?api-version=2021-01-01&format=text", "metadata", "true"): (
@@ -80,8 +82,8 @@ def cloud(method: str, target: str, headers: dict[str, str]) -> tuple[int, dict[
         ),
         ("GET", "/openstack/latest/user_data", "accept", "*/*"): (USER_DATA, {}),
     }  # fmt: skip
-    for (wanted, path, header, value), (body, extra) in known.items():
-        if (method, target, headers.get(header)) == (wanted, path, value):
+    for (verb, path, header, value), (body, extra) in routes.items():
+        if (method, target, headers.get(header)) == (verb, path, value):
             return 200, dict(extra), body
     return 401, {}, b"who are you"
 
@@ -240,10 +242,10 @@ async def test_a_disk_is_known_by_its_serial_number(tmp_path: Path) -> None:
 def guest(value: str, encoding: str = "") -> GuestInfo:
     def run(command: Sequence[str]) -> str:
         assert command[0] == "vmware-rpctool"
-        found = {f"info-get {DATA}": value, f"info-get {DATA}.encoding": encoding}[command[1]]
-        if not found:
+        reply = {f"info-get {DATA}": value, f"info-get {DATA}.encoding": encoding}[command[1]]
+        if not reply:
             raise CommandFailed("`vmware-rpctool …` ended with 1: No value found", status=1)
-        return f"{found}\n"
+        return f"{reply}\n"
 
     return GuestInfo(run=run)
 

@@ -35,8 +35,8 @@ async def watcher(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/a").write_text("a")
     (tmp_path / "etc/b").write_text("b")
-    async with request.param(tmp_path) as found:
-        yield found
+    async with request.param(tmp_path) as opened:
+        yield opened
 
 
 def _replace(path: Path) -> None:
@@ -80,8 +80,8 @@ async def test_machines_of_one_process_share_an_instance_and_hear_only_of_their_
         (tmp_path / name).mkdir()
         (tmp_path / name / "f").write_text(name)
     inotify = Inotify()
-    one, two = InotifyWatcher(inotify, tmp_path / "one"), InotifyWatcher(inotify, tmp_path / "two")
-    async with one.watch(["/f"]) as first, two.watch(["/f"]) as second:
+    watcher_one, watcher_two = InotifyWatcher(inotify, tmp_path / "one"), InotifyWatcher(inotify, tmp_path / "two")
+    async with watcher_one.watch(["/f"]) as first, watcher_two.watch(["/f"]) as second:
         (tmp_path / "two/f").write_text("changed")
         async with asyncio.timeout(PATIENCE):
             assert await anext(aiter(second)) == "/f"

@@ -50,8 +50,8 @@ def _rule(chance: random.Random) -> Object:
         return {"verbs": verbs, "nonResourceURLs": [chance.choice([*PATHS, "/access-x/*", "/access*"])]}
     groups = chance.sample(["", "apps", "*"], chance.randint(1, 2))
     pool = ["pods", "pods/log", "secrets", "deployments", "deployments/scale", "*/scale", "*/log", "*"]
-    found = {"verbs": verbs, "apiGroups": groups, "resources": chance.sample(pool, chance.randint(1, 2))}
-    return {**found, "resourceNames": chance.sample(["one", "two"], 1)} if chance.random() < 0.3 else found
+    rule = {"verbs": verbs, "apiGroups": groups, "resources": chance.sample(pool, chance.randint(1, 2))}
+    return {**rule, "resourceNames": chance.sample(["one", "two"], 1)} if chance.random() < 0.3 else rule
 
 
 def _subject(chance: random.Random) -> Object:
@@ -350,12 +350,14 @@ def test_namespaces_are_guarded_alike(admin: httpx.Client, operation: str, resou
     )
     ours = review(request, World(namespaces={"access-ending": ending}))
     assert isinstance(ours, Denied)
-    said = real.json()
-    assert (ours.code, ours.reason, ours.message) == (said["code"], said["reason"], said["message"])
+    refusal = real.json()
+    assert (ours.code, ours.reason, ours.message) == (refusal["code"], refusal["reason"], refusal["message"])
     kind, about = ours.about or (resource, name)
-    assert (kind, about) == (said["details"]["kind"], said["details"]["name"])
-    shown = [(cause["field"], cause["reason"], cause["message"]) for cause in said["details"].get("causes", ())]
-    assert [tuple(cause) for cause in ours.causes] == shown
+    assert (kind, about) == (refusal["details"]["kind"], refusal["details"]["name"])
+    real_causes = [
+        (cause["field"], cause["reason"], cause["message"]) for cause in refusal["details"].get("causes", ())
+    ]
+    assert [tuple(cause) for cause in ours.causes] == real_causes
     if namespace == "access-ending":
         release = {"Content-Type": "application/merge-patch+json"}
         path = f"/api/v1/namespaces/{namespace}/configmaps/held"
@@ -405,19 +407,21 @@ def claims_of(token: str) -> Object:
 def test_reviews_of_oneself_answer_alike(admin: httpx.Client, policy: Policy) -> None:
     user = User(DELEGATE, ("system:authenticated",))
     post = as_user(admin, DELEGATE)
-    asked: Object = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
-    real = post("/apis/authentication.k8s.io/v1/selfsubjectreviews", asked).raise_for_status().json()
-    assert review_self(asked, user)["status"] == real["status"]
-    asked = {
+    review: Object = {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
+    real = post("/apis/authentication.k8s.io/v1/selfsubjectreviews", review).raise_for_status().json()
+    assert review_self(review, user)["status"] == real["status"]
+    review = {
         "kind": "SelfSubjectRulesReview",
         "apiVersion": "authorization.k8s.io/v1",
         "spec": {"namespace": "access-a"},
     }
-    real = post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", asked).raise_for_status().json()
-    ours = review_self_rules(asked, user, policy)["status"]
+    real = post("/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", review).raise_for_status().json()
+    ours = review_self_rules(review, user, policy)["status"]
     for part in ("resourceRules", "nonResourceRules"):
-        shown, wanted = ([json.dumps(rule, sort_keys=True) for rule in side[part]] for side in (ours, real["status"]))
-        assert sorted(shown) == sorted(wanted)
+        our_rules, real_rules = (
+            [json.dumps(rule, sort_keys=True) for rule in side[part]] for side in (ours, real["status"])
+        )
+        assert sorted(our_rules) == sorted(real_rules)
     assert ours["incomplete"] == real["status"]["incomplete"]
 
 

@@ -83,9 +83,9 @@ class Callers:
         )
 
     def _token(self, name: str, token: str, headers: dict[str, str] | None = None) -> None:
-        shown = {"authorization": f"Bearer {token}"} if token else {}
+        credential = {"authorization": f"Bearer {token}"} if token else {}
         self._clients[name] = httpx.AsyncClient(
-            base_url=self._embedded.url, verify=self._context(), headers={**shown, **(headers or {})}, timeout=20
+            base_url=self._embedded.url, verify=self._context(), headers={**credential, **(headers or {})}, timeout=20
         )
 
     async def _issued(self, account: str) -> str:

@@ -82,10 +82,10 @@ def role_binding(name: str, role: str, subject: dict[str, str]) -> dict[str, Any
 async def populate(admin: httpx.AsyncClient) -> None:
     """Everything that the matrix asks about."""
     for node in ("n1", "n2"):
-        wanted = {
+        objects = {
             f"machineconfiguration.openshift.io/{which}Config": f"rendered-{node}" for which in ("current", "desired")
         }
-        await create(admin, f"{CORE}/nodes", {"metadata": {"name": node, "annotations": wanted}})
+        await create(admin, f"{CORE}/nodes", {"metadata": {"name": node, "annotations": objects}})
         await create(admin, f"{DEFAULT}/secrets", {"metadata": {"name": f"of-{node}"}, "data": {"k": "dg=="}})
         await create(admin, f"{DEFAULT}/configmaps", {"metadata": {"name": f"of-{node}"}, "data": {"k": "v"}})
         await create(admin, f"{DEFAULT}/pods", pod(f"on-{node}", node))

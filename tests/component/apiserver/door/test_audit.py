@@ -37,8 +37,8 @@ async def test_writes_have_lines_and_reads_have_none(embedded_server: Embedded) 
     answers = (created, again, broken, tried, gone)
     lines = lines_of(embedded_server.directory / "audit.log")
     refused = lines_of(embedded_server.directory / "audit-refused.log")
-    told = {line["id"]: line for line in (*lines, *refused)}
-    in_order = [told[answer.headers["audit-id"]] for answer in answers]
+    lines_by_id = {line["id"]: line for line in (*lines, *refused)}
+    in_order = [lines_by_id[answer.headers["audit-id"]] for answer in answers]
     assert [line["code"] for line in in_order] == [201, 409, 400, 200, 200]
     assert [line["code"] for line in refused] == [409, 400]
     assert [line["dryRun"] for line in in_order] == [False, False, False, True, False]
@@ -80,10 +80,10 @@ def test_the_log_is_cut_at_its_bound_and_kept_once(tmp_path: Path) -> None:
     for _ in range(50):
         audit.write(ENTRY)
     audit.close()
-    kept = path.with_name("audit.log.1")
+    rotated = path.with_name("audit.log.1")
     assert path.stat().st_size <= 1000
-    assert kept.stat().st_size <= 1000
-    assert all(line["user"] == "jane" for line in (*lines_of(path), *lines_of(kept)))
+    assert rotated.stat().st_size <= 1000
+    assert all(line["user"] == "jane" for line in (*lines_of(path), *lines_of(rotated)))
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["audit.log", "audit.log.1"]
 
 

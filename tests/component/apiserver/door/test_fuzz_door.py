@@ -124,8 +124,8 @@ class Mutator:
         route, query = chance.choice(PATHS), self._text(chance.choice(QUERIES))
         method = sensible(route, chance)
         fits = chance.random() < 0.7
-        known = [kind for kind in TYPES if ("patch" in kind) == (method == "PATCH") and "json" in kind]
-        headers = {"content-type": chance.choice(known if fits else TYPES), "user-agent": self._text("fuzz/1")}
+        content_types = [kind for kind in TYPES if ("patch" in kind) == (method == "PATCH") and "json" in kind]
+        headers = {"content-type": chance.choice(content_types if fits else TYPES), "user-agent": self._text("fuzz/1")}
         if chance.random() < 0.2:
             headers["accept"] = chance.choice(ACCEPTS)
         if chance.random() < 0.05:
@@ -162,7 +162,7 @@ class Mutator:
         if isinstance(value, dict) and value:
             name = chance.choice(list(value))
             if chance.random() < 0.2:
-                return {key: kept for key, kept in value.items() if key != name}
+                return {key: child for key, child in value.items() if key != name}
             if chance.random() < 0.1:
                 return {**value, chance.choice(["spec", "kind", "metadata", "x"]): chance.choice(ODD)}
             return {**value, name: self._changed(value[name])}
@@ -200,11 +200,11 @@ async def test_whatever_is_sent_the_door_answers_and_has_no_defect(embedded_serv
     async with embedded_server.client() as client:
         await objects.populate(client)
     mutator, before = Mutator(seed), defects()
-    seen: dict[int, int] = {}
+    statuses: dict[int, int] = {}
     for number in range(REQUESTS):
         request = mutator.request()
         code = await ask(app, der, request)
-        seen[code] = seen.get(code, 0) + 1
+        statuses[code] = statuses.get(code, 0) + 1
         assert code < 500 or code in DELIBERATE, (seed, number, code, request)
     assert defects() == before
-    assert {200, 201, 400, 404, 405, 409, 415, 422} <= seen.keys(), seen
+    assert {200, 201, 400, 404, 405, 409, 415, 422} <= statuses.keys(), statuses

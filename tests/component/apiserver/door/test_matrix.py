@@ -69,17 +69,17 @@ def test_only_health_and_version_are_open(routes: Routes) -> None:
 async def test_known_callers_get_what_the_table_says(callers: Callers) -> None:
     wrong = []
     for row in ROWS:
-        found = tuple([await _ask(callers, name, row) for name in KNOWN])
-        if found != row.codes:
-            wrong.append(f"{row.method} {row.path}: {' '.join(found)} instead of {' '.join(row.codes)}")
+        answers = tuple([await _ask(callers, name, row) for name in KNOWN])
+        if answers != row.codes:
+            wrong.append(f"{row.method} {row.path}: {' '.join(answers)} instead of {' '.join(row.codes)}")
     assert not wrong, "\n".join(wrong)
 
 
 async def test_strangers_are_refused_everywhere_but_at_open_doors(callers: Callers) -> None:
     for row in ROWS:
-        wanted = "200" if row.route in OPEN_ROUTES else "401"
-        found = {name: await _ask(callers, name, row) for name in STRANGERS}
-        assert found == dict.fromkeys(STRANGERS, wanted), f"{row.method} {row.path}"
+        expected = "200" if row.route in OPEN_ROUTES else "401"
+        answers = {name: await _ask(callers, name, row) for name in STRANGERS}
+        assert answers == dict.fromkeys(STRANGERS, expected), f"{row.method} {row.path}"
 
 
 async def test_certificates_that_do_not_verify_do_not_get_past_tls(callers: Callers) -> None:

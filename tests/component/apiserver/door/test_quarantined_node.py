@@ -104,11 +104,11 @@ async def test_impersonation_and_roles_open_nothing_either(here: Embedded, tmp_p
 
 
 async def test_a_revoked_machine_is_treated_the_same(here: Embedded, tmp_path: Path) -> None:
-    found = (await here.cluster.list(MACHINE.resource)).items[0]
+    machine = (await here.cluster.list(MACHINE.resource)).items[0]
     revoked = {"type": "Revoked", "status": "True", "reason": "Test", "message": ""}
-    conditions = [*found["status"]["conditions"], {**revoked, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    conditions = [*machine["status"]["conditions"], {**revoked, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
     patch, options = {"status": {"conditions": conditions}}, WriteOptions(subresource="status")
-    await here.cluster.patch(MACHINE.resource, found["metadata"]["name"], patch, PatchType.MERGE, NAMESPACE, options)
+    await here.cluster.patch(MACHINE.resource, machine["metadata"]["name"], patch, PatchType.MERGE, NAMESPACE, options)
     async with as_node(here, tmp_path) as node:
         assert [(await node.get(path)).status_code for path in READS] == [403, 403]
 
@@ -119,8 +119,8 @@ async def test_a_machine_without_a_live_proof_reads_no_secret_and_no_config_unti
 ) -> None:
     """Its role gives it everything; it still says how it is, so that it can be drained."""
     await enforce(here)
-    found = (await here.cluster.list(MACHINE.resource)).items[0]
-    before = {name: found["status"].get(name) for name in ("conditions", "attestedUntil", "lastAttested")}
+    machine = (await here.cluster.list(MACHINE.resource)).items[0]
+    before = {name: machine["status"].get(name) for name in ("conditions", "attestedUntil", "lastAttested")}
     past = "2026-01-01T00:00:00Z"
     others = [entry for entry in before["conditions"] if entry["type"] != "Attested"]
     refused = {"type": "Attested", "status": "False", "reason": "Refused", "message": "x", "lastTransitionTime": past}
@@ -132,12 +132,12 @@ async def test_a_machine_without_a_live_proof_reads_no_secret_and_no_config_unti
     await generous(here)
     async with as_node(here, tmp_path) as node:
         assert [(await node.get(path)).status_code for path in READS] == [200, 200], "by the role, while it is proved"
-        await told(here, found["metadata"]["name"], changes[standing])
+        await write_status(here, machine["metadata"]["name"], changes[standing])
         refusals = [await node.get(path) for path in READS]
         assert [answer.status_code for answer in refusals] == [403, 403]
         assert "no live proof" in refusals[1].json()["message"]
         assert (await node.patch(f"{CORE}/nodes/{NODE}", json=NOTE, headers=MERGE)).status_code == 200
-        await told(here, found["metadata"]["name"], before)
+        await write_status(here, machine["metadata"]["name"], before)
         assert (await node.get(READS[1])).status_code == 200
 
 
@@ -146,9 +146,9 @@ async def test_an_override_of_two_approvers_counts_for_the_node_while_it_lasts(h
     name, now = f"machine-{NODE.rpartition('-')[2]}", datetime.now(UTC)
     stale = {moment: rfc3339(now - timedelta(days=2)) for moment in ("lastAttested", "attestedUntil")}
     async with as_node(here, tmp_path) as node:
-        await told(here, name, {**stale, "overriddenUntil": rfc3339(now + timedelta(hours=1))})
+        await write_status(here, name, {**stale, "overriddenUntil": rfc3339(now + timedelta(hours=1))})
         assert (await node.get(READS[1])).status_code == 200
-        await told(here, name, {"overriddenUntil": rfc3339(now - timedelta(hours=1))})
+        await write_status(here, name, {"overriddenUntil": rfc3339(now - timedelta(hours=1))})
         assert (await node.get(READS[1])).status_code == 403
 
 
@@ -169,7 +169,7 @@ async def generous(embedded: Embedded) -> None:
     await embedded.cluster.create(find("rbac.authorization.k8s.io", "v1", "clusterrolebindings").resource, binding)
 
 
-async def told(embedded: Embedded, machine: str, status: JsonObject) -> None:
+async def write_status(embedded: Embedded, machine: str, status: JsonObject) -> None:
     options = WriteOptions(subresource="status")
     await embedded.cluster.patch(MACHINE.resource, machine, {"status": status}, PatchType.MERGE, NAMESPACE, options)
 

@@ -53,7 +53,7 @@ async def test_resources_of_a_container_are_amounts(embedded_server: Embedded) -
     async with embedded_server.client() as client:
         answer = await client.post(PODS, json=body)
         assert answer.status_code == 422
-        assert [one["field"] for one in answer.json()["details"]["causes"]] == [
+        assert [cause["field"] for cause in answer.json()["details"]["causes"]] == [
             "spec.containers[0].resources.requests[cpu]"
         ]
 

@@ -61,7 +61,7 @@ class Chance:
         return {name: parts[name] for name in parts if dice.random() < 0.4}
 
     def _ports(self) -> list[JsonObject]:
-        found: dict[tuple[int, str], JsonObject] = {}
+        ports: dict[tuple[int, str], JsonObject] = {}
         for port, protocol in self._some(PORTS):
             item: JsonObject = {"port": port, **({"protocol": protocol} if protocol else {})}
             if self._dice.random() < 0.5:
@@ -70,8 +70,8 @@ class Chance:
                 item["limits"] = {
                     name: self._dice.randint(1, 2) for name in ("rate", "burst") if self._dice.random() < 0.7
                 }
-            found.setdefault((port, protocol or "TCP"), item)
-        return list(found.values())
+            ports.setdefault((port, protocol or "TCP"), item)
+        return list(ports.values())
 
     def _words(self, least: int = 0) -> JsonObject:
         return {word: self._dice.choice(WORDS) for word in self._some(WORDS, least)}

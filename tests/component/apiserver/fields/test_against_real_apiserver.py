@@ -146,20 +146,20 @@ def _compare_apply(
     except FieldsError as refusal:
         ours = refusal
     assert json.dumps([live, request]) == before
-    told, answered = _told(ours, step, live), _answered(answer)
-    for each in (told, answered):
+    computed, answered = _computed(ours, step, live), _answered(answer)
+    for each in (computed, answered):
         for name in ("free", "half"):
             if name in (each.get("obj", {}).get("spec") or {}):
                 each["obj"]["spec"][name] = in_free_form(each["obj"]["spec"][name])
     if step.differs:
-        assert told != answered, f"{step.what}: no longer different: {step.differs}"
+        assert computed != answered, f"{step.what}: no longer different: {step.differs}"
     else:
-        assert told == answered, step.what
+        assert computed == answered, step.what
         if isinstance(ours, Applied) and live is not None:
             _compare_stored(step, live, ours, answer.json())
 
 
-def _told(ours: Applied | FieldsError, step: Step, live: JsonObject | None) -> JsonObject:
+def _computed(ours: Applied | FieldsError, step: Step, live: JsonObject | None) -> JsonObject:
     if isinstance(ours, FieldsError):
         causes = [cause.to_json() for cause in getattr(ours, "causes", ())]
         return {"code": ours.status, "message": ours.message, "causes": sorted(causes, key=json.dumps)}
@@ -170,8 +170,8 @@ def _through(subresource: str, obj: JsonObject, live: JsonObject) -> JsonObject:
     """What a door lets through: the REST engine's part, done here in its simplest form."""
     if subresource == "status":
         return {**live, "status": obj["status"]}
-    kept = {name: value for name, value in obj.items() if name != "status"}
-    return {**kept, **({"status": live["status"]} if "status" in live else {})}
+    without_status = {name: value for name, value in obj.items() if name != "status"}
+    return {**without_status, **({"status": live["status"]} if "status" in live else {})}
 
 
 def _answered(answer: httpx.Response) -> JsonObject:

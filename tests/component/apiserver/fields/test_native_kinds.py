@@ -84,8 +84,8 @@ KINDS = [
 
 def _typed(kind: Native) -> tuple[TypedSchema, bool]:
     group, _, version = kind.api_version.rpartition("/")
-    known = definition(definition_for(group, version, kind.kind))
-    return TypedSchema(known, definition, native=True), "status" in known["properties"]
+    schema = definition(definition_for(group, version, kind.kind))
+    return TypedSchema(schema, definition, native=True), "status" in schema["properties"]
 
 
 def _lines(managed: list[JsonObject] | None) -> dict[tuple[str, str], JsonObject]:

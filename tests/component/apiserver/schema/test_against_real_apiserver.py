@@ -55,27 +55,27 @@ def judged(schema: CompiledSchema, obj: dict[str, Any], old: dict[str, Any] | No
     return full, {(cause.field, cause.reason) for cause in schema.validate(full, old)}
 
 
-def differences(found: list[str]) -> None:
-    assert not found, "\n".join(["differs from the real API server:", *found])
+def differences(disagreements: list[str]) -> None:
+    assert not disagreements, "\n".join(["differs from the real API server:", *disagreements])
 
 
 def test_every_object_is_accepted_or_refused_for_the_same_reasons(api: httpx.Client, ours: CompiledSchema) -> None:
-    found = []
+    disagreements = []
     for i, spec in enumerate(OBJECTS):
         obj = specimen(spec, f"o{i}")
         answer = api.post(SPECIMENS, json=obj, params={"dryRun": "All"})
         full, verdict = judged(ours, copy.deepcopy(obj))
         if answer.status_code == 201:
             if verdict or answer.json()["spec"] != full["spec"]:
-                found.append(f"{spec}: accepted as {answer.json()['spec']}, ours {full['spec']} {verdict}")
+                disagreements.append(f"{spec}: accepted as {answer.json()['spec']}, ours {full['spec']} {verdict}")
         elif answer.status_code == 400:
             if not ours.type_errors(obj):
-                found.append(f"{spec}: does not decode, ours does: {answer.text[:300]}")
+                disagreements.append(f"{spec}: does not decode, ours does: {answer.text[:300]}")
         elif real_verdict(answer) != verdict or ours.type_errors(obj):
-            found.append(
+            disagreements.append(
                 f"{spec}: {sorted(real_verdict(answer))}\n      ours {sorted(verdict)}\n      {answer.text[:600]}"
             )
-    differences(found)
+    differences(disagreements)
 
 
 def test_unknown_fields_are_named_alike(api: httpx.Client, ours: CompiledSchema) -> None:
@@ -94,7 +94,7 @@ def test_unknown_fields_are_named_alike(api: httpx.Client, ours: CompiledSchema)
 
 
 def test_every_update_is_accepted_or_refused_for_the_same_reasons(api: httpx.Client, ours: CompiledSchema) -> None:
-    found = []
+    disagreements = []
     for i, (before, after) in enumerate(UPDATES):
         created = api.post(SPECIMENS, json=specimen(before, f"u{i}"))
         assert created.status_code == 201, created.text
@@ -103,11 +103,11 @@ def test_every_update_is_accepted_or_refused_for_the_same_reasons(api: httpx.Cli
         _, verdict = judged(ours, {**stored, "spec": after}, stored)
         real = set() if answer.status_code == 200 else real_verdict(answer)
         if real != verdict:
-            found.append(
+            disagreements.append(
                 f"{before} -> {after}: {sorted(real)}\n      ours {sorted(verdict)}\n      {answer.text[:300]}"
             )
         api.delete(f"{SPECIMENS}/u{i}")
-    differences(found)
+    differences(disagreements)
 
 
 def test_problems_of_old_objects_are_forgiven_where_nothing_changed(api: httpx.Client) -> None:
@@ -140,7 +140,7 @@ def test_problems_of_old_objects_are_forgiven_where_nothing_changed(api: httpx.C
                 break
             time.sleep(0.05)
         schema = CompiledSchema(strict)
-        found = []
+        disagreements = []
         for change in (
             {},
             {"b": "y"},
@@ -154,20 +154,20 @@ def test_problems_of_old_objects_are_forgiven_where_nothing_changed(api: httpx.C
             verdict = {(cause.field, cause.reason) for cause in schema.validate(new, stored)}
             real = set() if answer.status_code == 200 else real_verdict(answer)
             if real != verdict:
-                found.append(f"{change}: {sorted(real)}\n      ours {sorted(verdict)}")
-        differences(found)
+                disagreements.append(f"{change}: {sorted(real)}\n      ours {sorted(verdict)}")
+        differences(disagreements)
     finally:
         api.delete(f"{CRDS}/{name}")
 
 
 def test_every_schema_is_accepted_or_refused_for_the_same_reasons(api: httpx.Client) -> None:
-    found = []
+    disagreements = []
     for name, schema in SCHEMAS.items():
         answer = api.post(CRDS, json=definition("trials", "Trial", schema), params={"dryRun": "All"})
         real = real_verdict(answer) if answer.status_code == 422 else set()
         mine = {(cause.field, cause.reason) for cause in structural_problems(schema, SCHEMA_PATH)}
         if real != mine or answer.status_code not in (201, 422):
-            found.append(
+            disagreements.append(
                 f"{name}: {answer.status_code} {sorted(real)}\n      ours {sorted(mine)}\n      {answer.text[:700]}"
             )
-    differences(found)
+    differences(disagreements)

@@ -78,15 +78,15 @@ def ours_broken(rules: list[str]) -> set[str]:
 
 
 def test_every_expression_compiles_at_both(api: httpx.Client) -> None:
-    found = []
+    disagreements = []
     for expression in comparable([*TRUE, *FAILING]):
         schema = schema_of([expression])
         answer = api.post(CRDS, json=definition("rules", "Rules", schema), params={"dryRun": "All"})
         if answer.status_code != 201 or structural_problems(schema):
-            found.append(
+            disagreements.append(
                 f"{expression}: {answer.text[:400] if answer.status_code != 201 else structural_problems(schema)}"
             )
-    assert not found, "\n".join(found)
+    assert not disagreements, "\n".join(disagreements)
 
 
 def test_what_does_not_fit_is_refused_by_both(api: httpx.Client) -> None:
@@ -100,10 +100,10 @@ def test_what_does_not_fit_is_refused_by_both(api: httpx.Client) -> None:
 
 
 def test_every_expression_has_the_same_value_at_both(api: httpx.Client) -> None:
-    found = []
+    disagreements = []
     expressions = comparable([*TRUE, *FAILING])
     for start in range(0, len(expressions), CHUNK):
         rules = expressions[start : start + CHUNK]
         real, mine = broken_rules(api, f"chunk{start}", rules), ours_broken(rules)
-        found += [f"{rule}: real {'breaks' if rule in real else 'holds'}" for rule in sorted(real ^ mine)]
-    assert not found, "\n".join(found)
+        disagreements += [f"{rule}: real {'breaks' if rule in real else 'holds'}" for rule in sorted(real ^ mine)]
+    assert not disagreements, "\n".join(disagreements)

@@ -30,7 +30,7 @@ async def test_a_record_that_cannot_be_read_is_in_no_list_and_its_name_stays_tak
     store = await filled(tmp_path)
     assert [record.key for record in store.range("", "things").records] == [GOOD]
     assert (store.get(BAD), store.count("", "things")) == (None, 1)
-    assert {key: one.reason for key, one in store.aside.items()} == {BAD: "it says so"}
+    assert {key: unreadable.reason for key, unreadable in store.aside.items()} == {BAD: "it says so"}
     assert store.head(BAD) is not None
     assert store.collections("n") == [("", "things")]
     await store.close()

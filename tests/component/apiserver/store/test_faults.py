@@ -21,7 +21,7 @@ def broken_disk() -> sqlite3.OperationalError:
 
 
 async def test_a_failed_commit_fails_its_batch_and_all_that_was_decided_on_it(store: Store, faults: Faults) -> None:
-    kept = await put(store, "kept")
+    committed = await put(store, "kept")
     cursor = store.subscribe(GROUP, PLURAL, since=store.revision)
     faults.arm("commit.before-begin", broken_disk())
     first = asyncio.create_task(put(store, "a", b"1", expect=0))
@@ -29,9 +29,9 @@ async def test_a_failed_commit_fails_its_batch_and_all_that_was_decided_on_it(st
     results = await asyncio.gather(first, second, return_exceptions=True)
     assert [type(result) for result in results] == [StoreUnavailable, StoreUnavailable]
     assert "disk I/O error" in str(results[0])
-    assert store.revision == kept.revision
+    assert store.revision == committed.revision
     assert store.head(key("a")) is None
-    assert store.range(GROUP, PLURAL).records == [kept]
+    assert store.range(GROUP, PLURAL).records == [committed]
     assert cursor.take() == []
     assert store.stats.failures == 1
 
@@ -200,7 +200,7 @@ async def test_a_deletion_beside_a_write_that_finds_the_disk_full_is_taken_unles
     alone = store.write(lambda _: WriteStep(first.key, None, first.revision, first.body))
     on_top = store.write(lambda _: WriteStep(second.key, None, None, second.body))
     results = await asyncio.gather(too_much, changed, alone, on_top, return_exceptions=True)
-    assert [type(one) for one in results] == [DiskFull, DiskFull, list, DiskFull]
+    assert [type(result) for result in results] == [DiskFull, DiskFull, list, DiskFull]
     assert store.get(first.key) is None
     assert store.get(second.key) == second
     await store.close()
@@ -209,21 +209,21 @@ async def test_a_deletion_beside_a_write_that_finds_the_disk_full_is_taken_unles
 async def test_what_is_kept_back_is_a_file_of_blocks_that_comes_again_with_the_room(tmp_path: Path) -> None:
     settings = StoreSettings(max_bytes=200_000, reserve_bytes=65_536)
     store = await Store.open(tmp_path, settings=settings)
-    kept = tmp_path / "state.reserve"
-    assert kept.stat().st_blocks * 512 >= 65_536
+    reserve = tmp_path / "state.reserve"
+    assert reserve.stat().st_blocks * 512 >= 65_536
     [first, *_] = await _filled(store)
     reserved = store._database._reserve.keep
-    seen: list[bool] = []
+    existed: list[bool] = []
 
     def keep() -> bool:
-        seen.append(kept.exists())
+        existed.append(reserve.exists())
         return reserved()
 
     store._database._reserve.keep = keep  # type: ignore[method-assign]
     await _removed(store, first)
     await store.close()
-    assert seen == [False], "it was given up before it was kept again"
-    assert kept.exists()
+    assert existed == [False], "it was given up before it was kept again"
+    assert reserve.exists()
 
 
 async def test_a_failed_compaction_is_remembered_and_tried_again(tmp_path: Path, faults: Faults) -> None:

@@ -241,12 +241,12 @@ async def test_a_state_from_before_is_refused_until_it_is_migrated_and_sealed_th
     record = await put(store, SECRET, b"canary-77")
     config = await put(store, Key("machineconfiguration.openshift.io", "machineconfigs", "", "m"), b"canary-78")
     await store.close()
-    told: list[str] = []
+    notices: list[str] = []
     before = macs_of(b"m", required=False)
     with pytest.raises(NotMigrated):
         await opened(tmp_path, before)
-    report = authenticate(tmp_path, ToyCipher(), before, SEALED_KINDS, lambda: told.append("required"))
-    assert (report.rows, report.sealed, told) == (2, 2, ["required"])
+    report = authenticate(tmp_path, ToyCipher(), before, SEALED_KINDS, lambda: notices.append("required"))
+    assert (report.rows, report.sealed, notices) == (2, 2, ["required"])
     report.before.unlink()
     everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"canary" not in everything
@@ -266,9 +266,9 @@ async def test_an_interrupted_migration_is_finished_by_the_next(tmp_path: Path) 
     before = macs_of(b"m", required=False)
     with pytest.raises(KeyboardInterrupt):
         authenticate(tmp_path, ToyCipher(), before, SEALED_KINDS, die)
-    told: list[str] = []
-    assert authenticate(tmp_path, ToyCipher(), before, SEALED_KINDS, lambda: told.append("required")).rows == 0
-    assert told == ["required"]
+    notices: list[str] = []
+    assert authenticate(tmp_path, ToyCipher(), before, SEALED_KINDS, lambda: notices.append("required")).rows == 0
+    assert notices == ["required"]
 
 
 async def test_an_object_that_is_taken_out_offline_leaves_a_store_that_opens(tmp_path: Path) -> None:

@@ -57,11 +57,11 @@ async def test_a_version_1_file_is_migrated_with_all_it_holds(tmp_path: Path) ->
 async def test_the_file_from_before_a_migration_is_kept(tmp_path: Path) -> None:
     path = await old_file(tmp_path)
     Database.open(path, StoreSettings(), steps=(*MIGRATIONS, mark_every_row)).close()
-    kept = tmp_path / f"state.db.v{LATER - 1}"
-    assert version(kept) == LATER - 1
+    backup = tmp_path / f"state.db.v{LATER - 1}"
+    assert version(backup) == LATER - 1
     again = tmp_path / "again"
     again.mkdir()
-    kept.rename(again / "state.db")
+    backup.rename(again / "state.db")
     store = await Store.open(again)
     assert store.count("example.dev", "things") == 2
     await store.close()

@@ -154,18 +154,18 @@ class StoreModel(RuleBasedStateMachine):
             for key in sorted(self.pictures[at])
             if key.plural == plural and namespace in ("", key.namespace)
         ]
-        found: list[Record] = []
+        listed: list[Record] = []
         after: tuple[str, str] | None = None
         while True:
             page = self.store.range("", plural, namespace, after=after, limit=limit, at=at)
-            found += page.records
+            listed += page.records
             assert page.revision == at
-            assert page.remaining == len(expected) - len(found)
+            assert page.remaining == len(expected) - len(listed)
             if not page.remaining:
                 break
             assert len(page.records) == limit
-            after = (found[-1].key.namespace, found[-1].key.name)
-        assert picture(found) == expected
+            after = (listed[-1].key.namespace, listed[-1].key.name)
+        assert picture(listed) == expected
 
     @rule(data=st.data(), plural=st.sampled_from(["secrets", "things"]), namespace=st.sampled_from(NAMESPACES))
     def watch_from_any_revision(self, data: Any, plural: str, namespace: str) -> None:
@@ -181,29 +181,29 @@ class StoreModel(RuleBasedStateMachine):
     @rule(data=st.data(), limit=st.integers(1, 5))
     def read_a_watch(self, data: Any, limit: int) -> None:
         index = data.draw(st.integers(0, len(self.watched) - 1))
-        cursor, scope, since, seen = self.watched[index]
+        cursor, scope, since, entries = self.watched[index]
         expected = [
             event
             for event in self.events
             if event[0] > since and event[2].plural == scope.plural and scope.namespace in ("", event[2].namespace)
         ]
         try:
-            seen += cursor.take(limit)
+            entries += cursor.take(limit)
         except Compacted:
-            assert expected[len(seen)][0] <= self.store.compacted
+            assert expected[len(entries)][0] <= self.store.compacted
             cursor.close()
             del self.watched[index]
             return
-        told = [(entry.revision, entry.type.value, entry.record.key, entry.record.body) for entry in seen]
-        assert told == expected[: len(seen)]
-        if len(seen) == len(expected):
+        delivered = [(entry.revision, entry.type.value, entry.record.key, entry.record.body) for entry in entries]
+        assert delivered == expected[: len(entries)]
+        if len(entries) == len(expected):
             assert cursor.progress == self.store.revision
-        for entry in seen:
+        for entry in entries:
             before = self.pictures_before(entry.revision).get(entry.record.key)
             assert (entry.previous and (entry.previous.revision, entry.previous.body)) == before
 
     def pictures_before(self, revision: int) -> Picture:
-        return self.pictures[max(known for known in self.pictures if known < revision)]
+        return self.pictures[max(earlier for earlier in self.pictures if earlier < revision)]
 
     @rule(keep=st.integers(0, 5))
     def compact(self, keep: int) -> None:

@@ -32,14 +32,14 @@ async def test_pages_of_one_list_do_not_see_what_is_written_between_them(store: 
     await remove(store, "n07")
     await put(store, "n07", b"deleted and made again")
     await put(store, key("n09", "zoo"), b"another namespace")
-    seen = list(first.records)
+    listed = list(first.records)
     while True:
-        page = store.range(GROUP, PLURAL, after=after(seen), limit=4, at=first.revision)
+        page = store.range(GROUP, PLURAL, after=after(listed), limit=4, at=first.revision)
         assert page.revision == first.revision
-        seen += page.records
+        listed += page.records
         if not page.remaining:
             break
-    assert seen == original
+    assert listed == original
 
 
 async def test_a_fresh_list_sees_all_of_it(store: Store) -> None:

@@ -16,7 +16,7 @@ from tests.component.apiserver.store.world import ManualClock, key, put, remove,
 GROUP, PLURAL = "example.dev", "things"
 
 
-def told(entries: list[LogEntry]) -> list[tuple[str, str, bytes]]:
+def summaries(entries: list[LogEntry]) -> list[tuple[str, str, bytes]]:
     return [(entry.type.value, entry.record.key.name, entry.record.body) for entry in entries]
 
 
@@ -27,7 +27,7 @@ async def test_a_cursor_sees_every_change_after_its_revision_in_order(store: Sto
     await put(store, "a", b"2")
     await remove(store, "a", b"3")
     entries = await cursor.next_batch()
-    assert told(entries) == [("ADDED", "a", b"1"), ("MODIFIED", "a", b"2"), ("DELETED", "a", b"3")]
+    assert summaries(entries) == [("ADDED", "a", b"1"), ("MODIFIED", "a", b"2"), ("DELETED", "a", b"3")]
     assert [entry.revision for entry in entries] == [start + 1, start + 2, start + 3]
     assert entries[1].previous is entries[0].record
     cursor.close()
@@ -52,12 +52,12 @@ async def test_a_waiting_cursor_wakes_for_a_write(store: Store) -> None:
 
 async def test_a_cursor_sees_only_its_resource_and_namespace(store: Store) -> None:
     everywhere = store.subscribe(GROUP, PLURAL, since=1)
-    one = store.subscribe(GROUP, PLURAL, "one", since=1)
+    in_one_namespace = store.subscribe(GROUP, PLURAL, "one", since=1)
     other_kind = store.subscribe(GROUP, "others", since=1)
     await put(store, key("a", "one"))
     await put(store, key("b", "two"))
     assert [entry.record.key.name for entry in everywhere.take()] == ["a", "b"]
-    assert [entry.record.key.name for entry in one.take()] == ["a"]
+    assert [entry.record.key.name for entry in in_one_namespace.take()] == ["a"]
     assert other_kind.take() == []
 
 
@@ -147,8 +147,8 @@ async def test_the_log_is_bounded_by_bytes(tmp_path: Path) -> None:
     for number in range(100):
         await put(store, "a", b"%05d" % number * 2_000)
     assert store.stats.log_bytes <= 100_000
-    kept = [thing for thing in gc.get_objects() if isinstance(thing, list) and len(thing) > 5_000]
-    assert not [thing for thing in kept if thing and isinstance(thing[0], LogEntry)]
+    large_lists = [thing for thing in gc.get_objects() if isinstance(thing, list) and len(thing) > 5_000]
+    assert not [thing for thing in large_lists if thing and isinstance(thing[0], LogEntry)]
     assert _log_memory(store) < 300_000
     with pytest.raises(Compacted):
         dead[0].take()
@@ -212,10 +212,10 @@ async def test_channels_of_gone_namespaces_are_forgotten(tmp_path: Path) -> None
 
 async def test_five_thousand_watchers_each_get_every_event(store: Store) -> None:
     async def watch(cursor: Cursor) -> list[int]:
-        seen: list[int] = []
-        while len(seen) < 20:
-            seen += [entry.revision for entry in await cursor.next_batch()]
-        return seen
+        revisions: list[int] = []
+        while len(revisions) < 20:
+            revisions += [entry.revision for entry in await cursor.next_batch()]
+        return revisions
 
     cursors = [store.subscribe(GROUP, PLURAL, since=1) for _ in range(5_000)]
     assert store.stats.watchers == 5_000
@@ -223,7 +223,7 @@ async def test_five_thousand_watchers_each_get_every_event(store: Store) -> None
     await asyncio.gather(*(put(store, f"n{number}") for number in range(10)))
     await asyncio.gather(*(put(store, f"n{number}") for number in range(10)))
     results = await asyncio.gather(*tasks)
-    assert all(seen == list(range(2, 22)) for seen in results)
+    assert all(received == list(range(2, 22)) for received in results)
 
 
 async def test_types_tell_additions_from_changes_after_a_delete(store: Store) -> None:

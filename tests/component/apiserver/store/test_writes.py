@@ -207,7 +207,7 @@ async def test_a_write_larger_than_a_statement_is_atomic_and_survives(tmp_path: 
 
 async def test_everything_survives_a_restart_and_revisions_go_on(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, identity={"simulated": "true"})
-    kept = await put(store, "kept", b"\x00\xffopaque")
+    stored = await put(store, "kept", b"\x00\xffopaque")
     changed = await put(store, "changed", b"2", expect=(await put(store, "changed")).revision)
     await put(store, "gone")
     await remove(store, "gone")
@@ -215,7 +215,7 @@ async def test_everything_survives_a_restart_and_revisions_go_on(tmp_path: Path)
     identifier = store.id
     store = await reopened(store, tmp_path)
     assert (store.revision, store.id, dict(store.identity)) == (before, identifier, {"simulated": "true"})
-    assert store.range("example.dev", "things").records == [changed, kept]
+    assert store.range("example.dev", "things").records == [changed, stored]
     assert (await put(store, "next")).revision == before + 1
     await store.close()
 
