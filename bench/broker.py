@@ -226,7 +226,8 @@ async def _controlled(cluster: Cluster, informers: Informers, directory: Path | 
     if directory is None:
         yield
         return
-    from fastness.app.controllers import FAMILIES, product_loops
+    from fastness.app.controllers import product_loops
+    from fastness.app.other_operators import FAMILIES
     from fastness.attestation.loops import challenges
     from fastness.attestation.loops import door_certificates as certificates
     from fastness.kube.controllers import Runner

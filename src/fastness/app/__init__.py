@@ -11,6 +11,7 @@ embedded.py            `fastness up`: an API server of its own, all parts over i
 machines.py            The virtual machines of `fastness up --machines N`
 memory.py              The garbage collector of programs that stay
 node_lookups.py        What the embedded API must know of nodes and does not decide itself
+other_operators.py     Families of loops that do not start where another operator does their work
 parts.py               The parts of a control plane, by the names that users know them by
 product.py             The rules, questions and records of the product, for whoever opens the embedded one
 replica.py             `fastness serve`: one of any number of processes that run parts against a Kubernetes API server

@@ -18,8 +18,9 @@ from functools import cache, partial
 from typing import Final
 
 from fastness.admission.door.configuration import NAME, RESOURCE, protects
-from fastness.app.controllers import held_back, product_loops
+from fastness.app.controllers import product_loops
 from fastness.app.doors import DoorOpener, OpenDoors
+from fastness.app.other_operators import held_back
 from fastness.app.parts import Part
 from fastness.app.settings import ClusterKeys, Election, PlaneSettings
 from fastness.attestation.live.statuses import SignedStatuses, signed_statuses

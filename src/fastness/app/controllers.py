@@ -2,16 +2,14 @@
 
 `product_loops` is the one list. Embedded mode adds those of `kube/`; on a real API server they are Kubernetes' own business.
 
-Where somebody else does the work of a family of loops, that family does not start unless it is adopted by name: `held_back` asks
-the cluster, `product_loops(…, without=…)` leaves them out.
+Where somebody else does the work of a family of loops, that family does not start unless it is adopted by name:
+`other_operators` asks the cluster, `product_loops(…, without=…)` leaves them out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Final
 
 from fastness.attestation.live.named_record import NamedRecord
 from fastness.attestation.loops import door_certificates as certificates
@@ -41,8 +39,8 @@ from fastness.kube.controllers.fenced import FencedCluster
 from fastness.kube.controllers.misplaced import Elsewhere
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops import other_operators as neighbours
 from fastness.machineconfig.loops.controllers import Around, machine_config_loops
+from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
 from fastness.machineconfig.loops.overlays import NodeOverlays
 from fastness.record.live.guard import RecordGuard
 from fastness.record.live.record import ClusterRecord
@@ -50,21 +48,7 @@ from fastness.record.live.tiles import ConfigMapTiles
 from fastness.record.loops.sequencer import Sequencer
 from fastness.record.loops.witnesses import RecordWitnesses
 from fastness.release.loops.kbs_config import KbsConfigs, TrusteeConfigs
-from fastness.workloads.loops import other_operators as workloads
 from fastness.workloads.loops.controllers import workload_loops
-
-FAMILIES: Final = (neighbours.FAMILY, *workloads.DEPLOYMENTS_OF_OTHERS)
-
-
-async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -> dict[str, str]:
-    """The families that must not start because another operator is active, with the sign of it; adopted ones may."""
-    signs: dict[str, str | None] = {}
-    if neighbours.FAMILY not in adopted:
-        signs[neighbours.FAMILY] = await neighbours.other_operator(cluster, now)
-    for family in workloads.DEPLOYMENTS_OF_OTHERS:
-        if family not in adopted:
-            signs[family] = await workloads.other_operator(cluster, family)
-    return {family: sign for family, sign in signs.items() if sign}
 
 
 def product_loops(
@@ -117,7 +101,7 @@ def product_loops(
         TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
         Elsewhere(fenced(Elsewhere.name, Elsewhere.writes), informers, around.clock),
         AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
-        *(machine_config_loops(cluster, informers, with_named_broker) if neighbours.FAMILY not in without else ()),
+        *(machine_config_loops(cluster, informers, with_named_broker) if MACHINE_CONFIG not in without else ()),
         *workload_loops(cluster, informers, around, without=without),
     ]
 

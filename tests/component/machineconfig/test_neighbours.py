@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fastness.app.controllers import held_back, product_loops
+from fastness.app.controllers import product_loops
+from fastness.app.other_operators import held_back
 from fastness.cli.support.cluster_health import neighbours
 from fastness.cli.support.doctor import doctor
 from fastness.kinds.kind import JsonObject
@@ -75,7 +76,7 @@ async def test_a_deployment_that_wants_to_run_is_one(embedded_server: Embedded, 
     await namespace(embedded_server)
     await deploy(embedded_server, 1, name)
     sign = await other_operator(embedded_server.cluster, NOW)
-    assert sign == f"Deployment {NAMESPACE}/{name} wants 1 replicas"
+    assert sign == f"Deployment {NAMESPACE}/{name} wants 1 replica"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ async def test_the_doctor_says_it_with_the_way_out(embedded_server: Embedded) ->
     await deploy(embedded_server, 1)
     after, *_ = await neighbours(embedded_server.cluster, NOW)
     assert after.state == "optional"
-    assert "wants 1 replicas" in after.found
+    assert "wants 1 replica" in after.found
     assert "--adopt machine-config" in after.fix
 
 

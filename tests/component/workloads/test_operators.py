@@ -11,7 +11,8 @@ import pytest
 
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
-from fastness.app.controllers import FAMILIES, held_back, product_loops
+from fastness.app.controllers import product_loops
+from fastness.app.other_operators import FAMILIES, held_back
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import object_name

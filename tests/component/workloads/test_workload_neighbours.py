@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fastness.app.controllers import held_back, product_loops
+from fastness.app.controllers import product_loops
+from fastness.app.other_operators import held_back
 from fastness.kinds.registry import find
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.informers import Informers

@@ -32,6 +32,16 @@ HEAVY = (
     "prometheus_client",
     "sqlite3",
 )
+# What a process that runs a part loads, and nobody who reads a help or mistypes an option.
+RUNNING = (
+    "httpx",
+    "cryptography",
+    "uvicorn",
+    "uvloop",
+    "jsonschema_rs",
+    "prometheus_client",
+    "fastness.app.controllers",
+)
 SOURCES = Path(__file__).resolve().parents[3] / "src" / "fastness"
 
 
@@ -66,6 +76,18 @@ def test_asking_for_help_imports_nothing_heavy(words: tuple[str, ...]) -> None:
         (("kubeconfig", "--state", "/nowhere"), HEAVY),
         (("crds", "--roles"), ("httpx", "uvicorn", "fastness.app.controllers")),
         (("agent", "boot", "--trust", "/nowhere"), ("fastness.agent.apply", "fastness.agent.kata", "fastness.keys")),
+        (("up", "--help"), HEAVY + RUNNING),
+        (("up", "--machines", "many"), HEAVY + RUNNING),
+        (("demo", "--help"), HEAVY + RUNNING),
+        (("demo", "--machines", "1"), HEAVY + RUNNING),
+        (("serve", "--help"), RUNNING),
+        (("serve", "--roles", "cook"), RUNNING),
+        (("serve", "--adopt", "everything"), RUNNING),
+        (("vault", "show", "--state", "/nowhere"), ("uvicorn", "jsonschema_rs", "fastness.apiserver.server")),
+        (
+            ("doctor", "--state", "/nowhere"),
+            ("httpx", "uvicorn", "fastness.app", "fastness.attestation.live.collateral"),
+        ),
     ],
 )
 def test_a_light_verb_imports_nothing_of_the_heavy_ones(words: tuple[str, ...], absent: tuple[str, ...]) -> None:

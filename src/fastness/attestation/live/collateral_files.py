@@ -9,6 +9,9 @@
 
 Imported directories are read and never written. Files are replaced as a whole, so that a reader sees the old one or the new one.
 Numbers never go down: whoever can put an older document back would otherwise hide what was revoked since.
+
+`ends_of` looks at directories from outside, for `fastness doctor`: until when each document counts. Whether it is genuine is
+asked where it is used.
 """
 
 from __future__ import annotations
@@ -16,16 +19,25 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.silicon.chains import load_certificates
+from fastness.crypto.silicon.revocation import RevocationList
 from fastness.crypto.x509 import Certificate
 from fastness.formats import json
+from fastness.formats.cursor import EvidenceError
 from fastness.formats.errors import JsonError
 from fastness.formats.evidence.snp.tcb import Generation, Tcb
+from fastness.formats.evidence.tdx.collateral import parse_collateral
 
+IMPORTED: Final = "collateral"
+"""The directory below a state directory into which an operator imports documents."""
+CACHE: Final = "collateral-cache"
+"""The directory beside it that keeps what was fetched."""
 MAX_FILE: Final = 2 * 1024 * 1024
 NUMBERS: Final = "numbers.json"
 _SHORT: Final = {"fmc": "fmc", "bootloader": "bl", "tee": "tee", "snp": "snp", "microcode": "ucode"}
@@ -124,3 +136,28 @@ class Numbers:
         self._highest |= grown
         if self._shelf is not None:
             self._shelf.write(NUMBERS, json.canonical(self._highest))
+
+
+def ends_of(directories: Iterable[Path]) -> dict[str, datetime | None]:
+    """Until when the documents in directories count, by file; None for one that cannot be read."""
+    ends: dict[str, datetime | None] = {}
+    for directory in directories:
+        for pattern in ("tdx/*.json", "snp/*/crl.der"):
+            for path in sorted(directory.glob(pattern)):
+                ends[str(path.relative_to(directory.parent))] = _end_of(path)
+    return ends
+
+
+def _end_of(path: Path) -> datetime | None:
+    try:
+        if path.stat().st_size > MAX_FILE:
+            return None
+        data = path.read_bytes()
+        if path.suffix == ".der":
+            return RevocationList(data).ends
+        documents = parse_collateral(data)
+        lists = [RevocationList(crl).ends for crl in (documents.pck_crl, documents.root_crl)]
+        ends = [documents.tcb_info.next_update, documents.qe_identity.next_update, *lists]
+        return min(end for end in ends if end is not None)
+    except (OSError, CryptoError, EvidenceError):
+        return None

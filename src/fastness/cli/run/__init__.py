@@ -2,6 +2,9 @@
 
 crds.py             `fastness crds`: the definitions that a Kubernetes cluster needs before Fastness can use it
 demo.py             `fastness demo`: the story of a confidential cluster in two minutes
+demo_plane.py       What `fastness demo` does once its options are read
+embedded_plane.py   What `fastness up` does once its options are read
+replica_process.py  What `fastness serve` does once its options are read
 serve.py            `fastness serve`: roles of the control plane against a Kubernetes API server
 sim.py              `fastness sim`: what virtual machines there are, and what can be done to them while `fastness up` runs
 state.py            `fastness backup`, `restore` and `state migrate`: the store of a state directory, as a whole

@@ -8,7 +8,7 @@
     configserver  every replica serves configs to machines; certificates are renewed while it runs
 
 The definitions must be installed first (`fastness crds | kubectl apply --server-side -f -`): without them it says which are
-missing. The namespace of the lease is made when it is not there. `app.replica` does the work.
+missing. The namespace of the lease is made when it is not there. `replica_process` does the work.
 
     --adopt kata                                do this work although another operator is active
     --adopt namespace/trustee-operator-system   believe what is written there as what is written in fastness-system
@@ -16,26 +16,18 @@ missing. The namespace of the lease is made when it is not there. `app.replica` 
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 import socket
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-import uvloop
 from click.core import ParameterSource
 
-from fastness.app import replica
-from fastness.app.controllers import FAMILIES
+from fastness.app.other_operators import FAMILIES
 from fastness.app.parts import INTERNAL_PORT, PORTS, Part
-from fastness.app.replica import ReplicaOptions
 from fastness.cli.errors import CliError, Exit
-from fastness.cli.output import tell
-from fastness.cli.room_errors import reported_errors
 from fastness.cli.run.state_directory import kms_option
 from fastness.formats.names import dns1123_label
 from fastness.kube.places import Places
@@ -164,29 +156,16 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
     logs.configure(level=log_level)
     name = identity or f"{socket.gethostname()}_{os.getpid()}"
     parts = frozenset(Part(role) for role in roles.split(","))
+    # Imported here: it loads every room, and --help, completion and a wrong option must not wait for that.
+    from fastness.app.replica import ReplicaOptions
+    from fastness.cli.run.replica_process import run_replica, with_reachable_webhook
+
     options = ReplicaOptions(parts, name, places=_places_of(given["adopt"]), **given)
-    with reported_errors():
-        uvloop.run(_run(_with_reachable_webhook(options) if _by_default("roles") else options))
+    run_replica(with_reachable_webhook(options) if _by_default("roles") else options)
 
 
 def _by_default(option: str) -> bool:
     return click.get_current_context().get_parameter_source(option) is ParameterSource.DEFAULT
-
-
-def _with_reachable_webhook(options: ReplicaOptions) -> ReplicaOptions:
-    """The same with a webhook that the API server reaches, or without one: it fails closed, and nobody asked for it by name."""
-    if options.webhook_url or "KUBERNETES_SERVICE_HOST" in os.environ:
-        return options
-    if options.names:
-        return replace(options, webhook_url=f"https://{options.names[0]}:{options.webhook_port}")
-    return replace(options, parts=options.parts - {Part.WEBHOOK}, webhook_unreachable=True)
-
-
-async def _run(options: ReplicaOptions) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await replica.serve(options, stop, tell)
 
 
 def _places_of(adopted: Iterable[str]) -> Places:

@@ -1,32 +1,24 @@
 """`fastness up`: a whole control plane on this machine, in the foreground.
 
 Prints where things are when `/readyz` says ok, then stays until Ctrl-C or SIGTERM, and ends cleanly: no process, no damaged
-state.
+state. Here are the options and the choice of ports; `embedded_plane` does the work.
 """
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import socket
 from pathlib import Path
 from typing import Any
 
 import click
-import uvloop
 
-from fastness.app.embedded import ControlPlane, PlaneOptions, running
-from fastness.app.memory import settle_memory
 from fastness.app.parts import PORTS, Part
 from fastness.cli.errors import CliError, Exit
-from fastness.cli.output import show_json, tell
-from fastness.cli.room_errors import reported_errors
+from fastness.cli.output import tell
 from fastness.cli.run.state_directory import DEFAULT_STATE, kms_option
 from fastness.observe import logs
-from fastness.sim.vms import parts
 
 API_PORT = 6443
-READY_SECONDS = 60.0
 PORTS_TRIED = 20
 
 
@@ -78,18 +70,11 @@ def up(
     logs.configure(level=log_level)
     chosen = _port(host, port)
     page = _port(host, 0 if page_port is None and port is not None else page_port, PORTS[Part.PAGE], "--page-port")
-    with reported_errors():
-        if given["vms"]:
-            _check_vms()
-        uvloop.run(_run(PlaneOptions(state=state, host=host, port=chosen, page_port=page, tell=tell, **given), output))
+    # Imported here: it loads every room, and --help, completion and a wrong option must not wait for that.
+    from fastness.app.embedded import PlaneOptions
+    from fastness.cli.run.embedded_plane import run_plane
 
-
-def _check_vms() -> None:
-    """Say at once what real machines need and is not here; raises CliError."""
-    try:
-        parts.require()
-    except parts.NoRealMachine as error:
-        raise CliError(error.message, error.hint, Exit.MISSING) from error
+    run_plane(PlaneOptions(state=state, host=host, port=chosen, page_port=page, tell=tell, **given), output)
 
 
 def _port(host: str, chosen: int | None, usual: int = API_PORT, option: str = "--port") -> int:
@@ -119,46 +104,3 @@ def _free(host: str, port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-async def _run(options: PlaneOptions, output: str) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    async with running(options) as plane:
-        await _ready_or_stopped(plane.wait_ready(READY_SECONDS), stop)
-        settle_memory()
-        if not stop.is_set():
-            _announce(plane, output)
-            for name, problem in plane.problems().items():
-                tell(f"not ready, {name}: {problem}")
-        await stop.wait()
-        tell("stopping")
-
-
-async def _ready_or_stopped(ready: object, stop: asyncio.Event) -> None:
-    waiting = [asyncio.ensure_future(ready), asyncio.ensure_future(stop.wait())]  # type: ignore[call-overload]
-    done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
-        task.cancel()
-    for task in done:
-        task.result()
-
-
-def _announce(plane: ControlPlane, output: str) -> None:
-    endpoints, kubeconfig = plane.endpoints.to_json(), plane.kubeconfig
-    if output == "json":
-        told_once = {"kubeconfig": str(kubeconfig), "machines": plane.machines, "login": plane.link()}
-        show_json({"endpoints": endpoints, **told_once})
-        return
-    click.echo("Fastness is up.")
-    click.echo(f"  API         {endpoints['api']}")
-    click.echo(f"  kubeconfig  {kubeconfig}")
-    click.echo(f"  configs     {endpoints['configServer']}")
-    click.echo(f"  page        {plane.link()}")
-    if plane.machines:
-        click.echo(f"  machines    {plane.machines}, simulated, in {plane.state / 'machines'}")
-    if plane.vms:
-        click.echo(f"  real ones   {plane.vms}, in {plane.state / 'vms'}; building their image takes half a minute")
-    click.echo(f"\n  export KUBECONFIG={kubeconfig}\n  kubectl get nodes\n\nCtrl-C ends it.")

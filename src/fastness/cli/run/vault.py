@@ -15,7 +15,6 @@ from pathlib import Path
 
 import click
 
-from fastness.app.vault_rotation import rotate_vault
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json
 from fastness.cli.room_errors import reported_errors
@@ -60,6 +59,9 @@ def rotate(state: Path, reason: str, kms: tuple[str, ...], output: str) -> None:
     """
     if not (state / "state.db").is_file():
         raise CliError(f"{state / 'state.db'} does not exist", "Name the state directory with --state.", Exit.MISSING)
+    # Imported here: a rotation opens a whole API server, and the verbs beside it read one file.
+    from fastness.app.vault_rotation import rotate_vault
+
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     with reported_errors():
         done = asyncio.run(rotate_vault(state, who, reason, SystemClock(), SystemEntropy(), kms=kms))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from fastness.app.controllers import FAMILIES, held_back
+from fastness.app.other_operators import FAMILIES, held_back
 from fastness.attestation.live.statuses import Statuses
 from fastness.attestation.machine.signed_status import is_disbelieved
 from fastness.cli.support.finding import Finding

@@ -160,7 +160,7 @@ def _documents(state: Path, now: datetime) -> list[Finding]:
     """How old the vendors' documents of a state directory are; nothing where a dependency is missing that reads them."""
     try:
         # Imported here: it needs dependencies whose absence `_packages` reports.
-        from fastness.app.vendor_documents import CACHE, IMPORTED, ends_of
+        from fastness.attestation.live.collateral_files import CACHE, IMPORTED, ends_of
     except ModuleNotFoundError:
         return []
     purpose, fix = (

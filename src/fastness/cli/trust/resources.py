@@ -24,6 +24,7 @@ from fastness.cli.cluster import cluster_options, connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.room_errors import reported_errors
+from fastness.formats.words import counted
 from fastness.keys.doors import NAME, NAMESPACE, SECRETS
 from fastness.kube.client.pool import ConnectionPool
 from fastness.kube.port import Cluster
@@ -64,7 +65,7 @@ def set_resource(path: str, file: Any, url: str, kubeconfig: Path | None, contex
     if len(value) > MAX_RESOURCE:
         raise CliError(f"a resource has at most {MAX_RESOURCE} bytes", code=Exit.USAGE)
     _call("POST", f"resource/{path}", url, kubeconfig, context, value)
-    tell(f"{path}: {len(value)} bytes written")
+    tell(f"{path}: {counted(len(value), 'byte')} written")
 
 
 @resource.command("delete")

@@ -8,7 +8,7 @@ What counts as a sign, and what does not:
   cluster for instance. "Lately" is three times what the Lease itself promises, because a holder may be slow.
 * Not a sign: pools, configs, a ControllerConfig. They stay when an operator goes, and are what `--adopt` takes over.
 
-`app/controllers.py` asks here before it starts these loops; `fastness doctor` shows the answer.
+`app/other_operators.py` asks here before these loops start; `fastness doctor` shows the answer.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.coordination import LEASE
 from fastness.kinds.kubernetes.native import DEPLOYMENT
@@ -38,7 +39,7 @@ async def other_operator(cluster: Cluster, now: datetime) -> str | None:
     for name in DEPLOYED:
         deployment = await _get(cluster, DEPLOYMENTS, name)
         if deployment is not None and _replicas(deployment) > 0:
-            return f"Deployment {NAMESPACE}/{name} wants {_replicas(deployment)} replicas"
+            return f"Deployment {NAMESPACE}/{name} wants {counted(_replicas(deployment), 'replica')}"
     for name in LED:
         lease = await _get(cluster, LEASES, name)
         holder = _holder(lease, now) if lease is not None else ""

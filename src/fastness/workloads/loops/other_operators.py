@@ -9,7 +9,7 @@ status; plans and versions of operators must not be written by two.
 * Scaled to zero it is retired on purpose, and no sign. Neither are rules, labels, a KataConfig, Subscriptions or versions: they
   stay when their operator goes, and are what `--adopt` takes over.
 
-`app/controllers.py` asks here before it starts these loops; `fastness doctor` shows the answer.
+`app/other_operators.py` asks here before these loops start; `fastness doctor` shows the answer.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from fastness.formats.words import counted
 from fastness.kinds.kata.names import NAMESPACE as KATA_NAMESPACE
 from fastness.kinds.kubernetes.native import DEPLOYMENT
 from fastness.kube.errors import NotFound
@@ -50,5 +51,5 @@ async def other_operator(cluster: Cluster, family: str) -> str | None:
         given = (deployment.get("spec") or {}).get("replicas")
         replicas = 1 if given is None else int(given)
         if replicas > 0:
-            return f"Deployment {namespace}/{name} wants {replicas} replica{'s' if replicas != 1 else ''}"
+            return f"Deployment {namespace}/{name} wants {counted(replicas, 'replica')}"
     return None
