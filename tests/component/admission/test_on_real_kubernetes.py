@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from fastness.admission.door.server import webhook_server
+from fastness.app.parts import LacksCluster
 from fastness.app.replica import make_namespace
 from fastness.attestation.loops.confidential import KEY, LOOK_SECONDS, Confidential
 from fastness.attestation.loops.door_certificates import issuing
 from fastness.attestation.machine.chip import BARRED
-from fastness.cli.errors import CliError
+from fastness.cli.errors import Exit
 from fastness.cli.main import cli
 from fastness.enrolment.loops.machines import Machines
 from fastness.formats import json
@@ -325,6 +327,10 @@ async def test_our_namespace_goes_there_only_confirmed_and_everybody_says_that_i
         found = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, doctor))
         assert (found.exit_code, "fastness-system is gone" in found.stdout) == (1, True)
         async with https(kube.kubeconfig) as cluster:
-            with pytest.raises(CliError, match="is gone"):
+            with pytest.raises(LacksCluster, match="is gone"):
                 await make_namespace(cluster, "fastness-system")
+        serve = [sys.executable, "-m", "fastness.cli.main", "serve", "--kubeconfig", str(kube.kubeconfig)]
+        with anyio.fail_after(PATIENCE):
+            ended = await anyio.run_process(serve, check=False)
+        assert (ended.returncode, "fastness-system is gone" in ended.stderr.decode()) == (Exit.MISSING, True)
         assert admin.post("/api/v1/namespaces", json={"metadata": {"name": "fastness-system"}}).status_code == 201

@@ -1,4 +1,4 @@
-"""A vault key that a key management service wraps: the service is a real process of its own, reached over its socket."""
+"""A vault key that a key management service wraps: the command is a real process, the service a thread behind a socket."""
 
 from __future__ import annotations
 
