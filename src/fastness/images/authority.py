@@ -20,6 +20,7 @@ from fastness.formats.evidence.efi.signature_lists import Signature
 from fastness.formats.evidence.pe.authenticode import certificates, covered
 from fastness.formats.evidence.pe.image import PeImage
 from fastness.formats.evidence.pe.pkcs7 import SignedImage, parse_signed_image
+from fastness.formats.words import counted
 from fastness.images.errors import NotBootable
 from fastness.images.firmware import FirmwareVars
 
@@ -52,7 +53,7 @@ def authority_of(image: PeImage, digest: bytes, firmware: FirmwareVars) -> Autho
             return _named(entry, "db holds the hash of the image")
     raise NotBootable(
         "not-allowed",
-        f"no entry of the firmware's db allows the image, which has {len(signatures)} signatures",
+        f"no entry of the firmware's db allows the image, which has {counted(len(signatures), 'signature')}",
     )
 
 

@@ -17,6 +17,7 @@ from fastness.crypto.digests import same
 from fastness.crypto.merkle import EMPTY_ROOT, verify_consistency
 from fastness.crypto.notes import NoteRefused, NoteVerifier, open_note, split_note
 from fastness.formats.tlog import Checkpoint, TlogError, parse_checkpoint
+from fastness.formats.words import counted
 from fastness.protocol.witness import parse_add_checkpoint
 
 
@@ -67,7 +68,7 @@ def submitted(body: bytes, logs: Mapping[str, Sequence[NoteVerifier]]) -> Submis
         return Declined(403, str(error))
     # Statuses are those of the protocol: 400 for this, 404 and 403 above, 409 and 422 below (C2SP tlog-witness).
     if request.old > claimed.size:
-        return Declined(400, f"a log of {request.old} entries cannot grow to {claimed.size}")
+        return Declined(400, f"a log of {counted(request.old, 'entry', 'entries')} cannot grow to {claimed.size}")
     return Submission(claimed, text, request.old, request.proof)
 
 
@@ -76,10 +77,16 @@ def weigh(submission: Submission, latest: Latest) -> Latest | Declined:
     checkpoint = submission.checkpoint
     # Exactly the size that was cosigned last: a proof from an older one would leave what lies between unproved.
     if submission.old != latest.size:
-        return Declined(409, f"the last tree that was cosigned here has {latest.size} entries", latest.size)
+        return Declined(
+            409, f"the last tree that was cosigned here has {counted(latest.size, 'entry', 'entries')}", latest.size
+        )
     # Of the same size with another root there is no proof to check: it is a second history.
     if checkpoint.size == latest.size and not same(checkpoint.root, latest.root):
-        return Declined(409, f"another tree of {latest.size} entries was cosigned here", latest.size)
+        return Declined(
+            409, f"another tree of {counted(latest.size, 'entry', 'entries')} was cosigned here", latest.size
+        )
     if not verify_consistency(latest.size, checkpoint.size, submission.proof, latest.root, checkpoint.root):
-        return Declined(422, f"the proof does not lead from {latest.size} entries to {checkpoint.size}")
+        return Declined(
+            422, f"the proof does not lead from {counted(latest.size, 'entry', 'entries')} to {checkpoint.size}"
+        )
     return Latest(checkpoint.size, checkpoint.root)

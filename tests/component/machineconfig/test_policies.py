@@ -79,7 +79,7 @@ async def test_a_config_that_breaks_the_first_machine_stops_there_and_taking_it_
     policy = await says(workers, "Stopped", reason="TooManyDegraded")
     stopped = condition(policy, "Stopped")
     assert stopped is not None
-    assert "worker: 1 machines are degraded" in stopped["message"]
+    assert "worker: 1 machine is degraded" in stopped["message"]
     assert await told(workers, good) == 1
     await workers.cluster.delete(CONFIG, "50-bad")
     await workers.settled(goal_is_not=bad)

@@ -165,11 +165,11 @@ async def _configs(web: ServedPage) -> tuple[str, str]:
         "degradedMachineCount": 1,
         "unavailableMachineCount": 1,
         "conditions": [
-            condition("Updating", "True", "", "wave 2: 1 of at most 2 nodes are unavailable"),
+            condition("Updating", "True", "", "wave 2: 1 node is unavailable, at most 2 may be"),
             condition(
                 "NodeDegraded",
                 "True",
-                "1 nodes are degraded",
+                "1 node is degraded",
                 "worker-77e2a4d1905bb3f8c641 does not have what it should have",
             ),
         ],

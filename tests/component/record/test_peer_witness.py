@@ -77,7 +77,7 @@ async def test_their_witness_cosigns_our_record_and_audit_verify_takes_its_word(
         await watched.grow(*range(4, 12))
         newest = await watched.newest()
         assert newest["status"]["witnesses"] == "1/1"
-        assert await watched.condition("Witnessed") == ("True", "Cosigned", "1 of 1 witnesses cosigned the record")
+        assert await watched.condition("Witnessed") == ("True", "Cosigned", "1 of 1 witness cosigned the record")
         for path, data in {**watched.tiles.pieces, "checkpoint": whole_note(newest).encode()}.items():
             (tmp_path / "export" / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "export" / path).write_bytes(data)

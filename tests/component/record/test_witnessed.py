@@ -269,7 +269,7 @@ async def test_a_witness_that_is_away_holds_nothing_up(watched: Watched) -> None
     assert int((await watched.newest())["spec"]["size"]) == 1
     status, reason, message = await watched.condition("Witnessed")
     assert (status, reason) == ("False", "NotCosigned")
-    assert message.startswith("0 of 1 witnesses cosigned the record: witness gone cannot be reached")
+    assert message.startswith("0 of 1 witness cosigned the record: witness gone cannot be reached")
 
 
 async def test_a_witness_with_another_key_than_the_cluster_names_does_not_count(watched: Watched) -> None:

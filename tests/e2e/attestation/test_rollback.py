@@ -33,7 +33,7 @@ def test_a_control_plane_that_was_rolled_back_is_seen_by_its_witness(tmp_path: P
                 assert _size(again) == size
                 doctor = Confidential(again).fastness("doctor", "--kubeconfig", str(again.kubeconfig))
                 assert doctor.code == 1
-                assert re.search(r"! +witnesses +0 of 1 witnesses cosigned the record: witness w1 has seen", doctor.out)
+                assert re.search(r"! +witnesses +0 of 1 witness cosigned the record: witness w1 has seen", doctor.out)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typing import Final
 
 from fastness.attestation.verdict.distrust import DISTRUSTED, Distrusted, about_machine, against, read_distrust
 from fastness.attestation.verdict.machine_standing import taken_away
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.fastness_dev.distrust import DISTRUST
@@ -144,7 +145,8 @@ class Distrusting:
             "observedGeneration": obj["metadata"].get("generation"),
             "conditions": with_condition(
                 before.get("conditions") or [], kind="Applied", status=str(live), reason="Applied" if live else "Expired",
-                message=f"{count} machines are refused because of it" if live else "it has ended", now=now,
+                message=f"{counted(count, 'machine is', 'machines are')} refused because of it" if live else "it has ended",
+                now=now,
             ),
         }  # fmt: skip
         if all(before.get(name) == value for name, value in status.items()):

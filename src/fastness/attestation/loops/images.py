@@ -19,6 +19,7 @@ from fastness.attestation.errors import BadValues
 from fastness.attestation.values.from_images import approval_label, set_name, set_of_image
 from fastness.attestation.values.image_life import Stage, life_of, with_stage
 from fastness.attestation.values.tuples import IMAGE
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import ObjectName, condition, is_being_deleted, object_name, rfc3339, with_condition
@@ -99,7 +100,7 @@ class Images:
         desired["spec"] = with_stage(desired["spec"], life.stage)
         await self._write(stored, desired)
         registers = sum(not value["name"].startswith("event_") for value in desired["spec"]["values"])
-        detail = f"{registers} values in ReferenceValueSet {key.name}, until {desired['spec']['validity']['notAfter']}"
+        detail = f"{counted(registers, 'value')} in ReferenceValueSet {key.name}, until {desired['spec']['validity']['notAfter']}"
         await self._say(approvals, "True", "ImageCommitted", detail)
         return Done()
 

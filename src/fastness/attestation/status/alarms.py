@@ -13,6 +13,7 @@ from typing import Any, Final
 from fastness.attestation.status.cluster import ClusterCondition
 from fastness.attestation.status.unproved_nodes import named
 from fastness.attestation.verdict.breakglass import BadOverride, agreed_override
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
 from fastness.kinds.trusted_execution.machine import Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
@@ -36,7 +37,8 @@ def verifying(
     if mode_of(cluster) is Mode.DISABLED:
         return ClusterCondition("Verifying", True, "NobodyToVerify", "no machine is expected to attest")
     if unproved:
-        message = f"{len(unproved)} nodes run that never attested: {named(unproved)}; see `fastness attest explain`"
+        running = counted(len(unproved), "node runs", "nodes run")
+        message = f"{running} that never attested: {named(unproved)}; see `fastness attest explain`"
         return ClusterCondition("Verifying", False, "NodesNeverAttested", message)
     if not waiting:
         return ClusterCondition(
@@ -52,7 +54,8 @@ def verifying(
     what = f"since {last:%Y-%m-%dT%H:%M:%SZ}" if last else "ever"
     return ClusterCondition(
         "Verifying", False, "NothingVerified",
-        f"none of {len(waiting)} machines has passed an appraisal {what}: look at the broker, the policies and the values",
+        f"none of {counted(len(waiting), 'machine')} has passed an appraisal {what}: look at the broker, the policies and "
+        "the values",
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from fastness.attestation.values.tuples import uncovered
 from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.breakglass import Override, live_override
 from fastness.attestation.verdict.machine_standing import MachineStanding, State, counted_states, machine_standing
+from fastness.formats import words
 from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
 from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
@@ -143,7 +144,7 @@ def _enforcing(mode: Mode, override: Override | None, unproved: Sequence[str]) -
         return ClusterCondition("Enforcing", False, "Overridden", message)
     message = "nothing is released without attestation"
     if unproved:
-        message += f"; {len(unproved)} nodes run that never attested: {named(unproved)}"
+        message += f"; {words.counted(len(unproved), 'node runs', 'nodes run')} that never attested: {named(unproved)}"
     return ClusterCondition("Enforcing", True, str(mode), message)
 
 
@@ -151,12 +152,14 @@ def _degraded(counts: Counts, unproved: Sequence[str]) -> ClusterCondition:
     """Whether anything runs, or wants to, that did not prove itself."""
     reasons = []
     if counts.refused:
-        of = f"{counts.refused} of {counts.enrolled} machines are refused or stale"
+        of = f"refused or stale: {counts.refused} of {words.counted(counts.enrolled, 'machine')}"
         reasons.append(("MachinesRefused", f"{of}; see `fastness machine list`"))
     if unproved:
-        reasons.append(("NodesNeverAttested", f"{len(unproved)} nodes never attested: {named(unproved)}"))
+        reasons.append(
+            ("NodesNeverAttested", f"{words.counted(len(unproved), 'node')} never attested: {named(unproved)}")
+        )
     if counts.overridden:
-        of = f"{counts.overridden} of {counts.enrolled} machines were let in by an override without proof"
+        of = f"let in by an override without proof: {counts.overridden} of {words.counted(counts.enrolled, 'machine')}"
         reasons.append(("MachinesOverridden", of))
     if not reasons:
         return ClusterCondition("Degraded", False, "AllGood", "no machine is refused, and no node runs without proof")

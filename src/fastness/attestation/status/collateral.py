@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.formats.words import counted
 from fastness.kinds.objects import rfc3339
 
 NOT_TOLD: Final = "NotTold"
@@ -68,7 +69,7 @@ def freshness(reports: Iterable[str], now: datetime) -> Freshness:
         return Freshness(True, "NotNeeded", "no evidence lately needed a document of a vendor")
     ends = min((ends_at for ends_at in documents.values() if ends_at), default=None)
     until = f"; the first runs out on {rfc3339(ends)}" if ends else ""
-    return Freshness(True, "Current", f"{len(documents)} documents are at hand{until}")
+    return Freshness(True, "Current", f"{counted(len(documents), 'document is', 'documents are')} at hand{until}")
 
 
 def told_at(text: str) -> datetime | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from fastness.attestation.machine.proof_age import LEAVE, TAINT_KEY
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.cluster import CONFIRM_EVICT
 from fastness.kinds.fastness_dev.trust_model import enforces, evicts, listed_pools
 from fastness.kinds.objects import annotations_of, object_name
@@ -35,7 +36,9 @@ def evicting_is_confirmed(request: AdmissionRequest, lookups: AdmissionLookups) 
     if not leaving:
         return None
     more = f" and {len(leaving) - MOST_NAMED} more" if len(leaving) > MOST_NAMED else ""
-    warning = f"evict puts {len(leaving)} pods out of nodes without proof: {', '.join(leaving[:MOST_NAMED])}{more}"
+    warning = (
+        f"evict puts {counted(len(leaving), 'pod')} out of nodes without proof: {', '.join(leaving[:MOST_NAMED])}{more}"
+    )
     word = confirmation(old, request.new)
     if word and annotations_of(request.new).get(CONFIRM_EVICT) == word:
         return Allowed((warning,))

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from fastness.formats.errors import QuantityError
 from fastness.formats.quantity import scaled
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import object_name
@@ -115,10 +116,12 @@ def candidates(
     # A node that comes back is busy for a moment, so it counts even if it was available until now.
     capacity = budget - used - sum(not node.unavailable for node in back)
     if capacity <= 0:
-        return Choice(back, why=f"{budget - capacity} of at most {budget} nodes are unavailable")
+        return Choice(
+            back, why=f"{counted(budget - capacity, 'node is', 'nodes are')} unavailable, at most {budget} may be"
+        )
     # A config that breaks machines stops here: as many have failed as may be away, and none of them will come back by itself.
     if failing >= capacity:
-        return Choice(back, why=f"{failing} nodes failed to reach {goal.config}")
+        return Choice(back, why=f"{counted(failing, 'node')} failed to reach {goal.config}")
     capacity -= failing
     deferred = ""
     # The node that runs the controllers goes last: draining it moves them, in the middle of the rollout that they steer.

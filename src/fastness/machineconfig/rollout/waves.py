@@ -22,6 +22,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError, SelectorError
 from fastness.formats.selectors import label_selector_from_object
+from fastness.formats.words import counted
 from fastness.kinds.objects import labels_of, object_name
 from fastness.machineconfig.render.errors import BadPolicy
 from fastness.machineconfig.rollout.nodes import Goal, NodeFacts
@@ -95,7 +96,8 @@ def hold(policy: Object | None, nodes: Sequence[NodeFacts], goal: Goal, now: dat
     # Before window and waves: a stop must be said, also where nothing would start anyway.
     if failed + gave_up >= limit:
         also = f", {gave_up} tried for too long and went back" if gave_up else ""
-        return Hold(0, state, stopped=f"{failed} machines are degraded{also}; the policy stops at {limit}")
+        degraded = counted(failed, "machine is", "machines are")
+        return Hold(0, state, stopped=f"{degraded} degraded{also}; the policy stops at {limit}")
     opens = next_opening(spec.get("window"), now)
     if opens is not None and opens > now:
         return Hold(0, state, waiting=f"the window opens at {opens.isoformat(timespec='minutes')}", until=opens)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastness.attestation.verdict.explain import Explanation
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.verdict import Check
 from fastness.page.markup import Child, Markup, tag
 from fastness.page.pages.parts import advice, badge, folded, section, side_by_side, table
@@ -47,14 +48,14 @@ def evidence_section(explained: Explanation) -> Markup | None:
         _summary(explained, len(passed)),
         _checks("Checks that decided against it", explained.why) if explained.why else None,
         _checks("Checks that only warn", warned) if warned else None,
-        folded(f"{len(passed)} checks passed", _checks("Checks that passed", passed)) if passed else None,
+        folded(f"{counted(len(passed), 'check')} passed", _checks("Checks that passed", passed)) if passed else None,
         id_="evidence",
     )  # fmt: skip
 
 
 def _summary(explained: Explanation, passed: int) -> Markup:
     total = len(explained.why) + len(explained.others)
-    return tag("p", f"The last verdict made {total} checks; {passed} passed.", class_="hint")
+    return tag("p", f"The last verdict made {counted(total, 'check')}; {passed} passed.", class_="hint")
 
 
 def _checks(caption: str, checks: Sequence[Check]) -> Markup:

@@ -54,7 +54,7 @@ def waves_part(schedule: Schedule, done: int, under_way: int) -> Markup:
         size, here = wave.bound - start, max(0, min(done, wave.bound) - start)
         state = "updated" if size == here else "updating" if number == under_way else "waits"
         soak = lasting(wave.soak.total_seconds()) if wave.soak else "–"
-        bar = progress(here, size, f"wave {number}: {here} of {size} machines")
+        bar = progress(here, size, f"wave {number}: {here} of {counted(size, 'machine')}")
         rows.append((f"Wave {number}", badge(state), tag("span", bar, f" {here} of {size}"), soak))
         start = wave.bound
     only = f"Only {schedule.window}." if schedule.window else None

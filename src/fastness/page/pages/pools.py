@@ -58,7 +58,8 @@ def _pool(story: PoolStory, frame: Frame) -> Markup:
     target = str((spec.get("configuration") or {}).get("name", ""))
     return section(
         str(pool["metadata"]["name"]),
-        tag("p", badge(_state(pool)), f" {done} of {total} machines have " if total else " No machines yet; they would get ",
+        tag("p", badge(_state(pool)),
+            f" {done} of {counted(total, 'machine')} have " if total else " No machines yet; they would get ",
             tag("code", target) if target else "nothing yet"),
         _bar(pool, total, done),
         facts([
@@ -85,7 +86,9 @@ def _bar(pool: JsonObject, total: int, done: int) -> Markup | None:
     """Updated, degraded, and those that are still to come."""
     bad = min(int((pool.get("status") or {}).get("degradedMachineCount") or 0), max(0, total - done))
     parts = [("state-attested", done), ("state-degraded", bad), ("state-waiting", max(0, total - done - bad))]
-    return bar(parts, f"{done} of {total} machines of {pool['metadata']['name']} are updated, {bad} degraded")
+    return bar(
+        parts, f"{done} of {counted(total, 'machine')} of {pool['metadata']['name']} are updated, {bad} degraded"
+    )
 
 
 def _state(pool: JsonObject) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from fastness.formats import json
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.page.markup import Child, Markup, join, tag
 from fastness.page.pages.layout import Frame, PageFrame, page
@@ -76,10 +77,10 @@ def entry_page(frame: Frame, proved: Proved, checkpoint: JsonObject) -> bytes:
 
 
 def _holds(proved: Proved, spec: JsonObject) -> str:
-    size = spec.get("size")
+    over = counted(int(spec.get("size") or 0), "entry", "entries")
     if proved.holds:
-        return f"These {len(proved.path)} hashes lead from the entry to the root that was signed over {size} entries."
-    return f"The record does not lead to the root that was signed over {size} entries. Compare it with a backup."
+        return f"{counted(len(proved.path), 'hash leads', 'hashes lead')} from the entry to the root that was signed over {over}."
+    return f"The record does not lead to the root that was signed over {over}. Compare it with a backup."
 
 
 def _entry(entry: JsonObject, now: datetime) -> tuple[Child, ...]:

@@ -54,7 +54,7 @@ def _config(config: JsonObject | None, frame: Frame) -> Markup:
     return section(
         str(config["metadata"]["name"]),
         tag("p", badge(word.lower()), f" {ready} of {counted(total, 'node')} have the runtime."),
-        progress(ready, total, f"{ready} of {total} nodes have the runtime"),
+        progress(ready, total, f"{ready} of {counted(total, 'node')} have the runtime"),
         facts([("Says", str(installing.get("message") or "")), ("Log level", log_level)]),
         folded("Conditions", conditions(status.get("conditions") or (), frame.now)),
         id_="kataconfig",

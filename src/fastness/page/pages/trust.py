@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition
 from fastness.page.markup import Child, Markup, tag
@@ -105,7 +106,7 @@ def _value_set(value_set: JsonObject) -> Markup:
     ended = f" withdrawn {withdrawn.get('at')}: {withdrawn.get('reason', '')}" if withdrawn else ""
     summary = tag(
         "span", badge(str(status.get("state", "Unknown"))), " ", _name(value_set),
-        tag("small", f" {len(values)} values, from {spec.get('source')}{ended}"),
+        tag("small", f" {counted(len(values), 'value')}, from {spec.get('source')}{ended}"),
     )  # fmt: skip
     origin = facts(
         [

@@ -23,6 +23,7 @@ from fastness.crypto.cosignatures import WitnessVerifier, own_line
 from fastness.crypto.errors import BadKey
 from fastness.crypto.notes import NoteRefused, split_note
 from fastness.formats.tlog import TlogError, parse_checkpoint
+from fastness.formats.words import counted
 from fastness.keys.errors import WitnessFailed
 from fastness.protocol.witness import MAX_ANSWER, AddCheckpoint, parse_latest
 from fastness.record.live.log import LogView
@@ -120,7 +121,7 @@ def _size_there(witness: Witness, body: bytes) -> int:
 def _refused(witness: Witness, status: int, body: bytes, old: int) -> WitnessFailed:
     if status == _UNPROVED:
         return WitnessFailed(
-            f"witness {witness.name} saw another record of {old} entries than the beginning of this one",
+            f"witness {witness.name} saw another record of {counted(old, 'entry', 'entries')} than the beginning of this one",
             "The record was rewritten. Compare it with an older export: `fastness audit verify --against`.",
             old,
         )
@@ -131,9 +132,9 @@ def _refused(witness: Witness, status: int, body: bytes, old: int) -> WitnessFai
 
 def _other_history(witness: Witness, size_there: int, size: int) -> WitnessFailed:
     return WitnessFailed(
-        f"witness {witness.name} has seen {size_there} entries of this record, which has {size}"
+        f"witness {witness.name} has seen {counted(size_there, 'entry', 'entries')} of this record, which has {size}"
         if size_there > size
-        else f"witness {witness.name} has seen another record of {size_there} entries",
+        else f"witness {witness.name} has seen another record of {counted(size_there, 'entry', 'entries')}",
         "The record was rolled back or rewritten. If an older backup was restored on purpose, see `fastness audit restart`.",
         size_there,
     )

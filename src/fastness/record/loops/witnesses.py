@@ -22,6 +22,7 @@ import httpx
 
 from fastness.crypto.cosignatures import cosigned
 from fastness.formats.tlog import TlogError
+from fastness.formats.words import counted
 from fastness.keys.errors import WitnessFailed
 from fastness.kinds.fastness_dev.audit import AUDIT_CHECKPOINT
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
@@ -164,7 +165,7 @@ class RecordWitnesses:
 
     async def _say(self, newest: JsonObject, answers: Sequence[Answer]) -> None:
         failed = [answer.failed for answer in answers if answer.failed is not None]
-        count = f"{len(answers) - len(failed)} of {len(answers)} witnesses"
+        count = f"{len(answers) - len(failed)} of {counted(len(answers), 'witness', 'witnesses')}"
         if not failed:
             message = f"{count} cosigned the record"
             await set_condition(self._cluster, self._clock.now(), "Witnessed", "True", "Cosigned", message)

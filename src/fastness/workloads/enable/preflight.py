@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.kata import names
 from fastness.kinds.kata.names import TRUE, Tee
@@ -149,7 +150,7 @@ def _tee(snapshot: Snapshot, request: EnableRequest) -> Iterator[Check]:
         yield _without_tee(snapshot, request)
         return
     hosts = [object_name(node).name for node in with_tee]
-    have = f"{len(hosts)} nodes have" if len(hosts) != 1 else "1 node has"
+    have = counted(len(hosts), "node has", "nodes have")
     yield Check("hardware", Result.OK, f"{have} {request.tee}: {_some(hosts)}")
     key = KEYS.get(request.tee, "")
     keyless = [object_name(node).name for node in with_tee if not _capacity(node, key)]

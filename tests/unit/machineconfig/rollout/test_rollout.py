@@ -72,7 +72,7 @@ def test_zones_go_one_after_the_other_and_old_nodes_before_young_ones() -> None:
 def test_nodes_that_are_unavailable_use_up_the_budget() -> None:
     nodes = [ready("a"), ready("b"), facts(node("c", current=OLD, ready=False))]
     assert candidates(nodes, GOAL, 1).nodes == ()
-    assert "1 of at most 1 nodes are unavailable" in candidates(nodes, GOAL, 1).why
+    assert "1 node is unavailable, at most 1 may be" in candidates(nodes, GOAL, 1).why
     assert len(candidates(nodes, GOAL, 2).nodes) == 1
 
 

@@ -81,7 +81,7 @@ def test_a_clock_that_jumps_back_does_not_lengthen_the_soak() -> None:
 def test_degraded_machines_stop_everything() -> None:
     held = hold(CANARY, nodes(0, 9, degraded=1), GOAL, NOW, WaveState())
     assert held.room == 0
-    assert held.stopped == "1 machines are degraded; the policy stops at 1"
+    assert held.stopped == "1 machine is degraded; the policy stops at 1"
     patient = policy(waves=CANARY["spec"]["waves"], stopOn={"degraded": 3})
     assert hold(patient, nodes(0, 9, degraded=2), GOAL, NOW, WaveState()).stopped == ""
     back = hold(CANARY, nodes(0, 9, degraded=1), Goal("old"), NOW, WaveState())
