@@ -273,6 +273,7 @@ async def test_a_machine_gets_no_owner_there_and_goes_only_when_its_bar_is_noted
         async with (
             https(kube.kubeconfig) as cluster,
             Informers(cluster, clock=clock, entropy=entropy) as informers,
+            issuing(cluster, informers, clock, entropy),
             webhook_server(cluster, informers, clock, entropy),
         ):
             assert (await post(admin, MACHINES, machine)).status_code == 201
@@ -303,6 +304,7 @@ async def test_our_namespace_goes_there_only_confirmed_and_everybody_says_that_i
         async with (
             https(kube.kubeconfig) as cluster,
             Informers(cluster, clock=clock, entropy=entropy) as informers,
+            issuing(cluster, informers, clock, entropy),
             webhook_server(cluster, informers, clock, entropy),
         ):
             await ClusterRecord(cluster, clock, entropy, "controllers").append(
