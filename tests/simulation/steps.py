@@ -30,7 +30,7 @@ from fastness.sim.tee.images import BootImage
 from tests.simulation.configs import CANNOT_BE
 from tests.simulation.machines import TEES, SimMachine
 from tests.simulation.nodes import tell_ready
-from tests.simulation.world import GOOD, NEXT, TAMPERED, World, vendor
+from tests.simulation.whole_cluster import GOOD, NEXT, TAMPERED, World, vendor
 
 
 class Steps:

@@ -18,7 +18,7 @@ from tests.simulation.configs import STORY_FILE
 from tests.simulation.invariants import CANARY, Broken
 from tests.simulation.machines import TEES, SimMachine
 from tests.simulation.steps import Steps
-from tests.simulation.world import world
+from tests.simulation.whole_cluster import world
 
 STEPS = 8
 CALM_SECONDS = 300.0

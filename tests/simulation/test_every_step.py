@@ -20,7 +20,7 @@ from fastness.kube.port import PatchType
 from fastness.sim.announce import announce_vendor
 from tests.simulation.loop import run
 from tests.simulation.machines import SimMachine
-from tests.simulation.world import GOOD, TAMPERED, World, vendor, world
+from tests.simulation.whole_cluster import GOOD, TAMPERED, World, vendor, world
 
 GONE_SECONDS = 20.0
 HEALED_LOOKS = 16

@@ -17,7 +17,7 @@ from fastness.kube.errors import Unavailable
 from fastness.kube.port import PatchType
 from fastness.protocol.door_role import DoorRole
 from tests.simulation.loop import OWNER, run, virtual_loop
-from tests.simulation.world import MemoryTiles, World, world
+from tests.simulation.whole_cluster import MemoryTiles, World, world
 
 
 def test_a_stopped_process_does_nothing_and_goes_on_where_it_was() -> None:

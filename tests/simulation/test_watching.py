@@ -22,7 +22,7 @@ from tests.simulation.loop import run
 from tests.simulation.machines import TEES
 from tests.simulation.network import Exchange
 from tests.simulation.story import Story, tell
-from tests.simulation.world import MemoryTiles, World, world
+from tests.simulation.whole_cluster import MemoryTiles, World, world
 
 Tamper = Callable[[World], Awaitable[None]]
 

@@ -22,7 +22,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.protocol.pointer import image_pointer
 from fastness.sim.tee.images import BootImage, changed, default_image
 from tests.e2e.delivery.ignition import HOSTILE_FILES, Ignition, hostile, pointer_with_ticket
-from tests.e2e.delivery.world import cluster, explained
+from tests.e2e.delivery.real_cluster import cluster, explained
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 from tests.swtpm import Maker, Swtpm

@@ -20,7 +20,7 @@ from fastness.sim.vms.image import predicted
 from fastness.sim.vms.initrd import DOORS
 from tests.delivering import DeliveringWorld
 from tests.e2e.delivery.ignition import HOSTILE_FILES, hostile
-from tests.e2e.delivery.world import cluster, explained
+from tests.e2e.delivery.real_cluster import cluster, explained
 from tests.embedded.fixtures import Embedded
 from tests.measuredboot import joining
 from tests.swtpm import Maker

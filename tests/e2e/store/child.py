@@ -22,7 +22,7 @@ from collections import Counter
 from pathlib import Path
 
 from fastness.apiserver.store import Key, Store, StoreError, StoreSettings, StoreUnavailable, WriteStep, restore
-from tests.component.apiserver.store.world import MACS, ToyCipher
+from tests.component.apiserver.store.store_parts import MACS, ToyCipher
 
 SETTINGS = StoreSettings(
     log_entries=12,

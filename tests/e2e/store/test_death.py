@@ -16,7 +16,7 @@ import pytest
 from fastness.apiserver.store import Store, StoreDamaged, restore
 from fastness.apiserver.store.failpoints import FAILPOINTS
 from fastness.apiserver.store.restore import REVISION_JUMP
-from tests.component.apiserver.store.world import MACS, ToyCipher
+from tests.component.apiserver.store.store_parts import MACS, ToyCipher
 from tests.e2e.store.child import CLIENTS, SETTINGS, change, key_of
 from tests.patience import PATIENCE
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fastness.apiserver.store import Store
-from tests.component.apiserver.store.world import Faults, ManualClock
+from tests.component.apiserver.store.store_parts import Faults, ManualClock
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from fastness.apiserver.store import (
     restore,
 )
 from fastness.apiserver.store.restore import REVISION_JUMP
-from tests.component.apiserver.store.world import Faults, ToyCipher, key, put, remove
+from tests.component.apiserver.store.store_parts import Faults, ToyCipher, key, put, remove
 
 GROUP, PLURAL = "example.dev", "things"
 

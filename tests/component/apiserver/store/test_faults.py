@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastness.apiserver.store import DiskFull, Record, Store, StoreClosed, StoreSettings, StoreUnavailable, WriteStep
-from tests.component.apiserver.store.world import Faults, key, put, reopened, small_log
+from tests.component.apiserver.store.store_parts import Faults, key, put, reopened, small_log
 
 GROUP, PLURAL = "example.dev", "things"
 

@@ -31,8 +31,8 @@ from fastness.apiserver.store.offline import authenticate, remove
 from fastness.apiserver.store.records import SEALED_KINDS
 from fastness.apiserver.store.restore import verify
 from fastness.crypto.store_mac import Macs
-from tests.component.apiserver.store.world import MACS, Faults, ToyCipher, key, macs_of, put, reopened
-from tests.component.apiserver.store.world import remove as delete
+from tests.component.apiserver.store.store_parts import MACS, Faults, ToyCipher, key, macs_of, put, reopened
+from tests.component.apiserver.store.store_parts import remove as delete
 
 NODE = key("nodes-may-nothing", "", "clusterrolebindings", "rbac.authorization.k8s.io")
 SECRET = Key("", "secrets", "default", "password")

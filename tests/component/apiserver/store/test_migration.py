@@ -13,7 +13,7 @@ from fastness.apiserver.store.database import Database
 from fastness.apiserver.store.journal import link
 from fastness.apiserver.store.migrations import MIGRATIONS, version_of
 from fastness.apiserver.store.tables import connect
-from tests.component.apiserver.store.world import put, remove
+from tests.component.apiserver.store.store_parts import put, remove
 
 LATER = len(MIGRATIONS) + 1
 

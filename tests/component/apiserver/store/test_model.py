@@ -36,7 +36,7 @@ from fastness.apiserver.store import (
     WriteStep,
 )
 from fastness.kube.port import EventType
-from tests.component.apiserver.store.world import MACS, Faults, ManualClock, ToyCipher
+from tests.component.apiserver.store.store_parts import MACS, Faults, ManualClock, ToyCipher
 
 NAMESPACES = ("", "a", "b")
 KEYS = st.builds(

@@ -26,7 +26,7 @@ from fastness.apiserver.store import (
     StoreInUse,
 )
 from fastness.apiserver.store.migrations import MIGRATIONS
-from tests.component.apiserver.store.world import Faults, ToyCipher, put, remove, reopened
+from tests.component.apiserver.store.store_parts import Faults, ToyCipher, put, remove, reopened
 from tests.patience import PATIENCE
 
 CANARY = b"canary-5e1f-do-not-leak"

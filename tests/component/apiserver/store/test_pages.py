@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fastness.apiserver.store import Compacted, Record, Store
-from tests.component.apiserver.store.world import key, put, remove, small_log
+from tests.component.apiserver.store.store_parts import key, put, remove, small_log
 
 GROUP, PLURAL = "example.dev", "things"
 

@@ -11,7 +11,7 @@ import pytest
 
 from fastness.apiserver.store import Compacted, Cursor, FutureRevision, LogEntry, Store, WriteStep
 from fastness.kube.port import EventType
-from tests.component.apiserver.store.world import ManualClock, key, put, remove, small_log
+from tests.component.apiserver.store.store_parts import ManualClock, key, put, remove, small_log
 
 GROUP, PLURAL = "example.dev", "things"
 

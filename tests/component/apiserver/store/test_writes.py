@@ -18,7 +18,7 @@ from fastness.apiserver.store import (
     WriteStep,
 )
 from fastness.kube.port import EventType
-from tests.component.apiserver.store.world import ManualClock, key, put, remove, reopened
+from tests.component.apiserver.store.store_parts import ManualClock, key, put, remove, reopened
 
 
 class Refused(Exception):

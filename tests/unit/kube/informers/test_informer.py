@@ -18,7 +18,7 @@ from fastness.kube.informers import Handler, Informer, InformerError, Informers,
 from fastness.kube.informers.informer import PATIENCE, SILENCE
 from fastness.kube.port import Cluster, Scope
 from fastness.observe.metrics import REGISTRY
-from tests.unit.kube.informers.world import THING, ScriptedCluster
+from tests.unit.kube.informers.scripted_cluster import THING, ScriptedCluster
 from tests.unit.kube.virtual import FixedEntropy, VirtualClock
 
 TICKS = 2000
