@@ -14,15 +14,15 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
 def native(group: str, plural: str) -> Kind:
     """A native kind as discovery of a real server describes it."""
-    found = next(entry for entry in definitions.resources() if (entry.group, entry.plural) == (group, plural))
+    resource = next(entry for entry in definitions.resources() if (entry.group, entry.plural) == (group, plural))
     return Kind(
-        group=found.group, version=found.version, kind=found.kind, plural=found.plural, singular=found.singular,
-        scope=Scope.NAMESPACED if found.namespaced else Scope.CLUSTER, short_names=found.short_names,
-        categories=found.categories, verbs=found.verbs, native=True, computed="list" not in found.verbs,
+        group=resource.group, version=resource.version, kind=resource.kind, plural=resource.plural, singular=resource.singular,
+        scope=Scope.NAMESPACED if resource.namespaced else Scope.CLUSTER, short_names=resource.short_names,
+        categories=resource.categories, verbs=resource.verbs, native=True, computed="list" not in resource.verbs,
         storage=("", "events") if plural == "events" else ("", ""),
-        subresources=tuple(entry.name for entry in found.subresources),
-        definition=definitions.definition_for(found.group, found.version, found.kind),
-        description=f"{found.kind} of Kubernetes.",
+        subresources=tuple(entry.name for entry in resource.subresources),
+        definition=definitions.definition_for(resource.group, resource.version, resource.kind),
+        description=f"{resource.kind} of Kubernetes.",
     )  # fmt: skip
 
 

@@ -35,11 +35,11 @@ def test_without_swtpm_it_says_what_to_install_and_takes_software(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(swtpm, "missing", lambda: ["swtpm", "tpm2-tools"])
-    found = simulated(tmp_path, 3, "swtpm")
+    machines = simulated(tmp_path, 3, "swtpm")
     assert capsys.readouterr().err == (
         "no swtpm here: TPMs are simulated in software instead (apt-get install swtpm tpm2-tools)\n"
     )
-    assert (found.count, found.simulation.wants_swtpm) == (3, False)
+    assert (machines.count, machines.simulation.wants_swtpm) == (3, False)
 
 
 def test_with_swtpm_nothing_needs_to_be_said(
@@ -50,13 +50,13 @@ def test_with_swtpm_nothing_needs_to_be_said(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(("asked", "said"), [(0, False), (2, False), (5, True), (1, True)])
+@pytest.mark.parametrize(("count", "announced"), [(0, False), (2, False), (5, True), (1, True)])
 def test_a_directory_with_machines_goes_on_with_them_and_says_so_when_others_were_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: int, said: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int, announced: bool
 ) -> None:
     write_roster(tmp_path, Roster("cluster", 6, KEPT))
-    assert simulated(tmp_path, asked).count == 2
-    assert ("has 2 machines and goes on with them" in capsys.readouterr().err) is said
+    assert simulated(tmp_path, count).count == 2
+    assert ("has 2 machines and goes on with them" in capsys.readouterr().err) is announced
 
 
 def test_a_directory_whose_machines_were_all_removed_stays_empty(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_the_clock_is_ahead_by_all_leaps_that_were_not_undone(tmp_path: Path) ->
 def test_a_machine_gets_the_hardware_that_it_had(tmp_path: Path) -> None:
     board = boards(SimVendor(), None, tmp_path)
     for spec in KEPT:
-        found = board(spec)
-        assert isinstance(found, Silicon)
-        assert found.tee == spec.tee
+        hardware = board(spec)
+        assert isinstance(hardware, Silicon)
+        assert hardware.tee == spec.tee
 
 
 @pytest.mark.parametrize("tee", ["tpm", "snp"])
@@ -86,17 +86,17 @@ async def test_a_machine_goes_on_counting_its_boots_after_a_restart(tmp_path: Pa
     for restart in range(3):
         board = boards(SimVendor(), None, tmp_path)(spec)
         for _ in range(restart + 1):
-            boot = shown(await board.power_on(AS_IT_SHOULD))
+            boot = boot_of(await board.power_on(AS_IT_SHOULD))
             assert boot_dispute(view(stored, Machine), boot) is None
             change = boot_status(stored["status"], boot)
             assert change, "each boot is another one"
             stored["status"] |= change
     assert (tmp_path / spec.name / "boots").read_text() == "6\n"
-    begun_anew = shown(await Silicon(SimVendor(), tee, 7).power_on(AS_IT_SHOULD))
+    begun_anew = boot_of(await Silicon(SimVendor(), tee, 7).power_on(AS_IT_SHOULD))
     assert boot_dispute(view(stored, Machine), begun_anew) is not None
 
 
-def shown(attester: Attester) -> Boot:
+def boot_of(attester: Attester) -> Boot:
     """The boot that a machine's evidence is of."""
     assert isinstance(attester, SimAttester)
     machine = attester.machine

@@ -15,7 +15,7 @@ AUTHENTIC: Final = {"authentic": True, "acceptable": True, "identity": None}
 
 def reference_set(values: dict[str, list[str]], name: str = "set", **spec: Any) -> JsonObject:
     """A ReferenceValueSet with these values."""
-    listed = [{"name": key, "value": value} for key, found in values.items() for value in found]
+    listed = [{"name": key, "value": value} for key, allowed in values.items() for value in allowed]
     return {"metadata": {"name": name}, "spec": {"source": "manual", "values": listed, **spec}}
 
 

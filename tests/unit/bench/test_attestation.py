@@ -11,13 +11,13 @@ from bench.figures import EVENT, SNP_TIMES, TPM_TIMES, Single, Spread, gates
 @pytest.mark.parametrize(("name", "bound"), [(TPM_TIMES, 1.5), (SNP_TIMES, 1.3), (EVENT, 6.0)])
 def test_verdicts_are_held_against_their_bounds(name: str, bound: float) -> None:
     def verdict(value: float) -> str:
-        found = gates([], [Single(name, Spread.of([value]), "")])
-        return next(gate.verdict for gate in found if gate.name == name)
+        all_gates = gates([], [Single(name, Spread.of([value]), "")])
+        return next(gate.verdict for gate in all_gates if gate.name == name)
 
     assert [verdict(bound), verdict(bound + 0.01)] == ["pass", "fail"]
 
 
 def test_every_figure_is_measured_on_evidence_that_is_accepted() -> None:
-    found = attestation.measured(1)
-    assert set(found) >= {TPM_TIMES, SNP_TIMES, EVENT, attestation.TDX_TIMES, attestation.TPM_RSA_TIMES}
-    assert all(value > 0 for values in found.values() for value in values)
+    figures = attestation.measured(1)
+    assert set(figures) >= {TPM_TIMES, SNP_TIMES, EVENT, attestation.TDX_TIMES, attestation.TPM_RSA_TIMES}
+    assert all(value > 0 for values in figures.values() for value in values)

@@ -59,9 +59,9 @@ def test_serving_is_held_against_nginx_and_rendering_against_a_time(
 ) -> None:
     rows = [Row("serve-new", "", [sample(1, serving * 1000)], [sample(1, 1000)], "nginx")]
     singles = [Single("something else", Spread.of([99.0]), "ms"), Single(RENDER, Spread.of([rendering]), "ms")]
-    found = gates(rows, singles)
-    assert [gate.verdict for gate in found[2:4]] == verdicts
-    assert [gate.unit for gate in found[2:4]] == ["× nginx's", " ms"]
+    outcomes = gates(rows, singles)
+    assert [gate.verdict for gate in outcomes[2:4]] == verdicts
+    assert [gate.unit for gate in outcomes[2:4]] == ["× nginx's", " ms"]
 
 
 def test_a_gate_that_was_not_measured_says_so() -> None:

@@ -22,10 +22,10 @@ def test_the_configs_have_as_many_files_and_units_as_the_page_says() -> None:
 
 
 def test_every_figure_is_measured_as_often_as_asked_and_is_above_nothing() -> None:
-    found = measured(2)
-    assert set(found) == {RENDER, LARGE, RERENDER, COLD, PLAN}
-    assert len(found[RENDER]) == 2
-    assert all(value > 0 for values in found.values() for value in values)
+    figures = measured(2)
+    assert set(figures) == {RENDER, LARGE, RERENDER, COLD, PLAN}
+    assert len(figures[RENDER]) == 2
+    assert all(value > 0 for values in figures.values() for value in values)
 
 
 def test_a_machine_asks_for_a_drain_waits_reports_and_asks_to_be_put_back() -> None:

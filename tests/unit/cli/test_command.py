@@ -50,10 +50,10 @@ def invoke(*words: str) -> Result:
 
 
 def test_help_lists_every_verb_and_the_exit_codes() -> None:
-    said = invoke("--help").output
+    help_text = invoke("--help").output
     for verb in VERBS:
-        assert re.search(rf"^  {verb} ", said, re.MULTILINE), verb
-    assert "Exit codes: 0 done, 1 the answer is no" in " ".join(said.split())
+        assert re.search(rf"^  {verb} ", help_text, re.MULTILINE), verb
+    assert "Exit codes: 0 done, 1 the answer is no" in " ".join(help_text.split())
 
 
 @pytest.mark.parametrize("words", [("--help",), ("--version",), ("no-such-verb",)])
@@ -104,9 +104,9 @@ def test_a_light_verb_imports_nothing_of_the_heavy_ones(words: tuple[str, ...], 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_a_help_of_its_own(verb: str) -> None:
-    said = invoke(verb, "--help")
-    assert said.exit_code == 0
-    assert said.output.startswith(f"Usage: fastness {verb}")
+    result = invoke(verb, "--help")
+    assert result.exit_code == 0
+    assert result.output.startswith(f"Usage: fastness {verb}")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -125,9 +125,9 @@ def groups(command: click.Command, name: str = "fastness") -> Iterator[tuple[str
             yield name, command
         context = click.Context(command)
         for below in command.list_commands(context):
-            found = command.get_command(context, below)
-            assert found is not None, f"{name} {below}"
-            yield from groups(found, f"{name} {below}")
+            subcommand = command.get_command(context, below)
+            assert subcommand is not None, f"{name} {below}"
+            yield from groups(subcommand, f"{name} {below}")
 
 
 def test_the_lines_of_every_table_begin_as_the_help_of_the_verb_does() -> None:
@@ -141,9 +141,9 @@ def test_the_lines_of_every_table_begin_as_the_help_of_the_verb_does() -> None:
 
 
 def test_an_unknown_verb_names_the_closest_one() -> None:
-    said = invoke("backpu")
-    assert said.exit_code == Exit.USAGE
-    assert "there is no verb 'backpu'. Did you mean 'backup'?" in said.output
+    result = invoke("backpu")
+    assert result.exit_code == Exit.USAGE
+    assert "there is no verb 'backpu'. Did you mean 'backup'?" in result.output
 
 
 def test_a_verb_like_no_other_points_to_the_help() -> None:
@@ -151,9 +151,9 @@ def test_a_verb_like_no_other_points_to_the_help() -> None:
 
 
 def test_an_unknown_option_is_wrong_use() -> None:
-    said = invoke("version", "--nonsense")
-    assert said.exit_code == Exit.USAGE
-    assert "No such option" in said.output
+    result = invoke("version", "--nonsense")
+    assert result.exit_code == Exit.USAGE
+    assert "No such option" in result.output
 
 
 def test_version_is_printed_in_both_forms() -> None:
@@ -162,8 +162,8 @@ def test_version_is_printed_in_both_forms() -> None:
 
 
 def test_options_come_from_the_environment_too() -> None:
-    said = CliRunner().invoke(cli, ["version"], prog_name="fastness", env={"FASTNESS_VERSION_OUTPUT": "json"})
-    assert said.output.startswith("{")
+    result = CliRunner().invoke(cli, ["version"], prog_name="fastness", env={"FASTNESS_VERSION_OUTPUT": "json"})
+    assert result.output.startswith("{")
 
 
 @pytest.mark.parametrize(

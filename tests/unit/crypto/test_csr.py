@@ -35,15 +35,15 @@ def pem(builder: Builder, key: object = KEY.handle, digest: hashes.HashAlgorithm
     return builder.sign(key, digest).public_bytes(serialization.Encoding.PEM)  # type: ignore[arg-type]
 
 
-def names(*found: x509.GeneralName) -> Builder:
-    return Builder().subject_name(NAME).add_extension(x509.SubjectAlternativeName(found), critical=False)
+def names(*general_names: x509.GeneralName) -> Builder:
+    return Builder().subject_name(NAME).add_extension(x509.SubjectAlternativeName(general_names), critical=False)
 
 
 def test_what_was_asked_for_is_what_is_read() -> None:
-    found = read_request(make_request(KEY, NODE, ["n", "n.example", "10.0.0.1", "fd00::1"]))
-    assert found.subject == NODE
-    assert (found.dns, found.addresses) == (("n", "n.example"), ("10.0.0.1", "fd00::1"))
-    assert found.key == sha256(KEY.public_der())
+    request = read_request(make_request(KEY, NODE, ["n", "n.example", "10.0.0.1", "fd00::1"]))
+    assert request.subject == NODE
+    assert (request.dns, request.addresses) == (("n", "n.example"), ("10.0.0.1", "fd00::1"))
+    assert request.key == sha256(KEY.public_der())
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_damaged_requests_are_refused_or_read_and_never_break(at: int, bit: int)
     text = bytearray(make_request(KEY, NODE, ["n"]))
     text[at % len(text)] ^= 1 << bit
     try:
-        found = read_request(bytes(text))
+        request = read_request(bytes(text))
     except BadSigningRequest:
         return
-    assert found.key == sha256(KEY.public_der())
+    assert request.key == sha256(KEY.public_der())

@@ -59,8 +59,8 @@ def test_secret_shows_in_no_representation(
 ) -> None:
     with caplog.at_level(logging.INFO):
         logging.getLogger("test").info("got %s and %r in %s", secret, secret, {"key": secret})
-    shown = [repr(secret), str(secret), f"{secret}", f"{secret:>40}", "%s" % secret, repr([secret]), caplog.text]  # noqa: UP031
-    assert not any(CANARY in text for text in shown)
+    texts = [repr(secret), str(secret), f"{secret}", f"{secret:>40}", "%s" % secret, repr([secret]), caplog.text]  # noqa: UP031
+    assert not any(CANARY in text for text in texts)
     assert str(secret) == REDACTED
 
 

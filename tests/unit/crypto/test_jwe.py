@@ -59,8 +59,8 @@ def test_another_implementation_opens_what_was_sealed_to_rsa() -> None:
 
 
 def test_what_another_implementation_sealed_is_opened() -> None:
-    shown = ECKey.import_key({name: value for name, value in public_jwk(KEY).items() if name != "alg"})
-    compact = peer.encrypt_compact({"alg": jwe.ECDH, "enc": jwe.CONTENT}, b"secret", shown, algorithms=ALGORITHMS)
+    public_key = ECKey.import_key({name: value for name, value in public_jwk(KEY).items() if name != "alg"})
+    compact = peer.encrypt_compact({"alg": jwe.ECDH, "enc": jwe.CONTENT}, b"secret", public_key, algorithms=ALGORITHMS)
     names = ("protected", "encrypted_key", "iv", "ciphertext", "tag")
     data = json.dumps(dict(zip(names, compact.split("."), strict=True))).encode()
     assert jwe.opened(data, KEY).reveal() == b"secret"

@@ -90,25 +90,25 @@ def judged(
 ) -> tuple[Endorsement | None, list[str]]:
     findings = Findings()
     pins = {ROOT.fingerprint.hex} if roots is None else roots
-    found = judge_endorsement(findings, [leaf, *above], parse_public(ak or area(tpm.ec_key())), pins, AT)
-    return found, [check.code for check in findings.checks if check.refuses]
+    endorsement = judge_endorsement(findings, [leaf, *above], parse_public(ak or area(tpm.ec_key())), pins, AT)
+    return endorsement, [check.code for check in findings.checks if check.refuses]
 
 
 @pytest.mark.parametrize("key", [tpm.rsa_key(number=5), tpm.ec_key(5), ec.generate_private_key(ec.SECP384R1())])
 def test_an_endorsement_under_a_pinned_root_is_accepted(key: Key) -> None:
-    found, refused = judged(issued(key, ROOT_KEY), ROOT)
-    assert found is not None, refused
-    assert (found.manufacturer, found.model, found.version) == ("id:54455354", "TEST", "id:00010002")
-    assert found.root == ROOT.fingerprint.hex
-    assert found.ak_name == parse_public(area(tpm.ec_key())).name
+    endorsement, refused = judged(issued(key, ROOT_KEY), ROOT)
+    assert endorsement is not None, refused
+    assert (endorsement.manufacturer, endorsement.model, endorsement.version) == ("id:54455354", "TEST", "id:00010002")
+    assert endorsement.root == ROOT.fingerprint.hex
+    assert endorsement.ak_name == parse_public(area(tpm.ec_key())).name
 
 
 @pytest.mark.parametrize("pss", [False, True])
 def test_makers_may_sign_with_rsa_in_both_paddings(pss: bool) -> None:
     key = tpm.rsa_key(number=6)
     top = root(key)
-    found, refused = judged(issued(tpm.ec_key(5), key, pss=pss), top, roots={top.fingerprint.hex})
-    assert found is not None, refused
+    endorsement, refused = judged(issued(tpm.ec_key(5), key, pss=pss), top, roots={top.fingerprint.hex})
+    assert endorsement is not None, refused
 
 
 def test_the_simulators_tpm_passes_with_its_own_root_and_with_no_other() -> None:
@@ -116,27 +116,27 @@ def test_the_simulators_tpm_passes_with_its_own_root_and_with_no_other() -> None
     papers = [load_certificates(raw)[0] for raw in (chip.ek_certificate, VENDOR.tpm.authority.certificate)]
     papers += load_certificates(VENDOR.tpm.root.certificate)
     assert judged(*papers, ak=chip.ak_area, roots=set(VENDOR.roots.tpm))[0] is not None
-    found, refused = judged(*papers, ak=chip.ak_area, roots=set(TPM_ROOTS.values()))
-    assert found is None
+    endorsement, refused = judged(*papers, ak=chip.ak_area, roots=set(TPM_ROOTS.values()))
+    assert endorsement is None
     assert refused == ["untrusted-certificate"]
 
 
 def test_a_copy_of_the_root_with_the_same_name_is_no_root() -> None:
     forger = ec.generate_private_key(ec.SECP384R1())
-    found, refused = judged(issued(tpm.ec_key(5), forger), root(forger))
-    assert found is None
+    endorsement, refused = judged(issued(tpm.ec_key(5), forger), root(forger))
+    assert endorsement is None
     assert refused == ["untrusted-certificate"]
 
 
 def test_a_certificate_that_the_maker_did_not_sign_is_refused() -> None:
-    found, refused = judged(issued(tpm.ec_key(5), ec.generate_private_key(ec.SECP384R1())), ROOT)
-    assert found is None
+    endorsement, refused = judged(issued(tpm.ec_key(5), ec.generate_private_key(ec.SECP384R1())), ROOT)
+    assert endorsement is None
     assert refused == ["untrusted-certificate"]
 
 
 def test_without_the_makers_certificate_nothing_is_known() -> None:
-    found, refused = judged(issued(tpm.ec_key(5), ROOT_KEY))
-    assert found is None
+    endorsement, refused = judged(issued(tpm.ec_key(5), ROOT_KEY))
+    assert endorsement is None
     assert refused == ["missing-issuer"]
 
 
@@ -183,8 +183,8 @@ def _resigned_with_sha1(signer: rsa.RSAPrivateKey) -> Certificate:
     ],
 )
 def test_other_certificates_of_the_same_maker_are_no_endorsements(changes: dict[str, object]) -> None:
-    found, refused = judged(issued(tpm.ec_key(5), ROOT_KEY, **changes), ROOT)  # type: ignore[arg-type]
-    assert found is None
+    endorsement, refused = judged(issued(tpm.ec_key(5), ROOT_KEY, **changes), ROOT)  # type: ignore[arg-type]
+    assert endorsement is None
     assert refused == ["endorsement-purpose"]
 
 
@@ -193,14 +193,14 @@ def test_a_certificate_without_purposes_must_name_a_tpm() -> None:
 
 
 def test_an_endorsement_that_ended_is_refused() -> None:
-    found, refused = judged(issued(tpm.ec_key(5), ROOT_KEY, end=datetime(2025, 1, 1, tzinfo=UTC)), ROOT)
-    assert found is None
+    endorsement, refused = judged(issued(tpm.ec_key(5), ROOT_KEY, end=datetime(2025, 1, 1, tzinfo=UTC)), ROOT)
+    assert endorsement is None
     assert refused == ["certificate-dates"]
 
 
 def test_a_key_that_has_no_template_cannot_be_proved() -> None:
-    found, refused = judged(issued(tpm.rsa_key(1024), ROOT_KEY), ROOT)
-    assert found is None
+    endorsement, refused = judged(issued(tpm.rsa_key(1024), ROOT_KEY), ROOT)
+    assert endorsement is None
     assert refused == ["bad-key"]
 
 
@@ -216,21 +216,21 @@ def test_a_key_that_has_no_template_cannot_be_proved() -> None:
     ],
 )
 def test_pitfall_6_a_key_that_can_lie_or_leave_is_no_attestation_key(attributes: int) -> None:
-    found, refused = judged(issued(tpm.ec_key(5), ROOT_KEY), ROOT, ak=area(tpm.ec_key(), attributes=attributes))
-    assert found is None
+    endorsement, refused = judged(issued(tpm.ec_key(5), ROOT_KEY), ROOT, ak=area(tpm.ec_key(), attributes=attributes))
+    assert endorsement is None
     assert refused == ["attestation-key-attributes"]
 
 
 @pytest.mark.parametrize("scheme", [b"\x00\x10", b"\x00\x18\x00\x04", b"\x00\x1a\x00\x0b\x00\x01"])
 def test_an_attestation_key_without_a_sound_scheme_is_refused(scheme: bytes) -> None:
-    found, refused = judged(issued(tpm.ec_key(5), ROOT_KEY), ROOT, ak=area(tpm.ec_key(), scheme=scheme))
-    assert found is None
+    endorsement, refused = judged(issued(tpm.ec_key(5), ROOT_KEY), ROOT, ak=area(tpm.ec_key(), scheme=scheme))
+    assert endorsement is None
     assert refused == ["attestation-key-scheme"]
 
 
 def test_a_point_beside_the_curve_is_no_key() -> None:
     data = bytearray(area(tpm.ec_key()))
     data[-1] ^= 1
-    found, refused = judged(issued(tpm.ec_key(5), ROOT_KEY), ROOT, ak=bytes(data))
-    assert found is None
+    endorsement, refused = judged(issued(tpm.ec_key(5), ROOT_KEY), ROOT, ak=bytes(data))
+    assert endorsement is None
     assert refused == ["bad-key"]

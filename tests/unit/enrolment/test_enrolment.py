@@ -52,8 +52,8 @@ def begun(attester: SimAttester, terms: Terms = TERMS, invitation: Invitation = 
     return begin(request, invitation, terms, NOW, SECRET, SeededEntropy(1))
 
 
-def completion(attester: SimAttester, found: Begun) -> Completion:
-    offer = read_offer(json.encode({"enrolment": "x", **found.question}))
+def completion(attester: SimAttester, opening: Begun) -> Completion:
+    offer = read_offer(json.encode({"enrolment": "x", **opening.question}))
     return parse_completion(asyncio.run(second_message(attester, offer)))
 
 
@@ -66,8 +66,8 @@ def refused(call: Any) -> str:
 @pytest.mark.parametrize(("tee", "keys"), [("tpm", "ecc"), ("tpm", "rsa"), ("snp", ""), ("tdx", "")])
 def test_a_machine_proves_its_key(tee: str, keys: str) -> None:
     attester = machine(tee, keys=keys or "ecc")
-    found = begun(attester)
-    newcomer = prove(found.enrolment, completion(attester, found), TERMS, NOW)
+    opening = begun(attester)
+    newcomer = prove(opening.enrolment, completion(attester, opening), TERMS, NOW)
     assert newcomer.thumbprint == attester.machine.thumbprint
     assert newcomer.public == attester.machine.identity_key.public_der()
     assert (newcomer.pool, newcomer.ticket, newcomer.approved) == ("worker", "ticket", True)
@@ -75,12 +75,12 @@ def test_a_machine_proves_its_key(tee: str, keys: str) -> None:
 
 
 def test_the_state_survives_its_bytes_and_never_holds_the_secret() -> None:
-    found = begun(machine())
-    data = found.enrolment.encode()
-    assert Enrolment.decode(data) == found.enrolment
+    opening = begun(machine())
+    data = opening.enrolment.encode()
+    assert Enrolment.decode(data) == opening.enrolment
     for form in (SECRET.reveal(), SECRET.reveal().hex().encode(), base64.b64encode(SECRET.reveal())):
         assert form not in data
-    assert base64.b64encode(SECRET.reveal()).decode() not in str(found.question)
+    assert base64.b64encode(SECRET.reveal()).decode() not in str(opening.question)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"{}", b'{"ticket":"x"}'])
@@ -90,41 +90,41 @@ def test_a_state_of_another_version_is_begun_again(data: bytes) -> None:
 
 @pytest.mark.parametrize("tee", ["tpm", "snp"])
 def test_the_proof_of_another_machine_proves_nothing(tee: str) -> None:
-    one, other = machine(tee), machine(tee, serial=2)
-    mine, theirs = begun(one), begun(other)
+    first, other = machine(tee), machine(tee, serial=2)
+    mine, theirs = begun(first), begun(other)
     assert mine.enrolment.thumbprint != theirs.enrolment.thumbprint
     swapped = replace(mine.enrolment, thumbprint=theirs.enrolment.thumbprint, public=theirs.enrolment.public)
     code = refused(lambda: prove(mine.enrolment, Completion("x", b"?" * 32, b"s" * 64), TERMS, NOW))
     assert code == ("activation-failed" if tee == "tpm" else "signature-invalid")
     if tee == "snp":
-        assert refused(lambda: prove(swapped, completion(one, mine), TERMS, NOW)) == "signature-invalid"
+        assert refused(lambda: prove(swapped, completion(first, mine), TERMS, NOW)) == "signature-invalid"
 
 
 @pytest.mark.parametrize("proof", [{"activated": b""}, {"signature": b"s" * 64}, {"activated": SECRET.reveal()[:-1]}])
 def test_a_credential_that_was_not_opened_is_refused(proof: dict[str, bytes]) -> None:
-    found = begun(machine())
-    assert refused(lambda: prove(found.enrolment, Completion("x", **proof), TERMS, NOW)) == "activation-failed"
+    opening = begun(machine())
+    assert refused(lambda: prove(opening.enrolment, Completion("x", **proof), TERMS, NOW)) == "activation-failed"
 
 
 def test_an_enrolment_ends_after_its_time() -> None:
     attester = machine()
-    found = begun(attester)
-    proof = completion(attester, found)
-    assert prove(found.enrolment, proof, TERMS, NOW + LIFETIME - timedelta(seconds=1)).approved
-    assert refused(lambda: prove(found.enrolment, proof, TERMS, NOW + LIFETIME)) == "enrolment-expired"
+    opening = begun(attester)
+    proof = completion(attester, opening)
+    assert prove(opening.enrolment, proof, TERMS, NOW + LIFETIME - timedelta(seconds=1)).approved
+    assert refused(lambda: prove(opening.enrolment, proof, TERMS, NOW + LIFETIME)) == "enrolment-expired"
 
 
 def test_terms_that_changed_in_between_count() -> None:
     attester = machine()
-    found = begun(attester)
-    proof = completion(attester, found)
+    opening = begun(attester)
+    proof = completion(attester, opening)
     for terms, code in (
         (replace(TERMS, model=TrustModel.NONE), "pool-not-attested"),
         (replace(TERMS, evidence=("snp",)), "evidence-not-accepted"),
         (replace(TERMS, simulated_roots=frozenset()), "endorsement-refused"),
     ):
-        assert refused(lambda terms=terms: prove(found.enrolment, proof, terms, NOW)) == code
-    assert not prove(found.enrolment, proof, replace(TERMS, manual=True), NOW).approved
+        assert refused(lambda terms=terms: prove(opening.enrolment, proof, terms, NOW)) == code
+    assert not prove(opening.enrolment, proof, replace(TERMS, manual=True), NOW).approved
 
 
 def test_a_message_is_refused_before_anything_is_sealed() -> None:
@@ -170,8 +170,8 @@ def test_the_thumbprint_is_known_before_anything_is_judged() -> None:
 
 
 def test_every_field_of_the_state_is_covered_by_its_bytes() -> None:
-    found = json.decode(begun(machine()).enrolment.encode())
-    assert set(found) == {entry.name for entry in fields(Enrolment)}
+    state = json.decode(begun(machine()).enrolment.encode())
+    assert set(state) == {entry.name for entry in fields(Enrolment)}
 
 
 class Bare(SimAttester):
@@ -184,42 +184,42 @@ class Bare(SimAttester):
 def test_a_tpm_without_a_certificate_needs_trust_on_first_use_and_its_endorsement_key() -> None:
     bare, trusting = Bare(machine().machine), replace(TERMS, first_use=True)
     assert refused(lambda: begun(bare)) == "first-use-not-allowed"
-    found = begun(bare, trusting)
-    newcomer = prove(found.enrolment, completion(bare, found), trusting, NOW)
+    opening = begun(bare, trusting)
+    newcomer = prove(opening.enrolment, completion(bare, opening), trusting, NOW)
     assert (newcomer.first_use, newcomer.root, newcomer.simulated) == (True, "", False)
     assert newcomer.endorsement == begun(machine()).enrolment.endorsement
-    said = parse_request(asyncio.run(first_message(bare)))
-    assert isinstance(said, TpmRequest)
-    silent = replace(said, ek_public=b"")
+    request = parse_request(asyncio.run(first_message(bare)))
+    assert isinstance(request, TpmRequest)
+    silent = replace(request, ek_public=b"")
     code = refused(lambda: begin(silent, INVITATION, trusting, NOW, SECRET, SeededEntropy(1)))
     assert code == "endorsement-missing"
-    odd = replace(said, ek_public=b"junk")
+    odd = replace(request, ek_public=b"junk")
     assert refused(lambda: begin(odd, INVITATION, trusting, NOW, SECRET, SeededEntropy(1))) == "bad-key"
 
 
 def test_a_certified_tpm_is_never_marked_as_trusted_on_first_use() -> None:
     attester, trusting = machine(), replace(TERMS, first_use=True)
-    found = begun(attester, trusting)
-    assert not prove(found.enrolment, completion(attester, found), trusting, NOW).first_use
+    opening = begun(attester, trusting)
+    assert not prove(opening.enrolment, completion(attester, opening), trusting, NOW).first_use
 
 
 def test_trust_on_first_use_that_is_switched_off_between_the_messages_makes_no_machine() -> None:
     bare, trusting = Bare(machine().machine), replace(TERMS, first_use=True)
-    found = begun(bare, trusting)
-    answer = completion(bare, found)
-    assert refused(lambda: prove(found.enrolment, answer, TERMS, NOW)) == "first-use-not-allowed"
-    assert prove(found.enrolment, answer, trusting, NOW).first_use
+    opening = begun(bare, trusting)
+    answer = completion(bare, opening)
+    assert refused(lambda: prove(opening.enrolment, answer, TERMS, NOW)) == "first-use-not-allowed"
+    assert prove(opening.enrolment, answer, trusting, NOW).first_use
 
 
 @pytest.mark.parametrize("attribute", [Attributes.RESTRICTED, Attributes.FIXED_TPM, Attributes.SENSITIVE_DATA_ORIGIN])
 def test_a_key_that_could_sign_anything_or_be_copied_is_not_trusted_on_first_use_either(attribute: Attributes) -> None:
     trusting = replace(TERMS, first_use=True)
-    said = parse_request(asyncio.run(first_message(Bare(machine().machine))))
-    assert isinstance(said, TpmRequest)
+    request = parse_request(asyncio.run(first_message(Bare(machine().machine))))
+    assert isinstance(request, TpmRequest)
     place = slice(6, 10)  # TPM2B_PUBLIC: size, type, nameAlg, objectAttributes
-    attributes = int.from_bytes(said.ak_public[place], "big")
+    attributes = int.from_bytes(request.ak_public[place], "big")
     assert attributes & attribute
-    area = said.ak_public[:6] + (attributes & ~attribute).to_bytes(4, "big") + said.ak_public[10:]
-    unfit = replace(said, ak_public=area)
+    area = request.ak_public[:6] + (attributes & ~attribute).to_bytes(4, "big") + request.ak_public[10:]
+    unfit = replace(request, ak_public=area)
     code = refused(lambda: begin(unfit, INVITATION, trusting, NOW, SECRET, SeededEntropy(1)))
     assert code == "endorsement-refused"

@@ -49,27 +49,27 @@ def machine(**status: Any) -> Machine:
         {"type": "Approved", "status": "True", "reason": "Automatic", "lastTransitionTime": rfc3339(NOW)},
         {"type": "Attested", "status": "True", "reason": "Affirmed", "lastTransitionTime": rfc3339(NOW)},
     ]
-    found = {
+    status_fields = {
         "nodeName": NODE, "keyThumbprint": "sha256:" + "0" * 64, "tee": "tpm", "endorsedBy": "ek-certificate",
         "pool": "worker", "lastVerdict": "v-1", "properties": {"tee": "tpm", "endorsement": "ek-certificate"},
         "lastAttested": rfc3339(NOW - timedelta(minutes=5)), "conditions": conditions, "nodeKeys": NODE_KEYS,
         **status,
     }  # fmt: skip
     meta = {"name": "machine-0123456789abcdef0123", "uid": UID}
-    return view({"metadata": meta, "spec": {"id": UID, "approval": "Approved"}, "status": found}, Machine)
+    return view({"metadata": meta, "spec": {"id": UID, "approval": "Approved"}, "status": status_fields}, Machine)
 
 
 def request(
     signer: str = CLIENT_SIGNER, key: PrivateKey = KEY, node: str = NODE, hosts: tuple[str, ...] = (), **spec: Any
 ) -> JsonObject:
     subject = spec.pop("subject", Subject(f"system:node:{node}", ("system:nodes",)))
-    found = csr(make_request(key, subject, hosts), signer, USAGES[signer])
-    found["spec"] |= {
+    body = csr(make_request(key, subject, hosts), signer, USAGES[signer])
+    body["spec"] |= {
         "username": "system:bootstrap:abc123",
         "groups": ["system:bootstrappers", BOOTSTRAP_GROUP],
         **spec,
     }
-    return found
+    return body
 
 
 def own(signer: str = CLIENT_SIGNER, hosts: tuple[str, ...] = (), **spec: Any) -> JsonObject:
@@ -77,8 +77,8 @@ def own(signer: str = CLIENT_SIGNER, hosts: tuple[str, ...] = (), **spec: Any) -
     return request(signer, hosts=hosts, **{"username": f"system:node:{NODE}", "groups": ["system:nodes"], **spec})
 
 
-def asked(found: JsonObject) -> KubeletRequest:
-    read = read_asked(found)
+def kubelet_request(body: JsonObject) -> KubeletRequest:
+    read = read_asked(body)
     assert read is not None
     return read
 
@@ -89,13 +89,15 @@ SERVING = Known(INTERVAL, machine=machine(), addresses=frozenset({NODE, f"{NODE}
 
 
 def test_a_machine_with_a_live_proof_its_token_and_its_key_is_approved() -> None:
-    assert decide(asked(request()), BOOTSTRAP, NOW) == Approve(machine())
+    assert decide(kubelet_request(request()), BOOTSTRAP, NOW) == Approve(machine())
     encipher = [*USAGES[CLIENT_SIGNER], "key encipherment"]
-    assert decide(asked(request(usages=encipher, expirationSeconds=3600)), BOOTSTRAP, NOW) == Approve(machine())
+    assert decide(kubelet_request(request(usages=encipher, expirationSeconds=3600)), BOOTSTRAP, NOW) == Approve(
+        machine()
+    )
 
 
 def test_a_node_renews_with_its_own_certificate_and_the_key_that_its_machine_named() -> None:
-    assert decide(asked(own()), RENEWAL, NOW) == Approve(machine())
+    assert decide(kubelet_request(own()), RENEWAL, NOW) == Approve(machine())
 
 
 @pytest.mark.parametrize("signer", [CLIENT_SIGNER, SERVING_SIGNER])
@@ -104,16 +106,16 @@ def test_a_key_that_no_session_named_gets_no_certificate_whatever_else_is_good(s
     unnamed = [{"serving": NAMED}, {"client": NAMED}, {}]
     mine = unnamed[0 if signer == CLIENT_SIGNER else 1]
     for keys in (mine, unnamed[2]):
-        known = replace(SERVING, machine=machine(nodeKeys=keys))
-        decision = decide(asked(own(signer, hosts)), known, NOW)
+        facts = replace(SERVING, machine=machine(nodeKeys=keys))
+        decision = decide(kubelet_request(own(signer, hosts)), facts, NOW)
         assert isinstance(decision, Deny)
         assert (decision.reason, decision.alarm) == ("KeyNotNamed", False)
 
 
 def test_an_unnamed_key_is_denied_for_good_also_while_the_proof_is_not_live() -> None:
     """A tampered machine's request must not wait for a later proof of the same machine."""
-    known = replace(RENEWAL, machine=machine(nodeKeys={}, lastAttested=rfc3339(NOW - timedelta(days=1))))
-    decision = decide(asked(own()), known, NOW)
+    facts = replace(RENEWAL, machine=machine(nodeKeys={}, lastAttested=rfc3339(NOW - timedelta(days=1))))
+    decision = decide(kubelet_request(own()), facts, NOW)
     assert isinstance(decision, Deny)
     assert decision.reason == "KeyNotNamed"
 
@@ -124,26 +126,26 @@ def test_an_unnamed_key_is_denied_for_good_also_while_the_proof_is_not_live() ->
 def test_a_replaced_key_is_denied_and_an_alarm_unless_the_request_is_older_than_its_replacement(
     created: datetime, alarm: bool
 ) -> None:
-    found = own(key=OTHER_KEY)
-    found["metadata"]["creationTimestamp"] = rfc3339(created)
-    decision = decide(asked(found), RENEWAL, NOW)
+    body = own(key=OTHER_KEY)
+    body["metadata"]["creationTimestamp"] = rfc3339(created)
+    decision = decide(kubelet_request(body), RENEWAL, NOW)
     assert isinstance(decision, Deny)
     assert (decision.reason, decision.alarm) == ("ReplacedKey", alarm)
 
 
 def test_a_named_key_gets_one_certificate() -> None:
-    decision = decide(asked(own()), replace(RENEWAL, certified="node-csr-1"), NOW)
+    decision = decide(kubelet_request(own()), replace(RENEWAL, certified="node-csr-1"), NOW)
     assert isinstance(decision, Deny)
     assert decision.reason == "KeyUsed"
 
 
 @pytest.mark.parametrize("hosts", [(NODE,), ("10.0.0.1",), (NODE, f"{NODE}.example", "10.0.0.1", "fd00::1")])
 def test_a_node_serves_under_its_own_names(hosts: tuple[str, ...]) -> None:
-    assert decide(asked(own(SERVING_SIGNER, hosts)), SERVING, NOW) == Approve(machine())
+    assert decide(kubelet_request(own(SERVING_SIGNER, hosts)), SERVING, NOW) == Approve(machine())
 
 
 @pytest.mark.parametrize(
-    ("found", "known", "reason"),
+    ("body", "facts", "reason"),
     [
         (request(subject=Subject("admin", ("system:nodes",))), BOOTSTRAP, "BadSubject"),
         (request(subject=Subject(f"system:node:{NODE}", ("system:masters",))), BOOTSTRAP, "BadSubject"),
@@ -190,8 +192,8 @@ def test_a_node_serves_under_its_own_names(hosts: tuple[str, ...]) -> None:
         (own(SERVING_SIGNER, (NODE, "10.0.0.1")), replace(SERVING, shared=frozenset({"10.0.0.1"})), "SharedAddresses"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_for_good_is_denied_with_its_reason(found: JsonObject, known: Known, reason: str) -> None:
-    decision = decide(asked(found), known, NOW)
+def test_what_is_wrong_for_good_is_denied_with_its_reason(body: JsonObject, facts: Known, reason: str) -> None:
+    decision = decide(kubelet_request(body), facts, NOW)
     assert isinstance(decision, Deny), decision
     assert decision.reason == reason
     assert decision.message
@@ -214,13 +216,13 @@ def test_a_machine_that_is_no_longer_trusted_is_denied(change: dict[str, Any], r
             ],
         },
     }  # fmt: skip
-    decision = decide(asked(request()), replace(BOOTSTRAP, machine=view(raw, Machine)), NOW)
+    decision = decide(kubelet_request(request()), replace(BOOTSTRAP, machine=view(raw, Machine)), NOW)
     assert isinstance(decision, Deny)
     assert decision.reason == reason
 
 
 @pytest.mark.parametrize(
-    ("found", "known", "reason"),
+    ("body", "facts", "reason"),
     [
         (request(), replace(BOOTSTRAP, machine=machine(lastAttested=None)), "NeverAttested"),
         (request(), replace(BOOTSTRAP, machine=machine(properties={"tee": "snp"})), "OtherSubject"),
@@ -232,8 +234,8 @@ def test_a_machine_that_is_no_longer_trusted_is_denied(change: dict[str, Any], r
         (own(SERVING_SIGNER, (f"{NODE}.elsewhere",)), SERVING, "UnknownAddresses"),
     ],
 )  # fmt: skip
-def test_what_may_still_come_waits(found: JsonObject, known: Known, reason: str) -> None:
-    decision = decide(asked(found), known, NOW)
+def test_what_may_still_come_waits(body: JsonObject, facts: Known, reason: str) -> None:
+    decision = decide(kubelet_request(body), facts, NOW)
     assert isinstance(decision, Wait), decision
     assert decision.reason == reason
 
@@ -243,8 +245,8 @@ def test_requests_of_others_are_left_to_others() -> None:
     kubeadm = request(
         node="control-plane", groups=["system:bootstrappers", "system:bootstrappers:kubeadm:default-node-token"]
     )
-    assert decide(asked(kubeadm), nobody, NOW) == NotOurs()
-    assert decide(asked(own(node="control-plane")), nobody, NOW) == NotOurs()
+    assert decide(kubelet_request(kubeadm), nobody, NOW) == NotOurs()
+    assert decide(kubelet_request(own(node="control-plane")), nobody, NOW) == NotOurs()
     other = request()
     other["spec"]["signerName"] = "kubernetes.io/kube-apiserver-client"
     assert read_asked(other) is None
@@ -258,8 +260,12 @@ def test_what_somebody_decided_is_decided(kind: str) -> None:
 
 
 def test_the_names_of_a_node_are_what_it_tells() -> None:
-    told = [{"type": "Hostname", "address": "n"}, {"type": "InternalIP", "address": "10.0.0.1"}, {"type": "ExternalIP"}]
-    assert addresses_of({"status": {"addresses": told}}) == {"n", "10.0.0.1"}
+    addresses = [
+        {"type": "Hostname", "address": "n"},
+        {"type": "InternalIP", "address": "10.0.0.1"},
+        {"type": "ExternalIP"},
+    ]
+    assert addresses_of({"status": {"addresses": addresses}}) == {"n", "10.0.0.1"}
     assert addresses_of({}) == frozenset()
 
 
@@ -269,14 +275,14 @@ def test_bindings_by_which_kubernetes_approves_by_itself_are_found() -> None:
     def binding(name: str, role: str, **more: Any) -> JsonObject:
         return {"metadata": {"name": name}, "roleRef": {"name": role}, "subjects": [{"kind": "Group"}], **more}
 
-    found = [
+    bindings = [
         binding("rotation", f"{prefix}:selfnodeclient"), binding("bootstrap", f"{prefix}:nodeclient"),
         binding("nobody", f"{prefix}:nodeclient", subjects=None), binding("other", "view"), {"metadata": {"name": "odd"}},
     ]  # fmt: skip
-    assert other_approvers(found) == ["bootstrap", "rotation"]
+    assert other_approvers(bindings) == ["bootstrap", "rotation"]
 
 
 def test_a_machine_that_was_trusted_on_first_use_joins_where_that_is_allowed() -> None:
     proved = {"tee": "tpm", "endorsement": "trust-on-first-use"}
-    seen = machine(endorsedBy="trust-on-first-use", properties=proved)
-    assert decide(asked(own()), replace(RENEWAL, machine=seen, first_use=True), NOW) == Approve(seen)
+    newcomer = machine(endorsedBy="trust-on-first-use", properties=proved)
+    assert decide(kubelet_request(own()), replace(RENEWAL, machine=newcomer, first_use=True), NOW) == Approve(newcomer)

@@ -60,25 +60,27 @@ def test_keys_are_registered_where_machines_enrol() -> None:
     assert enrolment_url(None) == ""
 
 
-def told(found: JsonObject, counts: JsonObject | None, *, doors: bool = True, confidential: bool = True) -> list[Any]:
-    said = conditions_of(found, counts, doors=doors, confidential=confidential)
-    return [(one.kind, one.status, one.reason) for one in said]
+def condition_rows(
+    cluster: JsonObject, counts: JsonObject | None, *, doors: bool = True, confidential: bool = True
+) -> list[Any]:
+    conditions = conditions_of(cluster, counts, doors=doors, confidential=confidential)
+    return [(condition.kind, condition.status, condition.reason) for condition in conditions]
 
 
 def test_each_is_told_how_it_stands() -> None:
-    one = cluster(publicTrusteeAddr="kbs.example")
-    known = ("KnownTrusteeAddress", True, "AddressFound")
-    assert told(one, one) == [("Installed", True, "InstallationCompleted"), known]
-    assert told(one, one, doors=False) == [("Installed", False, "Installing"), known]
-    assert told(one, one, confidential=False) == [("Installed", False, "Installing"), known]
-    assert told(one, cluster("other")) == [("Installed", False, "NonUnique")]
-    assert told(cluster("x", "default"), None) == [("Installed", False, "NonUnique")]
-    assert told(cluster(deleted=True), None) == [("Installed", False, "Uninstalling")]
-    unknown = told(cluster(), cluster())
+    resource = cluster(publicTrusteeAddr="kbs.example")
+    address = ("KnownTrusteeAddress", True, "AddressFound")
+    assert condition_rows(resource, resource) == [("Installed", True, "InstallationCompleted"), address]
+    assert condition_rows(resource, resource, doors=False) == [("Installed", False, "Installing"), address]
+    assert condition_rows(resource, resource, confidential=False) == [("Installed", False, "Installing"), address]
+    assert condition_rows(resource, cluster("other")) == [("Installed", False, "NonUnique")]
+    assert condition_rows(cluster("x", "default"), None) == [("Installed", False, "NonUnique")]
+    assert condition_rows(cluster(deleted=True), None) == [("Installed", False, "Uninstalling")]
+    unknown = condition_rows(cluster(), cluster())
     assert unknown[1] == ("KnownTrusteeAddress", False, "NoAddressFound")
 
 
 def test_settings_that_are_not_used_are_named() -> None:
-    one = cluster(trusteeSecret="tls", registerServerSecret="tls2")
-    (installed, _) = conditions_of(one, one, doors=True, confidential=True)
+    resource = cluster(trusteeSecret="tls", registerServerSecret="tls2")
+    (installed, _) = conditions_of(resource, resource, doors=True, confidential=True)
     assert "trusteeSecret, registerServerSecret" in installed.message

@@ -23,7 +23,7 @@ def machine(name: str, age: int, approval: str = "Approved", approved: str = "Au
 
 
 def names(*machines: JsonObject) -> list[str]:
-    return [found["metadata"]["name"] for found in giving_way(machines)]
+    return [machine["metadata"]["name"] for machine in giving_way(machines)]
 
 
 def test_the_oldest_without_a_verdict_is_the_first() -> None:

@@ -20,17 +20,17 @@ SIZED = archive({"a": bytes(0x777)}, {})
 
 @pytest.mark.parametrize("pack", [bytes, lambda data: gzip.compress(data, mtime=0), lzma.compress, bz2.compress])
 def test_files_and_links_are_found_however_they_are_packed(pack: type[bytes]) -> None:
-    found = unpack_initrd(pack(FIRST))
-    assert found.files["/etc/os-release"] == b"ID=one\n"
-    assert len(found.files["/usr/bin/large"]) == HELD
-    assert found.links == {"/init": "usr/bin/large"}
+    initrd = unpack_initrd(pack(FIRST))
+    assert initrd.files["/etc/os-release"] == b"ID=one\n"
+    assert len(initrd.files["/usr/bin/large"]) == HELD
+    assert initrd.links == {"/init": "usr/bin/large"}
 
 
 @pytest.mark.parametrize("gap", [0, 4, 512])
 def test_a_later_archive_replaces_what_an_earlier_one_has(gap: int) -> None:
-    found = unpack_initrd(FIRST + bytes(gap) + gzip.compress(SECOND, mtime=0))
-    assert found.files == {"/etc/os-release": b"ID=two\n"}
-    assert found.links == {"/init": "usr/bin/large", "/usr/bin/large": "/dev/null"}
+    initrd = unpack_initrd(FIRST + bytes(gap) + gzip.compress(SECOND, mtime=0))
+    assert initrd.files == {"/etc/os-release": b"ID=two\n"}
+    assert initrd.links == {"/init": "usr/bin/large", "/usr/bin/large": "/dev/null"}
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_frame_of_zstd_is_cut_out_before_it_is_unpacked(checksum: bool) -> Non
         return FIRST
 
     packed = raw_frame(FIRST, checksum=checksum)
-    found = unpack_initrd(packed + bytes(8) + gzip.compress(SECOND, mtime=0), unzstd)
+    initrd = unpack_initrd(packed + bytes(8) + gzip.compress(SECOND, mtime=0), unzstd)
     assert frames == [packed]
-    assert found.files == {"/etc/os-release": b"ID=two\n"}
+    assert initrd.files == {"/etc/os-release": b"ID=two\n"}
 
 
 def test_a_frame_that_holds_more_than_may_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,17 +175,17 @@ def _render(value: Any, escape_colons: bool) -> str:
 
 
 def _expected_paths(value: Any, path: str = "") -> list[str]:
-    found: list[str] = []
+    paths: list[str] = []
     if isinstance(value, Members):
         names = [name for name, _ in value]
         steps = [f"{path}.{name}" if path else name for name in names]
-        found += [step for index, step in enumerate(steps) if names[index] in names[:index]]
+        paths += [step for index, step in enumerate(steps) if names[index] in names[:index]]
         for step, (_, child) in zip(steps, value, strict=True):
-            found += _expected_paths(child, step)
+            paths += _expected_paths(child, step)
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            found += _expected_paths(child, f"{path}[{index}]")
-    return found
+            paths += _expected_paths(child, f"{path}[{index}]")
+    return paths
 
 
 @given(_written, st.booleans())

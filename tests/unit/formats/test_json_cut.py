@@ -24,8 +24,8 @@ def cut_value(value: Any, levels: int) -> Any:
     if levels == 0:
         return json.loads(CUT)
     if isinstance(value, list):
-        return [cut_value(one, levels - 1) for one in value]
-    return {key: cut_value(one, levels - 1) for key, one in value.items()}
+        return [cut_value(child, levels - 1) for child in value]
+    return {key: cut_value(child, levels - 1) for key, child in value.items()}
 
 
 @given(VALUES, st.integers(1, 6), st.booleans())

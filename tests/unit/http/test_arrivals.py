@@ -47,7 +47,7 @@ def test_many_silent_addresses_give_way_to_whoever_comes_the_heaviest_first(port
     port.come(B)
     port.come(C)
     assert port.cut == heavy[:2]
-    assert all(one.here for one in light)
+    assert all(connection.here for connection in light)
     assert port.arrivals.unfinished == 8
 
 
@@ -55,7 +55,7 @@ def test_known_addresses_keep_their_handshakes_while_strangers_have_any(port: Po
     port.come(A, done=True).recognised()
     ours = [port.come(A) for _ in range(3)]
     strangers = [port.come(f"10.0.1.{number}") for number in range(20)]
-    assert all(one.here for one in ours)
+    assert all(connection.here for connection in ours)
     assert port.cut == strangers[:15]
 
 
@@ -63,7 +63,7 @@ def test_a_handshake_that_is_done_is_nobodys_to_take(port: Port) -> None:
     done = [port.come(A, done=True) for _ in range(4)]
     for _ in range(100):
         port.come(A)
-    assert all(one.here for one in done)
+    assert all(connection.here for connection in done)
 
 
 def test_one_address_holds_no_more_than_half_and_the_others_have_theirs(port: Port) -> None:
@@ -77,7 +77,7 @@ def test_above_the_bound_newcomers_are_answered_once_and_the_oldest_of_them_give
     for number in range(20):
         port.come(f"10.0.1.{number}", done=True)
     late = [port.come(f"10.0.2.{number}", done=True) for number in range(5)]
-    assert all(one.brief for one in late)
+    assert all(connection.brief for connection in late)
     assert port.cut == late[:2]
     assert len(port.arrivals) == 23
     late[4].gone()
@@ -90,7 +90,11 @@ def test_above_the_bound_known_addresses_have_places_as_any_other(port: Port) ->
     for number in range(19):
         port.come(f"10.0.1.{number}", done=True)
     ours = [port.come(A, done=True) for _ in range(3)]
-    assert [one.place for one in ours] == [ConnectionState.KNOWN, ConnectionState.KNOWN, ConnectionState.LATE]
+    assert [connection.place for connection in ours] == [
+        ConnectionState.KNOWN,
+        ConnectionState.KNOWN,
+        ConnectionState.LATE,
+    ]
 
 
 def test_who_gives_way_is_counted(port: Port) -> None:
@@ -106,7 +110,7 @@ def test_who_gives_way_is_counted(port: Port) -> None:
 def test_whatever_comes_and_goes_the_bounds_hold_and_nobody_is_left_behind(steps: list[tuple[str, str]]) -> None:
     port, here = Port(), list[Arrival]()
     for address, step in steps:
-        mine = [one for one in here if one.network == address]
+        mine = [connection for connection in here if connection.network == address]
         match step:
             case "come":
                 here.append(port.come(address))
@@ -116,10 +120,10 @@ def test_whatever_comes_and_goes_the_bounds_hold_and_nobody_is_left_behind(steps
                 mine[-1].recognised()
             case "gone" if mine:
                 mine[0].gone()
-        here = [one for one in here if one.here]
+        here = [connection for connection in here if connection.here]
         assert len(port.arrivals) == len(here) <= BOUNDS.descriptors
-        assert port.arrivals.unfinished == sum(one.unfinished for one in here) <= BOUNDS.handshakes
-    for one in here:
-        one.gone()
-        one.gone()
+        assert port.arrivals.unfinished == sum(connection.unfinished for connection in here) <= BOUNDS.handshakes
+    for connection in here:
+        connection.gone()
+        connection.gone()
     assert (len(port.arrivals), port.arrivals.unfinished) == (0, 0)

@@ -114,23 +114,25 @@ def sources() -> Iterator[Path]:
     yield from (root / name for name in BESIDE)
 
 
-def said() -> dict[tuple[int, str], str]:
+def reasons_in_code() -> dict[tuple[int, str], str]:
     """Status and code of every refusal whose both are written out, and where."""
-    found: dict[tuple[int, str], str] = {}
+    reasons: dict[tuple[int, str], str] = {}
     for path in sources():
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or getattr(node.func, "id", "") != "Refusal" or len(node.args) < 2:
                 continue
             status, code = node.args[:2]
             if isinstance(status, ast.Constant) and isinstance(code, ast.Constant):
-                found[int(str(status.value)), str(code.value)] = f"{path.name}:{node.lineno}"
-    return found
+                reasons[int(str(status.value)), str(code.value)] = f"{path.name}:{node.lineno}"
+    return reasons
 
 
 def test_every_reason_of_every_door_has_its_row() -> None:
-    found = {**said(), **{(status, code): "enrol STATUS" for code, status in STATUS.items()}}
-    assert len(found) > 40
-    assert {one: where for one, where in found.items() if one[1] not in ROWS.get(one[0], frozenset())} == {}
+    reasons = {**reasons_in_code(), **{(status, code): "enrol STATUS" for code, status in STATUS.items()}}
+    assert len(reasons) > 40
+    assert {
+        reason: where for reason, where in reasons.items() if reason[1] not in ROWS.get(reason[0], frozenset())
+    } == {}
 
 
 def test_no_reason_is_final_at_one_door_and_passing_at_another() -> None:

@@ -66,12 +66,12 @@ def test_the_boot_path_is_action_separator_image_and_kernel() -> None:
 
 def test_the_stub_measures_names_and_contents_in_its_own_order_and_not_every_section() -> None:
     parts = minted.sections(uname=b"6.1", splash=b"picture")
-    wanted = [
+    digests = [
         of(data)
         for name in (".linux", ".osrel", ".cmdline", ".initrd", ".splash")
         for data in (name.encode() + b"\0", parts[name])
     ]
-    assert measured(write_uki(minted.stub(), parts)).registers[11] == extended(*wanted)
+    assert measured(write_uki(minted.stub(), parts)).registers[11] == extended(*digests)
 
 
 def test_the_kernel_measures_its_command_line_as_utf16_and_the_initial_file_system() -> None:
@@ -82,18 +82,18 @@ def test_the_kernel_measures_its_command_line_as_utf16_and_the_initial_file_syst
 
 @pytest.mark.parametrize("line", [b"quiet x=1\n", b"quiet\tx=1 \n", b"quiet x=1  "])
 def test_the_stub_hands_blanks_over_as_blanks_and_drops_those_at_the_end(line: bytes) -> None:
-    found = measured(uki(cmdline=line))
-    assert found.registers[9] == measured().registers[9]
-    assert found.registers[11] != measured().registers[11]
+    prediction = measured(uki(cmdline=line))
+    assert prediction.registers[9] == measured().registers[9]
+    assert prediction.registers[11] != measured().registers[11]
 
 
 def test_registers_without_events_stay_zero_and_separators_stand_alone() -> None:
-    found = measured().registers
-    assert found[12] == found[14] == bytes(32)
-    assert {found[pcr] for pcr in (2, 3, 6)} == {extended(of(bytes(4)))}
+    registers = measured().registers
+    assert registers[12] == registers[14] == bytes(32)
+    assert {registers[pcr] for pcr in (2, 3, 6)} == {extended(of(bytes(4)))}
     actions = (b"Exit Boot Services Invocation", b"Exit Boot Services Returned with Success")
-    assert found[5] == extended(of(bytes(4)), *map(of, actions))
-    assert tuple(found) == REGISTERS
+    assert registers[5] == extended(of(bytes(4)), *map(of, actions))
+    assert tuple(registers) == REGISTERS
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_change_moves_exactly_the_registers_that_hold_it(changes: dict[str, by
 
 def test_without_secure_boot_the_keys_are_measured_and_no_authority() -> None:
     variables = minted.keys(minted.siglist(SIG_X509, ROOT.der))
-    found = measure_uki(uki(), FirmwareVars(variables), secure_boot=False)
+    prediction = measure_uki(uki(), FirmwareVars(variables), secure_boot=False)
     pk, kek, db = (variables[key] for key in ((GLOBAL, "PK"), (GLOBAL, "KEK"), (IMAGE_SECURITY, "db")))
     rows = [
         (GLOBAL, "SecureBoot", b"\0"),
@@ -123,7 +123,7 @@ def test_without_secure_boot_the_keys_are_measured_and_no_authority() -> None:
         (IMAGE_SECURITY, "db", db),
         (IMAGE_SECURITY, "dbx", b""),
     ]
-    assert found.registers[7] == extended(*(of(variable_data(*row)) for row in rows), of(bytes(4)))
+    assert prediction.registers[7] == extended(*(of(variable_data(*row)) for row in rows), of(bytes(4)))
 
 
 def test_time_stamp_and_recovery_databases_are_measured_only_where_they_exist() -> None:
@@ -134,8 +134,8 @@ def test_time_stamp_and_recovery_databases_are_measured_only_where_they_exist() 
 
 @pytest.mark.parametrize("anchor", [LEAF, ROOT], ids=["the signer", "its issuer"])
 def test_with_secure_boot_the_entry_that_let_the_image_start_is_measured(anchor: minted.Signer) -> None:
-    found = secured(LEAF.sign(uki()), minted.siglist(SIG_X509, OTHER.der, anchor.der))
-    last = found.of_register(7)[-1]
+    prediction = secured(LEAF.sign(uki()), minted.siglist(SIG_X509, OTHER.der, anchor.der))
+    last = prediction.of_register(7)[-1]
     assert last.name == "EV_EFI_VARIABLE_AUTHORITY"
     assert anchor.name in last.description
     assert last.digest == of(variable_data(IMAGE_SECURITY, "db", minted.OWNER + anchor.der))
@@ -143,9 +143,9 @@ def test_with_secure_boot_the_entry_that_let_the_image_start_is_measured(anchor:
 
 def test_with_secure_boot_the_kernel_does_not_pass_through_firmware_a_second_time() -> None:
     signed = LEAF.sign(uki())
-    found = secured(signed, minted.siglist(SIG_X509, ROOT.der))
-    assert [event.id for event in found.of_register(4)] == ["Pcr4EfiCall", "Pcr4Separator", "Pcr4Uki"]
-    assert found.of_register(4)[-1].digest == pe_hash(signed)
+    prediction = secured(signed, minted.siglist(SIG_X509, ROOT.der))
+    assert [event.id for event in prediction.of_register(4)] == ["Pcr4EfiCall", "Pcr4Separator", "Pcr4Uki"]
+    assert prediction.of_register(4)[-1].digest == pe_hash(signed)
 
 
 def test_a_chain_goes_through_certificates_beside_the_signature() -> None:
@@ -242,11 +242,11 @@ def test_stubs_that_were_never_compared_with_a_boot_are_not_guessed(version: str
 
 
 def test_a_register_that_cannot_be_known_is_left_out_with_a_note() -> None:
-    found = measured(uki(linux=minted.kernel("5.15.0")))
-    assert 9 not in found.registers
-    assert not found.of_register(9)
-    assert found.notes
-    assert found.notes[0].startswith("PCR 9")
+    prediction = measured(uki(linux=minted.kernel("5.15.0")))
+    assert 9 not in prediction.registers
+    assert not prediction.of_register(9)
+    assert prediction.notes
+    assert prediction.notes[0].startswith("PCR 9")
 
 
 def test_writing_is_reproducible_and_keeps_the_stub() -> None:

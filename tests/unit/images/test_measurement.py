@@ -54,9 +54,9 @@ def test_reference_values_have_the_names_that_policies_ask_for() -> None:
 
 
 def test_a_manifest_reads_back_as_it_was_written() -> None:
-    found = parse_manifest(predicted().to_manifest())
-    assert found.registers == predicted().registers
-    assert found.to_manifest() == predicted().to_manifest()
+    manifest = parse_manifest(predicted().to_manifest())
+    assert manifest.registers == predicted().registers
+    assert manifest.to_manifest() == predicted().to_manifest()
 
 
 def changed(path: list[Any], value: object) -> object:

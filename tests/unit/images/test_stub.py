@@ -23,21 +23,21 @@ def uki(version: int, **changes: bytes) -> Uki:
 
 
 def handed(version: int, **changes: bytes) -> bytes:
-    found = uki(version, **changes)
-    return handed_initrd(found, rules_for(found))
+    image = uki(version, **changes)
+    return handed_initrd(image, rules_for(image))
 
 
 def files(archive: bytes) -> dict[str, tuple[int, bytes]]:
     """A reader of newc archives: mode and content by name."""
-    found, at = dict[str, tuple[int, bytes]](), 0
+    contents, at = dict[str, tuple[int, bytes]](), 0
     while at < len(archive):
         assert archive[at : at + 6] == b"070701"
         fields = [int(archive[at + 6 + 8 * number : at + 14 + 8 * number], 16) for number in range(13)]
         name = archive[at + 110 : at + 109 + fields[11]].decode()
         start = at + 110 + fields[11] + -(110 + fields[11]) % 4
-        found[name] = (fields[1], archive[start : start + fields[6]])
+        contents[name] = (fields[1], archive[start : start + fields[6]])
         at = start + fields[6] + -fields[6] % 4
-    return found
+    return contents
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def files(archive: bytes) -> dict[str, tuple[int, bytes]]:
 )
 def test_each_version_measures_its_own_sections_in_its_own_order(version: int, order: str) -> None:
     data = write_uki(minted.stub(f"{version}.1"), minted.sections(**ALL))
-    found = measure_uki(data, FirmwareVars.blank(), secure_boot=False)
-    names = [event.id.removeprefix("Pcr11").removesuffix("Name").lower() for event in found.of_register(11)[::2]]
+    prediction = measure_uki(data, FirmwareVars.blank(), secure_boot=False)
+    names = [event.id.removeprefix("Pcr11").removesuffix("Name").lower() for event in prediction.of_register(11)[::2]]
     assert names == order.split()
 
 
@@ -92,8 +92,8 @@ def test_the_archive_of_the_release_is_the_one_of_a_real_boot() -> None:
 
 @pytest.mark.parametrize(("version", "line"), [(252, " quiet x=1"), (254, " quiet x=1"), (257, "quiet x=1")])
 def test_blanks_at_the_beginning_are_kept_by_older_stubs_and_dropped_by_newer_ones(version: int, line: str) -> None:
-    found = uki(version, cmdline=b" quiet\tx=1 \n")
-    assert command_line(found, rules_for(found)) == line
+    image = uki(version, cmdline=b" quiet\tx=1 \n")
+    assert command_line(image, rules_for(image)) == line
 
 
 def test_control_characters_at_the_beginning_are_predicted_only_where_they_are_dropped() -> None:

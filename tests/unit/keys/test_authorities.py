@@ -60,10 +60,10 @@ def test_a_successor_comes_with_a_third_left_is_trusted_at_once_and_issues_after
 
 
 def test_a_successor_that_may_not_issue_waits_as_long_as_it_takes() -> None:
-    asked = KIND.step(made(), NOW, ENTROPY, requested=True)
-    waiting = KIND.step(asked, NOW + 300 * DAY, ENTROPY, lambda _successor: False)
-    assert waiting == asked
-    assert KIND.step(waiting, NOW + 300 * DAY, ENTROPY).issuing is asked.successor
+    requested = KIND.step(made(), NOW, ENTROPY, requested=True)
+    waiting = KIND.step(requested, NOW + 300 * DAY, ENTROPY, lambda _successor: False)
+    assert waiting == requested
+    assert KIND.step(waiting, NOW + 300 * DAY, ENTROPY).issuing is requested.successor
 
 
 def test_being_asked_twice_makes_one_successor() -> None:
@@ -73,12 +73,12 @@ def test_being_asked_twice_makes_one_successor() -> None:
 
 @given(st.lists(st.integers(0, 400), max_size=12), st.booleans())
 def test_whatever_was_issued_with_overlap_to_spare_stays_trusted_by_the_next_bundle(
-    days: list[int], asked: bool
+    days: list[int], requested: bool
 ) -> None:
     now, lineage = NOW, made()
     for pause in days:
         before, now = lineage, now + pause * DAY
-        lineage = KIND.step(before, now, ENTROPY, requested=asked)
+        lineage = KIND.step(before, now, ENTROPY, requested=requested)
         assert lineage.issuing.certificate in before.trusted  # nobody issues who was not announced
         assert len(lineage.trusted) <= 4
         if lineage != before:
@@ -126,34 +126,34 @@ def test_doors_overlap_for_a_month_and_internal_leaves_live_for_a_day() -> None:
 
 def test_a_door_shows_a_certificate_that_the_bundle_verifies() -> None:
     doors = DoorsAuthority(made())
-    shown = doors.serving(DoorRole.CONFIG_SERVER, ["127.0.0.1", "configs.example"], NOW)
-    assert shown.certificate.uris == ("fastness://role/configserver",)
-    verify_server(shown.certificate, doors.lineage.trusted, "configs.example", NOW + 89 * DAY)
+    credential = doors.serving(DoorRole.CONFIG_SERVER, ["127.0.0.1", "configs.example"], NOW)
+    assert credential.certificate.uris == ("fastness://role/configserver",)
+    verify_server(credential.certificate, doors.lineage.trusted, "configs.example", NOW + 89 * DAY)
     with pytest.raises(UntrustedCertificate):
-        verify_server(shown.certificate, doors.lineage.trusted, "other.example", NOW)
+        verify_server(credential.certificate, doors.lineage.trusted, "other.example", NOW)
 
 
 def test_roles_are_read_from_certificates_of_this_authority_only_and_for_a_day_only() -> None:
     internal, other = InternalAuthority(made()), InternalAuthority(made())
     trusted = internal.lineage.trusted
     for role in DoorRole:
-        shown = internal.client(role, NOW).certificate
-        assert asking_role(shown, trusted, NOW) is (role if role in ASKING else None)
+        credential = internal.client(role, NOW).certificate
+        assert asking_role(credential, trusted, NOW) is (role if role in ASKING else None)
         with pytest.raises(UntrustedCertificate):
-            asking_role(shown, other.lineage.trusted, NOW)
+            asking_role(credential, other.lineage.trusted, NOW)
         with pytest.raises(CertificateExpired):
-            asking_role(shown, trusted, NOW + DAY + timedelta(seconds=1))
+            asking_role(credential, trusted, NOW + DAY + timedelta(seconds=1))
     with pytest.raises(WrongPurpose):
         asking_role(internal.serving(["127.0.0.1"], NOW).certificate, trusted, NOW)
 
 
 def test_a_credential_is_due_with_a_third_left() -> None:
-    shown = InternalAuthority(made()).client(DoorRole.GATE, NOW)
-    assert not is_due(shown, NOW + timedelta(hours=15))
-    assert is_due(shown, NOW + timedelta(hours=17))
+    credential = InternalAuthority(made()).client(DoorRole.GATE, NOW)
+    assert not is_due(credential, NOW + timedelta(hours=15))
+    assert is_due(credential, NOW + timedelta(hours=17))
 
 
 def test_a_credential_from_a_time_that_has_not_come_is_due() -> None:
-    shown = InternalAuthority(made()).client(DoorRole.GATE, NOW)
-    assert is_due(shown, NOW - timedelta(minutes=45))
-    assert not is_due(shown, NOW)
+    credential = InternalAuthority(made()).client(DoorRole.GATE, NOW)
+    assert is_due(credential, NOW - timedelta(minutes=45))
+    assert not is_due(credential, NOW)

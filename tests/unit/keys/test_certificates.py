@@ -101,8 +101,8 @@ def test_a_secret_that_cannot_be_understood_holds_nothing(harm: Any) -> None:
 
 def test_names_are_read_strictly_and_bounded() -> None:
     text = "b.example  a.example b.example 127.0.0.1 0:0::1 *.example -x x/y 999.1.1.1.1: under_score.example"
-    found = names_in({"metadata": {"annotations": {NAMES: text}}})
-    assert found == ("b.example", "a.example", "127.0.0.1", "::1", "under_score.example")
+    names = names_in({"metadata": {"annotations": {NAMES: text}}})
+    assert names == ("b.example", "a.example", "127.0.0.1", "::1", "under_score.example")
     many = " ".join(f"n{number}.example" for number in range(200))
     assert len(names_in({"metadata": {"annotations": {NAMES: many}}})) == 64
     assert names_in({"metadata": {}}) == ()

@@ -77,8 +77,8 @@ def test_openssl_shakes_hands_with_these_files(tmp_path: Path) -> None:
     server_context.verify_mode = ssl.CERT_OPTIONAL
     client_context = ssl.create_default_context(cafile=str(pki.directory / "ca.crt"))
     client_context.load_cert_chain(pki.directory / "admin.pem")
-    shown = _handshake(server_context, client_context)
-    assert shown == pki.admin.certificate.der
+    peer_certificate = _handshake(server_context, client_context)
+    assert peer_certificate == pki.admin.certificate.der
 
 
 def _handshake(server_context: ssl.SSLContext, client_context: ssl.SSLContext) -> bytes | None:
@@ -213,8 +213,8 @@ def test_kubeconfig_with_a_certificate(tmp_path: Path) -> None:
     assert document["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:6443"
     assert base64.b64decode(document["clusters"][0]["cluster"]["certificate-authority-data"]) == pki.bundle
     user = document["users"][0]["user"]
-    shown = Certificate.from_pem(base64.b64decode(user["client-certificate-data"]))
-    assert shown.der == pki.admin.certificate.der
+    certificate = Certificate.from_pem(base64.b64decode(user["client-certificate-data"]))
+    assert certificate.der == pki.admin.certificate.der
     assert base64.b64decode(user["client-key-data"]) == pki.admin.key_pem.reveal()
     assert document["contexts"] == [{"name": "fastness", "context": {"cluster": "fastness", "user": "fastness"}}]
 

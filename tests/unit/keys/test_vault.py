@@ -212,12 +212,12 @@ def test_a_kms_may_answer_in_json(path: Path, answer: bytes) -> None:
 
 
 def test_every_error_has_a_code_of_its_own_and_asks_for_a_hint() -> None:
-    kinds, found = [TrustError], []
+    kinds, error_kinds = [TrustError], []
     while kinds:
         kind = kinds.pop()
         kinds += kind.__subclasses__()
-        found.append(kind)
+        error_kinds.append(kind)
         assert kind("what happened", "What to do.").hint == "What to do."
         with pytest.raises(TypeError):
             kind("what happened")  # type: ignore[call-arg]
-    assert len({kind.code for kind in found}) == len(found) > 4
+    assert len({kind.code for kind in error_kinds}) == len(error_kinds) > 4

@@ -79,7 +79,7 @@ prometheusrules.monitoring.coreos.com promrule   Namespaced  yes  AGE
 ROWS = [row.split(maxsplit=4) for row in TABLE.strip().splitlines()]
 
 
-def found(resource: str) -> Kind:
+def kind_of(resource: str) -> Kind:
     """The stored version of a resource."""
     plural, _, group = resource.partition(".")
     return registry.versions_of(group, plural)[0]
@@ -92,7 +92,7 @@ def headings(kind: Kind, *, wide: bool) -> list[str]:
 
 @pytest.mark.parametrize(("resource", "short", "scope", "status", "columns"), ROWS, ids=[row[0] for row in ROWS])
 def test_resource_looks_as_users_know_it(resource: str, short: str, scope: str, status: str, columns: str) -> None:
-    kind = found(resource)
+    kind = kind_of(resource)
     plain, _, wide = columns.partition("|")
     assert kind.short_names == (() if short == "-" else tuple(short.split(",")))
     assert kind.scope.value == scope
@@ -127,7 +127,7 @@ def test_table_names_every_resource() -> None:
     ],
 )  # fmt: skip
 def test_column_reads_the_field_that_it_should(resource: str, column: str, path: str) -> None:
-    assert next(entry.path for entry in found(resource).columns if entry.name == column) == path
+    assert next(entry.path for entry in kind_of(resource).columns if entry.name == column) == path
 
 
 def test_times_in_the_future_are_not_printed_as_ages() -> None:

@@ -31,14 +31,14 @@ def test_kind_comes_back_out_of_its_definition(kind: Kind) -> None:
 
 
 def test_there_is_one_definition_per_resource() -> None:
-    names = [found["metadata"]["name"] for found in manifests()]
+    names = [crd["metadata"]["name"] for crd in manifests()]
     assert names == sorted(set(names), key=names.index)
     assert set(names) == {kind.crd_name for kind in CUSTOM}
 
 
 def test_versions_of_one_resource_are_in_one_definition_with_one_stored() -> None:
-    found = manifest(registry.find("nfd.openshift.io", "v1", "nodefeaturerules"))
-    assert [(version["name"], version["storage"]) for version in found["spec"]["versions"]] == [
+    crd = manifest(registry.find("nfd.openshift.io", "v1", "nodefeaturerules"))
+    assert [(version["name"], version["storage"]) for version in crd["spec"]["versions"]] == [
         ("v1", False),
         ("v1alpha1", True),
     ]
@@ -207,7 +207,7 @@ json_values = st.recursive(
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a document."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(found for key, member in inner for found in places(member, (*path, key)))]
+    return [path, *(place for key, member in inner for place in places(member, (*path, key)))]
 
 
 @given(place=st.sampled_from(places(users_definition())[1:]), value=json_values)

@@ -92,10 +92,14 @@ def test_storage_is_ones_own_otherwise() -> None:
 
 def test_native_kinds_are_those_of_the_pinned_server() -> None:
     native = {(kind.group, kind.plural): kind for kind in KINDS if kind.native}
-    assert native.keys() == {(found.group, found.plural) for found in definitions.resources()}
-    for found in definitions.resources():
-        kind = native[found.group, found.plural]
-        assert (kind.namespaced, kind.verbs, kind.short_names) == (found.namespaced, found.verbs, found.short_names)
+    assert native.keys() == {(resource.group, resource.plural) for resource in definitions.resources()}
+    for resource in definitions.resources():
+        kind = native[resource.group, resource.plural]
+        assert (kind.namespaced, kind.verbs, kind.short_names) == (
+            resource.namespaced,
+            resource.verbs,
+            resource.short_names,
+        )
         assert definitions.definition(kind.definition)["type"] == "object"
     assert not native["", "namespaces"].namespaced
     assert "deletecollection" not in native["", "namespaces"].verbs
@@ -103,7 +107,7 @@ def test_native_kinds_are_those_of_the_pinned_server() -> None:
 
 
 def test_descriptions_of_native_kinds_are_all_used() -> None:
-    assert DESCRIPTIONS.keys() == {found.kind for found in definitions.resources()}
+    assert DESCRIPTIONS.keys() == {resource.kind for resource in definitions.resources()}
 
 
 def test_questions_are_not_stored() -> None:
@@ -129,8 +133,8 @@ def test_second_claim_to_a_name_is_refused() -> None:
 
 
 def test_same_name_in_two_groups_is_fine() -> None:
-    found = registry.index([kind(), kind(group="example.org", storage=("example.org", "things"))])
-    assert {group for group, _, _ in found} == {"example.com", "example.org"}
+    index = registry.index([kind(), kind(group="example.org", storage=("example.org", "things"))])
+    assert {group for group, _, _ in index} == {"example.com", "example.org"}
 
 
 def test_versions_must_agree_on_names() -> None:

@@ -31,10 +31,10 @@ def plain(schema: Any) -> Any:
         return [plain(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {key: plain(value) for key, value in schema.items()}
-    if found.pop("nullable", None) is True:
-        return {"anyOf": [found, {"type": "null"}]}
-    return found
+    converted = {key: plain(value) for key, value in schema.items()}
+    if converted.pop("nullable", None) is True:
+        return {"anyOf": [converted, {"type": "null"}]}
+    return converted
 
 
 def faults(obj: JsonObject) -> list[str]:

@@ -38,8 +38,8 @@ def secret(stub: dict[str, Any], **labels: str) -> dict[str, Any]:
 
 
 def test_a_confidential_machine_asks_the_forwarder_on_its_own_loopback_and_gets_no_ca() -> None:
-    found = pointer(pool(), TrustModel.CONFIDENTIAL_CLUSTER, DOORS, "ticket")
-    assert found == {
+    config = pointer(pool(), TrustModel.CONFIDENTIAL_CLUSTER, DOORS, "ticket")
+    assert config == {
         "ignition": {
             "version": "3.2.0",
             "config": {
@@ -59,11 +59,11 @@ def test_a_confidential_machine_asks_the_forwarder_on_its_own_loopback_and_gets_
 
 @pytest.mark.parametrize("trust", [TrustModel.NONE, TrustModel.CONTAINERS_HOST])
 def test_other_machines_ask_the_config_server_with_its_ca(trust: TrustModel) -> None:
-    found = pointer(pool("infra"), trust, DOORS, "ticket")
-    [merge] = found["ignition"]["config"]["merge"]
+    config = pointer(pool("infra"), trust, DOORS, "ticket")
+    [merge] = config["ignition"]["config"]["merge"]
     assert merge["source"] == "https://server:22624/config/infra"
     assert merge["httpHeaders"] == [{"name": "Authorization", "value": "Bearer ticket"}]
-    [authority] = found["ignition"]["security"]["tls"]["certificateAuthorities"]
+    [authority] = config["ignition"]["security"]["tls"]["certificateAuthorities"]
     assert dataurl.decode(authority["source"]).decode() == CA
 
 
@@ -72,17 +72,17 @@ def test_a_pointer_is_a_config_that_ignition_accepts(trust: TrustModel) -> None:
     assert ignition.validate(pointer(pool(), trust, DOORS, "t")) == ()
 
 
-@pytest.mark.parametrize(("wanted", "version"), [("3.1", "3.1.0"), ("3.5.0", "3.5.0"), ("", "3.2.0")])
-def test_the_pool_may_choose_the_version(wanted: str, version: str) -> None:
+@pytest.mark.parametrize(("requested", "version"), [("3.1", "3.1.0"), ("3.5.0", "3.5.0"), ("", "3.2.0")])
+def test_the_pool_may_choose_the_version(requested: str, version: str) -> None:
     chosen = pool()
-    chosen["metadata"]["annotations"] = {names.POINTER_VERSION: wanted}
+    chosen["metadata"]["annotations"] = {names.POINTER_VERSION: requested}
     assert pointer_version(chosen) == version
 
 
-@pytest.mark.parametrize("wanted", ["2.2.0", "3.0.0", "3.9.0", "x"])
-def test_a_version_that_cannot_carry_the_ticket_is_refused(wanted: str) -> None:
+@pytest.mark.parametrize("requested", ["2.2.0", "3.0.0", "3.9.0", "x"])
+def test_a_version_that_cannot_carry_the_ticket_is_refused(requested: str) -> None:
     chosen = pool()
-    chosen["metadata"]["annotations"] = {names.POINTER_VERSION: wanted}
+    chosen["metadata"]["annotations"] = {names.POINTER_VERSION: requested}
     with pytest.raises(BadPointer, match="carries a header") as caught:
         pointer(chosen, TrustModel.NONE, DOORS, "t")
     assert "3.1.0" in caught.value.hint
@@ -116,14 +116,14 @@ LEGACY = {
 
 
 def test_a_new_ca_goes_into_an_installers_pointer_and_nothing_else_changes() -> None:
-    known = secret(LEGACY)
-    assert is_unmanaged_pointer(known)
-    changed = with_ca(known, CA)
+    pointer_secret = secret(LEGACY)
+    assert is_unmanaged_pointer(pointer_secret)
+    changed = with_ca(pointer_secret, CA)
     assert changed is not None
     after = data({"data": changed})
     assert dataurl.decode(after["ignition"]["security"]["tls"]["certificateAuthorities"][0]["source"]).decode() == CA
     assert after["ignition"]["config"] == LEGACY["ignition"]["config"]
-    assert with_ca({**known, "data": changed}, CA) is None
+    assert with_ca({**pointer_secret, "data": changed}, CA) is None
 
 
 def test_two_authorities_are_not_guessed_at() -> None:
@@ -144,14 +144,14 @@ def test_what_is_no_pointer_is_left_alone(body: str) -> None:
 
 
 def test_a_spec_2_stub_is_brought_to_spec_3_once() -> None:
-    known = secret(LEGACY)
-    changed = upgraded(known, "3.1.0")
+    pointer_secret = secret(LEGACY)
+    changed = upgraded(pointer_secret, "3.1.0")
     assert changed is not None
     after = data({"data": changed})
     assert after["ignition"]["version"] == "3.1.0"
     assert after["ignition"]["config"] == {"merge": LEGACY["ignition"]["config"]["append"]}  # type: ignore[index]
-    assert [one for one in ignition.validate(after) if one.severity == "error"] == []
-    assert upgraded({**known, "data": changed}) is None
+    assert [problem for problem in ignition.validate(after) if problem.severity == "error"] == []
+    assert upgraded({**pointer_secret, "data": changed}) is None
 
 
 def test_a_stub_with_more_in_it_is_not_touched() -> None:

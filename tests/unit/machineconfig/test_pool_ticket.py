@@ -24,8 +24,8 @@ from fastness.machineconfig.render.errors import BadPointer
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def pool(wanted: str | None = None) -> JsonObject:
-    annotations = {"fastness.dev/wanted-machines": wanted} if wanted is not None else {}
+def pool(machine_count: str | None = None) -> JsonObject:
+    annotations = {"fastness.dev/wanted-machines": machine_count} if machine_count is not None else {}
     return {"metadata": {"name": "worker", "annotations": annotations}}
 
 
@@ -49,10 +49,10 @@ def test_an_annotation_that_is_no_number_is_told(text: str) -> None:
     assert "fastness.dev/wanted-machines" in refused.value.message
 
 
-@pytest.mark.parametrize(("wanted", "uses"), [(0, 10), (5, 10), (6, 12), (500, 1000), (5000, 4096)])
-def test_where_machines_enrol_a_ticket_is_good_for_twice_what_the_pool_wants(wanted: int, uses: int) -> None:
-    assert uses_for(TrustModel.CONFIDENTIAL_CLUSTER, wanted) == uses
-    assert uses_for(TrustModel.NONE, wanted) == uses_for(TrustModel.CONTAINERS_HOST, wanted) == 0
+@pytest.mark.parametrize(("machine_count", "uses"), [(0, 10), (5, 10), (6, 12), (500, 1000), (5000, 4096)])
+def test_where_machines_enrol_a_ticket_is_good_for_twice_what_the_pool_wants(machine_count: int, uses: int) -> None:
+    assert uses_for(TrustModel.CONFIDENTIAL_CLUSTER, machine_count) == uses
+    assert uses_for(TrustModel.NONE, machine_count) == uses_for(TrustModel.CONTAINERS_HOST, machine_count) == 0
 
 
 def test_the_limit_of_the_current_ticket_grows_and_none_shrinks() -> None:

@@ -39,12 +39,12 @@ def test_a_version_that_is_not_served_is_refused(version: str) -> None:
 
 
 def pool(updated: int = 0, spec: str = "", status: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {"spec": {}, "status": {"updatedMachineCount": updated}}
+    pool_object: dict[str, Any] = {"spec": {}, "status": {"updatedMachineCount": updated}}
     if spec:
-        found["spec"]["configuration"] = {"name": spec}
+        pool_object["spec"]["configuration"] = {"name": spec}
     if status:
-        found["status"]["configuration"] = {"name": status}
-    return found
+        pool_object["status"]["configuration"] = {"name": status}
+    return pool_object
 
 
 def test_new_machines_get_the_new_config_once_a_machine_has_proved_it() -> None:
@@ -67,9 +67,9 @@ def files(answer: bytes) -> dict[str, Any]:
 
 def test_the_agent_finds_what_it_starts_from_and_the_encapsulated_config_is_last() -> None:
     answer = document(rendered(), "3.2.0")
-    found = json.decode(answer)
-    assert found["ignition"]["version"] == "3.2.0"
-    paths = [entry["path"] for entry in found["storage"]["files"]]
+    config = json.decode(answer)
+    assert config["ignition"]["version"] == "3.2.0"
+    paths = [entry["path"] for entry in config["storage"]["files"]]
     assert paths[-1] == names.ENCAPSULATED_FILE
     notes = json.decode(dataurl.contents(files(answer)[names.NODE_ANNOTATIONS_FILE]["contents"]))
     assert notes[names.CURRENT_CONFIG] == "rendered-worker-0123"

@@ -23,12 +23,12 @@ def untouched() -> Iterator[None]:
     """Leave the global loggers as they were."""
     names = ("fastness", "asyncio", "uvicorn")
     loggers = [logging.getLogger(name) for name in names]
-    kept = {one.name: (list(one.handlers), one.level, one.propagate) for one in loggers}
+    settings = {logger.name: (list(logger.handlers), logger.level, logger.propagate) for logger in loggers}
     yield
-    for name, (handlers, level, propagate) in kept.items():
-        one = logging.getLogger(name)
-        one.handlers[:], one.propagate = handlers, propagate
-        one.setLevel(level)
+    for name, (handlers, level, propagate) in settings.items():
+        logger = logging.getLogger(name)
+        logger.handlers[:], logger.propagate = handlers, propagate
+        logger.setLevel(level)
 
 
 def written(*, as_json: bool | None) -> io.StringIO:
@@ -39,7 +39,7 @@ def written(*, as_json: bool | None) -> io.StringIO:
 
 def events_in_code() -> set[str]:
     """The first argument of every call of a method that logs, in every module of ours that makes a logger."""
-    found = set()
+    events = set()
     for path in Path(fastness.__file__).parent.rglob("*.py"):
         text = path.read_text()
         if "_log = " not in text:
@@ -51,8 +51,8 @@ def events_in_code() -> set[str]:
                     [first, *rest] = node.args
                     assert isinstance(first, ast.Constant), f"{path.name}:{node.lineno}: an event is a literal"
                     assert not rest, f"{path.name}:{node.lineno}: values have names"
-                    found.add(str(first.value))
-    return found
+                    events.add(str(first.value))
+    return events
 
 
 def test_every_event_that_is_logged_is_listed_and_every_listed_one_is_logged() -> None:

@@ -20,34 +20,34 @@ RULES = StandingRules(timedelta(minutes=15), None)
 OVERRIDE = Override("worker", "values are wrong", NOW, NOW + timedelta(hours=1), ("ada", "grace"))
 
 
-def machine(name: str = "machine-1", approval: str = "Approved", version: str = "1", **said: Any) -> dict[str, Any]:
-    attested = said.get("attested", ("True", "Affirmed", "all good"))
+def machine(name: str = "machine-1", approval: str = "Approved", version: str = "1", **details: Any) -> dict[str, Any]:
+    attested = details.get("attested", ("True", "Affirmed", "all good"))
     conditions = [
-        {"type": "Approved", "status": "True" if approval == "Approved" and said.get("recorded", True) else "False"},
+        {"type": "Approved", "status": "True" if approval == "Approved" and details.get("recorded", True) else "False"},
         {"type": "Attested", "status": attested[0], "reason": attested[1], "message": attested[2]},
-        *([{"type": "Revoked", "status": "True"}] if said.get("revoked") else []),
+        *([{"type": "Revoked", "status": "True"}] if details.get("revoked") else []),
     ]
     return {
         "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": version},
-        "spec": {"id": "x", "approval": approval, "approvalReason": said.get("reason", "")},
+        "spec": {"id": "x", "approval": approval, "approvalReason": details.get("reason", "")},
         "status": {
-            "conditions": conditions, "keyThumbprint": "sha256:0", "pool": said.get("pool", "worker"), "tee": "tpm",
+            "conditions": conditions, "keyThumbprint": "sha256:0", "pool": details.get("pool", "worker"), "tee": "tpm",
             "nodeName": f"node-{name}", "properties": {"image": "image@sha256:1"},
             "lastAttested": "2026-03-01T12:00:00Z", "overriddenUntil": "2026-03-01T12:30:00Z",
         },
     }  # fmt: skip
 
 
-def node(name: str = "node-machine-1", state: str = "Done", version: str = "1", **said: Any) -> dict[str, Any]:
+def node(name: str = "node-machine-1", state: str = "Done", version: str = "1", **details: Any) -> dict[str, Any]:
     notes = {
-        names.CURRENT_CONFIG: "rendered-1", names.DESIRED_CONFIG: said.get("desired", "rendered-1"), names.STATE: state,
-        names.REASON: said.get("reason", ""),
+        names.CURRENT_CONFIG: "rendered-1", names.DESIRED_CONFIG: details.get("desired", "rendered-1"), names.STATE: state,
+        names.REASON: details.get("reason", ""),
     }  # fmt: skip
     return {"metadata": {"name": name, "uid": name, "resourceVersion": version, "annotations": notes}}
 
 
 @pytest.mark.parametrize(
-    ("found", "beside", "state", "waits"),
+    ("machine_object", "beside", "state", "waits"),
     [
         (machine(), node(), "proved", ""),
         (machine(), None, "waiting", "joining the cluster"),
@@ -61,8 +61,8 @@ def node(name: str = "node-machine-1", state: str = "Done", version: str = "1", 
         (machine(attested=("False", "value-differs", "PCR 4 differs")), None, "refused", "PCR 4 differs"),
     ],
 )
-def test_a_machine_stands_in_one_state(found: Any, beside: Any, state: str, waits: str) -> None:
-    row = row_of(found, beside, RULES.standing(view(found, Machine), NOW))
+def test_a_machine_stands_in_one_state(machine_object: Any, beside: Any, state: str, waits: str) -> None:
+    row = row_of(machine_object, beside, RULES.standing(view(machine_object, Machine), NOW))
     assert (row.state, row.waits) == (state, waits)
     assert row.needs_decision == (state in ("pending", "refused", "degraded"))
 
@@ -92,8 +92,8 @@ def test_a_row_grows_old_although_no_object_changed() -> None:
 def test_those_who_need_somebody_come_first() -> None:
     rows = rows_of([machine("a"), machine("b", approval="Pending")], [node("node-a")])
     assert [row.state for row in rows] == ["pending", "proved"]
-    found = survey(rows, Filter())
-    assert (found.total, found.needing, found.counts["proved"], found.proved) == (2, 1, 1, 1)
+    overview = survey(rows, Filter())
+    assert (overview.total, overview.needing, overview.counts["proved"], overview.proved) == (2, 1, 1, 1)
 
 
 def test_filters_and_pages() -> None:
@@ -115,9 +115,9 @@ def test_a_row_is_made_again_only_after_a_change(monkeypatch: pytest.MonkeyPatch
     made: list[str] = []
     plain = row_of
 
-    def counted(found: Any, beside: Any, standing: Any) -> Any:
-        made.append(found["metadata"]["name"])
-        return plain(found, beside, standing)
+    def counted(machine: Any, beside: Any, standing: Any) -> Any:
+        made.append(machine["metadata"]["name"])
+        return plain(machine, beside, standing)
 
     monkeypatch.setattr(fleet, "row_of", counted)
     rows = Rows()

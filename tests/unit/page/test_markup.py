@@ -40,22 +40,22 @@ class Seen(HTMLParser):
 @given(ANYTHING)
 @example("<script>")
 def test_text_never_yields_a_tag(value: str) -> None:
-    seen = Seen(text(value))
-    assert (seen.tags, seen.comments) == ([], [])
+    parsed = Seen(text(value))
+    assert (parsed.tags, parsed.comments) == ([], [])
     assert "<" not in text(value)
     assert ">" not in text(value)
 
 
 @given(ANYTHING)
 def test_a_value_never_leaves_its_attribute(value: str) -> None:
-    seen = Seen(tag("span", title=value))
-    assert [(name, set(attributes)) for name, attributes in seen.tags] == [("span", {"title"})]
+    parsed = Seen(tag("span", title=value))
+    assert [(name, set(attributes)) for name, attributes in parsed.tags] == [("span", {"title"})]
 
 
 @given(st.recursive(ANYTHING, lambda inner: st.lists(inner, max_size=4), max_leaves=8))
 def test_children_of_any_shape_stay_children(children: object) -> None:
-    seen = Seen(tag("td", children))  # type: ignore[arg-type]  # any nesting
-    assert [name for name, _ in seen.tags] == ["td"]
+    parsed = Seen(tag("td", children))  # type: ignore[arg-type]  # any nesting
+    assert [name for name, _ in parsed.tags] == ["td"]
 
 
 @given(ANYTHING)
@@ -65,9 +65,9 @@ def test_every_page_can_be_sent(value: str) -> None:
 
 @given(ANYTHING.filter(str.isprintable).filter(lambda value: "\ufffd" not in value))
 def test_what_can_be_shown_is_shown_as_it_is(value: str) -> None:
-    shown = text(value)
-    if "\ufffd" not in shown:
-        assert Seen(shown).data == value
+    markup = text(value)
+    if "\ufffd" not in markup:
+        assert Seen(markup).data == value
 
 
 @pytest.mark.parametrize("char", ["\u202e", "\u2066", "\u200b", "\ufeff", "\x1b", "\x00", "\ud800"])

@@ -27,8 +27,8 @@ def refused(proof: str, served: Served | Copied = SERVED, now: datetime = NOW) -
 
 
 def reheaded(header: Any) -> str:
-    shown = base64.urlsafe_b64encode(json.dumps(header).encode()).decode().rstrip("=")
-    return f"{shown}..{PROOF.rpartition('.')[2]}"
+    encoded = base64.urlsafe_b64encode(json.dumps(header).encode()).decode().rstrip("=")
+    return f"{encoded}..{PROOF.rpartition('.')[2]}"
 
 
 HEADER: dict[str, Any] = json.loads(base64.urlsafe_b64decode(PROOF.partition(".")[0] + "=="))

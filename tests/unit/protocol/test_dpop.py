@@ -47,9 +47,9 @@ def proof(now: datetime = NOW, **changes: Any) -> str:
 
 
 def refused(text: str, now: datetime = NOW, demand: dpop.Demand = DEMAND) -> dpop.BadProof:
-    with pytest.raises(dpop.BadProof) as found:
+    with pytest.raises(dpop.BadProof) as raised:
         dpop.check_proof(text, demand, JWK, MACS, now)
-    return found.value
+    return raised.value
 
 
 def test_a_proof_that_is_made_is_accepted() -> None:
@@ -95,8 +95,8 @@ def test_a_proof_signed_by_another_key_does_not_count() -> None:
 
 
 def test_a_key_that_only_its_own_proof_shows_does_not_count() -> None:
-    shown = {name: public_jwk(OTHER)[name] for name in ("crv", "kty", "x", "y")}
-    assert refused(proof(signer=OTHER, jwk=shown)).code == "proof-key"
+    jwk = {name: public_jwk(OTHER)[name] for name in ("crv", "kty", "x", "y")}
+    assert refused(proof(signer=OTHER, jwk=jwk)).code == "proof-key"
 
 
 def test_a_nonce_lives_a_minute_and_a_proof_without_one_is_told_to_use_it() -> None:

@@ -48,9 +48,9 @@ def test_a_guest_says_its_key_as_a_jwk(tee: str) -> None:
 
 @given(st.binary(min_size=64, max_size=64))
 def test_every_point_survives_its_jwk(point: bytes) -> None:
-    found = parse_request(json.encode({"tee": "snp", "key": jwk_of(point)}))
-    assert isinstance(found, GuestRequest)
-    assert found.key == point
+    request = parse_request(json.encode({"tee": "snp", "key": jwk_of(point)}))
+    assert isinstance(request, GuestRequest)
+    assert request.key == point
 
 
 def test_a_key_has_one_spelling() -> None:

@@ -32,13 +32,13 @@ def identity_text(key: JsonObject, signature: bytes) -> str:
     return json.canonical(identity_member(key, signature)).decode()
 
 
-def shown(key: EcKey, signer: EcKey, nonce: str = "n", boot: dict[str, str] | None = None) -> str:
+def identity_proof(key: EcKey, signer: EcKey, nonce: str = "n", boot: dict[str, str] | None = None) -> str:
     signature = signer.raw(identity_message(nonce, boot or BOOT))
     return identity_text(jwk_of(key.public_der()[-64:]), signature)
 
 
 def test_the_key_that_signed_is_the_identity() -> None:
-    claimed = claimed_identity(shown(GUEST, GUEST))
+    claimed = claimed_identity(identity_proof(GUEST, GUEST))
     assert claimed.key.der == GUEST.public_der()
     assert proved_identity(claimed, "n", BOOT).der == GUEST.public_der()
 
@@ -46,9 +46,9 @@ def test_the_key_that_signed_is_the_identity() -> None:
 @pytest.mark.parametrize(
     ("text", "nonce"),
     [
-        (shown(GUEST, OTHER), "n"),
-        (shown(GUEST, GUEST), "another nonce"),
-        (shown(GUEST, GUEST, boot=public_jwk(PrivateKey.generate(ENTROPY))), "n"),
+        (identity_proof(GUEST, OTHER), "n"),
+        (identity_proof(GUEST, GUEST), "another nonce"),
+        (identity_proof(GUEST, GUEST, boot=public_jwk(PrivateKey.generate(ENTROPY))), "n"),
         (identity_text(jwk_of(GUEST.public_der()[-64:]), bytes(64)), "n"),
         (identity_text(jwk_of(GUEST.public_der()[-64:]), b""), "n"),
     ],
@@ -86,7 +86,7 @@ def test_a_boot_is_known_by_the_key_that_signed_and_only_where_evidence_tells_no
         (booted(GUEST, OTHER), "boot-unproved"),
         (booted(GUEST, GUEST, boot_message("another nonce", BOOT)), "boot-unproved"),
         (booted(GUEST, GUEST, identity_message("n", BOOT)), "boot-unproved"),  # a guest key signs as the machine, not as a boot
-        (shown(GUEST, GUEST), "boot-missing"),
+        (identity_proof(GUEST, GUEST), "boot-missing"),
         ("", "boot-missing"),
         ('{"fastness-boot": []}', "boot-missing"),
     ],

@@ -45,22 +45,22 @@ def test_a_vault_secret_names_its_resource_and_is_signed() -> None:
 
 def test_another_implementation_checks_the_signature() -> None:
     text = sealed.seal(VAULT, KID, KEY).removeprefix("sealed.")
-    shown = ECKey.import_key({name: value for name, value in public_jwk(KEY).items() if name != "alg"})
-    found = jws.deserialize_compact(text, shown, ["ES256"])
-    assert json.loads(found.payload)["name"] == "kbs:///default/db/password"
-    assert found.headers()["kid"] == KID
+    public_key = ECKey.import_key({name: value for name, value in public_jwk(KEY).items() if name != "alg"})
+    token = jws.deserialize_compact(text, public_key, ["ES256"])
+    assert json.loads(token.payload)["name"] == "kbs:///default/db/password"
+    assert token.headers()["kid"] == KID
 
 
 @given(st.binary(max_size=200))
 def test_an_envelope_opens_with_its_wrapping_key_and_no_other(data: bytes) -> None:
     secret = sealed.envelope(SecretBytes(data), "kbs:///default/wrap/1", WRAPPING, SeededEntropy(5))
-    found = sealed.checked(sealed.seal(secret, KID, KEY), PUBLIC)
-    assert isinstance(found, EnvelopeSecret)
-    assert sealed.opened(found, WRAPPING).reveal() == data
+    envelope = sealed.checked(sealed.seal(secret, KID, KEY), PUBLIC)
+    assert isinstance(envelope, EnvelopeSecret)
+    assert sealed.opened(envelope, WRAPPING).reveal() == data
     with pytest.raises(BrokenSeal):
-        sealed.opened(found, SecretBytes(b"x" * 32))
+        sealed.opened(envelope, SecretBytes(b"x" * 32))
     with pytest.raises(BadKey):
-        sealed.opened(found, SecretBytes(b"short"))
+        sealed.opened(envelope, SecretBytes(b"short"))
 
 
 def test_another_signer_is_refused() -> None:
@@ -140,10 +140,10 @@ def test_a_secret_has_its_prefix_its_bound_and_a_whole_signature() -> None:
 
 def test_an_envelope_without_the_nonce_of_its_key_does_not_open() -> None:
     for notes in ({}, {"iv": "!"}, {"iv": "AAAA"}, {"iv": 3}):
-        found = parse_sealed(made(None, {**ENVELOPE, "annotations": notes})).secret
-        assert isinstance(found, EnvelopeSecret)
+        envelope = parse_sealed(made(None, {**ENVELOPE, "annotations": notes})).secret
+        assert isinstance(envelope, EnvelopeSecret)
         with pytest.raises(SealedError):
-            sealed.opened(found, WRAPPING)
+            sealed.opened(envelope, WRAPPING)
 
 
 def test_addresses_are_read_and_written_alike() -> None:

@@ -194,7 +194,7 @@ NAMES = st.text(max_size=8) | st.sampled_from(
 def containers(value: Any) -> list[Any]:
     """Every object and list of a document."""
     below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return ([value] if isinstance(value, dict | list) else []) + [part for one in below for part in containers(one)]
+    return ([value] if isinstance(value, dict | list) else []) + [part for child in below for part in containers(child)]
 
 
 @given(st.data(), st.sampled_from([OURS, STOCK]), NAMES, JSON)

@@ -60,9 +60,9 @@ def test_the_verdict_shows_what_was_taken_where_the_register_confirms_it(
     machine = vendor.chip(tee).boot()
     assert user_data_check(quoted(vendor, machine)) is None
     machine.measure(EVENT)
-    found = quoted(vendor, machine)
-    check = user_data_check(found)
-    assert found.acceptable, found.reason
+    appraisal = quoted(vendor, machine)
+    check = user_data_check(appraisal)
+    assert appraisal.acceptable, appraisal.reason
     assert check is not None
     assert (check.result, check.source, check.seen.startswith(WORDS)) == ("Pass", source, True)
     machine.measure(user_data_event(UserData("infra", TAKEN.server, "t")))  # it enrolled anew, in the same boot
@@ -87,19 +87,19 @@ def test_an_entry_that_does_not_replay_is_a_finding(vendor: SimVendor, tee: str,
     lying.measure(user_data_event(UserData("infra", TAKEN.server, "t")))
     name = "event_log" if tee == "tpm" else "cc_eventlog"
     evidence = {**machine.quote(NONCE), name: lying.quote(NONCE)[name]}
-    found = judged(vendor, tee, evidence)
-    check = user_data_check(found)
+    appraisal = judged(vendor, tee, evidence)
+    check = user_data_check(appraisal)
     assert check is not None
     assert (check.result, check.code) == ("Warn", "user-data-unconfirmed")
-    assert ("event-log-differs" in [one.code for one in found.checks if one.refuses]) is refused
+    assert ("event-log-differs" in [entry.code for entry in appraisal.checks if entry.refuses]) is refused
 
 
 def test_an_event_whose_digest_is_not_of_its_words_says_nothing() -> None:
     log = parse_log(tpm.event_log([(15, 13, b"other")])).events[0]
     lying = with_event(tpm.event_log([(11, 13, b"linux")]), Event(15, EV_IPL, log.banks, log.values, EVENT))
     values = {index: bytes(32) for index in range(24)}
-    found = tpm_judged(values, lying)
-    assert user_data_check(found) is None
+    appraisal = tpm_judged(values, lying)
+    assert user_data_check(appraisal) is None
 
 
 def tpm_judged(values: dict[int, bytes], log: bytes) -> Appraisal:
@@ -110,7 +110,7 @@ def tpm_judged(values: dict[int, bytes], log: bytes) -> Appraisal:
 def test_events_are_added_where_the_filling_began(filling: bytes) -> None:
     log = tpm.event_log([(11, 13, b"linux")], ("sha1", "sha256"), filling=filling)
     events = parse_log(logged(log, 15, [EVENT, b"more"])).events
-    assert [(one.register, one.data) for one in events] == [(11, b"linux"), (15, EVENT), (15, b"more")]
+    assert [(event.register, event.data) for event in events] == [(11, b"linux"), (15, EVENT), (15, b"more")]
 
 
 def test_a_log_that_cannot_be_read_stays_as_it_is() -> None:

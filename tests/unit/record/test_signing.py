@@ -27,7 +27,7 @@ def batch(*times: datetime, number: int = 1, taken: str = rfc3339(NOW)) -> dict[
 
 def problems(*batches: dict[str, Any], last: datetime | None = None) -> list[BatchProblem]:
     heads = {"gate-1": Head(0, "", 0, rfc3339(last))} if last is not None else {}
-    return [one.problem for one in admitted(heads, batches, REGISTERED)[1]]
+    return [refused.problem for refused in admitted(heads, batches, REGISTERED)[1]]
 
 
 def test_a_new_door_begins_within_the_hour_before_the_server_took_its_batch() -> None:

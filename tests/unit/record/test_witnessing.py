@@ -49,10 +49,10 @@ def test_a_log_that_only_grows_is_cosigned_at_every_step(sizes: list[int]) -> No
 
 
 @given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 59), st.integers(0, 60))
-def test_a_second_history_is_never_cosigned(seen: int, size: int, turn: int, claimed: int) -> None:
-    """Whatever old size and proof a log sends: after `seen` entries nothing is cosigned that differs before that."""
-    turn = min(turn, seen - 1)
-    latest = Latest(seen, tree_root(leaves(seen)))
+def test_a_second_history_is_never_cosigned(entry_count: int, size: int, turn: int, claimed: int) -> None:
+    """Whatever old size and proof a log sends: after `entry_count` entries nothing is cosigned that differs before that."""
+    turn = min(turn, entry_count - 1)
+    latest = Latest(entry_count, tree_root(leaves(entry_count)))
     body = request(leaves(60, turn), min(claimed, size), size)
     assert isinstance(weigh(read(body), latest), Declined)
 

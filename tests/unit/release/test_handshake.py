@@ -82,8 +82,8 @@ def test_a_session_cookie_answers_no_challenge_and_a_challenge_opens_no_session(
 def test_a_session_gives_its_claims_until_it_ends() -> None:
     end = NOW + timedelta(minutes=5)
     cookie = SHAKE.opened({"sub": "x", "submods": {"cpu0": {"ear.status": "affirming"}}}, end)
-    found = SHAKE.session(cookie, end - timedelta(seconds=1))
-    assert (found.claims["submods"]["cpu0"]["ear.status"], found.expires) == ("affirming", end)
+    session = SHAKE.session(cookie, end - timedelta(seconds=1))
+    assert (session.claims["submods"]["cpu0"]["ear.status"], session.expires) == ("affirming", end)
     assert code_of(lambda: SHAKE.session(cookie, end)) == "session-expired"
 
 

@@ -24,7 +24,7 @@ async def booted(board: Silicon, conditions: Conditions = AS_IT_SHOULD) -> SimAt
 async def test_every_boot_of_a_board_has_the_same_identity_and_boards_differ(tee: Tee) -> None:
     board = Silicon(VENDOR, tee, serial=7)
     conditions = [AS_IT_SHOULD, Conditions(boot_loader=True), Conditions(old_firmware=True), Conditions(replay=True)]
-    identities = {await (await booted(board, one)).identity_public() for one in conditions}
+    identities = {await (await booted(board, condition)).identity_public() for condition in conditions}
     assert len(identities) == 1
     assert await (await booted(Silicon(VENDOR, tee, serial=8))).identity_public() not in identities
     assert await (await booted(Silicon(VENDOR, tee, serial=7))).identity_public() in identities
@@ -60,10 +60,12 @@ async def test_a_tpm_counts_its_boots() -> None:
 
 
 def test_a_real_tpm_is_told_the_events_of_the_boot_in_order_for_both_banks() -> None:
-    told = extensions(default_image())
-    assert len(told) == len(default_image().events)
-    assert all(one.split(":")[1].startswith("sha256=") and ",sha384=" in one for one in told)
-    assert [int(one.split(":")[0]) for one in told] == [event.register for event in default_image().events]
+    arguments = extensions(default_image())
+    assert len(arguments) == len(default_image().events)
+    assert all(argument.split(":")[1].startswith("sha256=") and ",sha384=" in argument for argument in arguments)
+    assert [int(argument.split(":")[0]) for argument in arguments] == [
+        event.register for event in default_image().events
+    ]
 
 
 def test_what_is_not_installed_for_real_tpms_is_named_by_package() -> None:

@@ -36,7 +36,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     )
 )
 def test_any_machines_survive_the_file(specs: list[Spec]) -> None:
-    assert [Spec.of(one.to_json()) for one in specs] == specs
+    assert [Spec.of(spec.to_json()) for spec in specs] == specs
 
 
 def test_a_directory_that_never_had_machines_has_no_roster(tmp_path: Path) -> None:
@@ -66,10 +66,10 @@ def test_what_is_thrown_away_takes_its_faults_along_and_its_number_is_not_given_
 
 def test_a_simulation_knows_what_an_earlier_run_left(tmp_path: Path) -> None:
     write_roster(tmp_path, ROSTER)
-    found = Simulation(tmp_path, "cluster")
-    assert (found.kept, found.ahead.total_seconds(), found.wants_swtpm) == (2, 90.0, True)
-    assert [one.id for one in found.fleet_faults()] == ["clock-jump"]
-    assert found.machines() == ()
+    simulation = Simulation(tmp_path, "cluster")
+    assert (simulation.kept, simulation.ahead.total_seconds(), simulation.wants_swtpm) == (2, 90.0, True)
+    assert [fault.id for fault in simulation.fleet_faults()] == ["clock-jump"]
+    assert simulation.machines() == ()
 
 
 def test_another_profile_on_the_same_directory_is_a_conflict(tmp_path: Path) -> None:
@@ -79,5 +79,5 @@ def test_another_profile_on_the_same_directory_is_a_conflict(tmp_path: Path) -> 
 
 
 def test_hosts_of_containers_are_offered_only_what_means_something_to_them(tmp_path: Path) -> None:
-    offered = [one.id for one in Simulation(tmp_path, "containers").kinds()]
+    offered = [kind.id for kind in Simulation(tmp_path, "containers").kinds()]
     assert offered == ["edited-file", "network-cut", "clock-jump"]

@@ -59,14 +59,14 @@ async def test_every_verb_fails_as_if_no_route_led_there(verb: str) -> None:
 
 
 async def test_an_open_watch_ends_with_the_first_event_that_does_not_get_through() -> None:
-    cable, seen = Cable(), []
+    cable, names = Cable(), []
     cabled: Any = Cabled(Counting(), cable)  # type: ignore[arg-type]  # answers with words
     with pytest.raises(Unavailable):
         async with cabled.watch(NODES) as events:
             async for event in events:
-                seen.append(event.object["metadata"]["name"])
+                names.append(event.object["metadata"]["name"])
                 cable.pull()
-    assert seen == ["a"]
+    assert names == ["a"]
     with pytest.raises(Unavailable):
         async with cabled.watch(NODES):
             pass

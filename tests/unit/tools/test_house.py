@@ -20,8 +20,8 @@ def modules(tmp_path: Path, **texts: str) -> list[house.Module]:
 
 def test_a_run_over_the_bound_is_listed_once_and_whole(tmp_path: Path) -> None:
     longer = "\n".join(["def f():", *RUN, "    again = 1", "    return again"])
-    found = house.repetitions(modules(tmp_path, a=longer, b=longer.replace("return again", "return None")))
-    assert [str(run) for run in found] == ["15 equal lines: a.py:1 and b.py:1"]
+    runs = house.repetitions(modules(tmp_path, a=longer, b=longer.replace("return again", "return None")))
+    assert [str(run) for run in runs] == ["15 equal lines: a.py:1 and b.py:1"]
 
 
 def test_blank_lines_comments_and_imports_do_not_hide_a_run_and_do_not_make_one(tmp_path: Path) -> None:

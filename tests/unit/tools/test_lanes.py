@@ -45,11 +45,11 @@ def test_lanes_are_the_same_in_every_run() -> None:
 
 
 def test_a_new_file_counts_as_much_as_its_neighbours() -> None:
-    known = {"tests/unit/a/test_1.py": 2.0, "tests/unit/a/test_2.py": 4.0, "tests/e2e/test_3.py": 60.0}
-    assert estimate("tests/unit/a/test_1.py", known) == 2.0
-    assert estimate("tests/unit/a/test_new.py", known) == 3.0
-    assert estimate("tests/unit/b/test_new.py", known) == 3.0
-    assert estimate("tests/fuzz/test_new.py", known) == 22.0
+    durations = {"tests/unit/a/test_1.py": 2.0, "tests/unit/a/test_2.py": 4.0, "tests/e2e/test_3.py": 60.0}
+    assert estimate("tests/unit/a/test_1.py", durations) == 2.0
+    assert estimate("tests/unit/a/test_new.py", durations) == 3.0
+    assert estimate("tests/unit/b/test_new.py", durations) == 3.0
+    assert estimate("tests/fuzz/test_new.py", durations) == 22.0
     assert estimate("tests/fuzz/test_new.py", {}) == UNRECORDED
 
 

@@ -14,17 +14,17 @@ from tools.mutants import PACKAGE, SWITCH, Mutant, mutants, switched
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def found(root: Path, source: str) -> list[Mutant]:
+def mutants_in(root: Path, source: str) -> list[Mutant]:
     place = root / PACKAGE / "keys" / "it.py"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(source)
     return mutants(root)
 
 
-def run(source: str, known: list[Mutant], removed: int) -> dict[str, Any]:
+def run(source: str, mutants: list[Mutant], removed: int) -> dict[str, Any]:
     """The names of a module with switches, one of them turned."""
     names: dict[str, Any] = {SWITCH: removed}
-    exec(compile(switched(source, dict(enumerate(known, start=1))), "it.py", "exec"), names)
+    exec(compile(switched(source, dict(enumerate(mutants, start=1))), "it.py", "exec"), names)
     return names
 
 
@@ -49,7 +49,7 @@ def run(source: str, known: list[Mutant], removed: int) -> dict[str, Any]:
     ],
 )
 def test_a_refusal_is_taken_out(tmp_path: Path, source: str, shape: str, without: str) -> None:
-    (mutant,) = found(tmp_path, source)
+    (mutant,) = mutants_in(tmp_path, source)
     assert mutant.id.split("::")[2] == shape
     assert mutant.text == without
     ast.parse(switched(source, {1: mutant}))
@@ -57,10 +57,10 @@ def test_a_refusal_is_taken_out(tmp_path: Path, source: str, shape: str, without
 
 def test_one_switch_at_a_time_takes_one_refusal_out(tmp_path: Path) -> None:
     source = "def f(é, b) -> bool:\n    if b > 2:\n        return False\n    return é == 'é' and b == 2\n"
-    known = found(tmp_path, source)
-    assert [one.id.rpartition("::")[2] for one in known] == ["b > 2", "é == 'é'", "b == 2"]
+    mutants = mutants_in(tmp_path, source)
+    assert [mutant.id.rpartition("::")[2] for mutant in mutants] == ["b > 2", "é == 'é'", "b == 2"]
     cases = list(itertools.product(("é", "x"), (1, 2, 3)))
-    passing = [[case for case in cases if run(source, known, removed)["f"](*case)] for removed in range(4)]
+    passing = [[case for case in cases if run(source, mutants, removed)["f"](*case)] for removed in range(4)]
     assert passing == [[("é", 2)], [("é", 2)], [("é", 2), ("x", 2)], [("é", 1), ("é", 2)]]
 
 
@@ -68,18 +68,18 @@ def test_a_refusal_inside_another_has_a_switch_of_its_own(tmp_path: Path) -> Non
     source = (
         "def f(findings, a):\n    if findings.expect('a',\n            a == 1):\n        raise KeyError\n    return a\n"
     )
-    known = found(tmp_path, source)
-    written = switched(source, dict(enumerate(known, start=1)))
-    assert [one.id.split("::")[2] for one in known] == ["if", "expect"]
+    mutants = mutants_in(tmp_path, source)
+    written = switched(source, dict(enumerate(mutants, start=1)))
+    assert [mutant.id.split("::")[2] for mutant in mutants] == ["if", "expect"]
     assert written.count("\n") == source.count("\n")  # coverage speaks of lines of the source as it is
 
     class Findings:
         def expect(self, _: str, good: bool) -> bool:
             return good
 
-    assert run(source, known, 1)["f"](Findings(), 1) == 1
+    assert run(source, mutants, 1)["f"](Findings(), 1) == 1
     with pytest.raises(KeyError):
-        run(source, known, 2)["f"](Findings(), 5)
+        run(source, mutants, 2)["f"](Findings(), 5)
 
 
 @pytest.mark.parametrize(
@@ -94,19 +94,19 @@ def test_a_refusal_inside_another_has_a_switch_of_its_own(tmp_path: Path) -> Non
     ],
 )
 def test_what_lets_somebody_pass_is_left_alone(tmp_path: Path, source: str) -> None:
-    assert found(tmp_path, source) == []
+    assert mutants_in(tmp_path, source) == []
 
 
 def test_equal_refusals_in_one_function_have_names_of_their_own(tmp_path: Path) -> None:
     source = "def f(a):\n    if a:\n        raise ValueError\n    if a:\n        raise KeyError\n"
-    assert [one.id for one in found(tmp_path, source)] == ["keys/it.py::f::if::a", "keys/it.py::f::if::a#2"]
+    assert [mutant.id for mutant in mutants_in(tmp_path, source)] == ["keys/it.py::f::if::a", "keys/it.py::f::if::a#2"]
 
 
 def test_the_whole_product_can_be_switched_and_each_refusal_has_its_own_name() -> None:
-    known = mutants(ROOT)
-    assert len(known) > 400
-    assert len({one.id for one in known}) == len(known)
-    for path in {one.path for one in known}:
+    all_mutants = mutants(ROOT)
+    assert len(all_mutants) > 400
+    assert len({mutant.id for mutant in all_mutants}) == len(all_mutants)
+    for path in {mutant.path for mutant in all_mutants}:
         source = (ROOT / path).read_text()
-        of_module = {number: one for number, one in enumerate(known) if one.path == path}
+        of_module = {number: mutant for number, mutant in enumerate(all_mutants) if mutant.path == path}
         ast.parse(switched(source, of_module))

@@ -31,9 +31,9 @@ def body(**changes: Any) -> bytes:
 
 
 def test_review_becomes_the_request_of_the_rules() -> None:
-    asked = read_review(body())
-    request = asked.request
-    assert asked.uid == "u1"
+    review = read_review(body())
+    request = review.request
+    assert review.uid == "u1"
     assert (request.operation, request.kind, request.resource, request.namespace, request.name) == (
         Operation.CREATE, "Pod", "pods", "d", "p",
     )  # fmt: skip
@@ -42,12 +42,12 @@ def test_review_becomes_the_request_of_the_rules() -> None:
 
 
 def test_object_without_a_name_goes_by_what_it_will_begin_with() -> None:
-    asked = read_review(body(name="", object={"metadata": {"generateName": "web-"}}))
-    assert asked.request.target == 'pods "web-"'
+    review = read_review(body(name="", object={"metadata": {"generateName": "web-"}}))
+    assert review.request.target == 'pods "web-"'
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "message"),
     [
         (b"{", "not JSON"),
         (b"[]", "not an AdmissionReview"),
@@ -59,8 +59,8 @@ def test_object_without_a_name_goes_by_what_it_will_begin_with() -> None:
         (body(object={"metadata": 5}), "metadata"),
     ],
 )
-def test_body_that_is_no_review_is_a_clients_mistake(sent: bytes, told: str) -> None:
-    with pytest.raises(BadReview, match=told):
+def test_body_that_is_no_review_is_a_clients_mistake(sent: bytes, message: str) -> None:
+    with pytest.raises(BadReview, match=message):
         read_review(sent)
 
 
@@ -104,7 +104,7 @@ def test_every_rule_behind_the_webhook_is_asked_about() -> None:
             if row.group in rule["apiGroups"] and row.resource in rule["resources"]
             for operation in rule["operations"]
         }
-        assert {str(one) for one in row.operations} <= covered, row.rule.__name__
+        assert {str(verb) for verb in row.operations} <= covered, row.rule.__name__
 
 
 def test_only_advice_and_alarms_pass_when_nobody_answers() -> None:

@@ -37,7 +37,7 @@ def test_content_mode_and_owners_come_from_the_entry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ({"path": "/a", "append": [{"source": "data:,x"}]}, "append"),
         ({"path": "/a", "mode": 0o4755}, "0777"),
@@ -49,8 +49,8 @@ def test_content_mode_and_owners_come_from_the_entry() -> None:
         ({"path": "/a", "contents": {"source": "data:,x", "verification": {"hash": "sha256-" + "0" * 64}}}, "hash"),
     ],
 )
-def test_a_file_that_cannot_be_carried_out_is_refused_by_name(entry: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadConfig, match=told) as raised:
+def test_a_file_that_cannot_be_carried_out_is_refused_by_name(entry: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadConfig, match=message) as raised:
         files(entry)
     assert raised.value.hint
     if "user" not in entry and "group" not in entry:
@@ -65,9 +65,9 @@ UNIT = "/etc/systemd/system/a.service"
 
 
 def test_a_masked_unit_is_a_link_whatever_its_contents() -> None:
-    found = unit(mask=True, contents="x", enabled=True)
-    assert found.paths[UNIT].state == Link("/dev/null")
-    assert found.units["a.service"] == Unit(True, True, False)
+    desired = unit(mask=True, contents="x", enabled=True)
+    assert desired.paths[UNIT].state == Link("/dev/null")
+    assert desired.units["a.service"] == Unit(True, True, False)
 
 
 def test_an_explicit_unmask_takes_the_link_away_and_silence_does_not() -> None:
@@ -76,10 +76,10 @@ def test_an_explicit_unmask_takes_the_link_away_and_silence_does_not() -> None:
 
 
 def test_drop_ins_have_places_of_their_own_and_an_empty_one_goes() -> None:
-    found = unit(contents="[Service]\n", dropins=[{"name": "1.conf", "contents": "x"}, {"name": "2.conf"}])
-    assert found.paths[f"{UNIT}.d/1.conf"].state == File(b"x", 0o644, 0, 0)
-    assert isinstance(found.paths[f"{UNIT}.d/2.conf"].state, Absent)
-    assert set(found.unit_paths("a.service")) == {UNIT, f"{UNIT}.d/1.conf", f"{UNIT}.d/2.conf"}
+    desired = unit(contents="[Service]\n", dropins=[{"name": "1.conf", "contents": "x"}, {"name": "2.conf"}])
+    assert desired.paths[f"{UNIT}.d/1.conf"].state == File(b"x", 0o644, 0, 0)
+    assert isinstance(desired.paths[f"{UNIT}.d/2.conf"].state, Absent)
+    assert set(desired.unit_paths("a.service")) == {UNIT, f"{UNIT}.d/1.conf", f"{UNIT}.d/2.conf"}
 
 
 @pytest.mark.parametrize("entry", [{"name": "../x.service", "contents": "x"},
@@ -92,26 +92,26 @@ def test_a_unit_name_is_no_path(entry: dict[str, Any]) -> None:
 def test_keys_of_all_entries_of_core_are_one_private_file_below_its_home() -> None:
     users = [{"name": "core", "sshAuthorizedKeys": ["one"], "passwordHash": "h1"},
              {"name": "other", "sshAuthorizedKeys": ["no"]}, {"name": "core", "sshAuthorizedKeys": ["two"]}]  # fmt: skip
-    found = of(config={"passwd": {"users": users}})
-    target = found.paths["/var/home/core/.ssh/authorized_keys.d/ignition"]
+    desired = of(config={"passwd": {"users": users}})
+    target = desired.paths["/var/home/core/.ssh/authorized_keys.d/ignition"]
     assert target.state == File(b"one\ntwo\n", 0o600, 1000, 1001)
     assert (target.directory_mode, target.own_directories) == (0o700, True)
-    assert found.password == "h1"
+    assert desired.password == "h1"
 
 
 def test_the_deployment_has_split_arguments_and_no_neutral_kernel() -> None:
-    found = of(kernelArguments=['a "b c"', "d"], osImageURL="img", kernelType="default", extensions=["x", "x"])
-    assert found.deployment == ("img", ("a", '"b c"', "d"), "", ("x",))
+    desired = of(kernelArguments=['a "b c"', "d"], osImageURL="img", kernelType="default", extensions=["x", "x"])
+    assert desired.deployment == ("img", ("a", '"b c"', "d"), "", ("x",))
 
 
 PASSWD = File(b"root:x:0:0::/root:/bin/sh\nbroken\n:x:1:1:::\ncore:x:1000:1001::/:/bin/sh\nbad:x:a:b::/x:/y\n")
 
 
 def test_accounts_are_those_of_the_machine_and_nonsense_is_skipped() -> None:
-    found = read_accounts(PASSWD, File(b"staff:x:50:\nx\n"))
-    assert (set(found.users), found.groups) == ({"root", "core"}, {"staff": 50})
-    assert found.home("core") == "/home/core"
-    assert (found.uid("root"), found.gid("root")) == (0, 0)
+    accounts = read_accounts(PASSWD, File(b"staff:x:50:\nx\n"))
+    assert (set(accounts.users), accounts.groups) == ({"root", "core"}, {"staff": 50})
+    assert accounts.home("core") == "/home/core"
+    assert (accounts.uid("root"), accounts.gid("root")) == (0, 0)
     assert read_accounts(ABSENT, ABSENT) == Accounts()
 
 

@@ -20,16 +20,16 @@ def by_type(conditions: list[JsonObject]) -> dict[str, JsonObject]:
 
 
 def test_every_step_is_there_from_the_start() -> None:
-    found = by_type(initial([], NOW))
-    assert set(found) == set(TYPES)
-    assert {(entry["status"], entry["reason"]) for entry in found.values()} == {("False", "NotYetOccurred")}
+    conditions = by_type(initial([], NOW))
+    assert set(conditions) == set(TYPES)
+    assert {(entry["status"], entry["reason"]) for entry in conditions.values()} == {("False", "NotYetOccurred")}
 
 
 def test_a_child_has_the_names_of_both_as_its_reason() -> None:
     mark = Mark(Progress.UPDATE_EXECUTED, UNKNOWN, "waiting", Progress.DRAINED, UNKNOWN)
-    found = by_type(marked([], mark, NOW, "new"))
-    assert found[Progress.DRAINED]["reason"] == "UpdateExecutedDrained"
-    assert found[Progress.UPDATE_EXECUTED]["status"] == found[Progress.DRAINED]["status"] == "Unknown"
+    conditions = by_type(marked([], mark, NOW, "new"))
+    assert conditions[Progress.DRAINED]["reason"] == "UpdateExecutedDrained"
+    assert conditions[Progress.UPDATE_EXECUTED]["status"] == conditions[Progress.DRAINED]["status"] == "Unknown"
 
 
 def test_a_step_takes_updated_away_and_updated_resets_the_steps() -> None:

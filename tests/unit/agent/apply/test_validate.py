@@ -40,13 +40,13 @@ class Machine:
         return self.deployment
 
 
-def path(state: File | Link, found: State) -> str:
-    wanted = Desired(paths={"/f": Target(state)})
-    return "\n".join(str(drift) for drift in drifts(wanted, Machine({"/f": found}).host))
+def path(state: File | Link, actual: State) -> str:
+    desired = Desired(paths={"/f": Target(state)})
+    return "\n".join(str(drift) for drift in drifts(desired, Machine({"/f": actual}).host))
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "text"),
+    ("expected", "actual", "text"),
     [
         (File(b"a"), File(b"a"), ""),
         (File(b"a", 0o644, 0, 0), File(b"a", 0o644, 7, 8), "/f: owner is 7:8, expected 0:0"),
@@ -63,8 +63,8 @@ def path(state: File | Link, found: State) -> str:
         (File(b"a"), File(b"x" * 70_000), "/f: is a file of 70000 bytes, expected 1"),
     ],
 )
-def test_a_path_differs_by_kind_mode_and_content(wanted: File | Link, found: State, text: str) -> None:
-    assert path(wanted, found) == text
+def test_a_path_differs_by_kind_mode_and_content(expected: File | Link, actual: State, text: str) -> None:
+    assert path(expected, actual) == text
 
 
 def test_public_text_is_shown_as_a_difference_and_a_long_one_is_cut() -> None:
@@ -74,16 +74,16 @@ def test_public_text_is_shown_as_a_difference_and_a_long_one_is_cut() -> None:
     assert len(long) < 2000
 
 
-@pytest.mark.parametrize("wanted", [File(b"secret-1", 0o600), File(b"secret-1\xff", 0o644)])
-def test_what_not_everybody_may_read_is_told_by_digest(wanted: File) -> None:
-    text = path(wanted, File(b"secret-2\xff", wanted.mode))
+@pytest.mark.parametrize("expected", [File(b"secret-1", 0o600), File(b"secret-1\xff", 0o644)])
+def test_what_not_everybody_may_read_is_told_by_digest(expected: File) -> None:
+    text = path(expected, File(b"secret-2\xff", expected.mode))
     assert "secret" not in text
     assert "sha256" in text
 
 
 def test_what_others_keep_current_is_not_judged() -> None:
-    wanted = Desired(paths={names.KUBELET_CA: Target(File(b"old")), "/gone": Target(ABSENT)})
-    assert drifts(wanted, Machine({names.KUBELET_CA: File(b"new"), "/gone": File(b"x")}).host) == []
+    desired = Desired(paths={names.KUBELET_CA: Target(File(b"old")), "/gone": Target(ABSENT)})
+    assert drifts(desired, Machine({names.KUBELET_CA: File(b"new"), "/gone": File(b"x")}).host) == []
 
 
 @pytest.mark.parametrize(
@@ -97,42 +97,42 @@ def test_what_others_keep_current_is_not_judged() -> None:
     ],
 )  # fmt: skip
 def test_units_are_judged_by_what_is_enabled(unit: Unit, word: str, bad: bool) -> None:
-    found = drifts(Desired(units={"u.service": unit}), Machine(words={"u.service": word}).host)
-    assert bool(found) == bad
+    differences = drifts(Desired(units={"u.service": unit}), Machine(words={"u.service": word}).host)
+    assert bool(differences) == bad
 
 
 def test_the_system_is_judged_by_what_is_booted() -> None:
-    wanted = Desired(deployment=Deployment("img", ("a", "b"), "realtime", ("usbguard", "sysstat")))
-    found = describe_drifts(
-        "cfg", drifts(wanted, Machine(deployment=Deployment("other", ("b",), "", ("sysstat",))).host)
+    desired = Desired(deployment=Deployment("img", ("a", "b"), "realtime", ("usbguard", "sysstat")))
+    description = describe_drifts(
+        "cfg", drifts(desired, Machine(deployment=Deployment("other", ("b",), "", ("sysstat",))).host)
     )
-    assert found.startswith(
+    assert description.startswith(
         "unexpected on-disk state validating against cfg: operating system: booted other, expected img"
     )
-    assert "kernel arguments: missing a" in found
-    assert "running default, expected realtime" in found
-    assert "extensions: missing usbguard;" in found
+    assert "kernel arguments: missing a" in description
+    assert "running default, expected realtime" in description
+    assert "extensions: missing usbguard;" in description
     booted = Deployment("img", ("x", "b", "a"), "realtime", ("sysstat", "more", "usbguard"))
-    assert drifts(wanted, Machine(deployment=booted).host) == []
+    assert drifts(desired, Machine(deployment=booted).host) == []
 
 
 def test_only_suspected_paths_are_looked_at_when_asked_so() -> None:
-    wanted = Desired(paths={"/a": Target(File(b"x")), "/b": Target(File(b"x"))}, password="h")
-    assert [drift.path for drift in drifts(wanted, Machine().host, ["/b", "/foreign"])] == ["/b"]
-    assert [drift.path for drift in drifts(wanted, Machine().host)] == ["/a", "/b", "/etc/shadow"]
+    desired = Desired(paths={"/a": Target(File(b"x")), "/b": Target(File(b"x"))}, password="h")
+    assert [drift.path for drift in drifts(desired, Machine().host, ["/b", "/foreign"])] == ["/b"]
+    assert [drift.path for drift in drifts(desired, Machine().host)] == ["/a", "/b", "/etc/shadow"]
 
 
 def test_what_changed_in_a_unit_is_not_told_although_everybody_on_the_machine_may_read_it() -> None:
     place = "/etc/systemd/system/a.service"
-    wanted = Desired(paths={place: Target(File(b"[Service]\nEnvironment=TOKEN=hunter2\n"))})
+    desired = Desired(paths={place: Target(File(b"[Service]\nEnvironment=TOKEN=hunter2\n"))})
     machine = Machine({place: File(b"[Service]\nEnvironment=TOKEN=hunter3\n")})
-    (drift,) = drifts(wanted, machine.host)
+    (drift,) = drifts(desired, machine.host)
     assert "hunter" not in str(drift)
     assert "content differs: sha256" in str(drift)
 
 
 def test_the_content_of_a_private_file_in_the_place_of_a_public_one_is_not_told() -> None:
-    said = path(File(b"a\n"), File(b"root:$6$canary:\n", 0o600))
-    assert "mode is 0600, expected 0644" in said
-    assert "canary" not in said
-    assert "content differs: sha256" in said
+    description = path(File(b"a\n"), File(b"root:$6$canary:\n", 0o600))
+    assert "mode is 0600, expected 0644" in description
+    assert "canary" not in description
+    assert "content differs: sha256" in description

@@ -49,10 +49,10 @@ class Script:
 
     begin: list[Reply | Exception]
     complete: list[Reply | Exception] = field(default_factory=lambda: [DONE])
-    seen: list[tuple[str, bytes, str]] = field(default_factory=list)
+    requests: list[tuple[str, bytes, str]] = field(default_factory=list)
 
     async def post(self, path: str, body: bytes, ticket: SecretText | None = None) -> Reply:
-        self.seen.append((path, body, ticket.reveal() if ticket else ""))
+        self.requests.append((path, body, ticket.reveal() if ticket else ""))
         replies = self.begin if path == BEGIN else self.complete
         reply = replies.pop(0) if len(replies) > 1 else replies[0]
         if isinstance(reply, Exception):
@@ -85,27 +85,27 @@ async def run(door: Script, seconds: float = 600.0, advance: float = 2000.0) -> 
 
 async def test_the_ticket_is_shown_to_the_first_step_alone() -> None:
     door = Script([OFFER])
-    found, took = await run(door)
-    assert found == Enrolled("u", "machine-1", "worker-1", "worker", "Pending")
-    assert isinstance(found, Enrolled)
-    assert not found.approved
+    outcome, took = await run(door)
+    assert outcome == Enrolled("u", "machine-1", "worker-1", "worker", "Pending")
+    assert isinstance(outcome, Enrolled)
+    assert not outcome.approved
     assert took == 0
-    assert [(path, ticket) for path, _, ticket in door.seen] == [(BEGIN, "fst_secret"), (COMPLETE, "")]
+    assert [(path, ticket) for path, _, ticket in door.requests] == [(BEGIN, "fst_secret"), (COMPLETE, "")]
 
 
 async def test_a_door_that_asks_for_patience_gets_it_with_jitter() -> None:
     door = Script(
         [no(503, "slow-down", 30), no(503, "cluster-unavailable"), OFFER], [no(503, "record-failed", 2), DONE]
     )
-    found, took = await run(door)
-    assert isinstance(found, Enrolled)
+    outcome, took = await run(door)
+    assert isinstance(outcome, Enrolled)
     assert 30 + 5 + 2 <= took <= 2 * (30 + 5 + 2)
     assert took != int(took)
 
 
 async def test_the_longest_wait_is_bounded_whatever_the_door_says() -> None:
-    found, took = await run(Script([no(503, "slow-down", 99_999), OFFER]), seconds=10_000)
-    assert isinstance(found, Enrolled)
+    outcome, took = await run(Script([no(503, "slow-down", 99_999), OFFER]), seconds=10_000)
+    assert isinstance(outcome, Enrolled)
     assert took <= 2 * MAX_WAIT_SECONDS
 
 
@@ -114,18 +114,18 @@ async def test_the_longest_wait_is_bounded_whatever_the_door_says() -> None:
 )
 async def test_a_refusal_is_final_and_says_the_code(code: str) -> None:
     door = Script([no(403, code), OFFER])
-    found, took = await run(door)
-    assert isinstance(found, EnrolmentFailed)
-    assert (found.reason, took, len(door.seen)) == (code, 0, 1)
-    assert "fst_secret" not in str(found)
+    outcome, took = await run(door)
+    assert isinstance(outcome, EnrolmentFailed)
+    assert (outcome.reason, took, len(door.requests)) == (code, 0, 1)
+    assert "fst_secret" not in str(outcome)
 
 
 @pytest.mark.parametrize("code", ["enrolment-expired", "enrolment-invalid"])
 async def test_an_enrolment_that_ended_is_begun_again(code: str) -> None:
     door = Script([OFFER], [no(401, code), DONE])
-    found, _ = await run(door)
-    assert isinstance(found, Enrolled)
-    assert [path for path, _, _ in door.seen] == [BEGIN, COMPLETE, BEGIN, COMPLETE]
+    outcome, _ = await run(door)
+    assert isinstance(outcome, Enrolled)
+    assert [path for path, _, _ in door.requests] == [BEGIN, COMPLETE, BEGIN, COMPLETE]
 
 
 @pytest.mark.parametrize(
@@ -133,16 +133,16 @@ async def test_an_enrolment_that_ended_is_begun_again(code: str) -> None:
 )
 async def test_patience_ends(reply: Reply | Exception) -> None:
     door = Script([OFFER], [reply]) if isinstance(reply, Reply) and reply.status == 401 else Script([reply])
-    found, took = await run(door, seconds=60)
-    assert isinstance(found, DoorUnreachable)
+    outcome, took = await run(door, seconds=60)
+    assert isinstance(outcome, DoorUnreachable)
     assert took <= 60
-    assert len(door.seen) <= 130
+    assert len(door.requests) <= 130
 
 
 async def test_an_answer_of_something_else_than_a_door_is_final() -> None:
     for reply in (Reply(200, b"<html>"), Reply(200, b"[]"), Reply(200, b"{}"), Reply(404, b""), Reply(301, b"")):
-        found, _ = await run(Script([reply]))
-        assert isinstance(found, EnrolmentFailed)
+        outcome, _ = await run(Script([reply]))
+        assert isinstance(outcome, EnrolmentFailed)
 
 
 BAD_OFFERS: tuple[Any, ...] = (

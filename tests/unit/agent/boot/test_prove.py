@@ -61,7 +61,7 @@ def test_a_proof_is_for_one_request_and_one_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "later", "wanted"),
+    ("body", "later", "expected"),
     [
         (b'{"code":"revoked","detail":"no"}', "", ("revoked", 0.0)),
         (b"<html>", "7", ("403", 7.0)),
@@ -69,6 +69,6 @@ def test_a_proof_is_for_one_request_and_one_key() -> None:
         (b'{"detail":"x"}', "999999", ("403", 0.0)),
     ],
 )
-def test_a_refusal_is_understood_as_far_as_it_can_be(body: bytes, later: str, wanted: tuple[str, float]) -> None:
-    found = refusal(GateRefused, "gate", 403, body, later)
-    assert (found.reason, found.retry_after, found.passing) == (*wanted, False)
+def test_a_refusal_is_understood_as_far_as_it_can_be(body: bytes, later: str, expected: tuple[str, float]) -> None:
+    refused = refusal(GateRefused, "gate", 403, body, later)
+    assert (refused.reason, refused.retry_after, refused.passing) == (*expected, False)

@@ -46,10 +46,10 @@ class Scripted:
 
     answers: list[bytes | Exception | None]
     name: str = "scripted"
-    asked: int = field(default=0)
+    questions: int = field(default=0)
 
     async def read(self) -> bytes | None:
-        self.asked += 1
+        self.questions += 1
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
@@ -91,7 +91,7 @@ async def test_a_place_that_cannot_be_read_yet_is_asked_again_and_the_console_sa
     late = Scripted([UserDataFailure("no route"), UserDataFailure("no route"), json.encode(GOOD)])
     lines: list[str] = []
     ask = await ask_of_host([Scripted([None]), late], Measuring(), "", patience(Hurried()), lines.append)
-    assert (ask.pool, late.asked) == ("worker", 3)
+    assert (ask.pool, late.questions) == ("worker", 3)
     assert lines == ["waiting for user-data: no route"]
 
 

@@ -24,7 +24,7 @@ def knock(
     return IgnitionRequest(method, target, {name: (value,) for name, value in sent.items()})
 
 
-def told(reply: Reply) -> tuple[int, str]:
+def status_and_reason(reply: Reply) -> tuple[int, str]:
     return reply.status, json.decode(reply.body)["code"]
 
 
@@ -37,7 +37,7 @@ def begun() -> Boot:
 def test_the_first_request_says_which_machine_this_becomes() -> None:
     boot = Boot()
     reply = boot.answer(knock())
-    assert told(reply) == (503, "attesting")
+    assert status_and_reason(reply) == (503, "attesting")
     assert reply.retry_after > 0
     assert boot.stage is Stage.WORKING
     assert boot.ask is not None
@@ -59,7 +59,7 @@ def test_the_config_leaves_once() -> None:
     assert boot.answer(knock()).status == 503
     boot.delivered(whole=True)
     assert boot.stage is Stage.ANSWERED
-    assert told(boot.answer(knock())) == (403, "answered")
+    assert status_and_reason(boot.answer(knock())) == (403, "answered")
 
 
 def test_a_delivery_that_broke_is_repeated() -> None:
@@ -74,7 +74,7 @@ def test_after_a_refusal_ignition_hears_the_reason_and_ends() -> None:
     boot = begun()
     boot.refused("value-differs", "PCR 11 differs")
     reply = boot.answer(knock())
-    assert told(reply) == (403, "value-differs")
+    assert status_and_reason(reply) == (403, "value-differs")
     assert reply.refuses
     assert boot.over
 
@@ -92,13 +92,13 @@ def test_nobody_else_is_answered_at_any_time(prepare: str, other: IgnitionReques
         boot.delivered(whole=True)
     before = boot.stage
     reply = boot.answer(other)
-    assert told(reply) == (403, "other-ticket")
+    assert status_and_reason(reply) == (403, "other-ticket")
     assert not reply.refuses
     assert boot.stage is before
 
 
 @pytest.mark.parametrize(
-    ("request_", "wanted"),
+    ("request_", "expected"),
     [
         (knock(method="POST"), (405, "method-not-allowed")),
         (knock(method="HEAD"), (405, "method-not-allowed")),
@@ -115,15 +115,15 @@ def test_nobody_else_is_answered_at_any_time(prepare: str, other: IgnitionReques
         (knock(x_fastness_server="https://user@cluster.example"), (400, "server-missing")),
     ],
 )
-def test_a_request_that_starts_nothing_says_why(request_: IgnitionRequest, wanted: tuple[int, str]) -> None:
+def test_a_request_that_starts_nothing_says_why(request_: IgnitionRequest, expected: tuple[int, str]) -> None:
     boot = Boot()
-    assert told(boot.answer(request_)) == wanted
+    assert status_and_reason(boot.answer(request_)) == expected
     assert boot.stage is Stage.WAITING
 
 
 def test_a_header_that_came_twice_is_none() -> None:
     twice: dict[str, tuple[str, ...]] = {"authorization": ("Bearer a", "Bearer b"), "x-fastness-server": (SERVER,)}
-    assert told(Boot().answer(IgnitionRequest("GET", "/config/worker", twice))) == (401, "ticket-required")
+    assert status_and_reason(Boot().answer(IgnitionRequest("GET", "/config/worker", twice))) == (401, "ticket-required")
 
 
 def test_answers_stay_within_the_bound_of_the_doors() -> None:
@@ -160,17 +160,17 @@ def plain(target: str = "/config", method: str = "GET", **headers: str) -> Ignit
 
 def test_the_pointer_of_an_image_brings_no_ticket_and_is_answered_once() -> None:
     boot = Boot(of_image=True)
-    assert told(boot.answer(plain())) == (503, "attesting")
+    assert status_and_reason(boot.answer(plain())) == (503, "attesting")
     assert (boot.stage, boot.accept, boot.ask) == (Stage.WORKING, ACCEPT, None)
     boot.ready(b"config")
     reply = boot.answer(plain())
     assert (reply.status, reply.body, reply.delivers) == (200, b"config", True)
     boot.delivered(whole=True)
-    assert told(boot.answer(plain())) == (403, "answered")
+    assert status_and_reason(boot.answer(plain())) == (403, "answered")
 
 
 @pytest.mark.parametrize(
-    ("request_", "wanted"),
+    ("request_", "expected"),
     [
         (plain("/config/worker"), (404, "not-found")),
         (plain("/"), (404, "not-found")),
@@ -182,12 +182,12 @@ def test_the_pointer_of_an_image_brings_no_ticket_and_is_answered_once() -> None
     ],
 )
 def test_a_request_that_brings_a_ticket_is_not_of_an_image_with_the_pointer(
-    request_: IgnitionRequest, wanted: tuple[int, str]
+    request_: IgnitionRequest, expected: tuple[int, str]
 ) -> None:
     boot = Boot(of_image=True)
     stages = []
     for _ in range(2):
-        assert told(boot.answer(request_)) == wanted
+        assert status_and_reason(boot.answer(request_)) == expected
         stages.append(boot.stage)
         boot.answer(plain())
         boot.ready(b"config")

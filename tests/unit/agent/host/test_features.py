@@ -19,10 +19,10 @@ def _security(files: dict[str, str]) -> dict[str, str]:
 
 
 def test_an_empty_machine_has_nothing_and_breaks_nothing(tmp_path: Path) -> None:
-    for found in (discover(Recording({})), discover(Directory(tmp_path))):
-        assert found.flags["cpu.cpuid"] == frozenset()
-        assert found.attributes["cpu.security"] == {}
-        assert found.instances == {}
+    for features in (discover(Recording({})), discover(Directory(tmp_path))):
+        assert features.flags["cpu.cpuid"] == frozenset()
+        assert features.attributes["cpu.security"] == {}
+        assert features.instances == {}
 
 
 def test_a_line_of_capacity_is_found_by_its_whole_name() -> None:
@@ -64,34 +64,34 @@ def test_sgx_is_the_sum_over_the_nodes_and_absent_when_zero() -> None:
 
 
 def test_flags_of_the_processor_have_the_names_that_rules_use() -> None:
-    found = discover(recorded("tdx-host"))
-    assert {"SSE42", "VMX", "SGX", "SGXLC", "AESNI", "AVX2"} <= found.flags["cpu.cpuid"]
-    assert found.flags["cpu.rdt"] == {"RDTMON", "RDTMBA", "RDTL3CA"}
-    assert found.attributes["cpu.model"] == {"vendor_id": "Intel", "family": "6", "id": "207"}
-    assert found.attributes["cpu.topology"] == {"socket_count": "2", "hardware_multithreading": "true"}
-    assert found.attributes["cpu.pstate"]["turbo"] == "true"
+    features = discover(recorded("tdx-host"))
+    assert {"SSE42", "VMX", "SGX", "SGXLC", "AESNI", "AVX2"} <= features.flags["cpu.cpuid"]
+    assert features.flags["cpu.rdt"] == {"RDTMON", "RDTMBA", "RDTL3CA"}
+    assert features.attributes["cpu.model"] == {"vendor_id": "Intel", "family": "6", "id": "207"}
+    assert features.attributes["cpu.topology"] == {"socket_count": "2", "hardware_multithreading": "true"}
+    assert features.attributes["cpu.pstate"]["turbo"] == "true"
 
 
 def test_kernel_memory_and_system_are_read() -> None:
-    found = discover(recorded("tdx-host"))
-    assert found.attributes["kernel.version"]["major"] == "5"
-    assert found.attributes["kernel.config"]["X86_SGX"] == "y"
-    assert found.attributes["kernel.config"]["LOCALVERSION"] == ""
-    assert "DEBUG_KERNEL" not in found.attributes["kernel.config"]
-    assert found.flags["kernel.enabledmodule"] > found.flags["kernel.loadedmodule"]
-    assert found.attributes["system.osrelease"]["VERSION_ID.minor"] == "20"
-    assert found.attributes["memory.numa"] == {"is_numa": "true", "node_count": "2"}
-    assert found.attributes["kernel.kvm"] == {"enabled": "true"}
-    assert "memory.swap" not in found.attributes
+    features = discover(recorded("tdx-host"))
+    assert features.attributes["kernel.version"]["major"] == "5"
+    assert features.attributes["kernel.config"]["X86_SGX"] == "y"
+    assert features.attributes["kernel.config"]["LOCALVERSION"] == ""
+    assert "DEBUG_KERNEL" not in features.attributes["kernel.config"]
+    assert features.flags["kernel.enabledmodule"] > features.flags["kernel.loadedmodule"]
+    assert features.attributes["system.osrelease"]["VERSION_ID.minor"] == "20"
+    assert features.attributes["memory.numa"] == {"is_numa": "true", "node_count": "2"}
+    assert features.attributes["kernel.kvm"] == {"enabled": "true"}
+    assert "memory.swap" not in features.attributes
 
 
 def test_devices_are_instances_with_short_classes() -> None:
-    found = discover(recorded("h100-host"))
-    gpus = [one for one in found.instances["pci.device"] if one["vendor"] == "10de"]
-    assert [one["class"] for one in gpus] == ["0302", "0302"]
+    features = discover(recorded("h100-host"))
+    gpus = [device for device in features.instances["pci.device"] if device["vendor"] == "10de"]
+    assert [device["class"] for device in gpus] == ["0302", "0302"]
     assert gpus[0]["iommu_group/type"] == "DMA-FQ"
-    assert [one["name"] for one in found.instances["network.device"]] == ["eno1"]
-    assert [one["name"] for one in found.instances["network.virtual"]] == ["lo"]
+    assert [device["name"] for device in features.instances["network.device"]] == ["eno1"]
+    assert [device["name"] for device in features.instances["network.virtual"]] == ["lo"]
 
 
 def test_a_directory_gives_the_same_as_the_recording_of_it(tmp_path: Path) -> None:
@@ -110,8 +110,8 @@ def test_a_directory_gives_the_same_as_the_recording_of_it(tmp_path: Path) -> No
 
 def test_administrators_can_add_features_by_hand() -> None:
     place = "/etc/kubernetes/node-feature-discovery/features.d"
-    found = discover(Recording({f"{place}/a": "# no\nexample.com/rack=7\nready\n"}))
-    assert found.attributes["local.feature"] == {"example.com/rack": "7", "ready": "true"}
+    features = discover(Recording({f"{place}/a": "# no\nexample.com/rack=7\nready\n"}))
+    assert features.attributes["local.feature"] == {"example.com/rack": "7", "ready": "true"}
 
 
 @pytest.mark.parametrize(

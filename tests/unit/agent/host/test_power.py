@@ -16,17 +16,17 @@ from fastness.agent.host.states import Deployment
 
 
 def test_a_reboot_is_a_unit_of_its_own_after_the_staged_deployment(tmp_path: Path) -> None:
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def answer(command: Sequence[str]) -> str:
-        asked.append(list(command))
+        commands.append(list(command))
         return ""
 
     (tmp_path / "boot_id").write_text("abc\n")
     power = HostPower(answer, tmp_path / "boot_id")
     power.reboot("update to x")
     assert power.boot_id() == "abc"
-    [command] = asked
+    [command] = commands
     assert command[0] == "systemd-run"
     assert command[-2:] == ["systemctl", "reboot"]
     assert "--property=After=ostree-finalize-staged.service" in command

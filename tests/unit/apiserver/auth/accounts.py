@@ -40,8 +40,8 @@ class Objects:
 
     def live_uid(self, resource: str, namespace: str, name: str) -> str | None:
         self.asked += 1
-        found = self.known.get((resource, namespace, name))
-        return None if found is None or found["metadata"].get("deletionTimestamp") else str(found["metadata"]["uid"])
+        stored = self.known.get((resource, namespace, name))
+        return None if stored is None or stored["metadata"].get("deletionTimestamp") else str(stored["metadata"]["uid"])
 
     def find(self, resource: str, namespace: str, name: str) -> Mapping[str, Any] | None:
         return self.known.get((resource, namespace, name))

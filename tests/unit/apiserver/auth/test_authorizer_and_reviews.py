@@ -124,8 +124,8 @@ def ask(reviews: Reviews, group: str, resource: str, spec: Any, who: str = "alic
 
 
 def test_every_review_is_answered(reviews: Reviews) -> None:
-    wanted = {"verb": "get", "resource": "pods", "namespace": "d"}
-    spec = {"user": "alice", "resourceAttributes": wanted}
+    attributes = {"verb": "get", "resource": "pods", "namespace": "d"}
+    spec = {"user": "alice", "resourceAttributes": attributes}
     assert ask(reviews, AUTHZ, "subjectaccessreviews", spec, "bob")["allowed"] is True
     assert ask(reviews, AUTHZ, "localsubjectaccessreviews", spec, "bob", "d")["allowed"] is True
     assert ask(reviews, AUTHZ, "selfsubjectaccessreviews", spec, "bob")["allowed"] is False

@@ -24,8 +24,8 @@ GOOD = {
 class Store:
     """One Secret."""
 
-    def __init__(self, found: JsonObject | None) -> None:
-        self.found = found
+    def __init__(self, secret: JsonObject | None) -> None:
+        self.found = secret
 
     def find(self, resource: str, namespace: str, name: str) -> JsonObject | None:
         return (
@@ -54,7 +54,7 @@ def test_a_good_token_names_its_holder_and_groups() -> None:
 
 
 @pytest.mark.parametrize(
-    "found",
+    "secret",
     [
         None,
         secret("Opaque"),
@@ -71,9 +71,9 @@ def test_a_good_token_names_its_holder_and_groups() -> None:
         {"type": TYPE},
     ],
 )
-def test_every_doubt_is_a_refusal(found: JsonObject | None) -> None:
+def test_every_doubt_is_a_refusal(secret: JsonObject | None) -> None:
     with pytest.raises(CredentialRefused):
-        BootstrapTokenAuthenticator(Store(found)).authenticate(TOKEN, NOW)
+        BootstrapTokenAuthenticator(Store(secret)).authenticate(TOKEN, NOW)
 
 
 @pytest.mark.parametrize("end", [rfc3339(NOW), rfc3339(NOW - timedelta(days=1)), "soon", "2026"])

@@ -118,13 +118,16 @@ def test_token_for_another_audience_does_not_open_this_api(server: Server) -> No
 def test_token_ends_with_what_it_is_bound_to(server: Server, spec: dict[str, Any], key: tuple[str, str, str]) -> None:
     token = server.token(**spec)
     server.tokens.authenticate(token, NOW)
-    kept = server.objects.known[key]
+    stored = server.objects.known[key]
 
-    server.objects.known[key] = {**kept, "metadata": {**kept["metadata"], "uid": "another"}}
+    server.objects.known[key] = {**stored, "metadata": {**stored["metadata"], "uid": "another"}}
     with pytest.raises(TokenRevoked):
         server.tokens.authenticate(token, NOW)
 
-    server.objects.known[key] = {**kept, "metadata": {**kept["metadata"], "deletionTimestamp": "2026-11-15T12:00:00Z"}}
+    server.objects.known[key] = {
+        **stored,
+        "metadata": {**stored["metadata"], "deletionTimestamp": "2026-11-15T12:00:00Z"},
+    }
     with pytest.raises(TokenRevoked):
         server.tokens.authenticate(token, NOW)
 
@@ -132,7 +135,7 @@ def test_token_ends_with_what_it_is_bound_to(server: Server, spec: dict[str, Any
     with pytest.raises(TokenRevoked):
         server.tokens.authenticate(token, NOW)
 
-    server.objects.known[key] = kept
+    server.objects.known[key] = stored
     server.tokens.authenticate(token, NOW)
 
 
@@ -227,9 +230,9 @@ def test_second_use_is_not_verified_again_but_revocation_is_asked(
     token = server.token()
     first = server.tokens.authenticate(token, NOW)
     monkeypatch.setattr(server.tokens, "keys", None)
-    asked = server.objects.asked
+    lookups = server.objects.asked
     assert server.tokens.authenticate(token, NOW) is first
-    assert server.objects.asked == asked + 1
+    assert server.objects.asked == lookups + 1
 
 
 def test_cache_is_bounded_and_holds_no_tokens(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,10 +109,10 @@ def test_a_new_kind_beside_ours_is_allowed(catalog: Catalog) -> None:
 
 
 def test_our_kinds_show_as_established_definitions(catalog: Catalog) -> None:
-    shown = catalog.builtin_crds(NOW)
-    assert [found["metadata"]["name"] for found in shown] == ["machines.fastness.dev"]
-    assert shown == catalog.builtin_crds(NOW)
-    status = shown[0]["status"]
+    crds = catalog.builtin_crds(NOW)
+    assert [crd["metadata"]["name"] for crd in crds] == ["machines.fastness.dev"]
+    assert crds == catalog.builtin_crds(NOW)
+    status = crds[0]["status"]
     assert {entry["type"]: entry["status"] for entry in status["conditions"]} == {
         "NamesAccepted": "True",
         "Established": "True",

@@ -134,8 +134,8 @@ def test_scope_and_stored_versions_do_not_change() -> None:
     old = crd()
     old["status"] = {"storedVersions": ["v1"]}
     new = crd(scope="Cluster", versions=[version(name="v2")])
-    found = {cause.field for cause in check_crd_update(old, new, CATALOG)}
-    assert found == {"spec.scope", "status.storedVersions[0]"}
+    fields = {cause.field for cause in check_crd_update(old, new, CATALOG)}
+    assert fields == {"spec.scope", "status.storedVersions[0]"}
     assert check_crd_update(old, crd(), CATALOG) == []
 
 

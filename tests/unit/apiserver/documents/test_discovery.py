@@ -24,8 +24,8 @@ def discovery() -> Discovery:
 def body(discovery: Discovery, path: str, accept: str = "") -> dict[str, Any]:
     document = discovery.answer(path, accept)
     assert document is not None
-    found: dict[str, Any] = json.loads(document.body)
-    return found
+    parsed: dict[str, Any] = json.loads(document.body)
+    return parsed
 
 
 def test_core_versions(discovery: Discovery) -> None:
@@ -103,10 +103,14 @@ def test_a_new_definition_changes_the_tag() -> None:
 
 def test_native_resources_read_as_a_real_server_wrote_them() -> None:
     discovery = Discovery(Catalog.build(NATIVES))
-    for found in definitions.resources():
-        path = f"/apis/{found.group}/{found.version}" if found.group else f"/api/{found.version}"
+    for resource in definitions.resources():
+        path = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
         rows = {row["name"]: row for row in body(discovery, path)["resources"]}
-        row = rows[found.plural]
-        assert (row["kind"], row["singularName"], row["verbs"]) == (found.kind, found.singular, sorted(found.verbs))
-        for sub in found.subresources:
-            assert rows[f"{found.plural}/{sub.name}"]["kind"] == sub.kind
+        row = rows[resource.plural]
+        assert (row["kind"], row["singularName"], row["verbs"]) == (
+            resource.kind,
+            resource.singular,
+            sorted(resource.verbs),
+        )
+        for sub in resource.subresources:
+            assert rows[f"{resource.plural}/{sub.name}"]["kind"] == sub.kind

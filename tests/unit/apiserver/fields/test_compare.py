@@ -17,7 +17,7 @@ from tests.unit.apiserver.fields.examples import FREE, SCHEMA, widget
 PORT = {"port": 80, "protocol": "TCP"}
 
 
-def told(before: Any, after: Any, schema: TypedSchema = SCHEMA) -> str:
+def change_text(before: Any, after: Any, schema: TypedSchema = SCHEMA) -> str:
     """The change as `-removed ~modified +added`, paths below spec."""
     change = compare({"spec": before}, {"spec": after}, schema)
     lines = [
@@ -62,7 +62,7 @@ def told(before: Any, after: Any, schema: TypedSchema = SCHEMA) -> str:
     ],
 )
 def test_changes_follow_the_schema(before: Any, after: Any, change: str) -> None:
-    assert told(before, after) == change
+    assert change_text(before, after) == change
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_changes_follow_the_schema(before: Any, after: Any, change: str) -> None
     ],
 )
 def test_repeated_items_are_one_leaf_and_unnameable_ones_none(before: Any, after: Any, change: str) -> None:
-    assert told({"tags": before}, {"tags": after}) == change
+    assert change_text({"tags": before}, {"tags": after}) == change
 
 
 def test_native_structs_that_appear_bring_only_their_fields() -> None:
@@ -86,22 +86,22 @@ def test_native_structs_that_appear_bring_only_their_fields() -> None:
     names = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
     spec = {"type": "object", "required": ["names"], "properties": {"strategy": strategy, "names": names}}
     native = TypedSchema({"type": "object", "properties": {"spec": {**spec, "default": {}}}}, native=True)
-    assert told({}, {"strategy": {"type": "x"}, "names": ["n"]}, native) == '+.names[="n"] +.strategy.type'
-    assert told({"strategy": {"type": "x"}}, {}, native) == "-.strategy.type"
+    assert change_text({}, {"strategy": {"type": "x"}, "names": ["n"]}, native) == '+.names[="n"] +.strategy.type'
+    assert change_text({"strategy": {"type": "x"}}, {}, native) == "-.strategy.type"
     assert compare({}, {"spec": {"strategy": {}}}, native) == SAME
 
 
 def test_managed_fields_do_not_count_as_a_change() -> None:
-    one, other = widget(metadata={"managedFields": [{"a": 1}]}), widget(metadata={"managedFields": []})
-    assert compare(one, other, SCHEMA) == SAME
-    assert compare(one, widget(), SCHEMA) == SAME
+    first, other = widget(metadata={"managedFields": [{"a": 1}]}), widget(metadata={"managedFields": []})
+    assert compare(first, other, SCHEMA) == SAME
+    assert compare(first, widget(), SCHEMA) == SAME
 
 
 def test_reset_fields_leave_a_change() -> None:
     change = compare(widget({"replicas": 1}), widget({"replicas": 2}, status={"ready": 1}), SCHEMA)
-    kept = change.without(FieldSet.of(("status",)))
-    assert kept.taken == {"f:spec": {"f:replicas": {}}}
-    assert kept.removed is None
+    remainder = change.without(FieldSet.of(("status",)))
+    assert remainder.taken == {"f:spec": {"f:replicas": {}}}
+    assert remainder.removed is None
 
 
 JSON = st.recursive(
@@ -112,16 +112,16 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON)
-def test_nothing_changed_exactly_when_values_are_equal(one: Any, other: Any) -> None:
-    before = deepcopy((one, other))
-    unchanged = compare({"spec": one}, {"spec": other}, FREE) == SAME
-    assert unchanged == same(one, other)
-    assert (one, other) == before
+def test_nothing_changed_exactly_when_values_are_equal(first: Any, other: Any) -> None:
+    before = deepcopy((first, other))
+    unchanged = compare({"spec": first}, {"spec": other}, FREE) == SAME
+    assert unchanged == same(first, other)
+    assert (first, other) == before
 
 
 @given(JSON, JSON)
-def test_the_way_back_removes_what_was_added(one: Any, other: Any) -> None:
-    there, back = compare({"spec": one}, {"spec": other}, FREE), compare({"spec": other}, {"spec": one}, FREE)
+def test_the_way_back_removes_what_was_added(first: Any, other: Any) -> None:
+    there, back = compare({"spec": first}, {"spec": other}, FREE), compare({"spec": other}, {"spec": first}, FREE)
     assert (there.removed, there.modified, there.added) == (back.added, back.modified, back.removed)
 
 

@@ -54,39 +54,39 @@ def test_json_has_the_order_of_kubernetes() -> None:
 
 
 def test_foreign_json_is_normalised() -> None:
-    told: dict[str, Any] = {
+    raw: dict[str, Any] = {
         ".": {},
         "f:a": {".": {}},
         'k:{"b":1,"a":2}': {},
         'k:{"a":2, "b":1.0}': {"f:x": {}},
         "z:unknown": {"f:lost": {}},
     }
-    assert FieldSet.from_fields_v1(told).trie == {"f:a": {}, 'k:{"a":2,"b":1}': {".": {}, "f:x": {}}}
+    assert FieldSet.from_fields_v1(raw).trie == {"f:a": {}, 'k:{"a":2,"b":1}': {".": {}, "f:x": {}}}
     assert not FieldSet.from_fields_v1(None)
 
 
-@pytest.mark.parametrize("told", [{"f:a": None}, {"f:a": []}, {"f:a": {"bad": {}}}, [], "x", {"k:{}": {}}])
-def test_what_is_not_a_field_set_is_refused(told: object) -> None:
+@pytest.mark.parametrize("raw", [{"f:a": None}, {"f:a": []}, {"f:a": {"bad": {}}}, [], "x", {"k:{}": {}}])
+def test_what_is_not_a_field_set_is_refused(raw: object) -> None:
     with pytest.raises(ValueError):
-        FieldSet.from_fields_v1(told)  # type: ignore[arg-type]
+        FieldSet.from_fields_v1(raw)  # type: ignore[arg-type]
 
 
 def test_bottomless_json_is_refused() -> None:
-    told: dict[str, object] = {}
+    raw: dict[str, object] = {}
     for _ in range(500):
-        told = {"f:a": told}
+        raw = {"f:a": raw}
     with pytest.raises(ValueError, match="deep"):
-        FieldSet.from_fields_v1(told)
+        FieldSet.from_fields_v1(raw)
 
 
 @given(PATHS, PATHS)
-def test_operations_are_those_of_sets_of_paths(one: list[tuple[str, ...]], other: list[tuple[str, ...]]) -> None:
-    left, right = sets(one), sets(other)
+def test_operations_are_those_of_sets_of_paths(first: list[tuple[str, ...]], other: list[tuple[str, ...]]) -> None:
+    left, right = sets(first), sets(other)
     before = deepcopy((left.trie, right.trie))
-    assert set(left.union(right)) == set(one) | set(other)
-    assert set(left.difference(right)) == set(one) - set(other)
-    assert set(left.intersection(right)) == set(one) & set(other)
-    assert set(left.without(right)) == {path for path in one if not any(path[: len(gone)] == gone for gone in other)}
+    assert set(left.union(right)) == set(first) | set(other)
+    assert set(left.difference(right)) == set(first) - set(other)
+    assert set(left.intersection(right)) == set(first) & set(other)
+    assert set(left.without(right)) == {path for path in first if not any(path[: len(gone)] == gone for gone in other)}
     assert (left.trie, right.trie) == before
 
 
@@ -102,10 +102,10 @@ def test_fields_v1_round_trips_and_does_not_depend_on_the_order_of_insertion(pat
 
 
 @given(PATHS, PATHS)
-def test_no_operation_leaves_an_empty_branch(one: list[tuple[str, ...]], other: list[tuple[str, ...]]) -> None:
+def test_no_operation_leaves_an_empty_branch(first: list[tuple[str, ...]], other: list[tuple[str, ...]]) -> None:
     for result in (
-        sets(one).difference(sets(other)),
-        sets(one).without(sets(other)),
-        sets(one).intersection(sets(other)),
+        sets(first).difference(sets(other)),
+        sets(first).without(sets(other)),
+        sets(first).intersection(sets(other)),
     ):
         assert result == sets(result)

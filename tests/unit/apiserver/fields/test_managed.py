@@ -110,22 +110,22 @@ def test_the_oldest_updaters_melt_into_one_bucket_and_appliers_do_not_count() ->
 
 
 def test_the_bucket_goes_on_to_grow() -> None:
-    known = [
+    entries = [
         entry(ANCIENT, "2026-01-01T00:00:00Z"),
         *(entry(f"m{n:02}", f"2026-01-01T00:01:{n:02}Z") for n in range(10)),
     ]
-    out = capped(managed(*known))
+    out = capped(managed(*entries))
     (bucket,) = [each for each in out.values() if each.manager == ANCIENT]
     assert bucket.fields == {"f:spec": {f"f:{ANCIENT}": {}, "f:m00": {}}}
     assert len(out) == MAX_UPDATERS
 
 
 def test_a_bucket_that_is_younger_than_others_keeps_what_it_has() -> None:
-    known = [
+    entries = [
         entry(ANCIENT, "2026-01-01T00:00:01Z"),
         *(entry(f"m{n:02}", f"2026-01-01T00:00:{n:02}Z") for n in range(12)),
     ]
-    out = capped(managed(*known))
+    out = capped(managed(*entries))
     (bucket,) = [each for each in out.values() if each.manager == ANCIENT]
     every = {name for each in out.values() for name in each.fields["f:spec"]}
     assert every == {f"f:{ANCIENT}", *(f"f:m{n:02}" for n in range(12))}

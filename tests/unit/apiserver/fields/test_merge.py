@@ -13,10 +13,10 @@ from tests.unit.apiserver.fields.examples import FREE, SCHEMA, widget
 
 
 def merged(live: Any, config: Any) -> Any:
-    one, other = widget(live), widget(config)
-    before = deepcopy((one, other))
-    out = merge(one, other, SCHEMA.root)
-    assert (one, other) == before
+    live_widget, other = widget(live), widget(config)
+    before = deepcopy((live_widget, other))
+    out = merge(live_widget, other, SCHEMA.root)
+    assert (live_widget, other) == before
     return out["spec"]
 
 

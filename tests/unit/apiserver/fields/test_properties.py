@@ -116,8 +116,8 @@ def test_after_an_update_every_leaf_has_one_owner(old: dict[str, Any], new: dict
 
 
 @given(CONFIG, CONFIG)
-def test_appliers_of_different_fields_keep_both(one: dict[str, Any], other: dict[str, Any]) -> None:
-    mine = {name: value for name, value in one["spec"].items() if name not in other["spec"]}
+def test_appliers_of_different_fields_keep_both(left: dict[str, Any], other: dict[str, Any]) -> None:
+    mine = {name: value for name, value in left["spec"].items() if name not in other["spec"]}
     first = widget(mine)
     live = applied(applied(None, first, "a").obj, widget(other["spec"]), "b").obj
     assert live["spec"] == {**mine, **other["spec"]}
@@ -153,34 +153,34 @@ def test_letting_go_removes_exactly_what_nobody_else_owns(
 
 @given(CONFIG, CONFIG)
 def test_nothing_is_written_into_what_goes_in(live: dict[str, Any], config: dict[str, Any]) -> None:
-    known = created(live)
-    before = deepcopy((known, config))
+    live_object = created(live)
+    before = deepcopy((live_object, config))
     try:
-        apply(known, config, writer("b"), SCHEMA)
+        apply(live_object, config, writer("b"), SCHEMA)
     except ApplyConflict:
-        done = apply(known, config, writer("b"), SCHEMA, force=True)
+        done = apply(live_object, config, writer("b"), SCHEMA, force=True)
         done.obj["spec"] = None
-    track_update(known, config, writer("b"), SCHEMA)
-    assert (known, config) == before
+    track_update(live_object, config, writer("b"), SCHEMA)
+    assert (live_object, config) == before
 
 
 @given(CONFIG, CONFIG)
 def test_a_configuration_that_only_repeats_the_object_never_conflicts(
     live: dict[str, Any], config: dict[str, Any]
 ) -> None:
-    known = applied(created(live), config, "a", force=True).obj
-    assert plain(applied(known, config, "b").obj) == plain(known)
+    live_object = applied(created(live), config, "a", force=True).obj
+    assert plain(applied(live_object, config, "b").obj) == plain(live_object)
 
 
 @given(ANY, ANY, st.booleans())
 def test_any_json_is_tracked_or_refused_with_an_error_of_ours(
-    live: dict[str, Any], sent: dict[str, Any], known: bool
+    live: dict[str, Any], sent: dict[str, Any], exists: bool
 ) -> None:
     """Validation comes later in the pipeline, so anything may arrive here."""
     for schema in (SCHEMA, FREE):
-        track_update(live if known else None, sent, writer("b"), schema, reset_fields())
+        track_update(live if exists else None, sent, writer("b"), schema, reset_fields())
         with suppress(FieldsError):
-            apply(live if known else None, sent, writer("b"), schema, reset=reset_fields())
+            apply(live if exists else None, sent, writer("b"), schema, reset=reset_fields())
 
 
 @given(CONFIG, CONFIG)

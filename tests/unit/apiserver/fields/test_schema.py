@@ -11,9 +11,9 @@ from fastness.apiserver.fields.schema import DEDUCED, SCALAR, UNTYPED, ListType,
 
 
 def root(schema: Mapping[str, Any], **options: Any) -> MapType:
-    found = TypedSchema(schema, **options).root.map
-    assert found is not None
-    return found
+    map_type = TypedSchema(schema, **options).root.map
+    assert map_type is not None
+    return map_type
 
 
 def place(raw: Mapping[str, Any], **options: Any) -> Node:
@@ -21,9 +21,9 @@ def place(raw: Mapping[str, Any], **options: Any) -> Node:
 
 
 def list_at(raw: Mapping[str, Any]) -> ListType:
-    found = place(raw).list
-    assert found is not None
-    return found
+    list_type = place(raw).list
+    assert list_type is not None
+    return list_type
 
 
 def test_lists_are_atomic_unless_told_otherwise() -> None:
@@ -138,19 +138,19 @@ def test_scalars_have_a_type_and_formatted_strings_take_any() -> None:
 
 def test_references_are_followed_also_to_themselves() -> None:
     tree = {"type": "object", "properties": {"name": {"type": "string"}, "sub": {"$ref": "#/components/schemas/Tree"}}}
-    asked: list[str] = []
+    lookups: list[str] = []
 
     def lookup(name: str) -> dict[str, Any]:
-        asked.append(name)
+        lookups.append(name)
         return {"Tree": tree}[name]
 
     schema = root({"type": "object", "properties": {"top": {"allOf": [{"$ref": "#/defs/Tree"}]}}}, lookup=lookup)
-    assert asked == []
+    assert lookups == []
     node = schema.field("top")
     for _ in range(5):
         assert node.map is not None
         node = node.map.field("sub")
-    assert asked == ["Tree", "Tree"]  # once for each spelling of the reference
+    assert lookups == ["Tree", "Tree"]  # once for each spelling of the reference
 
 
 def test_a_reference_may_be_made_atomic_where_it_is_used() -> None:

@@ -11,7 +11,7 @@ from fastness.apiserver.schema.patterns import is_plain, matcher, problem
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "found"),
+    ("pattern", "text", "matches"),
     [
         ("b", "abc", True), ("^b", "abc", False), ("^a$", "a\n", False), (r"^\d$", "٣", False), (r"^\w$", "é", False),
         ("(?i)ABC", "xabc", True), (r"\pL", "é", True), ("[[:alpha:]]", "1", False), (r"\Aab\z", "ab", True), (".",
@@ -22,8 +22,8 @@ from fastness.apiserver.schema.patterns import is_plain, matcher, problem
         ("(?s)^.$", "\n", True), ("[[a]", "[", True), ("^[a&&b]$", "&", True),
     ],
 )  # fmt: skip
-def test_what_a_pattern_finds(pattern: str, text: str, found: bool) -> None:
-    assert matcher(pattern)(text) is found
+def test_what_a_pattern_finds(pattern: str, text: str, matches: bool) -> None:
+    assert matcher(pattern)(text) is matches
 
 
 @pytest.mark.parametrize("pattern", ["(a", "(?=a)", r"(a)\1", "x**", "[z-a]", "a{2000}", "*a", ")", r"\8"])

@@ -41,20 +41,20 @@ def test_a_clean_object_comes_back_itself() -> None:
 
 
 def test_preserved_fields_survive_and_what_is_specified_below_is_pruned() -> None:
-    kept = {"type": "object", "x-kubernetes-preserve-unknown-fields": True,
+    preserving = {"type": "object", "x-kubernetes-preserve-unknown-fields": True,
             "properties": {"known": {"type": "object", "properties": {"a": TEXT}}}}  # fmt: skip
-    out, unknown = pruned({"spec": kept}, {"spec": {"free": {"x": [1]}, "known": {"a": "1", "b": 2}}})
+    out, unknown = pruned({"spec": preserving}, {"spec": {"free": {"x": [1]}, "known": {"a": "1", "b": 2}}})
     assert out == {"spec": {"free": {"x": [1]}, "known": {"a": "1"}}}
     assert unknown == ["spec.known.b"]
 
 
 def test_entries_of_a_preserving_list_keep_their_fields() -> None:
-    kept = {
+    preserving = {
         "type": "array",
         "x-kubernetes-preserve-unknown-fields": True,
         "items": {"type": "object", "properties": {"a": TEXT}},
     }
-    assert pruned({"spec": kept}, {"spec": [{"b": 1}]}) == ({"spec": [{"b": 1}]}, [])
+    assert pruned({"spec": preserving}, {"spec": [{"b": 1}]}) == ({"spec": [{"b": 1}]}, [])
 
 
 def test_additional_properties_true_admits_keys_but_nothing_inside_of_them() -> None:
@@ -101,18 +101,18 @@ def test_a_reference_that_nothing_resolves_is_an_error() -> None:
 
 def known_paths(node: dict[str, Any], value: Any, path: str = "") -> set[str]:
     """The paths of a value that the schema knows, by a definition of its own."""
-    found: set[str] = set()
+    paths: set[str] = set()
     if isinstance(value, dict):
         for name, below in value.items():
             schema = node.get("properties", {}).get(name) or node.get("additionalProperties")
             if schema:
-                found |= {f"{path}.{name}"} | known_paths(schema, below, f"{path}.{name}")
+                paths |= {f"{path}.{name}"} | known_paths(schema, below, f"{path}.{name}")
             elif node.get("x-kubernetes-preserve-unknown-fields"):
-                found |= {f"{path}.{name}"} | all_paths(below, f"{path}.{name}")
+                paths |= {f"{path}.{name}"} | all_paths(below, f"{path}.{name}")
     elif isinstance(value, list):
         for i, entry in enumerate(value):
-            found |= known_paths(node.get("items", {}), entry, f"{path}[{i}]")
-    return found
+            paths |= known_paths(node.get("items", {}), entry, f"{path}[{i}]")
+    return paths
 
 
 def all_paths(value: Any, path: str = "") -> set[str]:

@@ -26,16 +26,16 @@ def history(**bounds: int) -> History:
 
 
 def publish(log: History, entries: list[LogEntry], at: float) -> None:
-    for one in entries:
-        log.publish(one, at)
+    for entry in entries:
+        log.publish(entry, at)
 
 
 @given(count=st.integers(0, 400), drops=st.integers(0, 400), limit=st.integers(1, 50))
 def test_a_channel_keeps_positions_while_its_beginning_goes(count: int, drops: int, limit: int) -> None:
     channel = Channel(("g", "p", ""))
     entries = [entry(revision * 2) for revision in range(1, count + 1)]
-    for one in entries:
-        channel.append(one)
+    for log_entry in entries:
+        channel.append(log_entry)
     dropped = min(drops, count)
     for _ in range(dropped):
         channel.drop_oldest()
@@ -59,7 +59,7 @@ def test_a_channel_holds_little_more_than_what_is_alive(count: int) -> None:
 def test_trimming_returns_what_it_dropped_oldest_first() -> None:
     log = history(log_entries=2)
     publish(log, [entry(2), entry(3), entry(4), entry(5)], at=0.0)
-    assert [one.revision for one in log.trim(0.0)] == [2, 3]
+    assert [log_entry.revision for log_entry in log.trim(0.0)] == [2, 3]
     assert (log.compacted, len(log), log.revision) == (3, 2, 5)
 
 
@@ -68,7 +68,7 @@ def test_age_counts_from_publication() -> None:
     publish(log, [entry(2)], at=100.0)
     publish(log, [entry(3)], at=105.0)
     assert log.trim(110.0) == []
-    assert [one.revision for one in log.trim(110.5)] == [2]
+    assert [log_entry.revision for log_entry in log.trim(110.5)] == [2]
 
 
 def test_bytes_count_what_only_the_log_keeps_alive() -> None:
@@ -121,9 +121,9 @@ async def test_a_cursor_of_one_name_is_given_that_name_and_moves_past_all_others
     log = history()
     cursor = log.subscribe("g", "p", "", since=1, name="b")
     publish(log, [entry(2, "a"), entry(3, "b"), entry(4, "a"), entry(5, "b"), entry(6, "a")], at=0.0)
-    assert [one.revision for one in await cursor.next_batch(1)] == [3]
+    assert [log_entry.revision for log_entry in await cursor.next_batch(1)] == [3]
     assert cursor.progress == 3
-    assert [one.revision for one in await cursor.next_batch(1)] == [5]
+    assert [log_entry.revision for log_entry in await cursor.next_batch(1)] == [5]
     assert await cursor.next_batch(1, wait=0.0) == []
     assert cursor.progress == 6
 
@@ -137,9 +137,9 @@ async def test_a_cursor_of_one_name_sleeps_while_others_change_and_wakes_for_its
     publish(log, [entry(2, "a")], at=0.0)
     for _ in range(3):
         await asyncio.sleep(0)
-    assert [one.done() for one in waiting] == [False, True]
+    assert [waiter.done() for waiter in waiting] == [False, True]
     publish(log, [entry(3, "b")], at=0.0)
-    assert [one.revision for one in await waiting[0]] == [3]
+    assert [log_entry.revision for log_entry in await waiting[0]] == [3]
 
 
 async def test_a_cursor_that_waits_for_one_name_is_never_behind_however_much_of_others_was_dropped() -> None:
@@ -150,7 +150,7 @@ async def test_a_cursor_that_waits_for_one_name_is_never_behind_however_much_of_
     publish(log, [entry(2, "a"), entry(3, "a"), entry(4, "a")], at=0.0)
     log.trim(0.0)
     publish(log, [entry(5, "b"), entry(6, "a")], at=0.0)
-    assert [one.revision for one in await waiting] == [5]
+    assert [log_entry.revision for log_entry in await waiting] == [5]
     waiting = asyncio.ensure_future(cursor.next_batch(wait=0.0))
     await asyncio.sleep(0)
     publish(log, [entry(7, "a"), entry(8, "a")], at=0.0)
@@ -182,7 +182,7 @@ def test_a_cursor_of_one_name_sees_what_a_filter_over_all_would(names: list[str]
     cursor = log.subscribe("g", "p", "", since=1, name="a")
     entries = [entry(revision, name) for revision, name in enumerate(names, 2)]
     publish(log, entries, at=0.0)
-    expected = [one for one in entries if one.record.key.name == "a"]
+    expected = [log_entry for log_entry in entries if log_entry.record.key.name == "a"]
     taken: list[LogEntry] = []
     while batch := cursor.take(limit):
         assert len(batch) <= limit

@@ -37,7 +37,7 @@ def test_a_collection_is_sorted_and_counted_whatever_happened(
     for plural in ("p", "q"):
         expected = [key for key in sorted(model) if key.plural == plural and namespace in ("", key.namespace)]
         records, left = present.page("g", plural, namespace, None, 0)
-        assert [(found.key, found.revision) for found in records] == [(key, model[key]) for key in expected]
+        assert [(record.key, record.revision) for record in records] == [(key, model[key]) for key in expected]
         assert left == 0
         assert present.count("g", plural, namespace) == len(expected)
     assert present.collections("") == sorted({key[:2] for key in model})
@@ -98,7 +98,7 @@ def test_loading_equals_putting_one_by_one() -> None:
 def test_a_position_in_a_namespace_that_is_gone_continues_with_the_next() -> None:
     present = filled([Key("g", "p", "n1", "a"), Key("g", "p", "n3", "a")])
     page, left = present.page("g", "p", "", ("n2", "zzz"), 0)
-    assert [found.key.namespace for found in page] == ["n3"]
+    assert [record.key.namespace for record in page] == ["n3"]
     assert left == 0
 
 

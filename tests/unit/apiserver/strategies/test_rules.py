@@ -15,7 +15,7 @@ REQUEST: dict[str, Any] = {"spec": {"request": PEM, "signerName": "example.com/s
 REF = {"apiGroup": rules.RBAC_GROUP, "kind": "Role", "name": "r"}
 
 
-def found(causes: list[Cause]) -> set[tuple[str, str]]:
+def cause_fields(causes: list[Cause]) -> set[tuple[str, str]]:
     return {(cause.field, cause.reason.removeprefix("FieldValue")) for cause in causes}
 
 
@@ -23,8 +23,8 @@ def test_a_selector_selects_its_template_and_stays() -> None:
     spec = {"selector": {"matchLabels": {"a": "1"}}, "template": {"metadata": {"labels": {"a": "1"}}}}
     other = {**spec, "selector": {"matchLabels": {"a": "2"}}}
     assert not rules.deployment({"spec": spec}, {"spec": spec})
-    assert found(rules.deployment({"spec": other}, None)) == {("spec.template.metadata.labels", "Invalid")}
-    assert ("spec.selector", "Invalid") in found(rules.deployment({"spec": other}, {"spec": spec}))
+    assert cause_fields(rules.deployment({"spec": other}, None)) == {("spec.template.metadata.labels", "Invalid")}
+    assert ("spec.selector", "Invalid") in cause_fields(rules.deployment({"spec": other}, {"spec": spec}))
 
 
 @pytest.mark.parametrize(
@@ -37,42 +37,42 @@ def test_a_selector_selects_its_template_and_stays() -> None:
     ],
 )
 def test_rules_of_a_role_are_about_resources(rule: dict[str, Any], expected: set[tuple[str, str]]) -> None:
-    assert found(rules.role({"rules": [rule]}, None)) == expected
+    assert cause_fields(rules.role({"rules": [rule]}, None)) == expected
 
 
 def test_a_cluster_role_may_speak_of_paths_but_not_of_both() -> None:
     paths = {"verbs": ["get"], "nonResourceURLs": ["/x"]}
     assert not rules.cluster_role({"rules": [paths]}, None)
-    assert found(rules.cluster_role({"rules": [{**paths, "resources": ["pods"]}]}, None)) == {
+    assert cause_fields(rules.cluster_role({"rules": [{**paths, "resources": ["pods"]}]}, None)) == {
         ("rules[0].nonResourceURLs", "Invalid")
     }
 
 
 def test_a_cluster_binding_refers_to_a_cluster_role() -> None:
     assert not rules.role_binding({"roleRef": REF}, None)
-    assert found(rules.cluster_role_binding({"roleRef": REF}, None)) == {("roleRef.kind", "NotSupported")}
+    assert cause_fields(rules.cluster_role_binding({"roleRef": REF}, None)) == {("roleRef.kind", "NotSupported")}
 
 
 def test_what_a_binding_refers_to_does_not_change() -> None:
     changed = {"roleRef": {**REF, "name": "more"}}
-    assert found(rules.role_binding(changed, {"roleRef": REF})) == {("roleRef", "Invalid")}
+    assert cause_fields(rules.role_binding(changed, {"roleRef": REF})) == {("roleRef", "Invalid")}
 
 
 def test_an_account_in_a_cluster_binding_has_a_namespace() -> None:
     binding = {"roleRef": {**REF, "kind": "ClusterRole"}, "subjects": [{"kind": "ServiceAccount", "name": "s"}]}
-    assert found(rules.cluster_role_binding(binding, None)) == {("subjects[0].namespace", "Required")}
+    assert cause_fields(rules.cluster_role_binding(binding, None)) == {("subjects[0].namespace", "Required")}
 
 
 def test_a_signing_request_is_complete_from_the_start() -> None:
     assert not rules.signing_request(REQUEST, None)
-    assert found(rules.signing_request({"spec": {"request": "!!", "signerName": "nobody"}}, None)) == {
+    assert cause_fields(rules.signing_request({"spec": {"request": "!!", "signerName": "nobody"}}, None)) == {
         ("spec.request", "Invalid"), ("spec.usages", "Required"), ("spec.signerName", "Invalid"),
     }  # fmt: skip
 
 
 def test_a_request_is_not_approved_and_denied_at_once() -> None:
     status = {"conditions": [{"type": "Approved"}, {"type": "Denied"}], "certificate": "bm9wZQ=="}
-    assert found(rules.signing_request({**REQUEST, "status": status}, REQUEST)) == {
+    assert cause_fields(rules.signing_request({**REQUEST, "status": status}, REQUEST)) == {
         ("status.conditions", "Invalid"), ("status.certificate", "Invalid"),
     }  # fmt: skip
 
@@ -100,17 +100,17 @@ def test_a_refused_secret_does_not_show_its_value() -> None:
 
 
 def test_leases_last_and_priorities_stay() -> None:
-    assert found(rules.lease({"spec": {"leaseDurationSeconds": 0, "leaseTransitions": -1}}, None)) == {
+    assert cause_fields(rules.lease({"spec": {"leaseDurationSeconds": 0, "leaseTransitions": -1}}, None)) == {
         ("spec.leaseDurationSeconds", "Invalid"), ("spec.leaseTransitions", "Invalid"),
     }  # fmt: skip
-    assert found(rules.priority_class({"value": 2}, {"value": 1})) == {("value", "Forbidden")}
+    assert cause_fields(rules.priority_class({"value": 2}, {"value": 1})) == {("value", "Forbidden")}
     assert not rules.priority_class({"value": 1}, {"value": 1})
 
 
 def test_the_provider_of_a_node_is_set_once() -> None:
-    one, two = {"spec": {"providerID": "x://1"}}, {"spec": {"providerID": "x://2"}}
-    assert not rules.node(one, {})
-    assert found(rules.node(two, one)) == {("spec.providerID", "Forbidden")}
+    first, two = {"spec": {"providerID": "x://1"}}, {"spec": {"providerID": "x://2"}}
+    assert not rules.node(first, {})
+    assert cause_fields(rules.node(two, first)) == {("spec.providerID", "Forbidden")}
 
 
 def test_the_pods_of_a_job_end() -> None:
@@ -118,4 +118,4 @@ def test_the_pods_of_a_job_end() -> None:
         return {"spec": {"template": {"spec": {"restartPolicy": policy}}}}
 
     assert not rules.job(job("Never"), None)
-    assert found(rules.job(job("Always"), None)) == {("spec.template.spec.restartPolicy", "Required")}
+    assert cause_fields(rules.job(job("Always"), None)) == {("spec.template.spec.restartPolicy", "Required")}

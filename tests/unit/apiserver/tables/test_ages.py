@@ -15,7 +15,7 @@ MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"),
+    ("seconds", "printed"),
     [
         (-2, "<invalid>"), (-1, "0s"), (0, "0s"), (1, "1s"), (119, "119s"), (120, "2m"), (121, "2m1s"), (599, "9m59s"),
         (600, "10m"), (179 * MINUTE, "179m"), (3 * HOUR, "3h"), (3 * HOUR + 5 * MINUTE, "3h5m"), (8 * HOUR - 1, "7h59m"),
@@ -23,12 +23,12 @@ MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
         (2 * YEAR - 1, "729d"), (2 * YEAR, "2y"), (2 * YEAR + DAY, "2y1d"), (8 * YEAR, "8y"), (9 * YEAR + 90 * DAY, "9y"),
     ],
 )  # fmt: skip
-def test_durations_have_two_or_three_figures(seconds: int, shown: str) -> None:
-    assert human_duration(timedelta(seconds=seconds)) == shown
+def test_durations_have_two_or_three_figures(seconds: int, printed: str) -> None:
+    assert human_duration(timedelta(seconds=seconds)) == printed
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "printed"),
     [
         ("2026-03-01T11:55:00Z", "5m"),
         ("2026-03-01T11:55:00.123456Z", "4m59s"),
@@ -41,8 +41,8 @@ def test_durations_have_two_or_three_figures(seconds: int, shown: str) -> None:
         ("2026-03-01", "<invalid>"),
     ],
 )
-def test_age_of_a_timestamp(text: str | None, shown: str) -> None:
-    assert age(text, NOW) == shown
+def test_age_of_a_timestamp(text: str | None, printed: str) -> None:
+    assert age(text, NOW) == printed
 
 
 @given(st.text(max_size=30))

@@ -51,7 +51,7 @@ def test_a_table_has_columns_cells_and_metadata() -> None:
     made = table([OBJECT])
     assert (made["kind"], made["apiVersion"]) == ("Table", "meta.k8s.io/v1")
     assert made["metadata"] == {"resourceVersion": "42", "continue": "next", "remainingItemCount": 7}
-    assert [(found["name"], found["type"], found["format"]) for found in made["columnDefinitions"]] == [
+    assert [(column["name"], column["type"], column["format"]) for column in made["columnDefinitions"]] == [
         ("Name", "string", "name"), ("Pool", "string", ""), ("Ready", "boolean", ""), ("Age", "date", ""),
     ]  # fmt: skip
     assert made["rows"][0]["cells"] == ["m1", "worker", True, "5m"]
@@ -88,7 +88,7 @@ def test_an_empty_list_is_a_table_without_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "shown"),
+    ("kind", "value", "printed"),
     [
         ("string", ..., None), ("string", "a", "a"), ("string", "", ""), ("string", 5, "5"), ("string", True, "true"),
         ("string", 0.5, "0.5"), ("string", 2.0, "2"), ("string", 1e20, "1e+20"), ("string", 10**20, "1e+20"),
@@ -102,10 +102,10 @@ def test_an_empty_list_is_a_table_without_rows() -> None:
         ("date", "2026-03-01T11:58:00Z", "2m"), ("date", "never", "<invalid>"), ("date", 5, None), ("date", ..., None),
     ],
 )  # fmt: skip
-def test_cells_follow_the_rules_of_printer_columns(kind: str, value: Any, shown: Any) -> None:
-    found = cell(value, kind)
-    assert found == shown
-    assert type(found) is type(shown) or isinstance(shown, int | float)
+def test_cells_follow_the_rules_of_printer_columns(kind: str, value: Any, printed: Any) -> None:
+    rendered = cell(value, kind)
+    assert rendered == printed
+    assert type(rendered) is type(printed) or isinstance(printed, int | float)
 
 
 def test_the_first_of_several_values_is_shown() -> None:

@@ -215,7 +215,9 @@ def test_unset_evidence_is_three_types_for_ever(unset: Object) -> None:
     assert not lowered(written_out, unset)
     for new_type in set(EVIDENCE_TYPES) - {"tpm", "tdx", "snp"}:
         more = {"attestation": {"evidence": ["snp", "tdx", "tpm", new_type]}}
-        assert [one.field for one in weakenings({"spec": unset}, {"spec": more})] == ["attestation.evidence"]
+        assert [weakening.field for weakening in weakenings({"spec": unset}, {"spec": more})] == [
+            "attestation.evidence"
+        ]
         assert not lowered(more, unset)
 
 

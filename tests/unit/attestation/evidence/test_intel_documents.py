@@ -16,7 +16,7 @@ from tests.evidence.authority import pem
 from tests.evidence.tdx import NOW, Platform
 
 
-def kept(platform: Platform, collateral: bytes) -> list[tuple[str, str]]:
+def document_refusals(platform: Platform, collateral: bytes) -> list[tuple[str, str]]:
     """What speaks against keeping documents: the check, and its code."""
     findings = Findings()
     judge_documents(findings, parse_collateral(collateral), platform.pin, NOW)
@@ -38,16 +38,16 @@ def test_levels_that_another_root_signed_make_no_platform_current(monkeypatch: p
         ("tcb-info-signature", "untrusted-certificate"),
         ("qe-identity-signature", "untrusted-certificate"),
     ]
-    assert kept(platform, forged) == refusing
+    assert document_refusals(platform, forged) == refusing
 
 
 def test_each_document_has_its_own_signer() -> None:
     platform, other = Platform(), Platform()
     good = platform.collateral()
     foreign = pem(other.signer, other.root).decode()
-    assert kept(platform, good) == []
+    assert document_refusals(platform, good) == []
     for member, check in (("tcb_info", "tcb-info-signature"), ("qe_identity", "qe-identity-signature")):
-        assert kept(platform, changed(good, **{f"{member}_issuer_chain": foreign})) == [
+        assert document_refusals(platform, changed(good, **{f"{member}_issuer_chain": foreign})) == [
             (check, "untrusted-certificate")
         ]
 
@@ -56,4 +56,6 @@ def test_each_document_has_its_own_signer() -> None:
 def test_revocation_lists_whose_issuer_is_not_the_vendors_are_not_kept(chain: str) -> None:
     platform, other = Platform(), Platform()
     text = pem(other.authority, other.root).decode() if chain == "foreign" else "no certificate"
-    assert kept(platform, changed(platform.collateral(), pck_crl_issuer_chain=text)) == [("pck-crl", "crl-unusable")]
+    assert document_refusals(platform, changed(platform.collateral(), pck_crl_issuer_chain=text)) == [
+        ("pck-crl", "crl-unusable")
+    ]

@@ -91,17 +91,17 @@ def test_pitfall_6_a_key_on_its_own_word_is_not_the_enrolled_one() -> None:
 
 
 def test_pitfall_6_a_bare_tpm_never_vouches_for_memory() -> None:
-    found = quoted(tpm.quoted(tpm.values()))
-    assert next(check for check in found.checks if check.name == "hardware").code == "memory-not-protected"
+    appraisal = quoted(tpm.quoted(tpm.values()))
+    assert next(check for check in appraisal.checks if check.name == "hardware").code == "memory-not-protected"
 
 
 @pytest.mark.parametrize("generation", ["Milan", "Genoa", "Turin"])
 def test_pitfall_8_a_foreign_chips_key_is_refused_whatever_its_name_says(generation: str) -> None:
     chip, other = Chip(generation), Chip(generation)
     report = parse_report(chip.report())
-    found = appraise_snp(report, other.certificates(), SnpExpectations(roots=chip.roots), AT)
-    assert not found.authentic
-    assert {"signature-invalid", "chip-id-differs"} <= set(codes(found))
+    appraisal = appraise_snp(report, other.certificates(), SnpExpectations(roots=chip.roots), AT)
+    assert not appraisal.authentic
+    assert {"signature-invalid", "chip-id-differs"} <= set(codes(appraisal))
 
 
 @pytest.mark.parametrize("generation", ["Milan", "Genoa", "Turin"])
@@ -120,8 +120,8 @@ def test_pitfall_8_the_chip_id_is_compared_with_the_length_of_its_generation(gen
 def test_pitfall_8_the_kind_of_key_comes_from_the_report_and_the_issuer() -> None:
     clouds, chip = Chip("Genoa", shared=True), Chip("Genoa")
     report = parse_report(chip.report())
-    found = appraise_snp(report, clouds.certificates(), SnpExpectations(roots=chip.roots), AT)
-    assert codes(found) == ["endorsement-missing"]
+    appraisal = appraise_snp(report, clouds.certificates(), SnpExpectations(roots=chip.roots), AT)
+    assert codes(appraisal) == ["endorsement-missing"]
 
 
 @pytest.mark.parametrize("name", ["x1E0", "x1F0"])
@@ -139,50 +139,52 @@ def test_pitfall_18_events_of_registers_that_nobody_signed_are_not_verified() ->
     ends = {4: extended(b"loader")}
     raw = tpm.quoted(ends)
     expected = TpmExpectations(known_key=AttestationKey(tpm.public(tpm.rsa_key())), event_log=log)
-    found = appraise_tpm(parse_envelope(raw), expected)
-    assert found.acceptable, codes(found)
-    shown = [(event["register"], event["verified"]) for event in found.claims["tpm"]["uefi_event_logs"]]
-    assert shown == [(4, True), (5, False), (40, False), (4, False)]
-    assert "event-log-unverified" in [check.code for check in found.checks]
+    appraisal = appraise_tpm(parse_envelope(raw), expected)
+    assert appraisal.acceptable, codes(appraisal)
+    verified_by_register = [
+        (event["register"], event["verified"]) for event in appraisal.claims["tpm"]["uefi_event_logs"]
+    ]
+    assert verified_by_register == [(4, True), (5, False), (40, False), (4, False)]
+    assert "event-log-unverified" in [check.code for check in appraisal.checks]
 
 
 def test_pitfall_18_data_that_the_digest_does_not_cover_is_said_to_be_so() -> None:
     honest = tpm.event_log([(4, 13, b"loader")])
     lying = honest.replace(b"loader", b"LOADER")
     expected = TpmExpectations(known_key=AttestationKey(tpm.public(tpm.rsa_key())), event_log=lying)
-    found = appraise_tpm(parse_envelope(tpm.quoted({4: extended(b"loader")})), expected)
-    assert [(event["verified"], event["covers_data"]) for event in found.claims["tpm"]["uefi_event_logs"]] == [
+    appraisal = appraise_tpm(parse_envelope(tpm.quoted({4: extended(b"loader")})), expected)
+    assert [(event["verified"], event["covers_data"]) for event in appraisal.claims["tpm"]["uefi_event_logs"]] == [
         (True, False)
     ]
 
 
 def test_pitfall_18_a_log_that_lacks_the_signed_bank_verifies_nothing() -> None:
     log = tpm.event_log([(4, 13, b"loader")], ("sha1",))
-    found = appraise_tpm(
+    appraisal = appraise_tpm(
         parse_envelope(tpm.quoted({4: extended(b"loader")})),
         TpmExpectations(known_key=AttestationKey(tpm.public(tpm.rsa_key())), event_log=log),
     )
-    assert codes(found) == ["event-log-lacks-bank"]
-    assert found.claims["tpm"]["uefi_event_logs"] == []
+    assert codes(appraisal) == ["event-log-lacks-bank"]
+    assert appraisal.claims["tpm"]["uefi_event_logs"] == []
 
 
 def test_pitfall_19_collateral_of_yesterday_and_of_tomorrow_refuses() -> None:
     machine = VENDOR.chip("tdx").boot()
     quote = parse_evidence(json.dumps(machine.quote(bytes(64))).encode()).quote
-    for year, wanted in ((2025, "collateral-expired"), (2027, "collateral-from-the-future")):
+    for year, code in ((2025, "collateral-expired"), (2027, "collateral-from-the-future")):
         documents = VENDOR.collateral(datetime(year, 1, 1, tzinfo=UTC))
-        found = appraise_tdx(quote, (), TdxExpectations(collateral=documents, root=VENDOR.roots.intel), AT)
-        assert wanted in codes(found)
+        appraisal = appraise_tdx(quote, (), TdxExpectations(collateral=documents, root=VENDOR.roots.intel), AT)
+        assert code in codes(appraisal)
 
 
 @pytest.mark.parametrize("changes", [{"vendor": bytes(16)}, {"qe_debug": True}])
 def test_pitfall_20_the_vendor_and_the_mode_of_the_quoting_enclave_are_asked_for(changes: dict[str, Any]) -> None:
     platform = Platform()
-    found = appraise_tdx(
+    appraisal = appraise_tdx(
         parse_evidence(platform.quote(**changes)).quote, (), TdxExpectations(root=VENDOR.roots.intel), AT
     )
-    assert not found.authentic
-    assert "qe-unknown" in codes(found)
+    assert not appraisal.authentic
+    assert "qe-unknown" in codes(appraisal)
 
 
 @pytest.mark.parametrize("members", [{"sgxtcbcomponents": 15}, {"tdxtcbcomponents": 17}])

@@ -22,8 +22,8 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 def judged(
     chip: Chip, raw: bytes, *, pool: list[Certificate] | None = None, expected: SnpExpectations | None = None
 ) -> Appraisal:
-    wanted = replace(expected or SnpExpectations(), roots=chip.roots)
-    return appraise_snp(parse_report(raw), chip.certificates() if pool is None else pool, wanted, AT)
+    expectations = replace(expected or SnpExpectations(), roots=chip.roots)
+    return appraise_snp(parse_report(raw), chip.certificates() if pool is None else pool, expectations, AT)
 
 
 def codes(appraisal: Appraisal) -> list[str]:
@@ -35,18 +35,18 @@ def codes(appraisal: Appraisal) -> list[str]:
 @pytest.mark.parametrize("generation", list(Generation))
 def test_every_generation_and_version_is_accepted(generation: str, version: int, shared: bool) -> None:
     chip = Chip(generation, shared)
-    found = judged(chip, chip.report(version, nonce=b"n"), expected=SnpExpectations(nonce=b"n"))
-    assert found.acceptable, codes(found)
-    assert found.identity is not None
-    assert found.identity.value == ("CN=cloud.example" if shared else chip.chip_id.hex())
-    assert found.claims["snp"]["reported_tcb_microcode"] == 230
+    appraisal = judged(chip, chip.report(version, nonce=b"n"), expected=SnpExpectations(nonce=b"n"))
+    assert appraisal.acceptable, codes(appraisal)
+    assert appraisal.identity is not None
+    assert appraisal.identity.value == ("CN=cloud.example" if shared else chip.chip_id.hex())
+    assert appraisal.claims["snp"]["reported_tcb_microcode"] == 230
 
 
 def test_a_minted_chip_is_worth_nothing_under_the_real_roots() -> None:
     chip = Chip()
-    found = appraise_snp(parse_report(chip.report()), chip.certificates(), SnpExpectations(), AT)
-    assert not found.authentic
-    assert "untrusted-certificate" in codes(found)
+    appraisal = appraise_snp(parse_report(chip.report()), chip.certificates(), SnpExpectations(), AT)
+    assert not appraisal.authentic
+    assert "untrusted-certificate" in codes(appraisal)
 
 
 def test_another_chips_certificate_is_refused() -> None:
@@ -57,9 +57,9 @@ def test_another_chips_certificate_is_refused() -> None:
 def test_a_certificate_of_the_vendors_name_that_says_nothing_of_a_chip_makes_no_report_authentic() -> None:
     chip = Chip()
     hollow = load_certificates(issue("SEV-VCEK", new_key(), "SEV-Milan", new_key()))
-    found = judged(chip, chip.report(), pool=[*hollow, *chip.certificates()])
-    assert not found.authentic
-    assert codes(found) == ["endorsement-unusable"]
+    appraisal = judged(chip, chip.report(), pool=[*hollow, *chip.certificates()])
+    assert not appraisal.authentic
+    assert codes(appraisal) == ["endorsement-unusable"]
 
 
 def test_a_chip_cannot_claim_another_chips_id() -> None:
@@ -74,9 +74,9 @@ def test_on_turin_all_bytes_behind_the_eighth_must_be_zero() -> None:
 
 def test_versions_must_be_those_of_the_certificate() -> None:
     chip = Chip()
-    found = judged(chip, chip.report(x180=chip.tcb(microcode=229)))
-    assert codes(found) == ["endorsement-versions-differ"]
-    assert not found.authentic
+    appraisal = judged(chip, chip.report(x180=chip.tcb(microcode=229)))
+    assert codes(appraisal) == ["endorsement-versions-differ"]
+    assert not appraisal.authentic
 
 
 def test_a_report_of_another_generation_is_refused() -> None:
@@ -101,16 +101,16 @@ def test_a_certificate_of_the_other_kind_is_not_used() -> None:
 )
 def test_dangerous_policies_are_hard_failures_of_authentic_reports(policy: int, code: str) -> None:
     chip = Chip()
-    found = judged(chip, chip.report(policy=policy))
-    assert found.authentic
-    assert codes(found) == [code]
+    appraisal = judged(chip, chip.report(policy=policy))
+    assert appraisal.authentic
+    assert codes(appraisal) == [code]
 
 
 def test_under_simulated_roots_debugging_is_a_warning_and_nothing_else_is() -> None:
     chip, simulated = Chip(), SnpExpectations(simulated=True)
-    found = judged(chip, chip.report(policy=0x30000 | 1 << 19), expected=simulated)
-    assert found.acceptable
-    (check,) = [check for check in found.checks if check.name == "debug"]
+    appraisal = judged(chip, chip.report(policy=0x30000 | 1 << 19), expected=simulated)
+    assert appraisal.acceptable
+    (check,) = [check for check in appraisal.checks if check.name == "debug"]
     assert (check.result, check.code) == (Result.WARN, "debug-allowed")
     assert codes(judged(chip, chip.report(policy=0x30000 | 1 << 18), expected=simulated)) == ["migration-allowed"]
 
@@ -126,9 +126,9 @@ def test_minimums_hold_for_committed_and_launch_versions_too(place: str, name: s
     chip = Chip()
     floor = {Generation.MILAN: Tcb(bootloader=3, tee=0, snp=28, microcode=230)}
     assert judged(chip, chip.report(), expected=SnpExpectations(minimum=floor)).acceptable
-    found = judged(chip, chip.report(3, fields={place: chip.tcb(snp=27)}), expected=SnpExpectations(minimum=floor))
-    assert codes(found) == ["tcb-behind"]
-    failed = next(check for check in found.checks if check.refuses)
+    appraisal = judged(chip, chip.report(3, fields={place: chip.tcb(snp=27)}), expected=SnpExpectations(minimum=floor))
+    assert codes(appraisal) == ["tcb-behind"]
+    failed = next(check for check in appraisal.checks if check.refuses)
     assert failed.name == f"tcb-{name}"
     assert "Behind: snp." in failed.hint
 
@@ -137,14 +137,14 @@ def test_a_minimum_holds_for_the_reported_version() -> None:
     chip = Chip(versions={"bootloader": 3, "tee": 0, "snp": 27, "microcode": 230})
     newer = chip.tcb(snp=28)
     floor = {Generation.MILAN: Tcb(bootloader=3, tee=0, snp=28, microcode=230)}
-    found = judged(chip, chip.report(x1E0=newer, x1F0=newer, x038=newer), expected=SnpExpectations(minimum=floor))
-    assert [check.name for check in found.checks if check.refuses] == ["tcb-reported"]
+    appraisal = judged(chip, chip.report(x1E0=newer, x1F0=newer, x038=newer), expected=SnpExpectations(minimum=floor))
+    assert [check.name for check in appraisal.checks if check.refuses] == ["tcb-reported"]
 
 
 def test_a_generation_can_be_switched_off() -> None:
     chip = Chip()
-    found = judged(chip, chip.report(), expected=SnpExpectations(generations=frozenset({Generation.TURIN})))
-    assert codes(found) == ["generation-refused"]
+    appraisal = judged(chip, chip.report(), expected=SnpExpectations(generations=frozenset({Generation.TURIN})))
+    assert codes(appraisal) == ["generation-refused"]
 
 
 def test_a_masked_key_and_an_odd_algorithm_are_refused() -> None:
@@ -158,9 +158,9 @@ def test_dates_refuse_and_leave_the_report_authentic() -> None:
     late = Chip(end=datetime(2025, 1, 1, tzinfo=UTC))
     early = Chip(start=datetime(2027, 1, 1, tzinfo=UTC))
     for chip in (late, early):
-        found = judged(chip, chip.report())
-        assert found.authentic
-        assert codes(found) == ["certificate-dates"]
+        appraisal = judged(chip, chip.report())
+        assert appraisal.authentic
+        assert codes(appraisal) == ["certificate-dates"]
 
 
 def test_a_nonce_is_compared_with_the_whole_field() -> None:
@@ -173,14 +173,17 @@ def test_a_nonce_is_compared_with_the_whole_field() -> None:
 
 def test_firmware_that_is_not_committed_is_a_warning() -> None:
     chip = Chip()
-    found = judged(chip, chip.report(x038=chip.tcb(snp=29)))
-    assert found.acceptable
-    assert ("tcb-rollback", Result.WARN) in [(check.name, check.result) for check in found.checks]
+    appraisal = judged(chip, chip.report(x038=chip.tcb(snp=29)))
+    assert appraisal.acceptable
+    assert ("tcb-rollback", Result.WARN) in [(check.name, check.result) for check in appraisal.checks]
 
 
 def test_pitfall_26_memory_that_the_firmware_did_not_check_for_aliases_is_told_and_a_policy_can_ask_for_it() -> None:
     chip = Chip()
     checked, unchecked = judged(chip, chip.report()), judged(chip, chip.report(x040=(0x01).to_bytes(8, "little")))
-    assert [one.claims["snp"]["platform_alias_check_complete"] for one in (checked, unchecked)] == [True, False]
+    assert [appraisal.claims["snp"]["platform_alias_check_complete"] for appraisal in (checked, unchecked)] == [
+        True,
+        False,
+    ]
     assert ("alias-check", Result.WARN) in [(check.name, check.result) for check in unchecked.checks]
     assert "alias-check" not in [check.name for check in checked.checks]

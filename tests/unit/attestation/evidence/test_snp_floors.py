@@ -18,8 +18,8 @@ from tests.unit.attestation.evidence.test_snp import AT
 
 
 def judged(chip: Chip, **expected: object) -> Appraisal:
-    wanted = SnpExpectations(roots=chip.roots, **expected)  # type: ignore[arg-type]
-    return appraise_snp(parse_report(chip.report()), chip.certificates(), wanted, AT)
+    expectations = SnpExpectations(roots=chip.roots, **expected)  # type: ignore[arg-type]
+    return appraise_snp(parse_report(chip.report()), chip.certificates(), expectations, AT)
 
 
 def at(generation: str, **changes: int) -> Chip:
@@ -35,10 +35,10 @@ BELOW = [("Milan", "snp"), ("Milan", "microcode"), ("Genoa", "snp"), ("Genoa", "
 def test_firmware_below_the_built_in_minimum_is_refused_and_at_it_is_not(generation: str, component: str) -> None:
     assert judged(at(generation)).acceptable
     least = FLOORS[Generation(generation)].components()[component]
-    found = judged(at(generation, **{component: least - 1}))
-    assert found.authentic
-    assert [check.code for check in found.checks if check.refuses] == ["tcb-behind"] * 3
-    assert component in next(check.hint for check in found.checks if check.refuses)
+    appraisal = judged(at(generation, **{component: least - 1}))
+    assert appraisal.authentic
+    assert [check.code for check in appraisal.checks if check.refuses] == ["tcb-behind"] * 3
+    assert component in next(check.hint for check in appraisal.checks if check.refuses)
 
 
 @pytest.mark.parametrize(("generation", "component"), BELOW)
@@ -62,13 +62,13 @@ def test_microcode_is_compared_by_stepping_where_the_report_names_it() -> None:
 
 def test_whoever_only_asks_what_evidence_says_gets_a_warning() -> None:
     old = at("Milan", snp=8, microcode=115)
-    found = judged(old, refuse_old=False)
-    assert found.acceptable
-    assert {check.name for check in found.checks if check.result is Result.WARN and check.code == "tcb-behind"} == {
+    appraisal = judged(old, refuse_old=False)
+    assert appraisal.acceptable
+    assert {check.name for check in appraisal.checks if check.result is Result.WARN and check.code == "tcb-behind"} == {
         "tcb-reported", "tcb-committed", "tcb-launch",
     }  # fmt: skip
-    asked = minimums({"snp": {"snp": 9}}).snp
-    assert not judged(old, refuse_old=False, minimum=asked).acceptable
+    minimum = minimums({"snp": {"snp": 9}}).snp
+    assert not judged(old, refuse_old=False, minimum=minimum).acceptable
 
 
 def test_simulated_platforms_are_new_enough() -> None:

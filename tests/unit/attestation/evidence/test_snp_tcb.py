@@ -28,8 +28,8 @@ def listed(generation: str, *serials: int, at: datetime = AT, vendor: SimVendor 
 
 
 def judged(chip: Chip, expected: SnpExpectations) -> Appraisal:
-    wanted = replace(expected, roots=chip.roots)
-    return appraise_snp(parse_report(chip.report()), chip.certificates(), wanted, AT)
+    expectations = replace(expected, roots=chip.roots)
+    return appraise_snp(parse_report(chip.report()), chip.certificates(), expectations, AT)
 
 
 def codes(appraisal: Appraisal) -> list[str]:
@@ -45,9 +45,9 @@ def test_a_chain_that_no_list_names_is_accepted(generation: Generation, shared: 
 
 def test_pitfall_19_a_revoked_authority_refuses_every_chip_below_it() -> None:
     revoked = SnpExpectations(revocations={Generation.GENOA: listed("Genoa", ASK)})
-    found = judged(Chip("Genoa"), revoked)
-    assert codes(found) == ["certificate-revoked"]
-    assert found.authentic, "genuine, and no longer vouched for"
+    appraisal = judged(Chip("Genoa"), revoked)
+    assert codes(appraisal) == ["certificate-revoked"]
+    assert appraisal.authentic, "genuine, and no longer vouched for"
     assert judged(Chip("Genoa", shared=True), revoked).acceptable, "the authority of clouds is another one"
     clouds = SnpExpectations(revocations={Generation.GENOA: listed("Genoa", ASVK)})
     assert codes(judged(Chip("Genoa", shared=True), clouds)) == ["certificate-revoked"]
@@ -72,9 +72,9 @@ def test_a_list_of_another_root_refuses() -> None:
 
 def test_a_missing_list_refuses_only_where_lists_are_required() -> None:
     assert judged(Chip(), SnpExpectations()).acceptable
-    found = judged(Chip(), SnpExpectations(revocations_required=True))
-    assert codes(found) == ["crl-missing"]
-    assert [check.result for check in found.checks if check.code == "crl-missing"] == [Result.NOT_ASSESSED]
+    appraisal = judged(Chip(), SnpExpectations(revocations_required=True))
+    assert codes(appraisal) == ["crl-missing"]
+    assert [check.result for check in appraisal.checks if check.code == "crl-missing"] == [Result.NOT_ASSESSED]
 
 
 def test_pitfall_9_milan_can_be_switched_off() -> None:
@@ -92,9 +92,13 @@ def test_pitfall_9_every_component_below_the_minimum_of_a_cluster_refuses(
     equal = minimums({"snp": {component: chip.versions[component]}})
     above = minimums({"snp": {component: chip.versions[component] + 1}})
     assert judged(chip, SnpExpectations(minimum=equal.snp)).acceptable
-    found = judged(chip, SnpExpectations(minimum=above.snp))
-    assert set(codes(found)) == {"tcb-behind"}
-    assert [check.name for check in found.checks if check.refuses] == ["tcb-reported", "tcb-committed", "tcb-launch"]
+    appraisal = judged(chip, SnpExpectations(minimum=above.snp))
+    assert set(codes(appraisal)) == {"tcb-behind"}
+    assert [check.name for check in appraisal.checks if check.refuses] == [
+        "tcb-reported",
+        "tcb-committed",
+        "tcb-launch",
+    ]
 
 
 def test_first_mutable_code_counts_where_it_exists() -> None:
@@ -105,10 +109,10 @@ def test_first_mutable_code_counts_where_it_exists() -> None:
 
 def test_minimums_are_read_as_the_kind_writes_them() -> None:
     assert minimums(None) == minimums({}) == Minimums()
-    found = minimums({"snp": {"snp": 20}, "tdx": {"evaluationDataNumber": 17, "tcbDate": "2025-01-01T00:00:00Z"}})
-    assert found.snp[Generation.MILAN] == Tcb(0, 0, 20, 0)
-    assert found.snp[Generation.TURIN] == Tcb(0, 0, 20, 0, fmc=0)
-    assert found.tdx == TdxMinimum(17, datetime(2025, 1, 1, tzinfo=UTC))
+    floors = minimums({"snp": {"snp": 20}, "tdx": {"evaluationDataNumber": 17, "tcbDate": "2025-01-01T00:00:00Z"}})
+    assert floors.snp[Generation.MILAN] == Tcb(0, 0, 20, 0)
+    assert floors.snp[Generation.TURIN] == Tcb(0, 0, 20, 0, fmc=0)
+    assert floors.tdx == TdxMinimum(17, datetime(2025, 1, 1, tzinfo=UTC))
 
 
 def test_pitfall_9_tdx_documents_and_levels_older_than_the_minimum_refuse() -> None:
@@ -117,8 +121,8 @@ def test_pitfall_9_tdx_documents_and_levels_older_than_the_minimum_refuse() -> N
     quote = parse_evidence(json.dumps(machine.quote(bytes(64))).encode()).quote
 
     def judged_with(least: TdxMinimum) -> list[str]:
-        wanted = TdxExpectations(collateral=documents, minimum=least, root=VENDOR.roots.intel)
-        return codes(appraise_tdx(quote, (), wanted, AT))
+        expectations = TdxExpectations(collateral=documents, minimum=least, root=VENDOR.roots.intel)
+        return codes(appraise_tdx(quote, (), expectations, AT))
 
     assert judged_with(TdxMinimum()) == []
     now = min(documents.tcb_info.evaluation, documents.qe_identity.evaluation)

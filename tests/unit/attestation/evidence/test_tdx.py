@@ -30,8 +30,8 @@ def judged(
     expected: TdxExpectations | None = None,
 ) -> Appraisal:
     documents = parse_collateral(collateral or platform.collateral())
-    wanted = replace(expected or TdxExpectations(), collateral=documents, root=platform.pin)
-    return appraise_tdx(parse_quote(quote), [], wanted, at)
+    expectations = replace(expected or TdxExpectations(), collateral=documents, root=platform.pin)
+    return appraise_tdx(parse_quote(quote), [], expectations, at)
 
 
 def codes(appraisal: Appraisal) -> list[str]:
@@ -45,18 +45,18 @@ def opinion(appraisal: Appraisal) -> str:
 @pytest.mark.parametrize("version", [4, 5])
 def test_both_versions_are_accepted_by_both_implementations(version: int) -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(version, nonce=b"n"), expected=TdxExpectations(nonce=b"n"))
-    assert found.acceptable, [(check.name, check.seen) for check in found.checks if check.refuses]
-    assert opinion(found) == "UpToDate"
-    assert found.identity is not None
-    assert found.identity.value == "11" * 16
+    appraisal = judged(platform, platform.quote(version, nonce=b"n"), expected=TdxExpectations(nonce=b"n"))
+    assert appraisal.acceptable, [(check.name, check.seen) for check in appraisal.checks if check.refuses]
+    assert opinion(appraisal) == "UpToDate"
+    assert appraisal.identity is not None
+    assert appraisal.identity.value == "11" * 16
 
 
 def test_a_minted_platform_is_worth_nothing_under_the_real_root() -> None:
     platform = Platform()
-    found = appraise_tdx(parse_quote(platform.quote()), [], TdxExpectations(), NOW)
-    assert not found.authentic
-    assert codes(found)[0] == "untrusted-certificate"
+    appraisal = appraise_tdx(parse_quote(platform.quote()), [], TdxExpectations(), NOW)
+    assert not appraisal.authentic
+    assert codes(appraisal)[0] == "untrusted-certificate"
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,17 @@ def test_a_minted_platform_is_worth_nothing_under_the_real_root() -> None:
 )
 def test_attributes_that_open_the_domain_are_hard_failures(attributes: int, code: str) -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(attributes=attributes))
-    assert found.authentic
-    assert codes(found) == [code]
+    appraisal = judged(platform, platform.quote(attributes=attributes))
+    assert appraisal.authentic
+    assert codes(appraisal) == [code]
 
 
 def test_a_domain_that_another_one_serves_is_refused() -> None:
     platform = Platform()
     assert judged(platform, platform.quote(5)).acceptable
-    found = judged(platform, platform.quote(5, servicetd=b"\x01" * 48))
-    assert found.authentic
-    assert codes(found) == ["service-domain-bound"]
+    appraisal = judged(platform, platform.quote(5, servicetd=b"\x01" * 48))
+    assert appraisal.authentic
+    assert codes(appraisal) == ["service-domain-bound"]
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ def test_what_opens_a_domain_is_refused_without_the_second_implementation(
     monkeypatch.setattr("fastness.attestation.evidence.tdx.second_opinion", agrees)
     platform = Platform()
     servicetd = b"\x01" * 48 if code == "service-domain-bound" else bytes(48)
-    found = judged(platform, platform.quote(5, attributes=attributes, servicetd=servicetd))
-    assert codes(found) == [code]
+    appraisal = judged(platform, platform.quote(5, attributes=attributes, servicetd=servicetd))
+    assert codes(appraisal) == [code]
 
 
 def test_exceptions_of_pages_are_a_warning_where_the_cluster_allows_them_and_nothing_else_is() -> None:
     platform, allowed = Platform(), TdxExpectations(allow_sept_ve=True)
-    found = judged(platform, platform.quote(attributes=0), expected=allowed)
-    assert found.acceptable, codes(found)
-    told = {check.name: check for check in found.checks}
+    appraisal = judged(platform, platform.quote(attributes=0), expected=allowed)
+    assert appraisal.acceptable, codes(appraisal)
+    checks = {check.name: check for check in appraisal.checks}
     for name in ("sept-ve-disable", "second-opinion"):
-        assert (told[name].result, told[name].code) == (Result.WARN, "sept-ve-enabled")
+        assert (checks[name].result, checks[name].code) == (Result.WARN, "sept-ve-enabled")
     for attributes, code in ((1, "debug-allowed"), (1 << 29, "migration-allowed")):
         assert code in codes(judged(platform, platform.quote(attributes=attributes), expected=allowed))
     old = platform.quote(attributes=0, svn=TDX_LEVELS["old"].tee_tcb_svn)
@@ -124,9 +124,9 @@ def test_the_second_implementation_is_not_overruled_for_another_reason(monkeypat
 
 def test_under_a_simulated_root_debugging_is_a_warning_and_reserved_bits_are_not() -> None:
     platform, simulated = Platform(), TdxExpectations(simulated=True)
-    found = judged(platform, platform.quote(attributes=1 << 28 | 1), expected=simulated)
-    (check,) = [check for check in found.checks if check.name == "debug"]
-    assert (check.result, check.code, found.acceptable) == (Result.WARN, "debug-allowed", True)
+    appraisal = judged(platform, platform.quote(attributes=1 << 28 | 1), expected=simulated)
+    (check,) = [check for check in appraisal.checks if check.name == "debug"]
+    assert (check.result, check.code, appraisal.acceptable) == (Result.WARN, "debug-allowed", True)
     for attributes in (1 << 28 | 2, 1 << 28 | 3):
         assert not judged(platform, platform.quote(attributes=attributes), expected=simulated).acceptable
 
@@ -141,15 +141,15 @@ def test_under_a_simulated_root_debugging_is_a_warning_and_reserved_bits_are_not
 )
 def test_a_quoting_enclave_that_is_not_intels_proves_nothing(changes: dict[str, Any], code: str) -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(**changes))
-    assert not found.authentic
-    assert codes(found)[0] == code
+    appraisal = judged(platform, platform.quote(**changes))
+    assert not appraisal.authentic
+    assert codes(appraisal)[0] == code
 
 
 def test_another_platforms_chain_is_refused() -> None:
     platform, other = Platform(), Platform()
-    found = judged(platform, platform.quote(chain=pem(other.leaf, other.authority, other.root)))
-    assert not found.authentic
+    appraisal = judged(platform, platform.quote(chain=pem(other.leaf, other.authority, other.root)))
+    assert not appraisal.authentic
     key = new_key()
     twin = issue(LEAF, key, PLATFORM, platform.ca_key, extensions={})
     assert not judged(platform, platform.quote(chain=pem(twin, platform.authority, platform.root))).authentic
@@ -158,16 +158,16 @@ def test_another_platforms_chain_is_refused() -> None:
 def test_a_certificate_that_did_not_sign_the_enclaves_report_is_refused() -> None:
     platform = Platform()
     twin = issue(LEAF, new_key(), PLATFORM, platform.ca_key, extensions={SGX: platform.extension()})
-    found = judged(platform, platform.quote(chain=pem(twin, platform.authority, platform.root)))
-    assert not found.authentic
-    assert codes(found) == ["qe-signature-invalid"]
+    appraisal = judged(platform, platform.quote(chain=pem(twin, platform.authority, platform.root)))
+    assert not appraisal.authentic
+    assert codes(appraisal) == ["qe-signature-invalid"]
 
 
 def test_a_module_that_intel_did_not_sign_is_refused_with_and_without_collateral() -> None:
     platform = Platform()
     quote = platform.quote(seam_signer=b"\x01" * 48)
-    found = judged(platform, quote)
-    assert [check.name for check in found.checks if check.refuses] == ["seam-module", "seam-identity"]
+    appraisal = judged(platform, quote)
+    assert [check.name for check in appraisal.checks if check.refuses] == ["seam-module", "seam-identity"]
     alone = appraise_tdx(parse_quote(quote), [], TdxExpectations(root=platform.pin), NOW)
     assert "seam-module-unknown" in codes(alone)
 
@@ -185,9 +185,9 @@ def test_each_document_has_dates_of_its_own() -> None:
 
 def test_a_chain_without_its_root_is_not_assessed() -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(chain=pem(platform.leaf, platform.authority)))
-    assert codes(found)[0] == "missing-issuer"
-    assert "platform-unknown" in codes(found), "what could not be compared is no reason to accept"
+    appraisal = judged(platform, platform.quote(chain=pem(platform.leaf, platform.authority)))
+    assert codes(appraisal)[0] == "missing-issuer"
+    assert "platform-unknown" in codes(appraisal), "what could not be compared is no reason to accept"
 
 
 def test_only_a_provisioning_certificate_may_sign_for_a_quoting_enclave() -> None:
@@ -198,22 +198,22 @@ def test_only_a_provisioning_certificate_may_sign_for_a_quoting_enclave() -> Non
 def test_a_platform_cannot_publish_its_own_levels() -> None:
     platform = Platform()
     forged = platform.collateral(signer=(pem(platform.leaf, platform.authority, platform.root), platform.pck_key))
-    found = judged(platform, platform.quote(), forged)
-    assert codes(found)[:2] == ["tcb-info-unsigned", "qe-identity-unsigned"]
+    appraisal = judged(platform, platform.quote(), forged)
+    assert codes(appraisal)[:2] == ["tcb-info-unsigned", "qe-identity-unsigned"]
 
 
 def test_revoked_certificates_are_refused_by_both() -> None:
     platform = Platform()
     for collateral in (platform.collateral(revoked_by_ca=(3,)), platform.collateral(revoked_by_root=(2,))):
-        found = judged(platform, platform.quote(), collateral)
-        assert codes(found) == ["certificate-revoked"]
-        assert "Revoked" in opinion(found)
+        appraisal = judged(platform, platform.quote(), collateral)
+        assert codes(appraisal) == ["certificate-revoked"]
+        assert "Revoked" in opinion(appraisal)
 
 
 def test_an_old_revocation_list_is_none() -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(), platform.collateral(crl_end=NOW - timedelta(seconds=1)))
-    assert codes(found) == ["crl-expired", "crl-expired"]
+    appraisal = judged(platform, platform.quote(), platform.collateral(crl_end=NOW - timedelta(seconds=1)))
+    assert codes(appraisal) == ["crl-expired", "crl-expired"]
 
 
 @pytest.mark.parametrize(
@@ -221,9 +221,9 @@ def test_an_old_revocation_list_is_none() -> None:
 )
 def test_time_refuses_and_leaves_the_quote_authentic(days: int, code: str) -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(), at=NOW + timedelta(days=days))
-    assert found.authentic
-    assert code in codes(found)
+    appraisal = judged(platform, platform.quote(), at=NOW + timedelta(days=days))
+    assert appraisal.authentic
+    assert code in codes(appraisal)
 
 
 def test_a_platform_that_is_behind_is_told_which_component_and_which_advisory() -> None:
@@ -232,11 +232,11 @@ def test_a_platform_that_is_behind_is_told_which_component_and_which_advisory() 
     parts = [{**part, "svn": 6} if n == 7 else part for n, part in enumerate(newest["tcb"]["sgxtcbcomponents"])]
     higher = {**newest, "tcb": {**newest["tcb"], "sgxtcbcomponents": parts}}
     lower = {**newest, "tcbStatus": "OutOfDate", "advisoryIDs": ["INTEL-SA-00001"]}
-    found = judged(platform, platform.quote(), platform.collateral(platform.tcb_info(tcbLevels=[lower, higher])))
-    assert codes(found) == ["tcb-behind"]
-    seen = next(check.seen for check in found.checks if check.name == "tcb-status")
-    assert seen == "OutOfDate; SGX component 8 (OS/VMM, SEAMLDR ACM): 5, needs 6; INTEL-SA-00001"
-    assert opinion(found) == "OutOfDate; INTEL-SA-00001"
+    appraisal = judged(platform, platform.quote(), platform.collateral(platform.tcb_info(tcbLevels=[lower, higher])))
+    assert codes(appraisal) == ["tcb-behind"]
+    status_text = next(check.seen for check in appraisal.checks if check.name == "tcb-status")
+    assert status_text == "OutOfDate; SGX component 8 (OS/VMM, SEAMLDR ACM): 5, needs 6; INTEL-SA-00001"
+    assert opinion(appraisal) == "OutOfDate; INTEL-SA-00001"
     expected = TdxExpectations(statuses=frozenset({"UpToDate", "OutOfDate"}))
     again = judged(
         platform, platform.quote(), platform.collateral(platform.tcb_info(tcbLevels=[lower])), expected=expected
@@ -248,8 +248,8 @@ def test_the_worst_of_platform_module_and_enclave_counts() -> None:
     platform = Platform()
     info = platform.tcb_info()
     info["tdxModuleIdentities"][0]["tcbLevels"][0]["tcbStatus"] = "OutOfDate"
-    found = judged(platform, platform.quote(), platform.collateral(info))
-    assert (codes(found), opinion(found)) == (["tcb-behind"], "OutOfDate")
+    appraisal = judged(platform, platform.quote(), platform.collateral(info))
+    assert (codes(appraisal), opinion(appraisal)) == (["tcb-behind"], "OutOfDate")
     identity = platform.qe_identity()
     identity["tcbLevels"][0]["tcbStatus"] = "Revoked"
     assert codes(judged(platform, platform.quote(), platform.collateral(identity=identity)))[0] == "tcb-behind"
@@ -258,8 +258,8 @@ def test_the_worst_of_platform_module_and_enclave_counts() -> None:
 @pytest.mark.parametrize("change", [{"fmspc": "00" * 6}, {"pceId": "0001"}, {"id": "SGX"}, {"version": 2}])
 def test_documents_about_others_are_refused(change: dict[str, Any]) -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(), platform.collateral(platform.tcb_info(**change)))
-    assert "collateral-of-another-platform" in codes(found)
+    appraisal = judged(platform, platform.quote(), platform.collateral(platform.tcb_info(**change)))
+    assert "collateral-of-another-platform" in codes(appraisal)
 
 
 @pytest.mark.parametrize(
@@ -276,9 +276,9 @@ def test_documents_about_others_are_refused(change: dict[str, Any]) -> None:
 )
 def test_a_quoting_enclave_unlike_its_identity_is_refused_by_both(change: dict[str, Any]) -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(), platform.collateral(identity=platform.qe_identity(**change)))
-    assert "qe-identity-differs" in codes(found)
-    assert "UpToDate" not in opinion(found)
+    appraisal = judged(platform, platform.quote(), platform.collateral(identity=platform.qe_identity(**change)))
+    assert "qe-identity-differs" in codes(appraisal)
+    assert "UpToDate" not in opinion(appraisal)
 
 
 def test_a_module_that_intel_does_not_name_is_refused() -> None:
@@ -290,15 +290,15 @@ def test_a_module_that_intel_does_not_name_is_refused() -> None:
 def test_an_identity_of_a_module_with_other_attributes_or_lengths_matches_no_module(change: dict[str, Any]) -> None:
     platform = Platform()
     info = platform.tcb_info()
-    info["tdxModuleIdentities"] = [{**one, **change} for one in info["tdxModuleIdentities"]]
+    info["tdxModuleIdentities"] = [{**identity, **change} for identity in info["tdxModuleIdentities"]]
     assert "seam-module-unknown" in codes(judged(platform, platform.quote(), platform.collateral(info)))
 
 
 def test_the_module_that_runs_now_counts_as_much_as_the_one_at_launch() -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(5, svn2=bytes([4, 1, 3]) + bytes(13)))
-    assert codes(found) == ["tcb-no-level"]
-    assert "TEE_TCB_SVN2" in opinion(found)
+    appraisal = judged(platform, platform.quote(5, svn2=bytes([4, 1, 3]) + bytes(13)))
+    assert codes(appraisal) == ["tcb-no-level"]
+    assert "TEE_TCB_SVN2" in opinion(appraisal)
 
 
 def test_a_log_explains_the_runtime_registers() -> None:
@@ -306,9 +306,9 @@ def test_a_log_explains_the_runtime_registers() -> None:
     value = hashlib.sha384(bytes(48) + hashlib.sha384(b"kernel").digest()).digest()
     log = event_log([(2, 13, b"kernel"), (0, 13, b"aside"), (9, 13, b"stray")], ("sha384",))
     quote = platform.quote(rtmrs=[bytes(48), value])
-    found = judged(platform, quote, expected=TdxExpectations(event_log=log))
-    assert found.acceptable, codes(found)
-    events = found.claims["tdx"]["uefi_event_logs"]
+    appraisal = judged(platform, quote, expected=TdxExpectations(event_log=log))
+    assert appraisal.acceptable, codes(appraisal)
+    events = appraisal.claims["tdx"]["uefi_event_logs"]
     assert [(event["register_name"], event["verified"]) for event in events][:2] == [
         ("RTMR 1", True),
         ("register 0", False),
@@ -319,8 +319,8 @@ def test_a_log_explains_the_runtime_registers() -> None:
 
 def test_a_log_that_cannot_be_read_explains_nothing_and_is_refused() -> None:
     platform = Platform()
-    found = judged(platform, platform.quote(), expected=TdxExpectations(event_log=b"no log"))
-    assert codes(found) == ["event-log-unreadable"]
+    appraisal = judged(platform, platform.quote(), expected=TdxExpectations(event_log=b"no log"))
+    assert codes(appraisal) == ["event-log-unreadable"]
 
 
 def test_a_quote_that_was_changed_after_signing_is_not_authentic_for_our_own_verifier(
@@ -331,9 +331,9 @@ def test_a_quote_that_was_changed_after_signing_is_not_authentic_for_our_own_ver
     quote = platform.quote(nonce=b"honest")
     forged = quote.replace(b"honest", b"forged", 1)
     assert forged != quote
-    found = judged(platform, forged)
-    assert not found.authentic
-    assert codes(found) == ["signature-invalid"]
+    appraisal = judged(platform, forged)
+    assert not appraisal.authentic
+    assert codes(appraisal) == ["signature-invalid"]
 
 
 def test_a_revocation_list_that_is_none_stops_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,8 @@ def codes(appraisal: Appraisal) -> list[str]:
 @pytest.mark.parametrize("scheme", ["RSASSA", "RSAPSS", "ECDSA"])
 def test_every_scheme_is_accepted(scheme: str, hash_name: str) -> None:
     key = tpm.ec_key() if scheme == "ECDSA" else tpm.rsa_key()
-    found = judged(tpm.quoted(tpm.values(), key=key, scheme=scheme, hash_name=hash_name))
-    assert found.acceptable, codes(found)
+    appraisal = judged(tpm.quoted(tpm.values(), key=key, scheme=scheme, hash_name=hash_name))
+    assert appraisal.acceptable, codes(appraisal)
 
 
 def test_sha1_signatures_are_refused() -> None:
@@ -48,23 +48,23 @@ def test_short_rsa_keys_are_no_attestation_keys() -> None:
 
 
 def test_the_sender_does_not_choose_a_bank_with_collisions() -> None:
-    found = judged(tpm.quoted(tpm.values(bank="sha1"), bank="sha1"))
-    assert codes(found) == ["bank-refused"]
-    assert not found.acceptable
+    appraisal = judged(tpm.quoted(tpm.values(bank="sha1"), bank="sha1"))
+    assert codes(appraisal) == ["bank-refused"]
+    assert not appraisal.acceptable
 
 
 @pytest.mark.parametrize("bank", ["sha256", "sha384"])
 def test_other_banks_and_few_registers_are_accepted_when_exactly_those_are_signed(bank: str) -> None:
-    found = judged(tpm.quoted(tpm.values(bank=bank, registers=(0, 4, 7)), bank=bank))
-    assert found.acceptable, codes(found)
-    assert set(found.claims["tpm"]) >= {"pcr00", "pcr04", "pcr07"}
+    appraisal = judged(tpm.quoted(tpm.values(bank=bank, registers=(0, 4, 7)), bank=bank))
+    assert appraisal.acceptable, codes(appraisal)
+    assert set(appraisal.claims["tpm"]) >= {"pcr00", "pcr04", "pcr07"}
 
 
 @pytest.mark.parametrize("selected", [[*range(8), *range(9, 24)], [16], [], [*range(7), 16, *range(8, 24)]])
 def test_values_outside_the_selection_are_refused(selected: list[int]) -> None:
-    found = judged(tpm.quoted(tpm.values(), selected=selected))
-    assert codes(found) == ["register-selection-differs"]
-    assert not found.authentic
+    appraisal = judged(tpm.quoted(tpm.values(), selected=selected))
+    assert codes(appraisal) == ["register-selection-differs"]
+    assert not appraisal.authentic
 
 
 def test_a_register_cannot_be_passed_off_as_another() -> None:
@@ -92,8 +92,8 @@ def test_required_registers_must_be_quoted_and_may_not_be_resettable() -> None:
 def test_the_enrolled_key_must_have_signed() -> None:
     raw = tpm.quoted(tpm.values(), key=tpm.ec_key(1), scheme="ECDSA")
     assert judged(raw, TpmExpectations(known_key=AttestationKey(tpm.public(tpm.ec_key(1))))).acceptable
-    found = judged(raw, TpmExpectations(known_key=AttestationKey(tpm.public(tpm.ec_key(2)))))
-    assert codes(found) == ["key-differs", "signature-invalid"]
+    appraisal = judged(raw, TpmExpectations(known_key=AttestationKey(tpm.public(tpm.ec_key(2)))))
+    assert codes(appraisal) == ["key-differs", "signature-invalid"]
 
 
 def test_evidence_without_a_key_needs_the_enrolled_one() -> None:
@@ -114,9 +114,9 @@ def test_a_nonce_must_be_equal_not_a_prefix() -> None:
 def test_an_unsafe_clock_is_a_warning() -> None:
     pcrs = tpm.values()
     data = tpm.message(tpm.digest_of(pcrs), [tpm.selection("sha256", range(24))], safe=0)
-    found = judged(tpm.envelope(data, tpm.sign(tpm.rsa_key(), data), pcrs, tpm.rsa_key()))
-    assert found.acceptable
-    assert "clock-unsafe" in [check.code for check in found.checks]
+    appraisal = judged(tpm.envelope(data, tpm.sign(tpm.rsa_key(), data), pcrs, tpm.rsa_key()))
+    assert appraisal.acceptable
+    assert "clock-unsafe" in [check.code for check in appraisal.checks]
 
 
 EVENTS = [(0, 8, b"firmware"), (4, 0x80000003, b"loader"), (4, 0x80000003, b"kernel"), (14, 13, b"outside")]
@@ -134,12 +134,12 @@ def boot(bank: str = "sha256") -> dict[int, bytes]:
 @pytest.mark.parametrize("bank", ["sha256", "sha384"])
 def test_a_log_that_ends_in_the_signed_registers_verifies_its_events(bank: str) -> None:
     log = tpm.event_log(EVENTS, ("sha1", "sha256", "sha384"), filling=b"\xff" * 64)
-    found = judged(tpm.quoted(boot(bank), bank=bank), TpmExpectations(event_log=log))
-    assert found.acceptable, codes(found)
-    events = found.claims["tpm"]["uefi_event_logs"]
+    appraisal = judged(tpm.quoted(boot(bank), bank=bank), TpmExpectations(event_log=log))
+    assert appraisal.acceptable, codes(appraisal)
+    events = appraisal.claims["tpm"]["uefi_event_logs"]
     assert [event["verified"] for event in events] == [True, True, True, False]
     assert all(event["covers_data"] for event in events)
-    assert "event-log-unverified" in [check.code for check in found.checks]
+    assert "event-log-unverified" in [check.code for check in appraisal.checks]
 
 
 @pytest.mark.parametrize("change", ["drop", "swap", "edit"])
@@ -151,9 +151,9 @@ def test_a_changed_log_is_refused_in_the_register_it_changes(change: str) -> Non
         events[1], events[2] = events[2], events[1]
     else:
         events[1] = (4, 0x80000003, b"evil")
-    found = judged(tpm.quoted(boot()), TpmExpectations(event_log=tpm.event_log(events)))
-    assert [check.name for check in found.checks if check.refuses] == ["event-log PCR 4"]
-    assert [event["verified"] for event in found.claims["tpm"]["uefi_event_logs"]][1] is False
+    appraisal = judged(tpm.quoted(boot()), TpmExpectations(event_log=tpm.event_log(events)))
+    assert [check.name for check in appraisal.checks if check.refuses] == ["event-log PCR 4"]
+    assert [event["verified"] for event in appraisal.claims["tpm"]["uefi_event_logs"]][1] is False
 
 
 def test_the_locality_of_the_start_is_the_first_value_of_register_0() -> None:
@@ -164,5 +164,5 @@ def test_the_locality_of_the_start_is_the_first_value_of_register_0() -> None:
 
 
 def test_a_log_without_the_quoted_bank_is_refused() -> None:
-    found = judged(tpm.quoted(boot("sha384"), bank="sha384"), TpmExpectations(event_log=tpm.event_log(EVENTS)))
-    assert codes(found) == ["event-log-lacks-bank"]
+    appraisal = judged(tpm.quoted(boot("sha384"), bank="sha384"), TpmExpectations(event_log=tpm.event_log(EVENTS)))
+    assert codes(appraisal) == ["event-log-lacks-bank"]

@@ -56,10 +56,10 @@ async def test_a_later_boot_that_was_judged_meanwhile_wins(cached: JsonObject, b
     now["metadata"]["resourceVersion"] = "8"
     api: Any = Api(now)
     verdict = {"metadata": {"name": "v"}, "spec": {"evidence": {"type": "snp"}}}
-    found = Outcome(AFFIRMED, "p", (), simulated=True, boot=boot)
+    outcome = Outcome(AFFIRMED, "p", (), simulated=True, boot=boot)
     informer: Any = None
     with pytest.raises(Conflict):
-        await Verdicts(api, informer).mark(stored(**cached), verdict, found, NOW)
+        await Verdicts(api, informer).mark(stored(**cached), verdict, outcome, NOW)
     assert api.written == []
     later = Outcome(AFFIRMED, "p", (), simulated=True, boot=Boot(B))
     await Verdicts(api, informer).mark(stored(**cached), verdict, later, NOW)

@@ -18,13 +18,13 @@ NEXT = CertificateAuthority.create("doors", NOW, SystemEntropy(), 100 * DAY).cer
 OLD = CertificateAuthority.create("doors", NOW - 300 * DAY, SystemEntropy(), 900 * DAY).certificate
 
 
-def image(approved: datetime, said: str | None = None, **meta: Any) -> dict[str, Any]:
-    notes = {} if said is None else {DOORS_CA: said}
+def image(approved: datetime, authority: str | None = None, **meta: Any) -> dict[str, Any]:
+    notes = {} if authority is None else {DOORS_CA: authority}
     return {"metadata": {"name": "os", "creationTimestamp": rfc3339(approved), "annotations": notes, **meta}}
 
 
 @pytest.mark.parametrize(
-    ("found", "known"),
+    ("image_object", "expected"),
     [
         (image(NOW - DAY, carried([OLD, NEXT])), True),
         (image(NOW + DAY, carried([OLD])), False),
@@ -33,8 +33,10 @@ def image(approved: datetime, said: str | None = None, **meta: Any) -> dict[str,
         (image(NOW - DAY, carried([OLD]), deletionTimestamp=rfc3339(NOW)), True),
     ],
 )
-def test_an_image_knows_what_it_says_or_what_was_there_when_it_was_approved(found: dict[str, Any], known: bool) -> None:
-    assert knows(found, NEXT) is known
+def test_an_image_knows_what_it_says_or_what_was_there_when_it_was_approved(
+    image_object: dict[str, Any], expected: bool
+) -> None:
+    assert knows(image_object, NEXT) is expected
 
 
 def test_one_image_that_does_not_know_is_enough_to_wait() -> None:

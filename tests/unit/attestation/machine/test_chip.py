@@ -131,9 +131,9 @@ def test_a_verdict_pins_the_chip_once_or_takes_the_approval_back_once() -> None:
     assert chip_status({"chip": CHIP}, CHIP, None, NOW, accepted=True) == {}
     assert chip_status({"awaitedChip": CHIP}, CHIP, None, NOW, accepted=True) == {"chip": CHIP, "awaitedChip": None}
     assert chip_status({}, CHIP, None, NOW, accepted=False) == {}
-    asked = chip_status({"epoch": 2}, CHIP, wait, NOW, accepted=False)
-    assert (asked["awaitedChip"], asked["epoch"], asked["conditions"][0]["status"]) == (CHIP, 3, "False")
-    assert chip_status(asked, CHIP, wait, NOW, accepted=False) == {}
+    status = chip_status({"epoch": 2}, CHIP, wait, NOW, accepted=False)
+    assert (status["awaitedChip"], status["epoch"], status["conditions"][0]["status"]) == (CHIP, 3, "False")
+    assert chip_status(status, CHIP, wait, NOW, accepted=False) == {}
 
 
 def test_an_approval_that_names_no_chip_does_not_end_the_wait() -> None:
@@ -152,8 +152,8 @@ def test_an_approval_that_names_no_chip_does_not_end_the_wait() -> None:
     assert "chip" not in decision_patch(waiting, DECISIONS["quarantine"], "no")["spec"]
     decided = {**waiting, "spec": {**waiting["spec"], **patch["spec"]}}
     assert standing(view(decided, Machine), DECISIONS["approve"]) is DecisionState.DONE
-    found = next(entry for entry in approval_condition(decided, NOW) if entry["type"] == "Approved")
-    assert found["status"] == "True"
+    approval = next(entry for entry in approval_condition(decided, NOW) if entry["type"] == "Approved")
+    assert approval["status"] == "True"
 
 
 def test_a_chip_in_a_sentence_is_short() -> None:

@@ -42,11 +42,13 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("found", "wanted"), TABLE)
-def test_every_state_has_its_decisions(found: JsonObject, wanted: dict[str, DecisionState]) -> None:
-    seen = view(found, Machine)
-    assert {verb: standing(seen, one) for verb, one in DECISIONS.items()} == wanted
-    assert [one.verb for one in open_decisions(seen)] == [verb for verb in DECISIONS if wanted[verb] is OPEN]
+@pytest.mark.parametrize(("machine_object", "expected"), TABLE)
+def test_every_state_has_its_decisions(machine_object: JsonObject, expected: dict[str, DecisionState]) -> None:
+    machine = view(machine_object, Machine)
+    assert {verb: standing(machine, decision) for verb, decision in DECISIONS.items()} == expected
+    assert [decision.verb for decision in open_decisions(machine)] == [
+        verb for verb in DECISIONS if expected[verb] is OPEN
+    ]
 
 
 def test_a_decision_is_written_on_the_version_that_was_judged() -> None:
@@ -59,12 +61,12 @@ def test_a_decision_is_written_on_the_version_that_was_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("machine_object", "words"),
     [
         (machine("Quarantined"), "machine release"),
         (machine("Approved", "Revoked"), "enrol anew"),
         (machine("Pending"), "Only a quarantined machine"),
     ],
 )
-def test_what_is_closed_has_a_way_out(found: JsonObject, words: str) -> None:
-    assert words in way_out(view(found, Machine))
+def test_what_is_closed_has_a_way_out(machine_object: JsonObject, words: str) -> None:
+    assert words in way_out(view(machine_object, Machine))

@@ -38,11 +38,11 @@ HEX = st.binary(min_size=32, max_size=32).map(lambda data: f"sha256:{data.hex()}
 
 
 def newcomer(**changes: Any) -> Newcomer:
-    known: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "thumbprint": KEY, "public": b"key", "tee": "tpm", "pool": "worker", "ticket": "t", "approved": True,
         "endorsement": EK, "root": OTHER,
     }  # fmt: skip
-    return Newcomer(**{**known, **changes})
+    return Newcomer(**{**defaults, **changes})
 
 
 def stored(made: str = "2026-06-01T00:00:00Z", uid: str = UID, revoked: str = "", **changes: Any) -> JsonObject:
@@ -64,12 +64,12 @@ def standing(machine: JsonObject) -> Membership:
 
 
 @given(st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", fullmatch=True), HEX, HEX)
-def test_node_names_are_host_names_and_differ_where_keys_do(pool: str, one: str, other: str) -> None:
-    name = node_name(pool, KeyKind.AK, one)
+def test_node_names_are_host_names_and_differ_where_keys_do(pool: str, thumbprint: str, other: str) -> None:
+    name = node_name(pool, KeyKind.AK, thumbprint)
     assert len(name) <= 63
     assert name.replace("-", "").isalnum()
     assert name == name.lower()
-    if machine_name(KeyKind.AK, one) != machine_name(KeyKind.AK, other):
+    if machine_name(KeyKind.AK, thumbprint) != machine_name(KeyKind.AK, other):
         assert name != node_name(pool, KeyKind.AK, other)
 
 
@@ -158,8 +158,8 @@ def test_the_newest_approved_machine_of_a_tpm_replaces_the_older_ones() -> None:
     waiting = stored("2026-01-03T00:00:00Z", thumbprint="sha256:" + "3" * 64, approved=False)
     gone = stored("2025-01-01T00:00:00Z", thumbprint="sha256:" + "4" * 64, revoked=SUPERSEDED)
     foreign = stored("2025-01-01T00:00:00Z", thumbprint="sha256:" + "5" * 64, endorsement=OTHER)
-    found = replaced_by([waiting, second, gone, foreign, first])
-    assert [(old["metadata"]["name"], new["metadata"]["name"]) for old, new in found] == [
+    replacements = replaced_by([waiting, second, gone, foreign, first])
+    assert [(old["metadata"]["name"], new["metadata"]["name"]) for old, new in replacements] == [
         (first["metadata"]["name"], second["metadata"]["name"])
     ]
     assert replaced_by([waiting, foreign]) == []

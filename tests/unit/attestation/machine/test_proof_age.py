@@ -37,10 +37,10 @@ MINUTE = timedelta(minutes=1)
 
 
 def machine(last: datetime | None = NOW, *, approval: str = "Approved", **conditions: tuple[str, str]) -> Machine:
-    told = {"Approved": ("True", "Automatic"), "Attested": ("True", "Affirmed"), **conditions}
+    all_conditions = {"Approved": ("True", "Automatic"), "Attested": ("True", "Affirmed"), **conditions}
     listed = [
         {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": rfc3339(NOW)}
-        for kind, (status, reason) in told.items()
+        for kind, (status, reason) in all_conditions.items()
     ]
     status = {"keyThumbprint": "sha256:" + "a" * 64, "pool": "worker", "conditions": listed}
     status |= {"lastAttested": rfc3339(last)} if last else {}
@@ -49,7 +49,7 @@ def machine(last: datetime | None = NOW, *, approval: str = "Approved", **condit
 
 
 @pytest.mark.parametrize(
-    ("seen", "at", "good", "reason"),
+    ("attested_machine", "at", "good", "reason"),
     [
         (machine(), NOW, True, "Affirmed"),
         (machine(), NOW + 29 * MINUTE, True, "Affirmed"),
@@ -70,30 +70,32 @@ def machine(last: datetime | None = NOW, *, approval: str = "Approved", **condit
         (machine(Attested=("False", "Quarantined")), NOW + 30 * MINUTE, False, "ProofExpired"),
     ],
 )
-def test_a_proof_is_good_while_it_is_affirmed_and_young(seen: Machine, at: datetime, good: bool, reason: str) -> None:
-    proof = proof_of(seen, at, INTERVAL)
+def test_a_proof_is_good_while_it_is_affirmed_and_young(
+    attested_machine: Machine, at: datetime, good: bool, reason: str
+) -> None:
+    proof = proof_of(attested_machine, at, INTERVAL)
     assert (proof.good, proof.reason) == (good, reason)
     assert proof.final == (reason in ("Quarantined", "Revoked"))
 
 
 def test_a_shorter_interval_counts_for_a_machine_only_once_it_was_told() -> None:
-    told: Any = machine()
+    original: Any = machine()
     status = {"attested_until": rfc3339(NOW + 30 * MINUTE)}
-    seen = msgspec.structs.replace(told, status=msgspec.structs.replace(told.status, **status))
-    assert proof_of(seen, NOW + 29 * MINUTE, MINUTE).good
-    assert not proof_of(seen, NOW + 30 * MINUTE, timedelta(hours=1)).good
+    updated = msgspec.structs.replace(original, status=msgspec.structs.replace(original.status, **status))
+    assert proof_of(updated, NOW + 29 * MINUTE, MINUTE).good
+    assert not proof_of(updated, NOW + 30 * MINUTE, timedelta(hours=1)).good
 
 
 def test_a_proof_by_override_is_good_as_long_as_the_override() -> None:
     override = Override("worker", "x", NOW, NOW + 10 * MINUTE, ("a", "b"))
-    seen = machine(Attested=("False", "BreakGlass"))
-    proof = proof_of(seen, NOW + MINUTE, INTERVAL, override)
+    overridden = machine(Attested=("False", "BreakGlass"))
+    proof = proof_of(overridden, NOW + MINUTE, INTERVAL, override)
     assert (proof.good, proof.reason, proof.until) == (True, "BreakGlass", override.expires)
     other = Override("infra", "x", NOW, NOW + 10 * MINUTE, ("a", "b"))
-    assert not proof_of(seen, NOW, INTERVAL, other).good
+    assert not proof_of(overridden, NOW, INTERVAL, other).good
     longer = Override("worker", "x", NOW, NOW + 90 * MINUTE, ("a", "b"))
-    assert proof_of(seen, NOW + 29 * MINUTE, INTERVAL, longer).good
-    assert not proof_of(seen, NOW + 30 * MINUTE, INTERVAL, longer).good, "it missed its rounds under the override"
+    assert proof_of(overridden, NOW + 29 * MINUTE, INTERVAL, longer).good
+    assert not proof_of(overridden, NOW + 30 * MINUTE, INTERVAL, longer).good, "it missed its rounds under the override"
 
 
 def test_a_machine_under_an_override_gets_a_place_and_no_label_of_something_proved() -> None:
@@ -198,8 +200,8 @@ def test_a_node_that_we_cordoned_says_so_and_one_that_was_does_not() -> None:
 
 def test_labels_hold_what_fits_and_leave_out_what_does_not() -> None:
     digest = "e" * 64
-    told = {"image": f"registry/os@sha256:{digest}", "tcb-date": "2026-01-01T00:00:00Z", "odd": "a b"}
-    assert node_labels(enrolled("snp", "evidence", {"tee": "snp", "endorsement": "evidence", **told})) == {
+    properties = {"image": f"registry/os@sha256:{digest}", "tcb-date": "2026-01-01T00:00:00Z", "odd": "a b"}
+    assert node_labels(enrolled("snp", "evidence", {"tee": "snp", "endorsement": "evidence", **properties})) == {
         f"{LABEL_PREFIX}tee": "snp", f"{LABEL_PREFIX}image": digest[:40], f"{LABEL_PREFIX}simulated": "true",
         f"{LABEL_PREFIX}tcb-date": "2026-01-01T00-00-00Z", f"{LABEL_PREFIX}endorsement": "evidence",
     }  # fmt: skip

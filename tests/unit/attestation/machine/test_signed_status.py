@@ -33,14 +33,14 @@ OTHER = Ed25519Signer(SecretBytes(b"o" * 32))
 WHEN = "2026-01-01T00:00:00Z"
 
 
-def told(kind: str, status: str = "True", reason: str = "Affirmed") -> JsonObject:
+def condition(kind: str, status: str = "True", reason: str = "Affirmed") -> JsonObject:
     return {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": WHEN}
 
 
 STATUS: JsonObject = {
     "pool": "worker", "nodeName": "worker-1", "keyThumbprint": "sha256:" + "a" * 64, "tee": "snp", "endorsedBy": "Evidence",
     "chip": "snp:" + "c" * 128, "lastAttested": WHEN, "attestedUntil": "2099-01-01T00:00:00Z", "epoch": 3,
-    "properties": {"tee": "snp", "endorsement": "Evidence"}, "conditions": [told("Approved"), told("Attested")],
+    "properties": {"tee": "snp", "endorsement": "Evidence"}, "conditions": [condition("Approved"), condition("Attested")],
 }  # fmt: skip
 
 
@@ -54,9 +54,9 @@ def machine(
     }  # fmt: skip
 
 
-def doubt(found: JsonObject, key: Ed25519Signer = KEY) -> Doubt | None:
-    signature = signature_of(found)
-    return Doubt.UNSIGNED if signature is None else doubt_about(found, signature, key.verifier)
+def doubt(machine_object: JsonObject, key: Ed25519Signer = KEY) -> Doubt | None:
+    signature = signature_of(machine_object)
+    return Doubt.UNSIGNED if signature is None else doubt_about(machine_object, signature, key.verifier)
 
 
 def test_a_signed_status_is_believed() -> None:
@@ -72,11 +72,11 @@ def test_the_signature_covers_every_field_that_a_status_can_have() -> None:
 
 @pytest.mark.parametrize("name", [*STATUS, "overriddenUntil", "somethingNew"])
 def test_a_status_that_was_changed_anywhere_is_not(name: str) -> None:
-    found = copy.deepcopy(machine())
-    found["status"][name] = "another"
-    assert doubt(found) is Doubt.WRONG
-    found["status"].pop(name)
-    assert doubt(found) is (Doubt.WRONG if name in STATUS else None)
+    changed = copy.deepcopy(machine())
+    changed["status"][name] = "another"
+    assert doubt(changed) is Doubt.WRONG
+    changed["status"].pop(name)
+    assert doubt(changed) is (Doubt.WRONG if name in STATUS else None)
 
 
 def test_a_status_of_another_machine_or_place_in_the_order_or_part_is_not() -> None:
@@ -97,44 +97,44 @@ def test_a_status_of_another_machine_or_place_in_the_order_or_part_is_not() -> N
                                      {"by": "broker", "key": "k", "serial": True, "signature": "AA=="},
                                      {"by": "broker", "key": "k", "serial": 1, "signature": "%"}])  # fmt: skip
 def test_what_could_be_no_signature_is_none(carried: Any) -> None:
-    found = machine()
-    found["status"]["signed"] = carried
-    assert doubt(found) is Doubt.UNSIGNED
+    unsigned = machine()
+    unsigned["status"]["signed"] = carried
+    assert doubt(unsigned) is Doubt.UNSIGNED
 
 
 def test_enrolment_says_nothing_about_proofs() -> None:
     assert doubt(machine(by="enrolment")) is Doubt.NOT_ENTITLED
     plain = {name: value for name, value in STATUS.items() if name not in ("lastAttested", "conditions")}
     assert doubt(machine(plain, by="enrolment")) is None
-    assert doubt(machine({**plain, "conditions": [told("Attested")]}, by="enrolment")) is Doubt.NOT_ENTITLED
+    assert doubt(machine({**plain, "conditions": [condition("Attested")]}, by="enrolment")) is Doubt.NOT_ENTITLED
     assert doubt(machine({**plain, "overriddenUntil": WHEN}, by="enrolment")) is Doubt.NOT_ENTITLED
 
 
 def test_a_machine_that_is_not_believed_never_attested_and_has_no_place() -> None:
     assert machine_standing(view(machine(), Machine), NOW, INTERVAL).state is State.PROVED
     read = disbelieved(machine(), Doubt.WRONG)
-    seen = view(read, Machine)
+    machine_view = view(read, Machine)
     assert is_disbelieved(read)
-    assert membership_of(seen) is Membership.PENDING
-    assert machine_standing(seen, NOW, INTERVAL).state is State.WAITING
-    assert (seen.status.key_thumbprint, seen.status.node_name, seen.status.pool) == ("", "", "")
-    assert node_labels(seen) == {}
+    assert membership_of(machine_view) is Membership.PENDING
+    assert machine_standing(machine_view, NOW, INTERVAL).state is State.WAITING
+    assert (machine_view.status.key_thumbprint, machine_view.status.node_name, machine_view.status.pool) == ("", "", "")
+    assert node_labels(machine_view) == {}
 
 
 def test_a_machine_that_is_not_believed_still_bars_what_it_barred() -> None:
     quarantined = view(disbelieved(machine(approval="Quarantined"), Doubt.UNSIGNED), Machine)
     assert (barring(quarantined), quarantined.status.chip) == ("quarantined", STATUS["chip"])
-    revoked = machine({**STATUS, "conditions": [told("Revoked", reason="Distrusted")]})
+    revoked = machine({**STATUS, "conditions": [condition("Revoked", reason="Distrusted")]})
     assert barring(view(disbelieved(revoked, Doubt.UNSIGNED), Machine)) == "revoked"
 
 
 def test_a_person_vouches_for_all_of_a_status_but_what_we_tell_of_our_doubt() -> None:
     digest = vouched_digest(machine())
-    shown = machine()
-    shown["status"] |= {"standing": "Waiting", "standingReason": "StatusNotSigned"}
-    shown["status"]["conditions"] = [*STATUS["conditions"], told("Believed", "False")]
-    shown["status"].pop("signed")
-    assert vouched_digest(shown) == digest
+    displayed = machine()
+    displayed["status"] |= {"standing": "Waiting", "standingReason": "StatusNotSigned"}
+    displayed["status"]["conditions"] = [*STATUS["conditions"], condition("Believed", "False")]
+    displayed["status"].pop("signed")
+    assert vouched_digest(displayed) == digest
     assert vouched_digest(machine({**STATUS, "epoch": 0})) != digest
     assert vouched_digest(machine(uid="u-2")) != digest
 

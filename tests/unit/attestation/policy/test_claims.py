@@ -39,8 +39,8 @@ def test_the_shape_is_that_of_the_field() -> None:
 
 def test_evidence_that_is_not_authentic_names_nobody() -> None:
     bad = appraised("snp", {"snp": {}}, Check("signature", Result.FAIL, "signature-invalid", proof=True))
-    said = policy_input(bad, {})["appraisal"]
-    assert (said["authentic"], said["acceptable"], said["identity"]) == (False, False, None)
+    summary = policy_input(bad, {})["appraisal"]
+    assert (summary["authentic"], summary["acceptable"], summary["identity"]) == (False, False, None)
 
 
 def test_of_checks_with_one_name_the_worst_is_shown() -> None:
@@ -107,10 +107,10 @@ def test_pitfall_18_events_that_no_signed_register_confirms_are_not_shown() -> N
         {"register": 9, "digest": "bb", "verified": False},
         {"register": 0, "digest": "cc"},
     ]
-    shown = policy_input(appraised("tdx", {"tdx": {"uefi_event_logs": events}}), {})
-    assert [event["digest"] for event in shown["tdx"]["uefi_event_logs"]] == ["aa"]
+    document = policy_input(appraised("tdx", {"tdx": {"uefi_event_logs": events}}), {})
+    assert [event["digest"] for event in document["tdx"]["uefi_event_logs"]] == ["aa"]
     walks = compile_policy('package policy\nexecutables := 3 if { input.tdx.uefi_event_logs[_].digest == "bb" }\n')
-    assert walks.evaluate(shown, EMPTY).value("executables") == 0
+    assert walks.evaluate(document, EMPTY).value("executables") == 0
     assert len(events) == 3, "the appraisal itself is not changed"
 
 

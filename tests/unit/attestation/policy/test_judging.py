@@ -50,16 +50,16 @@ def vector(vendor: SimVendor, tee: str, machine: Any, values: ReferenceValues, *
 @pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
 def test_a_machine_that_booted_an_approved_image_is_affirmed(vendor: SimVendor, tee: str) -> None:
     image = default_image()
-    found = vector(vendor, tee, vendor.chip(tee).boot(image), book(image))
-    assert found.affirms(tee), found
+    trust_vector = vector(vendor, tee, vendor.chip(tee).boot(image), book(image))
+    assert trust_vector.affirms(tee), trust_vector
 
 
 @pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
 def test_a_machine_that_booted_another_image_is_refused(vendor: SimVendor, tee: str) -> None:
     machine = vendor.chip(tee).boot(default_image("41.0"))
-    found = vector(vendor, tee, machine, book(default_image("42.1")))
-    assert not found.affirms(tee)
-    assert "executables" in found.unaffirmed(tee)
+    trust_vector = vector(vendor, tee, machine, book(default_image("42.1")))
+    assert not trust_vector.affirms(tee)
+    assert "executables" in trust_vector.unaffirmed(tee)
 
 
 @pytest.mark.parametrize("fault", [tamper.with_boot_loader, tamper.with_word, tamper.with_options])
@@ -78,8 +78,8 @@ def test_a_machine_without_secure_boot_has_no_known_configuration(vendor: SimVen
 def test_a_tpm_without_an_enrolled_key_is_nobody(vendor: SimVendor) -> None:
     image = default_image()
     appraisal = judged(vendor, "tpm", vendor.chip("tpm").boot(image).quote(NONCE))
-    found = decided(POLICIES.judging("tpm", policy_input(appraisal, {}), book(image))).vector
-    assert found.unaffirmed("tpm") == ("instance-identity",)
+    trust_vector = decided(POLICIES.judging("tpm", policy_input(appraisal, {}), book(image))).vector
+    assert trust_vector.unaffirmed("tpm") == ("instance-identity",)
 
 
 def test_a_quote_without_a_register_that_the_policy_wants_is_refused(vendor: SimVendor) -> None:
@@ -100,8 +100,8 @@ def test_the_boot_loader_of_a_withdrawn_image_is_still_known_by_name(vendor: Sim
     image = default_image()
     withdrawn = set_of_image(REFERENCE, [approval(image)])
     withdrawn["spec"]["withdrawn"] = {"at": rfc3339(EPOCH), "reason": "removed"}
-    known = ReferenceValues.of([withdrawn], EPOCH, [])
+    reference_values = ReferenceValues.of([withdrawn], EPOCH, [])
     event = next(event for event in image.measurement.events if event.pcr == 4 and "oader" in event.description)
-    owner = known.owner("event_pcr4", event.digest.hex())
+    owner = reference_values.owner("event_pcr4", event.digest.hex())
     assert owner is not None
     assert (owner.image, owner.note) == (REFERENCE, event.description)

@@ -114,9 +114,9 @@ def test_adding_a_reference_value_never_accepts_what_another_claim_refuses(tee: 
     added = data.draw(
         st.dictionaries(st.sampled_from(others), st.lists(st.text("0123456789abcdef", max_size=96), min_size=1))
     )
-    values = {name: list(found) for name, found in GOOD_VALUES[tee].items()} | {refused: ["f" * 64]}
-    for name, found in added.items():
-        values[name] = [*values.get(name, []), *(value for value in found if value)]
+    values = {name: list(listed) for name, listed in GOOD_VALUES[tee].items()} | {refused: ["f" * 64]}
+    for name, listed in added.items():
+        values[name] = [*values.get(name, []), *(value for value in listed if value)]
     assert not default_policy(tee).evaluate(good_input(tee), book(values)).affirms(tee)
 
 
@@ -313,11 +313,11 @@ def test_a_rule_that_asks_for_a_value_which_nobody_published_fails(rule: str) ->
 
 def test_threads_never_share_an_engine() -> None:
     policy = compile_policy(HEAD + 'hardware := 2 if input.a in query_reference_value("a")\n')
-    known, wrong = book({"a": ["1"]}), []
+    references, wrong = book({"a": ["1"]}), []
 
     def work(value: str) -> None:
         for _ in range(60):
-            got = policy.evaluate({"a": value}, known).value("hardware")
+            got = policy.evaluate({"a": value}, references).value("hardware")
             if got != (2 if value == "1" else 0):
                 wrong.append((value, got))
 

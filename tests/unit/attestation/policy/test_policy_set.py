@@ -75,15 +75,15 @@ def test_without_a_policy_the_built_in_one_judges_and_is_named() -> None:
 
 @pytest.mark.parametrize("tee", ["tpm", "snp", "tdx"])
 def test_a_policy_of_a_user_affirms_nobody_whom_the_built_in_one_refuses(tee: str) -> None:
-    found = opinion([policy("mine", tee, GENEROUS)], tee, {"anything": 1})
-    assert not found.vector.affirms(tee)
-    assert [label.split("@")[0] for label in found.refused_by] == [f"built-in-{tee}"]
+    conclusion = opinion([policy("mine", tee, GENEROUS)], tee, {"anything": 1})
+    assert not conclusion.vector.affirms(tee)
+    assert [label.split("@")[0] for label in conclusion.refused_by] == [f"built-in-{tee}"]
     assert judged([policy("mine", tee, GENEROUS)], tee, *good(tee)).affirms(tee)
 
 
 def test_a_refusal_names_the_policy_that_refuses() -> None:
-    found = opinion([policy("mine", "snp", STRICT), policy("other", "snp", GENEROUS)], "snp", *good("snp"))
-    assert found.refused_by == ("mine@v-mine",)
+    conclusion = opinion([policy("mine", "snp", STRICT), policy("other", "snp", GENEROUS)], "snp", *good("snp"))
+    assert conclusion.refused_by == ("mine@v-mine",)
 
 
 def test_only_a_policy_that_was_confirmed_to_judges_in_place_of_the_built_in_one() -> None:

@@ -55,16 +55,16 @@ def test_only_paths_that_are_written_out_are_believed(text: str, paths: set[tupl
     ],
 )  # fmt: skip
 def test_only_names_that_are_written_out_are_believed(text: str, names: set[str] | None, members: set[str]) -> None:
-    found = reading_of(text)
-    assert found.names == (None if names is None else frozenset(names))
-    assert found.members == frozenset(members)
+    reading = reading_of(text)
+    assert reading.names == (None if names is None else frozenset(names))
+    assert reading.members == frozenset(members)
 
 
 def test_built_in_policies_read_little() -> None:
     for tee in BUILT_IN:
-        found = reading_of(built_in_text(tee))
-        assert found.paths is not None, tee
-        assert found.names is not None, tee
+        reading = reading_of(built_in_text(tee))
+        assert reading.paths is not None, tee
+        assert reading.names is not None, tee
 
 
 def test_overlapping_paths_keep_the_larger_part() -> None:
@@ -87,7 +87,7 @@ class Whole(Policy):
 @pytest.mark.parametrize("tee", BUILT_IN)
 def test_leaving_out_changes_no_answer(tee: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, narrow = Whole(built_in_text(tee), monkeypatch), default_policy(tee)
-    values = {name: [*found, "f" * 64, "0"] for name, found in GOOD_VALUES[tee].items()}
+    values = {name: [*listed, "f" * 64, "0"] for name, listed in GOOD_VALUES[tee].items()}
 
     @given(st.data())
     def search(data: st.DataObject) -> None:
@@ -97,9 +97,9 @@ def test_leaving_out_changes_no_answer(tee: str, monkeypatch: pytest.MonkeyPatch
             name = data.draw(st.sampled_from(sorted(document[part])))
             changed: Any = data.draw(st.sampled_from([None, "", 0, False, True, "f" * 64, [], {}, "0" * 96]))
             document[part] = {**document[part], name: changed}
-        known = book(dict(data.draw(st.lists(st.sampled_from(sorted(values.items()))))) | {"more": ["1"]})
-        assert narrow.evaluate(document, known) == whole.evaluate(document, known)
-        assert narrow.recall(document, known) == whole.evaluate(document, known)
+        references = book(dict(data.draw(st.lists(st.sampled_from(sorted(values.items()))))) | {"more": ["1"]})
+        assert narrow.evaluate(document, references) == whole.evaluate(document, references)
+        assert narrow.recall(document, references) == whole.evaluate(document, references)
 
     search()
 
@@ -108,13 +108,13 @@ SCALARS: list[Any] = [0, 1, 1.0, 2, True, False, None, "1", "true", "", "a"]
 
 
 @given(st.sampled_from(SCALARS), st.lists(st.sampled_from([value for value in SCALARS if value is not None])))
-def test_membership_means_the_same_as_in_rego(seen: Any, listed: list[Any]) -> None:
+def test_membership_means_the_same_as_in_rego(claim: Any, listed: list[Any]) -> None:
     policy = compile_policy(HEAD + 'hardware := 2 if input.a in query_reference_value("n")\n')
-    known = ReferenceValues({"n": listed}, {}, (), None)
-    same = any(type(seen) is type(value) and seen == value for value in listed) or (
-        not isinstance(seen, bool) and any(not isinstance(value, bool) and seen == value for value in listed)
+    references = ReferenceValues({"n": listed}, {}, (), None)
+    same = any(type(claim) is type(value) and claim == value for value in listed) or (
+        not isinstance(claim, bool) and any(not isinstance(value, bool) and claim == value for value in listed)
     )
-    assert (policy.evaluate({"a": seen}, known).value("hardware") == 2) is same
+    assert (policy.evaluate({"a": claim}, references).value("hardware") == 2) is same
 
 
 def test_an_answer_from_memory_follows_the_values_and_the_claims() -> None:

@@ -12,35 +12,38 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SOON = NOW + timedelta(days=3)
 
 
-def said(*states: CollateralState, at: datetime = NOW) -> tuple[bool | None, str]:
-    found = freshness([state.to_text(at) for state in states], NOW)
-    return found.status, found.reason
+def status_and_reason(*states: CollateralState, at: datetime = NOW) -> tuple[bool | None, str]:
+    condition = freshness([state.to_text(at) for state in states], NOW)
+    return condition.status, condition.reason
 
 
 def test_documents_that_count_are_current_and_the_first_end_is_named() -> None:
     state = CollateralState({"tdx/a": SOON, "snp/Genoa/authorities.pem": None})
-    found = freshness([state.to_text(NOW)], NOW)
-    assert (found.status, found.reason) == (True, "Current")
-    assert "2 documents" in found.message
-    assert "2026-06-04" in found.message
+    condition = freshness([state.to_text(NOW)], NOW)
+    assert (condition.status, condition.reason) == (True, "Current")
+    assert "2 documents" in condition.message
+    assert "2026-06-04" in condition.message
 
 
 def test_one_door_that_lacks_something_is_enough_to_say_so() -> None:
     lacking = CollateralState({}, {"snp/Genoa/crl.der": "it is in no directory"})
-    assert said(CollateralState({"tdx/a": SOON}), lacking) == (False, "Missing")
+    assert status_and_reason(CollateralState({"tdx/a": SOON}), lacking) == (False, "Missing")
 
 
 def test_what_ran_out_since_it_was_told_is_not_current() -> None:
-    assert said(CollateralState({"tdx/a": NOW - timedelta(seconds=1)}), at=NOW - timedelta(minutes=1)) == (
+    assert status_and_reason(CollateralState({"tdx/a": NOW - timedelta(seconds=1)}), at=NOW - timedelta(minutes=1)) == (
         False,
         "Expired",
     )
 
 
 def test_nothing_needed_is_well_and_nothing_told_is_unknown() -> None:
-    assert said(CollateralState()) == (True, "NotNeeded")
-    assert said() == (None, "NotTold")
-    assert said(CollateralState({"tdx/a": SOON}), at=NOW - SILENT_AFTER - timedelta(seconds=1)) == (None, "NotTold")
+    assert status_and_reason(CollateralState()) == (True, "NotNeeded")
+    assert status_and_reason() == (None, "NotTold")
+    assert status_and_reason(CollateralState({"tdx/a": SOON}), at=NOW - SILENT_AFTER - timedelta(seconds=1)) == (
+        None,
+        "NotTold",
+    )
 
 
 @pytest.mark.parametrize(

@@ -147,12 +147,12 @@ def test_an_annotation_that_is_no_json_is_refused() -> None:
 
 
 def test_all_approvals_of_an_image_make_one_set_that_lasts_as_long_as_the_last() -> None:
-    one = approval({"values": [{"name": "a", "value": "1"}]}, **{"fastness.dev/valid-until": "2026-02-01T00:00:00Z"})
+    first = approval({"values": [{"name": "a", "value": "1"}]}, **{"fastness.dev/valid-until": "2026-02-01T00:00:00Z"})
     two = approval({"values": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]})
-    spec = set_of_image(IMAGE, [one, two])["spec"]
+    spec = set_of_image(IMAGE, [first, two])["spec"]
     assert [value["value"] for value in spec["values"]] == ["1", "2"]
     assert spec["validity"]["notAfter"] == "2027-01-01T00:00:00Z"
-    assert set_of_image(IMAGE, [one])["spec"]["validity"]["notAfter"] == "2026-02-01T00:00:00Z"
+    assert set_of_image(IMAGE, [first])["spec"]["validity"]["notAfter"] == "2026-02-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("text", ["soon", "2026-02-01T00:00:00", "2025-02-01T00:00:00Z", ""])
@@ -201,11 +201,13 @@ def test_named_states_of_an_image_are_variants_of_its_values() -> None:
     ready = {"name": "tpm_pcr11", "value": "cd" * 32, "algorithm": "sha256"}
     manifest = {**label(), "variants": {"ready": {"values": [ready]}}}
     manifest["pcrs"].append(zero(11))
-    found = {(one["name"], one["value"]): one.get("variants") for one in joined(states_of_manifest(manifest))}
-    assert found["tpm_pcr4", replayed(SHIM, GRUB)] is None
-    assert found["tpm_pcr11", "0" * 64] == ["booted"]
-    assert found["tpm_pcr11", "cd" * 32] == ["ready"]
-    assert found["event_pcr4", SHIM] is None
+    variants = {
+        (entry["name"], entry["value"]): entry.get("variants") for entry in joined(states_of_manifest(manifest))
+    }
+    assert variants["tpm_pcr4", replayed(SHIM, GRUB)] is None
+    assert variants["tpm_pcr11", "0" * 64] == ["booted"]
+    assert variants["tpm_pcr11", "cd" * 32] == ["ready"]
+    assert variants["event_pcr4", SHIM] is None
 
 
 @pytest.mark.parametrize(
@@ -218,16 +220,16 @@ def test_variants_that_are_none_are_refused(variants: Any) -> None:
 
 
 def test_two_approvals_of_an_image_that_say_different_things_do_not_mix() -> None:
-    one, two = approval({"pcrs": [zero(7), zero(12)]}), approval({"values": [
+    first, two = approval({"pcrs": [zero(7), zero(12)]}), approval({"values": [
         {"name": "tpm_pcr7", "value": "cd" * 32}, {"name": "tpm_pcr12", "value": "ef" * 32}]})  # fmt: skip
     two["metadata"]["name"] = "other"
     made = {
         (value["name"], value["value"]): value.get("variants")
-        for value in set_of_image(IMAGE, [one, two])["spec"]["values"]
+        for value in set_of_image(IMAGE, [first, two])["spec"]["values"]
     }
     assert made["tpm_pcr7", "0" * 64] == made["tpm_pcr12", "0" * 64] == ["1 os"]
     assert made["tpm_pcr7", "cd" * 32] == made["tpm_pcr12", "ef" * 32] == ["2 other"]
-    same = set_of_image(IMAGE, [one, {**one, "metadata": {**one["metadata"], "name": "again"}}])
+    same = set_of_image(IMAGE, [first, {**first, "metadata": {**first["metadata"], "name": "again"}}])
     assert all("variants" not in value for value in same["spec"]["values"])
     with pytest.raises(BadValues):
         set_of_image(IMAGE, [approval({"pcrs": [zero(number)]}) for number in range(17)])

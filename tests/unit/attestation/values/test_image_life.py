@@ -95,15 +95,17 @@ class World:
         configs = {config for node in self.seen_nodes.values() for config in (node.current, node.desired)}
         return Uses(
             frozenset({digest_of(IMAGES[self.seen_goal])}),
-            frozenset(digest_of(IMAGES[int(one[1:])]) for one in configs),
-            frozenset(digest_of(one) for proved in self.proved.values() for one in images_in(proved)),
+            frozenset(digest_of(IMAGES[int(config[1:])]) for config in configs),
+            frozenset(digest_of(image) for proved in self.proved.values() for image in images_in(proved)),
         )
 
     def attest(self) -> None:
         """Every machine proves what it booted; the verifier keeps what that says."""
         book = self.book()
         for name, measured in self.booted.items():
-            claims = {"tpm": {f"pcr{int(one[7:]):02d}": value(image, one) for one, image in measured.items()}}
+            claims = {
+                "tpm": {f"pcr{int(register[7:]):02d}": value(image, register) for register, image in measured.items()}
+            }
             self.proved[name] = properties_of("tpm", claims, book)
 
     # What happens.
@@ -113,19 +115,19 @@ class World:
 
     def look(self) -> None:
         """The loop that follows images, on its caches."""
-        for one in self.sets:
-            life = advanced(life_of(one), one["spec"]["image"], self.uses(), self.now)
+        for value_set in self.sets:
+            life = advanced(life_of(value_set), value_set["spec"]["image"], self.uses(), self.now)
             notes = {key: text for key, text in life.to_json().items() if text}
-            one["metadata"] = {**one["metadata"], "annotations": notes}
+            value_set["metadata"] = {**value_set["metadata"], "annotations": notes}
 
     def publish(self) -> None:
         """The loop that writes the values."""
-        for number, one in enumerate(self.sets):
-            stage = life_of(one).stage
+        for number, value_set in enumerate(self.sets):
+            stage = life_of(value_set).stage
             spec = with_stage({"source": "image", "image": IMAGES[number], "values": values_of(number)}, stage)
             if stage is Stage.RETIRED:
                 spec["withdrawn"] = {"at": self.now.isoformat()}
-            one["spec"] = spec
+            value_set["spec"] = spec
 
     def roll(self) -> None:
         goal = Goal(f"c{self.goal}")
@@ -143,7 +145,7 @@ class World:
         """Start what the node aims at; between two images the boot loader is new and the kernel old."""
         node = self.nodes[name]
         old, new = int(node.current[1:]), int(node.desired[1:])
-        self.booted[name] = {one: old if between and one == "tpm_pcr11" else new for one in REGISTERS}
+        self.booted[name] = {register: old if between and register == "tpm_pcr11" else new for register in REGISTERS}
 
     def finish(self, name: str) -> None:
         self.boot(name, between=False)
@@ -169,7 +171,12 @@ class World:
         return [
             name
             for name, measured in self.booted.items()
-            if not any(one.whole for one in book.candidates("tpm", {one: value(n, one) for one, n in measured.items()}))
+            if not any(
+                candidate.whole
+                for candidate in book.candidates(
+                    "tpm", {register: value(n, register) for register, n in measured.items()}
+                )
+            )
         ]
 
 
@@ -197,10 +204,10 @@ def test_no_machine_that_follows_the_plan_is_refused_and_no_value_outlives_its_n
     settle(world)
     assert world.refused() == []
     on_nodes = {int(config[1:]) for node in world.nodes.values() for config in (node.current, node.desired)}
-    running = {one for proved in world.proved.values() for one in images_in(proved)}
+    running = {image for proved in world.proved.values() for image in images_in(proved)}
     needed = {IMAGES[number] for number in on_nodes | {world.goal}} | running
-    fresh = {one["spec"]["image"] for one in world.sets if life_of(one).stage is Stage.FRESH}
-    counting = {one["spec"]["image"] for one in world.sets if "withdrawn" not in one["spec"]}
+    fresh = {value_set["spec"]["image"] for value_set in world.sets if life_of(value_set).stage is Stage.FRESH}
+    counting = {value_set["spec"]["image"] for value_set in world.sets if "withdrawn" not in value_set["spec"]}
     assert counting == needed | fresh
 
 
@@ -232,7 +239,7 @@ def test_a_rollout_waits_for_values_and_says_what_it_waits_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "tees", "approved", "told"),
+    ("image", "tees", "approved", "phrase"),
     [
         ("registry.example/os:latest", {"tpm"}, IMAGES, "names no digest"),
         (f"registry.example/os@sha256:{'d' * 64}", {"tpm"}, IMAGES, "no ApprovedImage"),
@@ -243,18 +250,18 @@ def test_a_rollout_waits_for_values_and_says_what_it_waits_for() -> None:
         (IMAGES[2], {"tpm"}, IMAGES, "not held"),
     ],
 )
-def test_what_is_missing_is_named(image: str, tees: set[str], approved: tuple[str, ...], told: str) -> None:
+def test_what_is_missing_is_named(image: str, tees: set[str], approved: tuple[str, ...], phrase: str) -> None:
     world = World()
     world.look()
     missing = values_missing(image, world.sets, world.book(), world.now, tees=tees, approved=frozenset(approved))
-    assert (told in missing) if told else missing == ""
+    assert (phrase in missing) if phrase else missing == ""
 
 
 def test_values_that_somebody_imported_do_not_stand_for_an_image() -> None:
     world = World()
     world.look()
-    for one in world.sets:
-        one["spec"]["source"] = "import"
+    for value_set in world.sets:
+        value_set["spec"]["source"] = "import"
     broken = [*world.sets, {"metadata": {"name": "broken"}, "spec": None}]
     missing = values_missing(IMAGES[0], broken, world.book(), world.now, tees={"tpm"}, approved=frozenset(IMAGES))
     assert "no ApprovedImage" in missing

@@ -24,12 +24,12 @@ def message(values: object, **change: Any) -> bytes:
 
 
 def test_a_message_becomes_a_set_and_reads_back_as_it_was() -> None:
-    said = {"tpm_pcr4": ["aa", "bb"], "svn": [1, 2], "smt": True, "minimum": 3, "one": "x", "none": []}
-    made = set_of_message("imported", message(said), NOW)
+    values = {"tpm_pcr4": ["aa", "bb"], "svn": [1, 2], "smt": True, "minimum": 3, "one": "x", "none": []}
+    made = set_of_message("imported", message(values), NOW)
     assert made["spec"]["source"] == "import"
     assert made["spec"]["validity"]["notAfter"] == "2027-11-01T00:00:00Z"
     book = ReferenceValues.of([made], NOW)
-    assert book.document == {key: value for key, value in said.items() if value != []}
+    assert book.document == {key: value for key, value in values.items() if value != []}
     assert read_value(book, "smt") is True
     assert read_value(book, "none") is None
 

@@ -50,7 +50,7 @@ def image_set(tee: str, image: str, reference: str) -> JsonObject:
     return reference_set(values(tee, image), f"image-{image}", source="image", image=reference)
 
 
-def shown(tee: str, measured: dict[str, str]) -> JsonObject:
+def claims_document(tee: str, measured: dict[str, str]) -> JsonObject:
     document = good_input(tee)
     if tee == "tpm":
         document["tpm"] |= {f"pcr{int(name[7:]):02}": value for name, value in measured.items()}
@@ -59,14 +59,14 @@ def shown(tee: str, measured: dict[str, str]) -> JsonObject:
     return document
 
 
-def first(found: Values) -> dict[str, str]:
-    return {name: listed[0] for name, listed in found.items()}
+def first(values: Values) -> dict[str, str]:
+    return {name: listed[0] for name, listed in values.items()}
 
 
 def concluded(
     tee: str, measured: dict[str, str], book: ReferenceValues, *rego: str, replacing: bool = False
 ) -> Conclusion:
-    document = shown(tee, measured)
+    document = claims_document(tee, measured)
     proof = Check("attestation-key", Result.PASS, "ok", proof=True)
     appraisal = Appraisal(tee, (proof,), document, None)
     policies = PolicySet(ActivePolicy(f"p{n}", tee, text, "v", replacing) for n, text in enumerate(rego))
@@ -84,24 +84,24 @@ MIXED = {
 def test_registers_of_two_approved_images_are_refused_and_each_image_as_a_whole_is_not(tee: str, source: str) -> None:
     sets = [image_set(tee, "a", A), image_set(tee, "b", B)]
     if source == "manual":
-        sets = [{**one, "spec": {**one["spec"], "source": "manual", "image": None}} for one in sets]
+        sets = [{**value_set, "spec": {**value_set["spec"], "source": "manual", "image": None}} for value_set in sets]
     book = ReferenceValues.of(sets, NOW)
-    one, two = first(values(tee, "a")), first(values(tee, "b"))
-    assert concluded(tee, one, book).accepted
-    assert concluded(tee, two, book).accepted
-    own = [name for name in MIXED[tee] if one[name] != two[name]]
+    image_a, image_b = first(values(tee, "a")), first(values(tee, "b"))
+    assert concluded(tee, image_a, book).accepted
+    assert concluded(tee, image_b, book).accepted
+    own = [name for name in MIXED[tee] if image_a[name] != image_b[name]]
     assert len(own) > 1
     for name in own:
-        assert not concluded(tee, {**one, name: two[name]}, book).accepted
+        assert not concluded(tee, {**image_a, name: image_b[name]}, book).accepted
 
 
 @pytest.mark.parametrize("rego", [LOOSE, DYNAMIC])
 def test_the_policy_of_a_user_sees_one_image_at_a_time_however_it_asks(rego: str) -> None:
     book = ReferenceValues.of([image_set("tpm", "a", A), image_set("tpm", "b", B)], NOW)
-    one, two = first(values("tpm", "a")), first(values("tpm", "b"))
-    assert concluded("tpm", one, book, rego).accepted
-    assert concluded("tpm", two, book, rego).accepted
-    assert not concluded("tpm", {**one, "tpm_pcr4": two["tpm_pcr4"]}, book, rego).accepted
+    image_a, image_b = first(values("tpm", "a")), first(values("tpm", "b"))
+    assert concluded("tpm", image_a, book, rego).accepted
+    assert concluded("tpm", image_b, book, rego).accepted
+    assert not concluded("tpm", {**image_a, "tpm_pcr4": image_b["tpm_pcr4"]}, book, rego).accepted
 
 
 def test_init_data_that_the_hardware_did_not_sign_is_a_check_that_refuses() -> None:
@@ -109,25 +109,25 @@ def test_init_data_that_the_hardware_did_not_sign_is_a_check_that_refuses() -> N
     text = b'version = "0.1.0"'
     proof = Check("attestation-key", Result.PASS, "ok", proof=True)
     for signed, bound in ((hashed("sha384", text), True), (hashed("sha384", b"another text"), False), (b"", False)):
-        document = {**shown("tdx", first(values("tdx", "a"))), "init_data": signed.hex()}
+        document = {**claims_document("tdx", first(values("tdx", "a"))), "init_data": signed.hex()}
         facts = Facts(init_data=InitData("sha384", {}, text))
-        told = decided(concluding(Appraisal("tdx", (proof,), document, None), facts, PolicySet(()), book))
-        check = next(one for one in told.checks if one.name == "init-data")
+        conclusion = decided(concluding(Appraisal("tdx", (proof,), document, None), facts, PolicySet(()), book))
+        check = next(entry for entry in conclusion.checks if entry.name == "init-data")
         assert (check.refuses, check.code) == (not bound, "ok" if bound else "init-data-differs")
 
 
 def test_no_policy_of_a_user_makes_a_bare_tpm_genuine_hardware() -> None:
     book = ReferenceValues.of([image_set("tpm", "a", A)], NOW)
-    told = concluded("tpm", first(values("tpm", "a")), book, LOOSE + "hardware := 2\n")
-    assert (told.accepted, told.vector.value("hardware")) == (True, 0)
+    conclusion = concluded("tpm", first(values("tpm", "a")), book, LOOSE + "hardware := 2\n")
+    assert (conclusion.accepted, conclusion.vector.value("hardware")) == (True, 0)
 
 
 def test_a_refusal_names_the_image_that_came_nearest_and_where_it_differs() -> None:
     book = ReferenceValues.of([image_set("tpm", "a", A), image_set("tpm", "b", B)], NOW)
     mixed = {**first(values("tpm", "a")), "tpm_pcr4": values("tpm", "b")["tpm_pcr4"][0]}
-    told = concluded("tpm", mixed, book)
-    assert told.reason == "value-of-another-image"
-    checks = {check.name: check for check in told.checks}
+    conclusion = concluded("tpm", mixed, book)
+    assert conclusion.reason == "value-of-another-image"
+    checks = {check.name: check for check in conclusion.checks}
     four = checks["PCR 4 (boot loader and kernel)"]
     assert (four.result, four.expected) == (Result.FAIL, values("tpm", "a")["tpm_pcr4"][0])
     assert f"{B}, which is approved" in four.hint
@@ -141,8 +141,8 @@ def test_a_refusal_names_the_image_that_came_nearest_and_where_it_differs() -> N
 
 def test_a_machine_of_which_no_image_knows_anything_differs_from_some_image_and_not_from_a_mixture() -> None:
     book = ReferenceValues.of([image_set("tpm", "a", A)], NOW)
-    told = concluded("tpm", {f"tpm_pcr{n}": "f" * 64 for n in PCRS}, book)
-    assert (told.accepted, told.reason) == (False, "value-differs")
+    conclusion = concluded("tpm", {f"tpm_pcr{n}": "f" * 64 for n in PCRS}, book)
+    assert (conclusion.accepted, conclusion.reason) == (False, "value-differs")
 
 
 def variants(listed: list[tuple[str, str, list[str]]]) -> JsonObject:
@@ -164,8 +164,8 @@ def test_boot_phases_and_states_of_an_update_are_tuples_of_their_own() -> None:
         for kernel in ("initrd", "ready", "before"):
             measured = {**own, "tpm_pcr4": loader, "tpm_pcr11": kernel}
             assert concluded("tpm", measured, book).accepted is ((loader, kernel) in good), (loader, kernel)
-    told = concluded("tpm", {**own, "tpm_pcr4": "new", "tpm_pcr11": "ready"}, book)
-    assert next(check.seen for check in told.checks if check.name == IMAGE_CHECK) == f"{A} (ready)"
+    conclusion = concluded("tpm", {**own, "tpm_pcr4": "new", "tpm_pcr11": "ready"}, book)
+    assert next(check.seen for check in conclusion.checks if check.name == IMAGE_CHECK) == f"{A} (ready)"
 
 
 def test_a_heap_of_values_accepts_nobody_and_says_so() -> None:
@@ -215,8 +215,8 @@ def test_a_set_that_names_a_register_of_the_image_completes_nothing_of_it() -> N
     measured = {**first(values("tpm", "a")), "tpm_pcr4": values("tpm", "b")["tpm_pcr4"][0]}
     book = ReferenceValues.of([image, other], NOW)
     assert not concluded("tpm", measured, book).accepted
-    seen = {name: measured[name] for name in measured}
-    assert not any(one.whole for one in book.candidates("tpm", seen))
+    registers = {name: measured[name] for name in measured}
+    assert not any(candidate.whole for candidate in book.candidates("tpm", registers))
     assert uncovered("tpm", book.tuples("tpm"), A) == set(PLATFORM)
 
 
@@ -227,8 +227,8 @@ def test_a_set_of_the_platform_must_agree_in_all_that_it_names() -> None:
     book = ReferenceValues.of([image, old, new], NOW)
     measured = {**first(values("tpm", "a")), "tpm_pcr12": "none"}
     for keys, owner, good in (("old", "old", True), ("new", "new", True), ("old", "new", False)):
-        seen = {**measured, "tpm_pcr7": f"{keys} keys", "tpm_pcr14": f"{owner} owner"}
-        assert concluded("tpm", seen, book).accepted is good, (keys, owner)
+        registers = {**measured, "tpm_pcr7": f"{keys} keys", "tpm_pcr14": f"{owner} owner"}
+        assert concluded("tpm", registers, book).accepted is good, (keys, owner)
 
 
 def test_of_many_images_the_one_that_a_policy_of_a_user_means_is_found() -> None:
@@ -260,9 +260,9 @@ def test_a_set_for_other_pools_does_not_count() -> None:
     sets[0]["spec"]["pools"] = ["infra"]
     measured = first(values("tpm", "a"))
     assert concluded("tpm", measured, ReferenceValues.of(sets, NOW, pool="infra")).accepted
-    told = concluded("tpm", measured, ReferenceValues.of(sets, NOW, pool="worker"))
-    assert (told.accepted, told.reason) == (False, "values-not-published")
+    conclusion = concluded("tpm", measured, ReferenceValues.of(sets, NOW, pool="worker"))
+    assert (conclusion.accepted, conclusion.reason) == (False, "values-not-published")
     book = ReferenceValues.of([*sets, image_set("tpm", "b", B)], NOW, pool="worker")
-    told = concluded("tpm", measured, book)
-    assert not told.accepted
-    assert any("it counts in other pools only" in check.hint for check in told.checks)
+    conclusion = concluded("tpm", measured, book)
+    assert not conclusion.accepted
+    assert any("it counts in other pools only" in check.hint for check in conclusion.checks)

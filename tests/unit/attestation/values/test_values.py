@@ -144,17 +144,17 @@ def test_numbers_and_flags_keep_their_type_and_single_values_stand_alone() -> No
 
 def test_a_flag_and_the_number_one_are_two_values() -> None:
     values = ({"name": "a", "value": "true", "type": "Boolean"}, {"name": "a", "value": "1", "type": "Number"})
-    assert [repr(one) for one in ReferenceValues.of([typed_set(*values)], NOW).query("a") or ()] == ["True", "1"]
+    assert [repr(value) for value in ReferenceValues.of([typed_set(*values)], NOW).query("a") or ()] == ["True", "1"]
 
 
 def test_sets_that_disagree_about_a_single_value_give_none() -> None:
-    one = typed_set({"name": "smt", "value": "true", "type": "Boolean", "single": True}, name="one")
+    first = typed_set({"name": "smt", "value": "true", "type": "Boolean", "single": True}, name="one")
     two = typed_set({"name": "smt", "value": "false", "type": "Boolean", "single": True}, name="two")
     listed = typed_set({"name": "smt", "value": "true", "type": "Boolean"}, name="three")
-    assert ReferenceValues.of([one, one], NOW).query("smt") is True
-    assert ReferenceValues.of([one, two], NOW).query("smt") is None
-    assert ReferenceValues.of([one, listed], NOW).query("smt") is None
-    assert "smt" not in ReferenceValues.of([one, two], NOW).document
+    assert ReferenceValues.of([first, first], NOW).query("smt") is True
+    assert ReferenceValues.of([first, two], NOW).query("smt") is None
+    assert ReferenceValues.of([first, listed], NOW).query("smt") is None
+    assert "smt" not in ReferenceValues.of([first, two], NOW).document
 
 
 def test_events_explain_and_are_no_values_for_policies() -> None:

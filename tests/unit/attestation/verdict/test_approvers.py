@@ -32,14 +32,17 @@ def cluster(*names: str, delay: str = "1h", change: str = "") -> dict[str, Any]:
 
 
 def test_the_first_count_after_the_delay_and_are_announced_before() -> None:
-    asked = cluster("ada", "grace")
-    pending, told = settle(Appointments({}), asked, NOW)
-    assert (pending.counting, [one.what for one in told]) == ({}, ["approvers-pending"])
-    assert "ada, grace; they are the first" in told[0].text
-    assert settle(pending, asked, NOW + DELAY - timedelta(seconds=1)) == (pending, ())
-    after, told = settle(pending, asked, NOW + DELAY)
-    assert (after.counting, [one.what for one in told]) == (people("ada", "grace"), ["approvers-in-effect"])
-    assert settle(after, asked, NOW + 2 * DELAY) == (after, ())
+    proposed = cluster("ada", "grace")
+    pending, notices = settle(Appointments({}), proposed, NOW)
+    assert (pending.counting, [notice.what for notice in notices]) == ({}, ["approvers-pending"])
+    assert "ada, grace; they are the first" in notices[0].text
+    assert settle(pending, proposed, NOW + DELAY - timedelta(seconds=1)) == (pending, ())
+    after, notices = settle(pending, proposed, NOW + DELAY)
+    assert (after.counting, [notice.what for notice in notices]) == (
+        people("ada", "grace"),
+        ["approvers-in-effect"],
+    )
+    assert settle(after, proposed, NOW + 2 * DELAY) == (after, ())
 
 
 def test_a_delay_that_the_same_change_shortens_does_not_hold_for_it() -> None:
@@ -58,36 +61,45 @@ def test_a_delay_that_the_same_change_shortens_does_not_hold_for_it() -> None:
 
 def test_two_who_count_change_the_approvers_at_once_and_one_does_not() -> None:
     present = people("ada", "grace")
-    wanted = cluster("ada", "eve")
-    text = signed_change(wanted, present, people("ada", "eve"), ("ada", "grace"))
-    after, told = settle(Appointments(present), cluster("ada", "eve", change=text), NOW)
-    assert (after.counting, [one.what for one in told]) == (people("ada", "eve"), ["approvers-changed"])
-    assert "signed by ada and grace" in told[0].text
+    proposed = cluster("ada", "eve")
+    text = signed_change(proposed, present, people("ada", "eve"), ("ada", "grace"))
+    after, notices = settle(Appointments(present), cluster("ada", "eve", change=text), NOW)
+    assert (after.counting, [notice.what for notice in notices]) == (
+        people("ada", "eve"),
+        ["approvers-changed"],
+    )
+    assert "signed by ada and grace" in notices[0].text
     for by in (("ada",), ("ada", "ada"), ("eve", "ada"), ()):
-        alone = signed_change(wanted, present, people("ada", "eve"), by)
+        alone = signed_change(proposed, present, people("ada", "eve"), by)
         after, _ = settle(Appointments(present), cluster("ada", "eve", change=alone), NOW)
         assert (after.counting, after.pending_from) == (present, NOW + UNSIGNED), by
 
 
 @pytest.mark.parametrize("other", ["another list", "another beginning", "another cluster"])
 def test_signatures_are_for_one_change(other: str) -> None:
-    present, wanted = people("ada", "grace"), people("ada", "eve")
+    present, proposed = people("ada", "grace"), people("ada", "eve")
     about = {"metadata": {"uid": "v"}} if other == "another cluster" else cluster()
     before = people("ada") if other == "another beginning" else present
-    text = signed_change(about, before, people("grace") if other == "another list" else wanted, ("ada", "grace"))
+    text = signed_change(about, before, people("grace") if other == "another list" else proposed, ("ada", "grace"))
     after, _ = settle(Appointments(present), cluster("ada", "eve", change=text), NOW)
     assert after.counting == present
 
 
 def test_lost_keys_come_back_after_a_day_and_a_change_of_mind_is_told() -> None:
-    pending, told = settle(Appointments(people("ada", "grace")), cluster("eve"), NOW)
-    assert (pending.pending_from, "nobody who counts now signed that" in told[0].text) == (NOW + UNSIGNED, True)
+    pending, notices = settle(Appointments(people("ada", "grace")), cluster("eve"), NOW)
+    assert (pending.pending_from, "nobody who counts now signed that" in notices[0].text) == (
+        NOW + UNSIGNED,
+        True,
+    )
     other, _ = settle(pending, cluster("ada", "eve"), NOW + 23 * HOUR)
     assert other.pending_from == NOW + 23 * HOUR + UNSIGNED, "another list begins anew"
-    back, told = settle(pending, cluster("ada", "grace"), NOW + HOUR)
-    assert (back.pending, [one.what for one in told]) == (None, ["approvers-withdrawn"])
-    done, told = settle(pending, cluster("eve"), NOW + UNSIGNED)
-    assert (done.counting, [one.what for one in told]) == (people("eve"), ["approvers-in-effect"])
+    back, notices = settle(pending, cluster("ada", "grace"), NOW + HOUR)
+    assert (back.pending, [notice.what for notice in notices]) == (None, ["approvers-withdrawn"])
+    done, notices = settle(pending, cluster("eve"), NOW + UNSIGNED)
+    assert (done.counting, [notice.what for notice in notices]) == (
+        people("eve"),
+        ["approvers-in-effect"],
+    )
 
 
 names = st.lists(st.sampled_from(["ada", "grace", "eve"]), unique=True)
@@ -96,16 +108,16 @@ names = st.lists(st.sampled_from(["ada", "grace", "eve"]), unique=True)
 @given(st.lists(st.tuples(names, st.integers(0, 30 * 3600), st.sampled_from(["1s", "1h", "3h"])), max_size=8))
 def test_without_signatures_nobody_counts_who_was_not_asked_for_long_enough(steps: list[Any]) -> None:
     """Whatever one person writes, in whatever order: a key counts only after the shortest delay that was set."""
-    known, now, since = Appointments({}), NOW, dict[str, datetime]()
+    appointments, now, since = Appointments({}), NOW, dict[str, datetime]()
     for listed, seconds, delay in steps:
         now += timedelta(seconds=seconds)
         fresh = {name: since.get(name, now) for name in listed}
-        since = {**fresh, **{name: time for name, time in since.items() if name in known.counting}}
-        known, told = settle(known, cluster(*listed, delay=delay), now)
-        assert json.decode(json.encode(known.to_json())) == known.to_json()
-        if known.counting and known.pending is None and told:
-            assert all(now - since[name] >= timedelta(seconds=1) for name in known.counting)
-        assert set(known.counting) <= set(since)
+        since = {**fresh, **{name: time for name, time in since.items() if name in appointments.counting}}
+        appointments, notices = settle(appointments, cluster(*listed, delay=delay), now)
+        assert json.decode(json.encode(appointments.to_json())) == appointments.to_json()
+        if appointments.counting and appointments.pending is None and notices:
+            assert all(now - since[name] >= timedelta(seconds=1) for name in appointments.counting)
+        assert set(appointments.counting) <= set(since)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"counting": 1}', "x"])
@@ -116,5 +128,5 @@ def test_what_cannot_be_read_lets_nobody_count(text: str) -> None:
 
 @given(names, st.one_of(st.none(), names))
 def test_appointments_are_read_as_they_are_written(counting: list[str], pending: list[str] | None) -> None:
-    known = Appointments(people(*counting), None if pending is None else people(*pending), NOW, HOUR, DELAY, NOW)
-    assert read_appointments({"data": {CONTENT: json.encode(known.to_json()).decode()}}) == known
+    appointments = Appointments(people(*counting), None if pending is None else people(*pending), NOW, HOUR, DELAY, NOW)
+    assert read_appointments({"data": {CONTENT: json.encode(appointments.to_json()).decode()}}) == appointments

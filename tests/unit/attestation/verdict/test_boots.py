@@ -43,7 +43,7 @@ def disputed(status: JsonObject, boot: Boot | None) -> Dispute | None:
 
 
 @pytest.mark.parametrize(
-    ("before", "shown", "is_over"),
+    ("before", "presented", "is_over"),
     [
         ((), tpm(3), False),  # nothing to compare with
         ((tpm(3),), tpm(3), False),
@@ -72,13 +72,13 @@ def disputed(status: JsonObject, boot: Boot | None) -> Dispute | None:
     ],
 )
 def test_evidence_of_a_boot_that_is_over_is_disputed(
-    before: tuple[Boot, ...], shown: Boot | None, is_over: bool
+    before: tuple[Boot, ...], presented: Boot | None, is_over: bool
 ) -> None:
-    found = disputed(remembered(*before), shown)
-    assert (found is not None) == is_over
-    if found is not None:
-        assert (found.over, found.check.code, found.may_pass) == (OVER_BOOT, BOOT_CODE, False)
-        assert found.shows != found.against
+    dispute = disputed(remembered(*before), presented)
+    assert (dispute is not None) == is_over
+    if dispute is not None:
+        assert (dispute.over, dispute.check.code, dispute.may_pass) == (OVER_BOOT, BOOT_CODE, False)
+        assert dispute.shows != dispute.against
 
 
 def test_a_dispute_shows_both_boots_and_is_the_same_for_all_evidence_of_one() -> None:

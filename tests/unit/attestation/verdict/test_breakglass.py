@@ -15,9 +15,9 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 UID = "0b0e7f0e-0000-4000-8000-000000000001"
 
 
-def live_override(asked: Any, now: datetime) -> Any:
+def live_override(cluster: Any, now: datetime) -> Any:
     """The override of a cluster whose approvers all count."""
-    return live_override_of(asked, now, listed_approvers(asked))
+    return live_override_of(cluster, now, listed_approvers(cluster))
 
 
 def cluster(text: str | None, approvers: list[dict[str, str]] | None = None) -> dict[str, Any]:
@@ -27,12 +27,12 @@ def cluster(text: str | None, approvers: list[dict[str, str]] | None = None) -> 
 
 
 def test_two_approvers_make_an_override_that_names_them_and_ends_by_itself() -> None:
-    asked = cluster(override(UID, NOW))
-    found = live_override(asked, NOW)
-    assert found is not None
-    assert (found.pool, found.by) == ("worker", ("ada", "grace"))
-    assert live_override(asked, NOW + timedelta(hours=1)) is None
-    assert live_override(asked, NOW - timedelta(minutes=6)) is None
+    cluster_object = cluster(override(UID, NOW))
+    live = live_override(cluster_object, NOW)
+    assert live is not None
+    assert (live.pool, live.by) == ("worker", ("ada", "grace"))
+    assert live_override(cluster_object, NOW + timedelta(hours=1)) is None
+    assert live_override(cluster_object, NOW - timedelta(minutes=6)) is None
     assert live_override(cluster(None), NOW) is None
     assert live_override(None, NOW) is None
 

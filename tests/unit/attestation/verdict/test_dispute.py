@@ -43,13 +43,13 @@ def machine(**options: Any) -> Machine:
 
 
 def dispute(chip: str = OTHER) -> Dispute:
-    found = chip_dispute(machine(), chip)
-    assert found is not None
-    return found
+    disputed = chip_dispute(machine(), chip)
+    assert disputed is not None
+    return disputed
 
 
 @pytest.mark.parametrize(
-    ("pinned", "approved", "shown", "is_disputed"),
+    ("pinned", "approved", "presented", "is_disputed"),
     [
         ("", "", CHIP, False),  # the first verdict pins
         (CHIP, "", CHIP, False),
@@ -65,12 +65,12 @@ def dispute(chip: str = OTHER) -> Dispute:
     ],
 )
 def test_evidence_of_another_chip_is_not_the_machines(
-    pinned: str, approved: str, shown: str, is_disputed: bool
+    pinned: str, approved: str, presented: str, is_disputed: bool
 ) -> None:
-    found = chip_dispute(machine(chip=pinned, approved=approved), shown)
-    assert (found is not None) == is_disputed
-    if found is not None:
-        assert (found.shows, found.against, found.check.code) == (shown, pinned, "chip-changed")
+    dispute = chip_dispute(machine(chip=pinned, approved=approved), presented)
+    assert (dispute is not None) == is_disputed
+    if dispute is not None:
+        assert (dispute.shows, dispute.against, dispute.check.code) == (presented, pinned, "chip-changed")
 
 
 def test_disputed_evidence_is_never_accepted_and_bad_evidence_stays_bad() -> None:
@@ -86,62 +86,62 @@ def test_disputed_evidence_is_never_accepted_and_bad_evidence_stays_bad() -> Non
 
 
 def test_what_was_shown_stands_there_once_and_the_list_is_bounded() -> None:
-    known: JsonObject = stored()["status"]
-    first = dispute_status(known, dispute(), "verdict-1", NOW)
+    status: JsonObject = stored()["status"]
+    first = dispute_status(status, dispute(), "verdict-1", NOW)
     assert set(first) == {"disputes", "conditions"}
-    known |= first
-    assert dispute_status(known, dispute(), "verdict-2", NOW) == {}
+    status |= first
+    assert dispute_status(status, dispute(), "verdict-2", NOW) == {}
     for number in range(MOST_DISPUTES + 3):
-        known |= dispute_status(known, dispute(f"snp:{number:0128x}"), "verdict", NOW)
-    assert len(known["disputes"]) == MOST_DISPUTES
-    assert known["disputes"][-1]["shows"].endswith(f"{MOST_DISPUTES + 2:x}")
+        status |= dispute_status(status, dispute(f"snp:{number:0128x}"), "verdict", NOW)
+    assert len(status["disputes"]) == MOST_DISPUTES
+    assert status["disputes"][-1]["shows"].endswith(f"{MOST_DISPUTES + 2:x}")
 
 
 def test_moving_to_an_approved_chip_ends_the_disputes_about_that_one() -> None:
-    known: JsonObject = stored()["status"]
+    status: JsonObject = stored()["status"]
     for chip in (OTHER, THIRD):
-        known |= dispute_status(known, dispute(chip), "verdict", NOW)
-    left = chip_settled(known, OTHER, NOW)
+        status |= dispute_status(status, dispute(chip), "verdict", NOW)
+    left = chip_settled(status, OTHER, NOW)
     assert [entry["shows"] for entry in left["disputes"]] == [THIRD]
     assert "conditions" not in left
-    ended = chip_settled({**known, **left}, THIRD, NOW)
-    found = condition({"status": ended}, "Disputed")
-    assert found is not None
-    assert (ended["disputes"], found["status"]) == (None, "False")
+    ended = chip_settled({**status, **left}, THIRD, NOW)
+    disputed = condition({"status": ended}, "Disputed")
+    assert disputed is not None
+    assert (ended["disputes"], disputed["status"]) == (None, "False")
     assert chip_settled({}, OTHER, NOW) == {}
 
 
 def test_a_person_settles_what_there_was_to_see_and_nothing_that_comes_later() -> None:
-    found, later = stored(), NOW + timedelta(minutes=1)
-    found["status"] |= dispute_status(found["status"], dispute(), "verdict", NOW)
-    patch = settle_patch(found, "looked at")
+    machine_object, later = stored(), NOW + timedelta(minutes=1)
+    machine_object["status"] |= dispute_status(machine_object["status"], dispute(), "verdict", NOW)
+    patch = settle_patch(machine_object, "looked at")
     assert patch is not None
     assert patch["spec"] == {"settled": rfc3339(NOW), "settledReason": "looked at"}
-    found["spec"] |= patch["spec"]
-    assert settled(found, later)["disputes"] is None
-    found["status"] |= dispute_status(found["status"], dispute(THIRD), "verdict", later)
-    assert [entry["shows"] for entry in settled(found, later)["disputes"]] == [THIRD]
+    machine_object["spec"] |= patch["spec"]
+    assert settled(machine_object, later)["disputes"] is None
+    machine_object["status"] |= dispute_status(machine_object["status"], dispute(THIRD), "verdict", later)
+    assert [entry["shows"] for entry in settled(machine_object, later)["disputes"]] == [THIRD]
     # A time to come would silence what nobody has looked at.
-    found["spec"]["settled"] = rfc3339(later + timedelta(days=1))
-    assert settled(found, later) == {}
+    machine_object["spec"]["settled"] = rfc3339(later + timedelta(days=1))
+    assert settled(machine_object, later) == {}
     assert settle_patch(stored(), "nothing") is None
     assert settled(stored(), NOW) == {}
 
 
 def test_a_person_names_the_chip_by_its_beginning_or_as_a_whole() -> None:
-    found = stored()
+    machine_object = stored()
     for chip in (OTHER, THIRD):
-        found["status"] |= dispute_status(found["status"], dispute(chip), "verdict", NOW)
-    seen = view(found, Machine)
-    assert named_chip(seen, OTHER[:20]) == OTHER
+        machine_object["status"] |= dispute_status(machine_object["status"], dispute(chip), "verdict", NOW)
+    machine = view(machine_object, Machine)
+    assert named_chip(machine, OTHER[:20]) == OTHER
     unseen = f"tdx:{'d' * 32}"
-    assert named_chip(seen, unseen) == unseen
+    assert named_chip(machine, unseen) == unseen
     for unclear in ("snp:", OTHER[:6], f"snp:{'d' * 10}", "", "hidde"):
         with pytest.raises(ChipUnclear):
-            named_chip(seen, unclear)
-    assert chip_patch(found, OTHER, "moved") == {
+            named_chip(machine, unclear)
+    assert chip_patch(machine_object, OTHER, "moved") == {
         "metadata": {"resourceVersion": "7"}, "spec": {"chip": OTHER, "chipReason": "moved"},
     }  # fmt: skip
-    lines = told_disputes(seen)
+    lines = told_disputes(machine)
     assert len(lines) == 2
     assert f"chip {OTHER[:20]}…" in lines[0]

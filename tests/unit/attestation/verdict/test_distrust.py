@@ -32,9 +32,9 @@ def about(properties: dict[str, str] | None = None) -> About:
 
 
 def distrust(**target: Any) -> Distrusted:
-    found = read_distrust({"metadata": {"name": "d"}, "spec": {**target, "reason": "why"}})
-    assert found is not None
-    return found
+    entry = read_distrust({"metadata": {"name": "d"}, "spec": {**target, "reason": "why"}})
+    assert entry is not None
+    return entry
 
 
 CASES: list[tuple[dict[str, Any], About, bool]] = [
@@ -92,10 +92,10 @@ def test_only_who_is_named_is_revoked_and_what_was_proved_can_be_put_right() -> 
 
 def test_an_expired_or_deleted_distrust_and_one_of_two_targets_hit_nobody() -> None:
     spec = {"machine": UID, "reason": "x", "expires": rfc3339(NOW)}
-    found = read_distrust({"metadata": {"name": "d"}, "spec": spec})
-    assert found is not None
-    assert against([found], about(), NOW) == []
-    assert against([found], about(), NOW - timedelta(seconds=1)) == [found]
+    entry = read_distrust({"metadata": {"name": "d"}, "spec": spec})
+    assert entry is not None
+    assert against([entry], about(), NOW) == []
+    assert against([entry], about(), NOW - timedelta(seconds=1)) == [entry]
     assert read_distrust({"metadata": {"name": "d", "deletionTimestamp": rfc3339(NOW)}, "spec": spec}) is None
     assert read_distrust({"metadata": {"name": "d"}, "spec": {**spec, "tenant": "red"}}) is None
     assert read_distrust({"metadata": {"name": "d"}, "spec": {"reason": "x"}}) is None
@@ -118,8 +118,10 @@ def test_a_conclusion_is_refused_for_every_distrust_and_says_how_to_end_it() -> 
 
 
 def machine(number: int, pool: str, properties: dict[str, str], *, attested: bool = True) -> dict[str, Any]:
-    told = {"Approved": True, "Attested": attested}
-    conditions = [{"type": kind, "status": str(value), "reason": "X", "message": ""} for kind, value in told.items()]
+    statuses = {"Approved": True, "Attested": attested}
+    conditions = [
+        {"type": kind, "status": str(value), "reason": "X", "message": ""} for kind, value in statuses.items()
+    ]
     return {
         "metadata": {"name": f"machine-{number}", "uid": f"uid-{number}"},
         "spec": {"id": "i", "approval": "Approved"},
@@ -130,8 +132,8 @@ def machine(number: int, pool: str, properties: dict[str, str], *, attested: boo
     }  # fmt: skip
 
 
-def stands(found: Machine) -> MachineStanding:
-    return machine_standing(found, datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=15))
+def stands(machine: Machine) -> MachineStanding:
+    return machine_standing(machine, datetime(2026, 1, 1, tzinfo=UTC), timedelta(minutes=15))
 
 
 def test_the_blast_radius_counts_pools_and_names_those_that_would_be_empty() -> None:
@@ -153,6 +155,6 @@ def test_the_blast_radius_counts_pools_and_names_those_that_would_be_empty() -> 
 
 
 def test_a_machine_is_known_by_all_its_keys() -> None:
-    found = machine(1, "worker", {})
-    found["status"]["endorsement"] = {"key": EK}
-    assert about_machine(view(found, Machine)).keys == {f"sha256:{1:064}", EK}
+    machine_object = machine(1, "worker", {})
+    machine_object["status"]["endorsement"] = {"key": EK}
+    assert about_machine(view(machine_object, Machine)).keys == {f"sha256:{1:064}", EK}

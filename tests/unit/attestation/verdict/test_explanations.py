@@ -30,13 +30,13 @@ def machine(attested: str = "True", reason: str = "Affirmed") -> dict[str, Any]:
 
 
 def verdict(result: str = "Affirmed", reason: str = "", *checks: tuple[str, str]) -> dict[str, Any]:
-    told = [{"name": code, "result": outcome, "code": code} for outcome, code in checks]
+    check_entries = [{"name": code, "result": outcome, "code": code} for outcome, code in checks]
     subject = {"machine": "machine-a", "keyThumbprint": THUMBPRINT}
     spec = {
         "subject": subject,
         "result": result,
         "reason": reason,
-        "checks": told,
+        "checks": check_entries,
         "evidence": {"type": "tdx", "digest": THUMBPRINT},
     }
     return {"metadata": {"name": "v"}, "spec": spec}
@@ -44,20 +44,20 @@ def verdict(result: str = "Affirmed", reason: str = "", *checks: tuple[str, str]
 
 def explain(body: dict[str, Any], judged: dict[str, Any], lately: Sequence[Unproved] = ()) -> Explanation:
     """As it stands a minute after its last proof, or an hour later where that is said to be old."""
-    old = any(one["reason"] == "ProofExpired" for one in body["status"]["conditions"])
+    old = any(condition["reason"] == "ProofExpired" for condition in body["status"]["conditions"])
     now = datetime(2026, 1, 1, tzinfo=UTC) + (timedelta(hours=1) if old else timedelta(minutes=1))
     standing = machine_standing(view(body, Machine), now, timedelta(minutes=15))
     return explaining.explain(body, standing, judged, lately)
 
 
-def codes(found: Explanation) -> list[str]:
-    return [check.code for check in found.why]
+def codes(explanation: Explanation) -> list[str]:
+    return [check.code for check in explanation.why]
 
 
 def test_a_proof_that_grew_old_is_no_proof_and_says_where_to_look() -> None:
-    found = explain(machine("False", "ProofExpired"), verdict())
-    assert (found.attested, found.answer) == (False, "is no longer attested: its last proof is too old")
-    assert "reaches the broker" in found.actions[0]
+    explanation = explain(machine("False", "ProofExpired"), verdict())
+    assert (explanation.attested, explanation.answer) == (False, "is no longer attested: its last proof is too old")
+    assert "reaches the broker" in explanation.actions[0]
 
 
 def test_a_refusal_is_told_in_the_words_of_its_verdict_and_without_one_in_those_of_the_machine() -> None:
@@ -69,9 +69,9 @@ def test_a_refusal_is_told_in_the_words_of_its_verdict_and_without_one_in_those_
 
 def test_the_warning_that_a_policy_refused_for_is_among_the_reasons_and_others_are_not() -> None:
     checks = (("Warn", "debug-allowed"), ("Warn", "other"), ("Fail", "policy-denied"), ("Pass", "ok"))
-    found = explain(machine("False", "debug-allowed"), verdict("Refused", "debug-allowed", *checks))
-    assert codes(found) == ["debug-allowed", "policy-denied"]
-    assert found.actions == ("Start the machine without debug mode: its owner can read its memory.",)
+    explanation = explain(machine("False", "debug-allowed"), verdict("Refused", "debug-allowed", *checks))
+    assert codes(explanation) == ["debug-allowed", "policy-denied"]
+    assert explanation.actions == ("Start the machine without debug mode: its owner can read its memory.",)
     good = explain(machine(), verdict("Affirmed", "", ("Warn", "debug-allowed")))
     assert (codes(good), good.attested) == ([], True)
 
@@ -80,19 +80,19 @@ def test_the_warning_that_a_policy_refused_for_is_among_the_reasons_and_others_a
 def test_what_was_refused_without_proof_is_told_once_by_code_and_changes_no_verdict(attested: bool) -> None:
     lately = [Unproved(f"2026-01-01T00:0{minute}:00Z", "nonce-differs") for minute in range(3)]
     judged = verdict() if attested else verdict("Refused", "value-differs", ("Fail", "value-differs"))
-    found = explain(machine(str(attested), "Affirmed" if attested else "ValueDiffers"), judged, lately)
-    assert found.attested is attested
-    assert found.unproved == (lately[-1],)
-    assert any("another challenge" in action for action in found.actions)
-    assert found.to_json()["unproved"] == [{"time": "2026-01-01T00:02:00Z", "code": "nonce-differs"}]
+    explanation = explain(machine(str(attested), "Affirmed" if attested else "ValueDiffers"), judged, lately)
+    assert explanation.attested is attested
+    assert explanation.unproved == (lately[-1],)
+    assert any("another challenge" in action for action in explanation.actions)
+    assert explanation.to_json()["unproved"] == [{"time": "2026-01-01T00:02:00Z", "code": "nonce-differs"}]
 
 
 def test_a_machine_whose_newer_evidence_is_refused_says_until_when_it_is_attested_still() -> None:
     body = machine()
     body["status"]["attestedUntil"] = "2026-01-01T00:30:00Z"
-    found = explain(body, verdict(), [Unproved("2026-01-01T00:02:00Z", "nonce-differs")])
-    assert found.answer.startswith("is still attested")
-    assert found.answer.endswith(
+    explanation = explain(body, verdict(), [Unproved("2026-01-01T00:02:00Z", "nonce-differs")])
+    assert explanation.answer.startswith("is still attested")
+    assert explanation.answer.endswith(
         "by its last proof, until 2026-01-01T00:30:00Z; newer evidence in its name is refused: nonce-differs"
     )
     assert "still" not in explain(body, verdict()).answer

@@ -17,10 +17,10 @@ ACCEPTED = Conclusion((), TrustVector({}), {}, "Affirmed", "", accepted=True)
 @pytest.mark.parametrize(("tee", "place"), [("tpm", "TPM"), ("snp", "OpenDisk"), ("tdx", "OpenDisk")])
 def test_a_guest_key_is_a_file_and_the_verdict_warns(tee: str, place: str) -> None:
     assert identity_place(tee) == place
-    told = warned_of_key(ACCEPTED, tee)
-    assert told.accepted
-    shown = [(check.result, check.code) for check in told.checks]
-    assert shown == ([(Result.WARN, "identity-on-open-disk")] if place == "OpenDisk" else [])
+    verdict = warned_of_key(ACCEPTED, tee)
+    assert verdict.accepted
+    results = [(check.result, check.code) for check in verdict.checks]
+    assert results == ([(Result.WARN, "identity-on-open-disk")] if place == "OpenDisk" else [])
 
 
 @pytest.mark.parametrize(

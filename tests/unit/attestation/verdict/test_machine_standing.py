@@ -46,17 +46,17 @@ def machine_object(
         {"type": "Attested", "status": attested[0], "reason": attested[1], "message": "said the verifier"},
         *([{"type": "Revoked", "status": "True", "reason": "Distrusted", "message": "stolen"}] if revoked else []),
     ]
-    known = {"keyThumbprint": "sha256:1", "pool": "worker", "nodeName": "worker-1", "conditions": conditions}
+    defaults = {"keyThumbprint": "sha256:1", "pool": "worker", "nodeName": "worker-1", "conditions": conditions}
     body = {"metadata": {"name": "m", "uid": "u"}, "spec": {"id": "i", "approval": approval}}
-    return {**body, "status": {**known, "lastAttested": rfc3339(NOW), **status}}
+    return {**body, "status": {**defaults, "lastAttested": rfc3339(NOW), **status}}
 
 
-def standing(found: dict[str, Any], now: datetime = NOW, override: Override | None = None) -> MachineStanding:
-    return machine_standing(view(found, Machine), now, INTERVAL, override)
+def standing(body: dict[str, Any], now: datetime = NOW, override: Override | None = None) -> MachineStanding:
+    return machine_standing(view(body, Machine), now, INTERVAL, override)
 
 
 @pytest.mark.parametrize(
-    ("found", "override", "state", "reason"),
+    ("body", "override", "state", "reason"),
     [
         (machine_object(), None, State.PROVED, "Affirmed"),
         (machine_object(), OVERRIDE, State.PROVED, "Affirmed"),
@@ -87,10 +87,10 @@ def standing(found: dict[str, Any], now: datetime = NOW, override: Override | No
         (machine_object(("True", "BreakGlass")), None, State.STALE, "OverrideEnded"),
     ],
 )  # fmt: skip
-def test_a_machine_stands_as_one_of_six(found: Any, override: Override | None, state: State, reason: str) -> None:
+def test_a_machine_stands_as_one_of_six(body: Any, override: Override | None, state: State, reason: str) -> None:
     for simulated in (False, True):
-        found["status"]["simulated"] = simulated
-        stands = standing(found, override=override)
+        body["status"]["simulated"] = simulated
+        stands = standing(body, override=override)
         assert (stands.state, stands.reason, stands.simulated) == (state, reason, simulated)
         assert stands.word == f"{state} (simulated)" if simulated else str(state)
         assert stands.proved == (state is State.PROVED)
@@ -119,11 +119,11 @@ def test_a_machine_that_stands_by_a_bare_tpm_says_so_wherever_it_is_shown(simula
 @pytest.mark.parametrize("simulated", [False, True])
 def test_a_machine_whose_tpm_was_trusted_on_first_use_says_so_wherever_it_is_shown(simulated: bool) -> None:
     more: dict[str, Any] = {"simulated": simulated, "tee": "tpm", "lastVerdict": "v", "lastAttested": rfc3339(NOW)}
-    for endorsement, told in (("ek-certificate", False), ("trust-on-first-use", True)):
+    for endorsement, expected in (("ek-certificate", False), ("trust-on-first-use", True)):
         stands = standing(machine_object(("True", "Affirmed"), endorsedBy=endorsement, **more))
         assert stands.state is State.PROVED
-        assert ("trusted on first use" in stands.caveats) is told
-        assert ("trusted on first use" in stands.word) is told
+        assert ("trusted on first use" in stands.caveats) is expected
+        assert ("trusted on first use" in stands.word) is expected
         assert stands.word in WORDS
 
 
@@ -150,7 +150,7 @@ def test_only_an_approved_machine_that_was_affirmed_lately_ever_proved_anything(
 def test_the_counts_are_the_standings_and_an_override_counts_as_no_proof() -> None:
     overridden = machine_object(("False", "BreakGlass"), overriddenUntil=rfc3339(NOW + INTERVAL))
     stale = machine_object(lastAttested="2026-03-01T11:00:00Z")
-    during = [standing(one, override=OVERRIDE) for one in (machine_object(), overridden, stale)]
+    during = [standing(body, override=OVERRIDE) for body in (machine_object(), overridden, stale)]
     assert counted(during) == Counts(enrolled=3, attested=1, refused=1, stale=1, overridden=1)
     assert counted([standing(overridden)]) == Counts(enrolled=1, refused=1, stale=1)
 
@@ -158,41 +158,47 @@ def test_the_counts_are_the_standings_and_an_override_counts_as_no_proof() -> No
 def test_what_people_take_away_hides_no_refusal() -> None:
     conditions = machine_object()["status"]["conditions"]
     out = taken_away(conditions, "Quarantined", "stolen", NOW)
-    assert [(one["type"], one["status"], one["reason"]) for one in out][1] == ("Attested", "False", "Quarantined")
+    assert [(entry["type"], entry["status"], entry["reason"]) for entry in out][1] == (
+        "Attested",
+        "False",
+        "Quarantined",
+    )
     refused = machine_object(("False", "ValueDiffers"))["status"]["conditions"]
     assert taken_away(refused, "Quarantined", "stolen", NOW) == refused
 
 
 def test_a_change_of_the_status_is_written_once() -> None:
-    found = machine_object()
-    change = standing_change(found, {}, NOW, INTERVAL, None)
+    body = machine_object()
+    change = standing_change(body, {}, NOW, INTERVAL, None)
     assert change == {"standing": "Proved", "standingReason": "Affirmed"}
-    found["status"] |= change
-    assert standing_change(found, {}, NOW, INTERVAL, None) == {}
+    body["status"] |= change
+    assert standing_change(body, {}, NOW, INTERVAL, None) == {}
     # A patch takes away what is no longer proved, also inside of something.
     patch = {"properties": {"image": None}, "overriddenUntil": None}
     assert (
         standing_change(
-            {**found, "status": {**found["status"], "properties": {"image": "a"}}}, patch, NOW, INTERVAL, None
+            {**body, "status": {**body["status"], "properties": {"image": "a"}}}, patch, NOW, INTERVAL, None
         )
         == {}
     )
-    old = standing_change(found, {}, NOW + 2 * INTERVAL, INTERVAL, None)
+    old = standing_change(body, {}, NOW + 2 * INTERVAL, INTERVAL, None)
     assert old == {"standing": "Stale", "standingReason": "ProofExpired"}
 
 
-def said(override: Override | None = None, unproved: tuple[str, ...] = (), counts: Counts = NONE) -> dict[str, Any]:
+def cluster_conditions(
+    override: Override | None = None, unproved: tuple[str, ...] = (), counts: Counts = NONE
+) -> dict[str, Any]:
     fresh = Freshness(True, "Fresh", "")
-    found = conditions_of(ENFORCE, (), ReferenceValues.of([], NOW), counts, fresh, override, unproved)
-    return {one.kind: (one.status, one.reason, one.message) for one in found}
+    conditions = conditions_of(ENFORCE, (), ReferenceValues.of([], NOW), counts, fresh, override, unproved)
+    return {condition.kind: (condition.status, condition.reason, condition.message) for condition in conditions}
 
 
 def test_enforcing_is_not_true_while_an_override_lets_machines_in_without_proof() -> None:
-    assert said()["Enforcing"] == (True, "Enforce", "nothing is released without attestation")
-    status, reason, message = said(OVERRIDE)["Enforcing"]
+    assert cluster_conditions()["Enforcing"] == (True, "Enforce", "nothing is released without attestation")
+    status, reason, message = cluster_conditions(OVERRIDE)["Enforcing"]
     assert (status, reason) == (False, "Overridden")
     assert "ada and grace" in message
-    assert said(counts=Counts(enrolled=1, overridden=1))["Degraded"][:2] == (True, "MachinesOverridden")
+    assert cluster_conditions(counts=Counts(enrolled=1, overridden=1))["Degraded"][:2] == (True, "MachinesOverridden")
 
 
 def node(name: str, **labels: str) -> dict[str, Any]:
@@ -206,9 +212,9 @@ def test_nodes_that_never_attested_are_counted_and_named_by_every_condition() ->
     nodes = [node("worker-1"), node("worker-2"), node("old"), {"metadata": {"name": "other", "labels": {}}}]
     unproved = never_attested(ENFORCE, nodes, [POOL], [proved, waiting])
     assert unproved == ("old", "worker-2")
-    told = said(unproved=unproved)
-    assert told["Degraded"][:2] == (True, "NodesNeverAttested")
-    assert all("old, worker-2" in told[kind][2] for kind in ("Degraded", "Enforcing"))
+    conditions = cluster_conditions(unproved=unproved)
+    assert conditions["Degraded"][:2] == (True, "NodesNeverAttested")
+    assert all("old, worker-2" in conditions[kind][2] for kind in ("Degraded", "Enforcing"))
     alarm = verifying(ENFORCE, [], NOW, INTERVAL, unproved)
     assert (alarm.status, alarm.reason) == (False, "NodesNeverAttested")
     assert "old, worker-2" in alarm.message
@@ -244,7 +250,7 @@ def test_a_sentence_names_ten_and_says_how_many_more() -> None:
 
 
 def test_a_machine_that_lost_a_property_stands_as_the_rest_of_it_says() -> None:
-    found = machine_object(properties={"tee": "tpm", "image": "os@sha256:1"})
+    body = machine_object(properties={"tee": "tpm", "image": "os@sha256:1"})
     refused = machine_object(("False", "value-differs"))["status"]["conditions"]
-    change = standing_change(found, {"conditions": refused, "properties": {"image": None}}, NOW, INTERVAL, None)
+    change = standing_change(body, {"conditions": refused, "properties": {"image": None}}, NOW, INTERVAL, None)
     assert change == {"standing": "Refused", "standingReason": "value-differs"}

@@ -24,7 +24,7 @@ def book(*images: tuple[str, dict[str, str]]) -> ReferenceValues:
             "metadata": {"name": f"set-{number}"},
             "spec": {
                 "source": "image", "image": image,
-                "values": [{"name": f"tpm_pcr{one}", "value": values.get(f"p{one}", "same")} for one in PCRS],
+                "values": [{"name": f"tpm_pcr{register}", "value": values.get(f"p{register}", "same")} for register in PCRS],
             },
         }
         for number, (image, values) in enumerate(images)
@@ -59,10 +59,10 @@ def test_a_machine_that_nobody_knows_names_no_image() -> None:
 
 def test_a_withdrawn_image_is_still_recognised() -> None:
     spec = {"source": "image", "image": A, "values": [{"name": "snp_launch_measurement", "value": "m"}]}
-    known = ReferenceValues.of(
+    references = ReferenceValues.of(
         [{"metadata": {"name": "s"}, "spec": {**spec, "withdrawn": {"at": "2026-01-01T00:00:00Z"}}}], NOW
     )
-    assert properties_of("snp", {"snp": {"measurement": "m"}}, known)["image"] == A
+    assert properties_of("snp", {"snp": {"measurement": "m"}}, references)["image"] == A
 
 
 def test_platforms_say_their_generation_and_versions() -> None:

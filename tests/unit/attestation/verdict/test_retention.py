@@ -38,9 +38,9 @@ def test_never_fewer_than_ten_stay_and_no_young_refusal_goes(ages: list[tuple[in
     verdicts = [verdict(number, timedelta(days=age), result) for number, (age, result) in enumerate(ages)]
     gone = set(superfluous(verdicts, NOW))
     assert len(verdicts) - len(gone) >= min(KEPT, len(verdicts))
-    for one, (age, result) in zip(verdicts, ages, strict=True):
+    for entry, (age, result) in zip(verdicts, ages, strict=True):
         if result == "Refused" and age < 30:
-            assert one["metadata"]["name"] not in gone
+            assert entry["metadata"]["name"] not in gone
 
 
 def test_the_next_look_is_when_the_oldest_refusal_is_a_month_old() -> None:

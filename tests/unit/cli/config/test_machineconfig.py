@@ -24,7 +24,7 @@ SMT = mc("99-smt", kernelArguments=["nosmt"])
 def write(tmp_path: Path) -> Write:
     def writes(name: str, *objects: Any) -> str:
         target = tmp_path / name
-        target.write_text("---\n".join(one if isinstance(one, str) else yaml.safe_dump(one) for one in objects))
+        target.write_text("---\n".join(part if isinstance(part, str) else yaml.safe_dump(part) for part in objects))
         return str(target)
 
     return writes
@@ -119,9 +119,9 @@ def test_json_lists_problems_and_unreadable_files(write: Write) -> None:
     result = run("validate", "-o", "json", path, broken)
     answer = json.loads(result.stdout)
     assert (result.exit_code, answer["valid"]) == (2, False)
-    assert {one["code"] for one in answer["problems"]} == {"kernel-type", "file-mode"}
-    assert all(one["file"] == path and one["line"] == 1 and one["wayOut"] for one in answer["problems"])
-    assert [one["file"] for one in answer["unreadable"]] == [broken]
+    assert {entry["code"] for entry in answer["problems"]} == {"kernel-type", "file-mode"}
+    assert all(entry["file"] == path and entry["line"] == 1 and entry["wayOut"] for entry in answer["problems"])
+    assert [entry["file"] for entry in answer["unreadable"]] == [broken]
     assert json.loads(run("validate", "-o", "json", write("c.yaml", GOOD)).stdout)["valid"] is True
 
 
@@ -146,7 +146,7 @@ def test_render_prints_what_the_pool_gets(write: Write) -> None:
     rendered = yaml.safe_load(result.stdout)
     assert rendered["metadata"]["name"].startswith("rendered-worker-")
     assert rendered["spec"]["kernelArguments"] == ["nosmt"]
-    assert [one["path"] for one in rendered["spec"]["config"]["storage"]["files"]] == ["/etc/chrony.conf"]
+    assert [file_entry["path"] for file_entry in rendered["spec"]["config"]["storage"]["files"]] == ["/etc/chrony.conf"]
     assert json.loads(run("render", "--pool", "worker", "-o", "json", path).stdout) == rendered
 
 
@@ -228,9 +228,9 @@ def kubelet(name: str = "pods", **settings: Any) -> dict[str, Any]:
 
 
 def workers() -> dict[str, Any]:
-    found = pool()
-    found["metadata"]["labels"] = {"pools.operator.machineconfiguration.openshift.io/worker": ""}
-    return found
+    worker_pool = pool()
+    worker_pool["metadata"]["labels"] = {"pools.operator.machineconfiguration.openshift.io/worker": ""}
+    return worker_pool
 
 
 def test_plan_takes_settings_of_kubelet_and_runtime(write: Write) -> None:
@@ -257,11 +257,11 @@ def test_plan_shows_waves_and_what_holds_them(write: Write) -> None:
     spec = {"poolSelector": {}, "waves": [{"count": 1, "soak": "10m"}], "window": {"start": "22:00", "duration": "4h"}}
     policy = {"kind": "RolloutPolicy", "metadata": {"name": "canary"}, "spec": spec}
     state = write("state.yaml", GOOD, workers(), *(node(f"n{n}", "worker") for n in range(3)), policy)
-    shown = run("plan", "-f", write("new.yaml", SMT), "--offline", state).stdout
-    assert "follows RolloutPolicy canary; stops at 1 degraded" in shown
-    assert "only every day from 22:00 for 4h (UTC)" in shown
-    assert "wave 1 of 2: until 1 node has it, watched for 0:10:00" in shown
-    assert shown.index("wave 1 of 2") < shown.index("n0:") < shown.index("wave 2 of 2") < shown.index("n1:")
+    output = run("plan", "-f", write("new.yaml", SMT), "--offline", state).stdout
+    assert "follows RolloutPolicy canary; stops at 1 degraded" in output
+    assert "only every day from 22:00 for 4h (UTC)" in output
+    assert "wave 1 of 2: until 1 node has it, watched for 0:10:00" in output
+    assert output.index("wave 1 of 2") < output.index("n0:") < output.index("wave 2 of 2") < output.index("n1:")
 
 
 def test_plan_that_would_not_render_exits_1(write: Write) -> None:

@@ -55,7 +55,7 @@ CLUSTER = (POOL, mc("50-rack", ignition(file("/etc/rack", "pool\n"))), RENDERED,
 def write(tmp_path: Path) -> Write:
     def writes(name: str, *objects: Any) -> str:
         target = tmp_path / name
-        target.write_text("---\n".join(yaml.safe_dump(one) for one in objects))
+        target.write_text("---\n".join(yaml.safe_dump(document) for document in objects))
         return str(target)
 
     return writes
@@ -83,14 +83,14 @@ def test_a_changed_and_a_deleted_overlay_are_told_with_what_comes_back(write: Wr
     result = run("plan", "-f", write("o.yaml", overlay("rack-7", TPM)), "--delete", "nodeoverlay/a-tpm",
                  "--offline", cluster, "-o", "json")  # fmt: skip
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)["overlays"]
-    assert found["overlays"] == [{"name": "rack-7", "change": "changed"}, {"name": "a-tpm", "change": "deleted"}]
-    by_machines = {tuple(one["name"] for one in group["machines"]): group for group in found["groups"]}
+    report = json.loads(result.stdout)["overlays"]
+    assert report["overlays"] == [{"name": "rack-7", "change": "changed"}, {"name": "a-tpm", "change": "deleted"}]
+    by_machines = {tuple(entry["name"] for entry in group["machines"]): group for group in report["groups"]}
     assert by_machines["machine-1", "machine-2"]["to"] == []
     assert "+pool" in by_machines["machine-1", "machine-2"]["changes"][0]["diff"]
     tpm = by_machines[("machine-3",)]
     assert (tpm["from"], tpm["to"]) == (["a-tpm"], ["rack-7"])
-    assert {(one["what"], one["source"]) for one in tpm["changes"]} == {
+    assert {(entry["what"], entry["source"]) for entry in tpm["changes"]} == {
         ("file /etc/rack changed", "overlay:rack-7"),
         ("file /etc/tpm removed", "overlay:a-tpm"),
     }

@@ -25,13 +25,13 @@ def hardware(tee: str, place: Path) -> agent_hardware.Hardware:
 def offered(monkeypatch: pytest.MonkeyPatch, tee: str) -> None:
     """A kernel that makes reports, or says that it cannot."""
 
-    async def found(_: configfs_tsm.TsmReports) -> str:
+    async def offered_tee(_: configfs_tsm.TsmReports) -> str:
         if not tee:
             raise ReportFailure("no provider")
         return tee
 
     monkeypatch.setattr(configfs_tsm.TsmReports, "offered", True)
-    monkeypatch.setattr(configfs_tsm.TsmReports, "tee", found)
+    monkeypatch.setattr(configfs_tsm.TsmReports, "tee", offered_tee)
 
 
 @pytest.mark.parametrize("tee", ["snp", "tdx"])
@@ -64,9 +64,9 @@ async def test_what_was_asked_for_is_taken(
 
 def test_an_image_that_believes_nobody_does_not_boot(tmp_path: Path) -> None:
     (tmp_path / "trust.json").write_text("{}")
-    found = CliRunner().invoke(cli, ["agent", "boot", "--trust", str(tmp_path / "trust.json"), "--port", "0"])
-    assert found.exit_code == 3
-    assert "trust.json" in found.output
+    result = CliRunner().invoke(cli, ["agent", "boot", "--trust", str(tmp_path / "trust.json"), "--port", "0"])
+    assert result.exit_code == 3
+    assert "trust.json" in result.output
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,9 +75,9 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(imagetrust.ImageTrust, "load", lambda path: None)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        found = CliRunner().invoke(cli, ["agent", "boot", "--tee", "tpm", "--state", str(tmp_path), "--port", port])
-    assert found.exit_code == 3
-    assert f"port {port}" in found.output
+        result = CliRunner().invoke(cli, ["agent", "boot", "--tee", "tpm", "--state", str(tmp_path), "--port", port])
+    assert result.exit_code == 3
+    assert f"port {port}" in result.output
 
 
 def booted(broker: str) -> BootedConfig:
@@ -87,8 +87,8 @@ def booted(broker: str) -> BootedConfig:
 
 def test_the_broker_of_the_boot_is_kept_beside_the_key_and_found_again(tmp_path: Path) -> None:
     agent_boot._remember_doors(tmp_path / "identity", booted("https://broker.example:8080"))
-    kept = tmp_path / "identity/broker"
-    assert kept.stat().st_mode & 0o777 == 0o600
+    broker_file = tmp_path / "identity/broker"
+    assert broker_file.stat().st_mode & 0o777 == 0o600
     assert agent_attest.known_broker("", tmp_path / "identity") == "https://broker.example:8080"
     assert agent_attest.known_broker("https://other.example", tmp_path / "identity") == "https://other.example"
 
@@ -102,7 +102,7 @@ def test_a_broker_that_cannot_be_kept_does_not_take_the_configuration_away(
 
 
 @pytest.mark.parametrize(
-    ("content", "status", "said"),
+    ("content", "status", "message"),
     [
         (None, 3, "No such file"),
         ("http://broker.example", 2, "is not the address of a broker"),
@@ -111,9 +111,9 @@ def test_a_broker_that_cannot_be_kept_does_not_take_the_configuration_away(
     ],
 )
 def test_attest_says_what_is_wrong_with_the_broker_that_it_finds(
-    tmp_path: Path, content: str | None, status: int, said: str
+    tmp_path: Path, content: str | None, status: int, message: str
 ) -> None:
     if content is not None:
         (tmp_path / "broker").write_text(content)
     done = CliRunner().invoke(cli, ["agent", "attest", "--state", str(tmp_path)])
-    assert (done.exit_code, said in done.output) == (status, True), done.output
+    assert (done.exit_code, message in done.output) == (status, True), done.output

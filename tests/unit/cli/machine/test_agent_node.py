@@ -24,7 +24,7 @@ URL = "https://configs.example:22624"
 
 
 @pytest.fixture
-def shown(tmp_path: Path) -> Shown:
+def options(tmp_path: Path) -> Shown:
     authority = CertificateAuthority.create("api", CLOCK.now(), ENTROPY)
     node = authority.issue_client("system:node:n", ["system:nodes"], timedelta(hours=1), CLOCK.now())
     config = kubeconfig("https://api.example:6443", authority.certificate.pem, node)
@@ -38,48 +38,48 @@ def shown(tmp_path: Path) -> Shown:
     return Shown(URL, tmp_path / "trust.json", tmp_path / "kubeconfig", "")
 
 
-def test_only_the_doors_authority_is_believed_also_where_the_api_is_not_verified(shown: Shown) -> None:
-    identity = shown.identity()
+def test_only_the_doors_authority_is_believed_also_where_the_api_is_not_verified(options: Shown) -> None:
+    identity = options.identity()
     tls = identity.tls
-    assert identity.node == node_of(shown.kubeconfig, "") == "n"
+    assert identity.node == node_of(options.kubeconfig, "") == "n"
     assert identity.certificate.startswith("sha256:")
     assert len(identity.keys) == 1
     assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert [one["subject"] for one in tls.get_ca_certs()] == [((("commonName", "doors"),),)]
+    assert [authority["subject"] for authority in tls.get_ca_certs()] == [((("commonName", "doors"),),)]
 
 
-def test_what_is_missing_is_told_at_the_start(shown: Shown, tmp_path: Path) -> None:
+def test_what_is_missing_is_told_at_the_start(options: Shown, tmp_path: Path) -> None:
     with pytest.raises(CliError, match="not the address of a config server"):
-        Shown("configs.example", shown.trust, shown.kubeconfig, "").configs(CLOCK, ENTROPY)
+        Shown("configs.example", options.trust, options.kubeconfig, "").configs(CLOCK, ENTROPY)
     with pytest.raises(BadTrust, match="No such file"):
-        Shown(URL, tmp_path / "missing", shown.kubeconfig, "").configs(CLOCK, ENTROPY)
+        Shown(URL, tmp_path / "missing", options.kubeconfig, "").configs(CLOCK, ENTROPY)
     (tmp_path / "empty").touch()
     with pytest.raises(BadTrust, match="not JSON"):
-        Shown(URL, tmp_path / "empty", shown.kubeconfig, "").configs(CLOCK, ENTROPY)
+        Shown(URL, tmp_path / "empty", options.kubeconfig, "").configs(CLOCK, ENTROPY)
 
 
 @pytest.mark.parametrize(
-    ("user", "told"),
+    ("user", "message"),
     [(None, "no client certificate"), ("system:node:n", "not that of a node"), ("admin", "not that of a node")],
 )
 def test_a_kubeconfig_without_the_certificate_of_a_node_is_told_at_the_start(
-    shown: Shown, user: str | None, told: str
+    options: Shown, user: str | None, message: str
 ) -> None:
-    assert shown.kubeconfig is not None
-    config = json.decode(shown.kubeconfig.read_bytes())
+    assert options.kubeconfig is not None
+    config = json.decode(options.kubeconfig.read_bytes())
     config["users"][0]["user"] = {"token": "t"}
     if user is not None:
         authority = CertificateAuthority.create("api", CLOCK.now(), ENTROPY)
         pair = authority.issue_client(user, ["system:authenticated"], timedelta(hours=1), CLOCK.now())
         config["users"] = kubeconfig(URL, authority.certificate.pem, pair)["users"]
-    shown.kubeconfig.write_bytes(json.encode(config))
-    with pytest.raises(CliError, match=told):
-        shown.configs(CLOCK, ENTROPY)
-    assert node_of(shown.kubeconfig, "") == ""
+    options.kubeconfig.write_bytes(json.encode(config))
+    with pytest.raises(CliError, match=message):
+        options.configs(CLOCK, ENTROPY)
+    assert node_of(options.kubeconfig, "") == ""
 
 
-async def test_files_that_are_being_replaced_do_not_end_an_agent_at_work(shown: Shown) -> None:
-    configs = shown.configs(CLOCK, ENTROPY)
-    shown.trust.unlink()
+async def test_files_that_are_being_replaced_do_not_end_an_agent_at_work(options: Shown) -> None:
+    configs = options.configs(CLOCK, ENTROPY)
+    options.trust.unlink()
     with pytest.raises(Unavailable, match="No such file"):
         await configs.fetch(f"rendered-plain-{'a' * 32}")

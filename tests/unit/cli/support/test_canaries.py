@@ -60,9 +60,9 @@ def holding(kind: Kind, canary: str) -> JsonObject:
 def test_no_key_leaves_from_any_field_of_any_kind(kind: Kind, canary: str) -> None:
     obj = holding(kind, canary)
     assert canary in json.dumps(obj)
-    shown = redacted(obj)
-    assert canary not in json.dumps(shown)
-    assert canary not in "\n".join(taken_out(obj, shown))
+    cleaned = redacted(obj)
+    assert canary not in json.dumps(cleaned)
+    assert canary not in "\n".join(taken_out(obj, cleaned))
 
 
 CONTAINER = {
@@ -105,9 +105,9 @@ WORDS: dict[str, JsonObject] = {
 @pytest.mark.parametrize("place", WORDS)
 def test_where_a_secret_may_be_a_plain_word_nothing_is_shown_but_its_size(place: str) -> None:
     obj = {"apiVersion": "x/v1", "metadata": {"name": "x"}, **WORDS[place]}
-    shown = redacted(obj)
-    assert WORD not in json.dumps(shown)
-    listed = list(taken_out(obj, shown))
+    cleaned = redacted(obj)
+    assert WORD not in json.dumps(cleaned)
+    listed = list(taken_out(obj, cleaned))
     assert listed
     assert WORD not in "\n".join(listed)
 

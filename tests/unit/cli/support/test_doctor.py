@@ -28,28 +28,28 @@ def nowhere(_: str) -> str | None:
 
 
 def test_programs_that_are_not_there_are_optional_and_named_with_their_package(tmp_path: Path) -> None:
-    found = {one.name: one for one in doctor.examine(tmp_path, nowhere)}
-    assert found["kubectl"].state == "optional"
-    assert found["swtpm"].fix == "apt-get install swtpm swtpm-tools"
+    findings = {finding.name: finding for finding in doctor.examine(tmp_path, nowhere)}
+    assert findings["kubectl"].state == "optional"
+    assert findings["swtpm"].fix == "apt-get install swtpm swtpm-tools"
 
 
 def test_programs_that_are_there_are_shown_with_their_place(tmp_path: Path) -> None:
-    found = {one.name: one for one in doctor.examine(tmp_path, lambda name: f"/bin/{name}")}
-    assert (found["kubectl"].state, found["kubectl"].found) == ("ok", "/bin/kubectl")
+    findings = {finding.name: finding for finding in doctor.examine(tmp_path, lambda name: f"/bin/{name}")}
+    assert (findings["kubectl"].state, findings["kubectl"].found) == ("ok", "/bin/kubectl")
 
 
 def test_every_declared_dependency_is_looked_for(tmp_path: Path) -> None:
-    found = {one.name: one for one in doctor.examine(tmp_path, nowhere)}
-    assert {"click", "cryptography", "orjson"} <= set(found)
-    assert {one.state for one in found.values() if one.purpose == "a dependency"} == {"ok"}
+    findings = {finding.name: finding for finding in doctor.examine(tmp_path, nowhere)}
+    assert {"click", "cryptography", "orjson"} <= set(findings)
+    assert {finding.state for finding in findings.values() if finding.purpose == "a dependency"} == {"ok"}
 
 
 def test_a_dependency_that_is_missing_makes_the_answer_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "requires", lambda _: ["no-such-package>=1; python_version > '3'"])
-    said = CliRunner().invoke(doctor.doctor, ["--state", str(tmp_path)])
-    assert said.exit_code == Exit.NO
-    assert "pip install no-such-package" in said.output
-    assert "1 required thing is missing." in said.output
+    result = CliRunner().invoke(doctor.doctor, ["--state", str(tmp_path)])
+    assert result.exit_code == Exit.NO
+    assert "pip install no-such-package" in result.output
+    assert "1 required thing is missing." in result.output
 
 
 def test_it_says_which_dependency_is_missing_where_that_cannot_be_imported(tmp_path: Path) -> None:
@@ -73,14 +73,14 @@ def test_it_says_which_dependency_is_missing_where_that_cannot_be_imported(tmp_p
 
 def test_a_place_that_cannot_be_written_is_missing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    [state] = [one for one in doctor.examine(tmp_path / "file" / "state", nowhere) if one.name == "state"]
+    [state] = [finding for finding in doctor.examine(tmp_path / "file" / "state", nowhere) if finding.name == "state"]
     assert state.state == "missing"
     assert "--state" in state.fix
 
 
 def test_json_says_the_same(tmp_path: Path) -> None:
-    said = CliRunner().invoke(doctor.doctor, ["--state", str(tmp_path), "-o", "json"])
-    report = json.loads(said.output)
+    result = CliRunner().invoke(doctor.doctor, ["--state", str(tmp_path), "-o", "json"])
+    report = json.loads(result.output)
     assert report["ok"] is True
     assert {"name", "state", "found", "purpose", "fix"} == set(report["findings"][0])
 
@@ -99,27 +99,29 @@ def imported(state: Path, at: datetime) -> None:
 
 
 def test_documents_of_vendors_are_told_with_the_day_on_which_the_first_runs_out(tmp_path: Path) -> None:
-    found = {one.name: one for one in doctor.examine(tmp_path, nowhere, NOW)}
-    assert (found["collateral"].state, found["collateral"].found) == ("optional", "none")
-    assert "--vendor-services" in found["collateral"].fix
+    findings = {finding.name: finding for finding in doctor.examine(tmp_path, nowhere, NOW)}
+    assert (findings["collateral"].state, findings["collateral"].found) == ("optional", "none")
+    assert "--vendor-services" in findings["collateral"].fix
     imported(tmp_path, NOW)
-    found = {one.name: one for one in doctor.examine(tmp_path, nowhere, NOW)}
-    assert found["collateral"].state == "ok"
-    assert found["collateral"].found.startswith("2 documents, the first runs out on 20")
+    findings = {finding.name: finding for finding in doctor.examine(tmp_path, nowhere, NOW)}
+    assert findings["collateral"].state == "ok"
+    assert findings["collateral"].found.startswith("2 documents, the first runs out on 20")
 
 
 def test_documents_that_ran_out_or_cannot_be_read_are_named(tmp_path: Path) -> None:
     imported(tmp_path, NOW)
     (tmp_path / "collateral" / "snp" / "Genoa" / "crl.der").write_bytes(b"no list")
-    found = {one.name: one for one in doctor.examine(tmp_path, nowhere, NOW + timedelta(days=365))}
-    assert found["collateral/snp/Genoa/crl.der"].found == "cannot be read"
-    assert found["collateral/tdx/50806f000000-platform.json"].found.startswith("ran out on ")
-    assert "collateral" not in found
+    findings = {finding.name: finding for finding in doctor.examine(tmp_path, nowhere, NOW + timedelta(days=365))}
+    assert findings["collateral/snp/Genoa/crl.der"].found == "cannot be read"
+    assert findings["collateral/tdx/50806f000000-platform.json"].found.startswith("ran out on ")
+    assert "collateral" not in findings
 
 
 def test_an_old_table_of_minimums_is_told_with_what_to_do(tmp_path: Path) -> None:
     def finding(now: datetime) -> Finding:
-        return next(one for one in doctor.examine(tmp_path, nowhere, now) if one.name == "snp-minimums")
+        return next(
+            candidate for candidate in doctor.examine(tmp_path, nowhere, now) if candidate.name == "snp-minimums"
+        )
 
     made = datetime(DATE.year, DATE.month, DATE.day, tzinfo=UTC)
     assert (finding(made + timedelta(days=180)).state, finding(made).fix) == ("ok", "")

@@ -59,8 +59,8 @@ def test_no_credential_survives_in_text_of_any_object(kind: str, canary: str, de
     text = TEXTS[kind].format(canary)
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "annotations": {"note": text}},
            "data": {"file": placed(text, depth, how)}, "status": {"message": text}}  # fmt: skip
-    shown = yaml.safe_dump(redacted(obj), width=10**6)
-    assert canary not in shown
+    printed = yaml.safe_dump(redacted(obj), width=10**6)
+    assert canary not in printed
     assert canary not in scrubbed(f"2026-01-01T00:00:00Z worker-0 {text}")
 
 
@@ -115,10 +115,10 @@ def test_a_file_of_a_machine_config_is_shown_by_its_size_only() -> None:
         "metadata": {},
         "spec": {"files": [{"path": "/etc/x", "contents": {"source": source}}]},
     }
-    shown = json.dumps(redacted(config))
-    assert "dnNvY2" not in shown
-    assert "20-characters" in shown
-    assert "/etc/x" in shown
+    printed = json.dumps(redacted(config))
+    assert "dnNvY2" not in printed
+    assert "20-characters" in printed
+    assert "/etc/x" in printed
 
 
 @pytest.mark.parametrize(

@@ -43,4 +43,4 @@ def test_the_root_of_a_log_that_is_read_entry_by_entry_is_the_root_of_the_tree()
         for leaf in leaves:
             roots.add(leaf)
         assert roots.root() == merkle.tree_root(leaves)
-        assert all(found == merkle.tree_root(leaves[:at]) for at, found in roots.by_size.items())
+        assert all(root == merkle.tree_root(leaves[:at]) for at, root in roots.by_size.items())

@@ -48,8 +48,8 @@ class Shelf:
         await self.slow.wait()
         if self.gone:
             raise Unavailable("nobody answers")
-        wanted = dict([scope.labels.split("=", 1)])
-        return Page([one for one in self.stored if wanted.items() <= labels_of(one).items()], "1")
+        selector = dict([scope.labels.split("=", 1)])
+        return Page([ticket for ticket in self.stored if selector.items() <= labels_of(ticket).items()], "1")
 
 
 class Cached:
@@ -90,30 +90,30 @@ def unknown() -> str:
 
 async def test_a_ticket_that_is_newer_than_the_cache_is_found_with_one_question(world: World) -> None:
     world.ticket()
-    shown = world.ticket()
-    assert world.book.cached(shown, "worker").problem is TicketProblem.UNKNOWN
-    assert (await world.book.look_up(shown, "worker")).good
-    assert (await world.book.look_up(shown, "infra")).problem is TicketProblem.WRONG_POOL
+    ticket = world.ticket()
+    assert world.book.cached(ticket, "worker").problem is TicketProblem.UNKNOWN
+    assert (await world.book.look_up(ticket, "worker")).good
+    assert (await world.book.look_up(ticket, "infra")).problem is TicketProblem.WRONG_POOL
     assert len(world.shelf.asked) == 2
     world.shelf.cached = world.shelf.stored
-    assert (await world.book.look_up(shown, None)).good
+    assert (await world.book.look_up(ticket, None)).good
     assert len(world.shelf.asked) == 2, "what the cache knows nobody asks about"
 
 
 async def test_what_the_api_does_not_know_is_unknown_and_not_asked_again_for_a_while(world: World) -> None:
-    shown = unknown()
+    ticket = unknown()
     for _ in range(3):
-        assert (await world.book.look_up(shown, "worker")).problem is TicketProblem.UNKNOWN
+        assert (await world.book.look_up(ticket, "worker")).problem is TicketProblem.UNKNOWN
     assert len(world.shelf.asked) == 1
     await world.clock.advance(UNKNOWN_SECONDS)
-    await world.book.look_up(shown, "worker")
+    await world.book.look_up(ticket, "worker")
     assert len(world.shelf.asked) == 2
 
 
-@pytest.mark.parametrize("shown", ["", "fst_", "garbage", "fst_" + "x" * 300, "fst_ü"])
-async def test_nobody_is_asked_about_what_cannot_be_a_ticket(world: World, shown: str) -> None:
+@pytest.mark.parametrize("ticket", ["", "fst_", "garbage", "fst_" + "x" * 300, "fst_ü"])
+async def test_nobody_is_asked_about_what_cannot_be_a_ticket(world: World, ticket: str) -> None:
     world.shelf.in_touch = False
-    assert (await world.book.look_up(shown, "worker")).problem is TicketProblem.UNKNOWN
+    assert (await world.book.look_up(ticket, "worker")).problem is TicketProblem.UNKNOWN
     assert world.shelf.asked == []
 
 
@@ -137,21 +137,21 @@ async def test_only_so_many_questions_are_open_at_once(world: World) -> None:
     with pytest.raises(TicketUnclear):
         await world.book.look_up(unknown(), "worker")
     world.shelf.slow.set()
-    assert {(await one).problem for one in asking} == {TicketProblem.UNKNOWN}
+    assert {(await lookup).problem for lookup in asking} == {TicketProblem.UNKNOWN}
     assert (await world.book.look_up(world.ticket(), "worker")).good
 
 
 async def test_a_cluster_that_cannot_be_asked_makes_no_ticket_unknown(world: World) -> None:
-    shown = world.ticket()
+    ticket = world.ticket()
     world.shelf.in_touch = False
     with pytest.raises(TicketUnclear):
-        await world.book.look_up(shown, "worker")
+        await world.book.look_up(ticket, "worker")
     assert world.shelf.asked == []
     world.shelf.in_touch, world.shelf.gone = True, True
     with pytest.raises(TicketUnclear):
-        await world.book.look_up(shown, "worker")
+        await world.book.look_up(ticket, "worker")
     world.shelf.gone = False
-    assert (await world.book.look_up(shown, "worker")).good
+    assert (await world.book.look_up(ticket, "worker")).good
 
 
 async def test_what_is_remembered_is_bounded(world: World) -> None:

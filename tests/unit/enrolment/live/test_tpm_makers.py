@@ -14,7 +14,7 @@ from fastness.sim.tee.vendor import SimVendor
 
 WORKS = SimVendor().tpm
 DER = (WORKS.authority.certificate, WORKS.root.certificate)
-PEM = ["".join(entry.pem.decode() for entry in load_certificates(one)) for one in DER]
+PEM = ["".join(entry.pem.decode() for entry in load_certificates(der)) for der in DER]
 
 
 class Maps:
@@ -43,16 +43,16 @@ def test_every_certificate_of_every_value_is_found_and_what_is_none_is_left_out(
 
 def test_without_a_config_map_there_are_none_and_a_change_is_seen() -> None:
     maps = Maps(None)
-    found = makers(maps)
-    assert found.certificates() == ()
+    tpm_makers = makers(maps)
+    assert tpm_makers.certificates() == ()
     maps.data = {"one": PEM[0]}
-    first = found.certificates()
+    first = tpm_makers.certificates()
     assert len(first) == 1
-    assert found.certificates() is first
+    assert tpm_makers.certificates() is first
     maps.data, maps.version = {"one": PEM[0], "two": PEM[1]}, 2
-    assert len(found.certificates()) == 2
+    assert len(tpm_makers.certificates()) == 2
     maps.data = None
-    assert found.certificates() == ()
+    assert tpm_makers.certificates() == ()
 
 
 def test_a_simulated_maker_brings_pins_and_certificates_and_the_default_none() -> None:

@@ -52,12 +52,12 @@ def refused(data: bytes) -> str:
 
 
 def test_an_attestation_key_reads_field_by_field() -> None:
-    found = parse_public(area(tpm.ec_key(), policy=b"p" * 32))
-    assert found.is_attestation_key
-    assert found.auth_policy == b"p" * 32
-    assert (found.parameters.scheme, found.parameters.hash and found.parameters.hash.name) == ("ECDSA", "sha256")
-    assert isinstance(found.key, EccPublic)
-    assert found.key.curve.name == "P-256"
+    public = parse_public(area(tpm.ec_key(), policy=b"p" * 32))
+    assert public.is_attestation_key
+    assert public.auth_policy == b"p" * 32
+    assert (public.parameters.scheme, public.parameters.hash and public.parameters.hash.name) == ("ECDSA", "sha256")
+    assert isinstance(public.key, EccPublic)
+    assert public.key.curve.name == "P-256"
     numbers = tpm.rsa_key().public_key().public_numbers()
     other = parse_public(area(tpm.rsa_key(), symmetric=AES_128_CFB, attributes=0x000300B2, scheme=NULL)).key
     assert other == RsaPublic(numbers.n.to_bytes(256, "big"), 65537)
@@ -90,7 +90,7 @@ def test_every_prefix_is_refused_and_nothing_may_follow(key: tpm.Key) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flag", "said"),
+    ("flag", "attribute"),
     [
         (Attributes.RESTRICTED, "restricted"),
         (Attributes.SIGN, "sign"),
@@ -99,16 +99,16 @@ def test_every_prefix_is_refused_and_nothing_may_follow(key: tpm.Key) -> None:
         (Attributes.SENSITIVE_DATA_ORIGIN, "sensitiveDataOrigin"),
     ],
 )
-def test_a_key_that_lacks_an_attribute_is_no_attestation_key(flag: Attributes, said: str) -> None:
-    found = parse_public(area(tpm.ec_key(), attributes=AK & ~flag))
-    assert found.lacks == (said,)
-    assert not found.is_attestation_key
+def test_a_key_that_lacks_an_attribute_is_no_attestation_key(flag: Attributes, attribute: str) -> None:
+    public = parse_public(area(tpm.ec_key(), attributes=AK & ~flag))
+    assert public.lacks == (attribute,)
+    assert not public.is_attestation_key
 
 
 def test_a_key_that_also_decrypts_is_no_attestation_key() -> None:
-    found = parse_public(area(tpm.ec_key(), attributes=AK | Attributes.DECRYPT))
-    assert found.lacks == ()
-    assert not found.is_attestation_key
+    public = parse_public(area(tpm.ec_key(), attributes=AK | Attributes.DECRYPT))
+    assert public.lacks == ()
+    assert not public.is_attestation_key
 
 
 @pytest.mark.parametrize("bit", [0, 3, 12, 15, 20, 31])
@@ -142,10 +142,10 @@ def test_short_coordinates_are_filled_up_because_some_tpms_strip_zeros() -> None
     data = area(tpm.ec_key())
     x, y = data[-68:-34], data[-34:]
     short = data[:-68] + sized(x[2 + 1 :]) + y
-    found = parse_public(short).key
-    assert isinstance(found, EccPublic)
-    assert found.x == b"\0" + x[3:]
-    assert len(found.y) == 32
+    point = parse_public(short).key
+    assert isinstance(point, EccPublic)
+    assert point.x == b"\0" + x[3:]
+    assert len(point.y) == 32
 
 
 def test_a_point_of_no_coordinates_is_refused() -> None:

@@ -80,8 +80,8 @@ def test_a_report_that_is_spelled_field_by_field_is_refused() -> None:
     assert refusal(parse_snp, b'{"attestation_report": {"version": 2}}') == "decoded-report"
     text = base64.b64encode(CHIP.report()).decode()
     chain = [{"cert_type": "VCEK", "data": base64.b64encode(b"der").decode()}]
-    found = parse_snp(json.dumps({"attestation_report": text, "cert_chain": chain}).encode())
-    assert found.certificates == (b"der",)
+    evidence = parse_snp(json.dumps({"attestation_report": text, "cert_chain": chain}).encode())
+    assert evidence.certificates == (b"der",)
     assert (
         refusal(parse_snp, json.dumps({"attestation_report": text, "cert_chain": [{}] * 17}).encode()) == "bad-envelope"
     )

@@ -27,7 +27,7 @@ MACHINE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "matches"),
     [
         (".metadata.name", ["m"]),
         ("{.metadata.name}", ["m"]),
@@ -69,10 +69,10 @@ MACHINE: dict[str, Any] = {
         ("..conditions[0].type", ["Ready"]),
     ],
 )
-def test_path_finds(path: str, found: list[Any]) -> None:
+def test_path_finds(path: str, matches: list[Any]) -> None:
     compiled = compile_path(path)
-    assert compiled.find(MACHINE) == found
-    assert compiled.first(MACHINE, "nothing") == (found[0] if found else "nothing")
+    assert compiled.find(MACHINE) == matches
+    assert compiled.first(MACHINE, "nothing") == (matches[0] if matches else "nothing")
 
 
 @pytest.mark.parametrize(
@@ -149,5 +149,5 @@ def test_any_text_on_any_value_finds_or_is_refused(path: str, value: Any) -> Non
         compiled = compile_path(path)
     except JsonPathError:
         return
-    found = compiled.find(value)
-    assert compiled.first(value, None) == (found[0] if found else None)
+    matches = compiled.find(value)
+    assert compiled.first(value, None) == (matches[0] if matches else None)

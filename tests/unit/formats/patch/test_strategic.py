@@ -216,8 +216,8 @@ def test_merging_by_key_keeps_every_name_once_and_is_idempotent(old: list[Any], 
     names = _names(once["containers"])
     assert sorted(names) == sorted({*_names(old), *_names(new)})
     assert [name for name in names if name in _names(new)] == _names(new)
-    kept = [name for name in _names(old) if name not in _names(new)]
-    assert [name for name in names if name in kept] == kept
+    untouched = [name for name in _names(old) if name not in _names(new)]
+    assert [name for name in names if name in untouched] == untouched
     assert _spec(once, {"containers": new}) == once
 
 

@@ -49,10 +49,10 @@ def _members(message: str) -> Iterator[schema.Field]:
             yield field
 
 
-def _compare(message: str, definition: str, seen: set[str]) -> None:
-    if message in seen:
+def _compare(message: str, definition: str, visited: set[str]) -> None:
+    if message in visited:
         return
-    seen.add(message)
+    visited.add(message)
     properties = dict(definitions.definition(definition)["properties"])
     for name in ("apiVersion", "kind"):
         if name not in {field.name for field in _members(message)}:
@@ -64,7 +64,7 @@ def _compare(message: str, definition: str, seen: set[str]) -> None:
         assert field.shape == shape, f"{message}.{name}"
         if type_ == "message":
             assert field.type.rsplit(".", 1)[1] == reference.rsplit(".", 1)[1], f"{message}.{name}"
-            _compare(field.type, reference, seen)
+            _compare(field.type, reference, visited)
         else:
             assert field.type == type_, f"{message}.{name}"
 
@@ -72,6 +72,6 @@ def _compare(message: str, definition: str, seen: set[str]) -> None:
 @pytest.mark.parametrize(("api_version", "kind"), [*supported_kinds(), ("v1", "DeleteOptions")])
 def test_a_kind_has_the_same_members_in_both(api_version: str, kind: str) -> None:
     group, _, version = api_version.rpartition("/")
-    seen: set[str] = set()
-    _compare(message_of(api_version, kind), definitions.definition_for(group, version, kind), seen)
-    assert seen
+    visited: set[str] = set()
+    _compare(message_of(api_version, kind), definitions.definition_for(group, version, kind), visited)
+    assert visited

@@ -58,9 +58,9 @@ def test_the_initial_file_system_is_looked_at() -> None:
         "usr/bin/ignition": b"\x7fELF",
         "usr/lib/systemd/system/emergency.service": b"[Unit]\n",
     }
-    found = ways(look_at(image(**files), SYSTEM))
-    assert found["user-data"] == (f"initrd:/usr/bin/ignition without /{SYSTEM_CONFIG}",)
-    assert found["console"] == ("initrd:/usr/lib/systemd/system/emergency.service",)
+    openings = ways(look_at(image(**files), SYSTEM))
+    assert openings["user-data"] == (f"initrd:/usr/bin/ignition without /{SYSTEM_CONFIG}",)
+    assert openings["console"] == ("initrd:/usr/lib/systemd/system/emergency.service",)
     files |= {SYSTEM_CONFIG: image_pointer(), "etc/systemd/system/emergency.service": b""}
     assert ways(look_at(image(**files), SYSTEM)) == {}
 

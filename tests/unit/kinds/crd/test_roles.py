@@ -22,7 +22,7 @@ def _covered(role: JsonObject, verb: str) -> set[tuple[str, str]]:
 
 def test_view_gets_every_kind_of_ours_except_those_with_free_content() -> None:
     ours = {(kind.group, kind.plural) for kind in registry.custom_kinds() if kind.group in GROUPS}
-    assert _covered(BY_NAME[VIEW], "list") == {one for one in ours if one[1] not in FREE_CONTENT}
+    assert _covered(BY_NAME[VIEW], "list") == {resource for resource in ours if resource[1] not in FREE_CONTENT}
     assert {plural for _, plural in ours} >= FREE_CONTENT, "a kind is left out that does not exist"
 
 
@@ -34,7 +34,9 @@ def test_view_shows_nothing_that_may_hold_a_secret(secret: str) -> None:
 def test_only_the_role_that_looks_joins_one_of_kubernetes_and_it_joins_view() -> None:
     labels = {name: role["metadata"].get("labels") for name, role in BY_NAME.items()}
     assert labels == {VIEW: {TO_VIEW: "true"}, READER: None, DECIDER: None, APPROVER: None}
-    view = next(one for one in default_objects() if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "view")
+    view = next(
+        entry for entry in default_objects() if entry["kind"] == "ClusterRole" and entry["metadata"]["name"] == "view"
+    )
     assert {"matchLabels": {TO_VIEW: "true"}} in view["aggregationRule"]["clusterRoleSelectors"]
 
 

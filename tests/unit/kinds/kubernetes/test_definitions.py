@@ -25,21 +25,21 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_every_reference_leads_to_a_definition() -> None:
-    known = definitions.names()
+    names = definitions.names()
     dangling = {
         (name, node["$ref"])
-        for name in known
+        for name in names
         for node in nodes(definitions.definition(name))
-        if "$ref" in node and node["$ref"].removeprefix(REFERENCE) not in known
+        if "$ref" in node and node["$ref"].removeprefix(REFERENCE) not in names
     }
     assert not dangling
 
 
 def test_no_schema_carries_prose() -> None:
-    told = [
+    prose = [
         name for name in definitions.names() for node in nodes(definitions.definition(name)) if "description" in node
     ]
-    assert not told
+    assert not prose
 
 
 def test_property_that_is_called_description_is_kept() -> None:
@@ -87,12 +87,14 @@ def test_pod_spec_says_how_its_lists_merge(field: str, keys: list[str] | None, m
 
 
 def test_subresources_speak_the_kind_of_their_own_group_or_another() -> None:
-    found = {(entry.plural, child.name): child for entry in definitions.resources() for child in entry.subresources}
-    status, scale = found["deployments", "status"], found["deployments", "scale"]
+    subresources = {
+        (entry.plural, child.name): child for entry in definitions.resources() for child in entry.subresources
+    }
+    status, scale = subresources["deployments", "status"], subresources["deployments", "scale"]
     assert (status.group, status.version, status.kind) == ("apps", "v1", "Deployment")
     assert (scale.group, scale.version, scale.kind) == ("autoscaling", "v1", "Scale")
-    assert found["pods", "eviction"].group == "policy"
-    assert found["serviceaccounts", "token"].kind == "TokenRequest"
+    assert subresources["pods", "eviction"].group == "policy"
+    assert subresources["serviceaccounts", "token"].kind == "TokenRequest"
 
 
 def test_default_roles_hold_what_their_names_promise() -> None:

@@ -221,7 +221,7 @@ def mappings(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
         return []
     return [
         path,
-        *(found for key, child in value.items() if key not in free for found in mappings(child, (*path, key))),
+        *(mapping for key, child in value.items() if key not in free for mapping in mappings(child, (*path, key))),
     ]
 
 
@@ -245,19 +245,19 @@ def objects_with_unknown_fields(draw: st.DrawFn) -> tuple[type[View], JsonObject
     return kind, raw, unknown
 
 
-@given(found=objects_with_unknown_fields())
+@given(sample=objects_with_unknown_fields())
 def test_unknown_fields_do_not_change_what_a_view_shows(
-    found: tuple[type[View], JsonObject, dict[tuple[str, ...], Any]],
+    sample: tuple[type[View], JsonObject, dict[tuple[str, ...], Any]],
 ) -> None:
-    kind, raw, _ = found
+    kind, raw, _ = sample
     assert view(raw, kind) == view(RAW[kind], kind)
 
 
-@given(found=objects_with_unknown_fields(), reason=st.text(max_size=10), value=json_values)
+@given(sample=objects_with_unknown_fields(), reason=st.text(max_size=10), value=json_values)
 def test_unknown_fields_survive_every_read_modify_write(
-    found: tuple[type[View], JsonObject, dict[tuple[str, ...], Any]], reason: str, value: Any
+    sample: tuple[type[View], JsonObject, dict[tuple[str, ...], Any]], reason: str, value: Any
 ) -> None:
-    kind, raw, unknown = found
+    kind, raw, unknown = sample
     before = orjson.dumps(raw)
     view(raw, kind)
     conditions = with_condition(
@@ -277,9 +277,9 @@ def test_unknown_fields_survive_every_read_modify_write(
 
 
 def test_setting_a_condition_keeps_the_fields_that_nobody_here_knows() -> None:
-    known = [{**READY, "severity": "Info", "observedGeneration": 4}, {"type": "Other", "status": "True", "x": 1}]
+    conditions = [{**READY, "severity": "Info", "observedGeneration": 4}, {"type": "Other", "status": "True", "x": 1}]
     changed = with_condition(
-        known, kind="Ready", status="True", reason="Again", message="m", now=datetime(2027, 1, 1, tzinfo=UTC)
+        conditions, kind="Ready", status="True", reason="Again", message="m", now=datetime(2027, 1, 1, tzinfo=UTC)
     )
     assert changed == [
         {

@@ -21,8 +21,8 @@ def rule(
     """A PolicyRule; verbs and resources are words between spaces."""
     if urls:
         return {"verbs": verbs.split(), "nonResourceURLs": list(urls)}
-    found: Object = {"verbs": verbs.split(), "apiGroups": list(groups), "resources": resources.split()}
-    return {**found, "resourceNames": list(names)} if names else found
+    rule_object: Object = {"verbs": verbs.split(), "apiGroups": list(groups), "resources": resources.split()}
+    return {**rule_object, "resourceNames": list(names)} if names else rule_object
 
 
 def cluster_role(

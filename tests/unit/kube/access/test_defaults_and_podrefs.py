@@ -85,13 +85,13 @@ def test_recorded_rules_of_aggregated_roles_are_what_their_selectors_give() -> N
 
 
 def test_reconciling_adds_what_is_missing_and_keeps_what_was_added() -> None:
-    wanted = cluster_role("r", rule("get list", "pods"))
+    default_role = cluster_role("r", rule("get list", "pods"))
     current = cluster_role("r", rule("get", "pods"), rule("get", "mine"))
-    fixed = reconciled(current, wanted)
+    fixed = reconciled(current, default_role)
     assert fixed is not None
-    assert uncovered(rules_of(wanted), rules_of(fixed)) == []
+    assert uncovered(rules_of(default_role), rules_of(fixed)) == []
     assert rule("get", "mine") in fixed["rules"]
-    assert reconciled(fixed, wanted) is None
+    assert reconciled(fixed, default_role) is None
 
 
 def test_reconciling_respects_the_opt_out() -> None:
@@ -101,12 +101,12 @@ def test_reconciling_respects_the_opt_out() -> None:
 
 
 def test_reconciling_a_binding_adds_subjects() -> None:
-    wanted = cluster_binding("b", "r", subject("Group", "g"))
-    fixed = reconciled(cluster_binding("b", "r", subject("User", "u")), wanted)
+    default_binding = cluster_binding("b", "r", subject("Group", "g"))
+    fixed = reconciled(cluster_binding("b", "r", subject("User", "u")), default_binding)
     assert fixed is not None
     assert fixed["subjects"] == [subject("User", "u"), subject("Group", "g")]
-    assert reconciled(fixed, wanted) is None
-    assert reconciled(cluster_binding("b", "other"), wanted) is None
+    assert reconciled(fixed, default_binding) is None
+    assert reconciled(cluster_binding("b", "other"), default_binding) is None
 
 
 def test_reconciling_every_default_object_with_itself_changes_nothing() -> None:

@@ -28,13 +28,13 @@ def world(*extra: Object) -> Policy:
 def write_role(
     new: Object, old: Object | None = None, policy: Policy | None = None, who: User = ALICE
 ) -> Refusal | None:
-    found = policy or world()
-    return refuse_role(who, new, old, found, lambda attrs: authorize(attrs, found))
+    effective_policy = policy or world()
+    return refuse_role(who, new, old, effective_policy, lambda attrs: authorize(attrs, effective_policy))
 
 
 def bind(new: Object, old: Object | None = None, policy: Policy | None = None, who: User = ALICE) -> Refusal | None:
-    found = policy or world()
-    return refuse_binding(who, new, old, found, lambda attrs: authorize(attrs, found))
+    effective_policy = policy or world()
+    return refuse_binding(who, new, old, effective_policy, lambda attrs: authorize(attrs, effective_policy))
 
 
 def test_role_within_the_writers_own_rules_is_allowed() -> None:

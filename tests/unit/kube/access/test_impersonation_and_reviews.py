@@ -31,10 +31,10 @@ def decide(attrs: Attributes) -> Decision:
 
 
 def needs(*headers: tuple[str, str]) -> list[tuple[str, str, str, str, str]]:
-    found = impersonation(ADMIN, headers)
-    assert found is not None
-    assert all(need.user is ADMIN and need.verb == "impersonate" for need in found.needs)
-    return [(need.group, need.resource, need.subresource, need.namespace, need.name) for need in found.needs]
+    impersonated = impersonation(ADMIN, headers)
+    assert impersonated is not None
+    assert all(need.user is ADMIN and need.verb == "impersonate" for need in impersonated.needs)
+    return [(need.group, need.resource, need.subresource, need.namespace, need.name) for need in impersonated.needs]
 
 
 def test_no_header_is_no_impersonation() -> None:
@@ -50,29 +50,31 @@ def test_user_and_groups_need_a_permission_each() -> None:
 
 
 def test_effective_user_is_authenticated() -> None:
-    found = impersonation(ADMIN, [("impersonate-user", "bob"), ("impersonate-group", "dev")])
-    assert found is not None
-    assert found.user == User("bob", ("dev", "system:authenticated"))
+    impersonated = impersonation(ADMIN, [("impersonate-user", "bob"), ("impersonate-group", "dev")])
+    assert impersonated is not None
+    assert impersonated.user == User("bob", ("dev", "system:authenticated"))
 
 
 def test_service_account_is_asked_for_by_namespace_and_gets_its_groups() -> None:
     name = "system:serviceaccount:ci:bot"
     assert needs(("impersonate-user", name)) == [("", "serviceaccounts", "", "ci", "bot")]
-    found = impersonation(ADMIN, [("impersonate-user", name)])
-    assert found is not None
-    assert found.user.groups == ("system:serviceaccounts", "system:serviceaccounts:ci", "system:authenticated")
+    impersonated = impersonation(ADMIN, [("impersonate-user", name)])
+    assert impersonated is not None
+    assert impersonated.user.groups == ("system:serviceaccounts", "system:serviceaccounts:ci", "system:authenticated")
 
 
 def test_explicit_groups_replace_those_of_the_service_account() -> None:
-    found = impersonation(ADMIN, [("impersonate-user", "system:serviceaccount:ci:bot"), ("impersonate-group", "g")])
-    assert found is not None
-    assert found.user.groups == ("g", "system:authenticated")
+    impersonated = impersonation(
+        ADMIN, [("impersonate-user", "system:serviceaccount:ci:bot"), ("impersonate-group", "g")]
+    )
+    assert impersonated is not None
+    assert impersonated.user.groups == ("g", "system:authenticated")
 
 
 def test_anonymous_stays_unauthenticated() -> None:
-    found = impersonation(ADMIN, [("impersonate-user", "system:anonymous")])
-    assert found is not None
-    assert found.user.groups == ("system:unauthenticated",)
+    impersonated = impersonation(ADMIN, [("impersonate-user", "system:anonymous")])
+    assert impersonated is not None
+    assert impersonated.user.groups == ("system:unauthenticated",)
 
 
 def test_uid_and_extra_need_permissions_and_arrive() -> None:
@@ -88,10 +90,10 @@ def test_uid_and_extra_need_permissions_and_arrive() -> None:
         (auth, "userextras", "example.com/scopes", "", "edit"),
         (auth, "uids", "", "", "u1"),
     ]
-    found = impersonation(ADMIN, headers)
-    assert found is not None
-    assert found.user.uid == "u1"
-    assert found.user.extra == {"example.com/scopes": ("view", "edit")}
+    impersonated = impersonation(ADMIN, headers)
+    assert impersonated is not None
+    assert impersonated.user.uid == "u1"
+    assert impersonated.user.extra == {"example.com/scopes": ("view", "edit")}
 
 
 @pytest.mark.parametrize(
@@ -115,36 +117,36 @@ def body(kind: str, **spec: Any) -> dict[str, Any]:
 
 
 def test_access_review_answers_for_somebody_else_and_keeps_the_body() -> None:
-    asked = body("SubjectAccessReview", user="alice", resourceAttributes={"verb": "get", "resource": "pods"})
-    answer = review_subject_access(asked, decide)
+    review = body("SubjectAccessReview", user="alice", resourceAttributes={"verb": "get", "resource": "pods"})
+    answer = review_subject_access(review, decide)
     assert answer["status"]["allowed"] is True
     assert answer["status"]["reason"].startswith("RBAC: allowed by ClusterRoleBinding")
-    assert {key: answer[key] for key in asked} == asked
-    assert "status" not in asked
+    assert {key: answer[key] for key in review} == review
+    assert "status" not in review
 
 
 def test_access_review_of_a_stranger_is_not_allowed() -> None:
-    asked = body("SubjectAccessReview", user="bob", resourceAttributes={"verb": "get", "resource": "pods"})
-    assert review_subject_access(asked, decide)["status"] == {"allowed": False}
+    review = body("SubjectAccessReview", user="bob", resourceAttributes={"verb": "get", "resource": "pods"})
+    assert review_subject_access(review, decide)["status"] == {"allowed": False}
 
 
 def test_access_review_of_a_group_alone() -> None:
-    asked = body("SubjectAccessReview", groups=["dev"], nonResourceAttributes={"verb": "get", "path": "/healthz"})
-    assert review_subject_access(asked, decide)["status"]["allowed"] is True
+    review = body("SubjectAccessReview", groups=["dev"], nonResourceAttributes={"verb": "get", "path": "/healthz"})
+    assert review_subject_access(review, decide)["status"]["allowed"] is True
 
 
 def test_self_access_review_asks_for_the_caller() -> None:
-    asked = body("SelfSubjectAccessReview", resourceAttributes={"verb": "get", "resource": "secrets", "name": "s"})
-    assert review_self_access(asked, user("alice"), decide)["status"]["allowed"] is True
-    assert review_self_access(asked, user("bob"), decide)["status"] == {"allowed": False}
+    review = body("SelfSubjectAccessReview", resourceAttributes={"verb": "get", "resource": "secrets", "name": "s"})
+    assert review_self_access(review, user("alice"), decide)["status"]["allowed"] is True
+    assert review_self_access(review, user("bob"), decide)["status"] == {"allowed": False}
 
 
 def test_local_review_must_stay_in_its_namespace() -> None:
     resource = {"verb": "get", "resource": "pods", "namespace": "d"}
-    asked = body("LocalSubjectAccessReview", user="alice", resourceAttributes=resource)
-    assert review_local_subject_access(asked, "d", decide)["status"]["allowed"] is True
+    review = body("LocalSubjectAccessReview", user="alice", resourceAttributes=resource)
+    assert review_local_subject_access(review, "d", decide)["status"]["allowed"] is True
     with pytest.raises(InvalidReview) as caught:
-        review_local_subject_access(asked, "e", decide)
+        review_local_subject_access(review, "e", decide)
     assert caught.value.field == "spec.resourceAttributes.namespace"
     paths = body("LocalSubjectAccessReview", user="alice", nonResourceAttributes={"verb": "get", "path": "/"})
     with pytest.raises(InvalidReview):

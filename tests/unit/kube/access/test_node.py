@@ -33,8 +33,8 @@ class World:
     )  # fmt: skip
 
     def pod(self, namespace: str, name: str) -> Object | None:
-        found = (p for p in self.pods if p["metadata"]["namespace"] == namespace and p["metadata"]["name"] == name)
-        return next(found, None)
+        matches = (p for p in self.pods if p["metadata"]["namespace"] == namespace and p["metadata"]["name"] == name)
+        return next(matches, None)
 
     def pods_on(self, node: str) -> Iterable[Object]:
         return [p for p in self.pods if p["spec"]["nodeName"] == node]

@@ -58,10 +58,10 @@ def test_node_is_not_deleted_by_nodes() -> None:
     ],
 )
 def test_labels_that_place_a_node_are_not_its_own_to_set_change_or_remove(label: str, allowed: bool) -> None:
-    bare, one, two = node(), node(labels={label: "1"}), node(labels={label: "2"})
-    for new, old in ((one, None), (one, bare), (two, one), (bare, one)):
+    bare, labelled, two = node(), node(labels={label: "1"}), node(labels={label: "2"})
+    for new, old in ((labelled, None), (labelled, bare), (two, labelled), (bare, labelled)):
         assert (write_node(new, old) == "") is allowed
-    assert write_node(one, one) == ""
+    assert write_node(labelled, labelled) == ""
 
 
 def test_taints_do_not_change_after_registration() -> None:
@@ -90,14 +90,16 @@ def test_node_does_not_choose_its_configuration() -> None:
 
 
 def test_node_reports_as_current_only_what_was_desired_of_it() -> None:
-    told = annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-worker-1")
-    assert write_node(annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-worker-2"), told) == ""
+    instructed = annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-worker-1")
+    assert write_node(annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-worker-2"), instructed) == ""
     assert (
-        write_node(annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-worker-1", state="Done"), told)
+        write_node(
+            annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-worker-1", state="Done"), instructed
+        )
         == ""
     )
     assert "currentConfig" in write_node(
-        annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-master-1"), told
+        annotated(desiredConfig="rendered-worker-2", currentConfig="rendered-master-1"), instructed
     )
     assert "currentConfig" in write_node(annotated(currentConfig="rendered-master-1"))
 
@@ -202,9 +204,9 @@ def test_node_tells_only_about_itself_what_was_found(
     group: str, new: Object | None, old: Object | None, why: str
 ) -> None:
     operation = "DELETE" if new is None else "CREATE" if old is None else "UPDATE"
-    said = refuse_node_write("n1", operation, group, "nodefeatures", "", new, old)
-    assert why in said
-    assert bool(said) is bool(why)
+    reason = refuse_node_write("n1", operation, group, "nodefeatures", "", new, old)
+    assert why in reason
+    assert bool(reason) is bool(why)
 
 
 @pytest.mark.parametrize(
@@ -217,5 +219,5 @@ def test_node_tells_only_about_itself_what_was_found(
     ],
 )  # fmt: skip
 def test_node_asks_through_its_features_for_no_more_than_it_may_set(label: str, allowed: bool) -> None:
-    said = refuse_node_write("n1", "CREATE", "nfd.openshift.io", "nodefeatures", "", feature(**{label: "true"}), None)
-    assert (said == "") is allowed
+    reason = refuse_node_write("n1", "CREATE", "nfd.openshift.io", "nodefeatures", "", feature(**{label: "true"}), None)
+    assert (reason == "") is allowed

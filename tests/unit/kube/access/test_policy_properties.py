@@ -46,7 +46,10 @@ subjects = st.one_of(
 
 def made(namespaces: tuple[str, ...]) -> st.SearchStrategy[Object]:
     return st.builds(
-        lambda name, namespace, found: {"metadata": {"name": name, "namespace": namespace}, "rules": found},
+        lambda name, namespace, listed_rules: {
+            "metadata": {"name": name, "namespace": namespace},
+            "rules": listed_rules,
+        },
         st.sampled_from(ROLES),
         st.sampled_from(namespaces),
         st.lists(rules, max_size=3),
@@ -55,10 +58,10 @@ def made(namespaces: tuple[str, ...]) -> st.SearchStrategy[Object]:
 
 def bindings(namespaces: tuple[str, ...], kinds: tuple[str, ...]) -> st.SearchStrategy[Object]:
     return st.builds(
-        lambda namespace, kind, name, found: {
+        lambda namespace, kind, name, listed_subjects: {
             "metadata": {"name": "b", "namespace": namespace},
             "roleRef": {"kind": kind, "name": name},
-            "subjects": found,
+            "subjects": listed_subjects,
         },
         st.sampled_from(namespaces),
         st.sampled_from(kinds),
@@ -116,10 +119,10 @@ def naive(attrs: Attributes, world: dict[str, list[Object]]) -> bool:
         if not any(is_meant(subject, home) for subject in binding["subjects"]):
             continue
         pool = world["cluster_roles"] if binding["roleRef"]["kind"] == "ClusterRole" else world["roles"]
-        wanted = "" if binding["roleRef"]["kind"] == "ClusterRole" else home
+        role_namespace = "" if binding["roleRef"]["kind"] == "ClusterRole" else home
         for role in pool:
             meta = role["metadata"]
-            if (meta["namespace"], meta["name"]) != (wanted, binding["roleRef"]["name"]):
+            if (meta["namespace"], meta["name"]) != (role_namespace, binding["roleRef"]["name"]):
                 continue
             if any(Rule.from_object(rule).allows(attrs) for rule in role["rules"]):
                 return True
@@ -127,9 +130,9 @@ def naive(attrs: Attributes, world: dict[str, list[Object]]) -> bool:
 
 
 @given(worlds, st.lists(requests, min_size=1, max_size=20))
-def test_authorize_agrees_with_the_naive_reading(world: dict[str, list[Object]], asked: list[Attributes]) -> None:
+def test_authorize_agrees_with_the_naive_reading(world: dict[str, list[Object]], questions: list[Attributes]) -> None:
     policy = build(world)
-    for attrs in [*asked, *asked]:  # twice: the second answer comes from the cache
+    for attrs in [*questions, *questions]:  # twice: the second answer comes from the cache
         assert authorize(attrs, policy).allowed is naive(attrs, world)
 
 
@@ -147,17 +150,17 @@ def test_no_rule_means_no_access(attrs: Attributes) -> None:
 
 @given(st.lists(rules, max_size=3), st.lists(rules, max_size=3), requests)
 def test_covered_rules_allow_nothing_that_the_owner_may_not(
-    wanted: list[Object], held: list[Object], attrs: Attributes
+    requested_rules: list[Object], held: list[Object], attrs: Attributes
 ) -> None:
-    granted = [Rule.from_object(rule) for rule in wanted]
+    granted = [Rule.from_object(rule) for rule in requested_rules]
     owned = [Rule.from_object(rule) for rule in held]
     if not uncovered(granted, owned) and any(rule.allows(attrs) for rule in granted):
         assert any(rule.allows(attrs) for rule in owned)
 
 
 @given(st.lists(rules, max_size=4))
-def test_every_set_of_rules_covers_itself(found: list[Object]) -> None:
-    mine = [Rule.from_object(rule) for rule in found]
+def test_every_set_of_rules_covers_itself(rules: list[Object]) -> None:
+    mine = [Rule.from_object(rule) for rule in rules]
     assert uncovered(mine, mine) == []
     missing = uncovered(mine, [])
     assert uncovered(missing, mine) == []

@@ -50,8 +50,8 @@ ACCOUNT = {
 
 def test_a_named_file_wins_over_the_environment() -> None:
     files = {Path("/named"): config("https://named"), Path("/env"): config("https://env")}
-    found = find(around(files, KUBECONFIG="/env"), kubeconfig=Path("/named"))
-    assert found.server == "https://named"
+    connection = find(around(files, KUBECONFIG="/env"), kubeconfig=Path("/named"))
+    assert connection.server == "https://named"
 
 
 def test_the_environment_wins_over_the_home_directory() -> None:
@@ -69,15 +69,15 @@ def test_files_of_the_environment_are_merged_and_missing_ones_skipped() -> None:
 
 
 def test_in_a_pod_the_service_account_is_used() -> None:
-    found = find(around(dict(ACCOUNT), **POD))
-    assert (found.server, found.ca, found.namespace) == ("https://10.0.0.1:443", b"CA", "shop")
-    assert found.token.reveal() == "pod-token"
-    assert found.token_file == SERVICE_ACCOUNT / "token"
+    connection = find(around(dict(ACCOUNT), **POD))
+    assert (connection.server, connection.ca, connection.namespace) == ("https://10.0.0.1:443", b"CA", "shop")
+    assert connection.token.reveal() == "pod-token"
+    assert connection.token_file == SERVICE_ACCOUNT / "token"
 
 
 def test_an_ipv6_service_address_gets_brackets() -> None:
-    found = find(around(dict(ACCOUNT), **{**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}))
-    assert found.server == "https://[fd00::1]:443"
+    connection = find(around(dict(ACCOUNT), **{**POD, "KUBERNETES_SERVICE_HOST": "fd00::1"}))
+    assert connection.server == "https://[fd00::1]:443"
 
 
 def test_nowhere_is_an_error_that_says_what_to_do() -> None:
@@ -109,8 +109,8 @@ def test_certificates_come_from_data_or_from_files_and_data_wins() -> None:
     keys = {"client-certificate": "ann.crt", "client-key": "ann.key", "client-key-data": data}
     files = {DEFAULT: config(cluster={"certificate-authority": "ca.crt"}, **keys)}
     files |= {DEFAULT.parent / "ca.crt": b"CA", DEFAULT.parent / "ann.crt": b"CERT", DEFAULT.parent / "ann.key": b"KEY"}
-    found = find(around(files))
-    assert (found.ca, found.certificate, found.key.reveal()) == (b"CA", b"CERT", b"inline")
+    connection = find(around(files))
+    assert (connection.ca, connection.certificate, connection.key.reveal()) == (b"CA", b"CERT", b"inline")
 
 
 def test_a_certificate_file_that_is_missing_is_named_with_its_field() -> None:
@@ -177,6 +177,6 @@ def test_impersonation_comes_from_the_file_and_a_choice_wins() -> None:
 def test_secrets_of_a_connection_do_not_print_themselves() -> None:
     data = base64.b64encode(b"private-canary").decode()
     files = {DEFAULT: config(token="token-canary", **{"client-certificate-data": data, "client-key-data": data})}
-    shown = repr(find(around(files)))
-    assert "token-canary" not in shown
-    assert shown.count("canary") == 1, "the certificate is public, the key is not"
+    printed = repr(find(around(files)))
+    assert "token-canary" not in printed
+    assert printed.count("canary") == 1, "the certificate is public, the key is not"

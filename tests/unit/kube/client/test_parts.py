@@ -21,10 +21,10 @@ from tests.unit.kube.virtual import VirtualClock
 def test_lines_come_out_whole_however_they_are_cut(lines: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
-    splitter, found = Lines(), []
+    splitter, received = Lines(), []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
-        found += splitter.feed(stream[start:end])
-    assert found == lines
+        received += splitter.feed(stream[start:end])
+    assert received == lines
     assert not splitter.partial
 
 

@@ -28,21 +28,21 @@ def deep(name: str, levels: int) -> bytes:
 @pytest.mark.parametrize("levels", BEYOND)
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED"])
 def test_an_event_of_an_object_that_is_too_deep_has_its_name_its_version_and_the_reason(kind: str, levels: int) -> None:
-    found = parse_event(b'{"type":"%b","object":%b}' % (kind.encode(), deep("x", levels)))
-    assert found.object == {"metadata": {"name": "x", "namespace": "n", "resourceVersion": "7", "uid": "u"}}
-    assert f"deeper than {READABLE.max_depth} levels" in found.unreadable
+    event = parse_event(b'{"type":"%b","object":%b}' % (kind.encode(), deep("x", levels)))
+    assert event.object == {"metadata": {"name": "x", "namespace": "n", "resourceVersion": "7", "uid": "u"}}
+    assert f"deeper than {READABLE.max_depth} levels" in event.unreadable
 
 
 def test_an_object_at_the_bound_is_read() -> None:
-    found = parse_event(b'{"type":"ADDED","object":%b}' % deep("x", READABLE.max_depth - 4))
-    assert found.unreadable == ""
-    assert "spec" in found.object
+    event = parse_event(b'{"type":"ADDED","object":%b}' % deep("x", READABLE.max_depth - 4))
+    assert event.unreadable == ""
+    assert "spec" in event.object
 
 
 @pytest.mark.parametrize("levels", BEYOND)
 def test_the_deletion_of_an_object_that_is_too_deep_is_a_deletion(levels: int) -> None:
-    found = parse_event(b'{"type":"DELETED","object":%b}' % deep("x", levels))
-    assert (found.type, found.unreadable) == (EventType.DELETED, "")
+    event = parse_event(b'{"type":"DELETED","object":%b}' % deep("x", levels))
+    assert (event.type, event.unreadable) == (EventType.DELETED, "")
 
 
 @pytest.mark.parametrize("levels", BEYOND)
@@ -63,16 +63,16 @@ async def test_a_watch_goes_on_over_an_object_that_is_too_deep(levels: int) -> N
     bad = b'{"type":"ADDED","object":%b}\n' % deep("bad", levels)
     script = Script(streaming(event("ADDED", "a", "5"), bad, synced("8"), event("ADDED", "b", "9")))
     async with script.cluster() as cluster, cluster.watch(CONFIG_MAP, initial=True) as events:
-        found = [await anext(events) for _ in range(4)]
-    assert [bool(one.unreadable) for one in found] == [False, True, False, False]
+        received = [await anext(events) for _ in range(4)]
+    assert [bool(watched.unreadable) for watched in received] == [False, True, False, False]
 
 
 async def test_where_the_state_comes_from_a_list_the_bad_item_is_told_too() -> None:
     body = b'{"metadata":{"resourceVersion":"9"},"items":[%b]}' % deep("bad", 1500)
     script = Script(status(422, "Invalid"), httpx.Response(200, content=body))
     async with script.cluster() as cluster, cluster.watch(CONFIG_MAP, initial=True) as events:
-        found = [await anext(events) for _ in range(2)]
-    assert [(bool(one.unreadable), one.synced) for one in found] == [(True, False), (False, True)]
+        received = [await anext(events) for _ in range(2)]
+    assert [(bool(event.unreadable), event.synced) for event in received] == [(True, False), (False, True)]
 
 
 @pytest.mark.parametrize("levels", BEYOND)

@@ -23,16 +23,16 @@ GONE = json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": 410, "r
 
 async def take(cluster: KubeCluster, count: int, since: str = "", initial: bool = False) -> list[Event]:
     """That many events, bookmarks included."""
-    found: list[Event] = []
+    received: list[Event] = []
     async with cluster.watch(CONFIG_MAP, since=since, initial=initial) as events:
         async for each in events:
-            found.append(each)
-            if len(found) == count:
+            received.append(each)
+            if len(received) == count:
                 break
-    return found
+    return received
 
 
-def told(events: list[Event]) -> list[tuple[str, str]]:
+def types_and_versions(events: list[Event]) -> list[tuple[str, str]]:
     """Types and versions."""
     return [(each.type.value, each.resource_version) for each in events]
 
@@ -58,7 +58,11 @@ async def test_a_watch_that_the_server_closes_goes_on_from_the_last_version() ->
         streaming(event("ADDED", "a", "6"), event("BOOKMARK", "", "8")), streaming(event("MODIFIED", "a", "9"))
     )
     async with script.cluster() as cluster:
-        assert told(await take(cluster, 3, since="5")) == [("ADDED", "6"), ("BOOKMARK", "8"), ("MODIFIED", "9")]
+        assert types_and_versions(await take(cluster, 3, since="5")) == [
+            ("ADDED", "6"),
+            ("BOOKMARK", "8"),
+            ("MODIFIED", "9"),
+        ]
     assert script.params(1)["resourceVersion"] == "8"
     assert script.clock.slept == []
 
@@ -68,7 +72,7 @@ async def test_a_watch_that_breaks_within_a_line_goes_on_without_it() -> None:
     broken = streaming(event("ADDED", "a", "6"), line[:10], breaks=httpx.ReadError("x"))
     script = Script(broken, streaming(line))
     async with script.cluster() as cluster:
-        assert told(await take(cluster, 2, since="5")) == [("ADDED", "6"), ("MODIFIED", "7")]
+        assert types_and_versions(await take(cluster, 2, since="5")) == [("ADDED", "6"), ("MODIFIED", "7")]
     assert script.params(1)["resourceVersion"] == "6"
 
 
@@ -102,9 +106,9 @@ async def test_a_version_that_is_refused_at_once_expires() -> None:
 async def test_initial_state_is_asked_of_the_server() -> None:
     script = Script(streaming(event("ADDED", "a", "3"), synced("9"), event("ADDED", "b", "10")))
     async with script.cluster() as cluster:
-        found = await take(cluster, 3, initial=True)
-    assert told(found) == [("ADDED", "3"), ("BOOKMARK", "9"), ("ADDED", "10")]
-    assert [each.synced for each in found] == [False, True, False]
+        received = await take(cluster, 3, initial=True)
+    assert types_and_versions(received) == [("ADDED", "3"), ("BOOKMARK", "9"), ("ADDED", "10")]
+    assert [each.synced for each in received] == [False, True, False]
     params = script.params(0)
     assert (params["sendInitialEvents"], params["resourceVersionMatch"]) == ("true", "NotOlderThan")
     assert "resourceVersion" not in params
@@ -132,9 +136,9 @@ async def test_a_server_without_initial_events_is_listed_instead_and_not_asked_a
         refused, listing("a", "b", version="9"), streaming(event("DELETED", "a", "10")), listing("b", version="11")
     )
     async with script.cluster() as cluster:
-        found = await take(cluster, 4, initial=True)
-        assert told(found) == [("ADDED", "1"), ("ADDED", "1"), ("BOOKMARK", "9"), ("DELETED", "10")]
-        assert found[2].synced
+        received = await take(cluster, 4, initial=True)
+        assert types_and_versions(received) == [("ADDED", "1"), ("ADDED", "1"), ("BOOKMARK", "9"), ("DELETED", "10")]
+        assert received[2].synced
         await take(cluster, 1, initial=True)
     assert script.params(2)["resourceVersion"] == "9"
     assert "watch" not in script.params(3)

@@ -90,22 +90,22 @@ def test_no_key_is_ever_in_two_hands_and_none_is_lost(steps: list[tuple[str, str
         clock = VirtualClock()
         work = queue(clock)
         hands: set[str] = set()
-        wanted: set[str] = set()
+        pending: set[str] = set()
         for action, key in steps:
             if action == "add":
                 work.add(key)
-                wanted.add(key)
+                pending.add(key)
             elif action == "after":
                 work.add_after(key, 1)
-                wanted.add(key)
+                pending.add(key)
             elif action == "retry":
                 work.retry(key)
-                wanted.add(key)
+                pending.add(key)
             elif action == "take" and len(work):
                 taken = await work.next()
                 assert taken not in hands
                 hands.add(taken)
-                wanted.discard(taken)
+                pending.discard(taken)
             elif action == "done" and hands:
                 done = sorted(hands)[0]
                 hands.discard(done)
@@ -117,6 +117,6 @@ def test_no_key_is_ever_in_two_hands_and_none_is_lost(steps: list[tuple[str, str
         rest = set()
         while len(work):
             rest.add(await work.next())
-        assert wanted <= rest
+        assert pending <= rest
 
     asyncio.run(play())

@@ -45,12 +45,12 @@ class ScriptedCluster:
     def put(self, name: str, value: int = 0, **meta: Any) -> JsonObject:
         """Create or change an object."""
         self.version += 1
-        known = self.objects.get(name)
-        uid = known["metadata"]["uid"] if known else f"uid-{self.version}"
+        previous = self.objects.get(name)
+        uid = previous["metadata"]["uid"] if previous else f"uid-{self.version}"
         meta = {"namespace": "n", "name": name, "uid": uid, "resourceVersion": str(self.version), **meta}
         obj = {"kind": "Thing", "metadata": meta, "value": value}
         self.objects[name] = obj
-        self._record(Event(EventType.MODIFIED if known else EventType.ADDED, obj))
+        self._record(Event(EventType.MODIFIED if previous else EventType.ADDED, obj))
         return obj
 
     def remove(self, name: str) -> None:

@@ -79,11 +79,11 @@ async def test_nothing_is_visible_before_the_state_is_complete() -> None:
     world = ScriptedCluster()
     world.put("a")
     world.put("b")
-    informer, seen = informer_of(world), []
-    informer.subscribe(lambda _old, _new: seen.append(len(informer.list())))
+    informer, sizes = informer_of(world), []
+    informer.subscribe(lambda _old, _new: sizes.append(len(informer.list())))
     async with running(informer):
         await informer.synced()
-    assert seen == [2, 2]
+    assert sizes == [2, 2]
     assert informer.has_synced
 
 
@@ -120,23 +120,23 @@ async def test_a_closed_watch_goes_on_from_the_last_bookmark() -> None:
 
 
 async def test_an_informer_is_in_touch_while_its_watch_is_open_and_its_state_complete() -> None:
-    world, told = ScriptedCluster(), list[bool]()
+    world, states = ScriptedCluster(), list[bool]()
 
     class Asking(VirtualClock):
         async def sleep(self, seconds: float) -> None:
-            told.append(informer.in_touch)
+            states.append(informer.in_touch)
             await super().sleep(seconds)
 
     informer = informer_of(world, Asking())
-    told.append(informer.in_touch)
+    states.append(informer.in_touch)
     async with running(informer):
         await informer.synced()
-        told.append(informer.in_touch)
+        states.append(informer.in_touch)
         world.disconnect(Unavailable("down"))
         world.fail_next(Unavailable("still down"))
-        await settle(lambda: len(told) == 4 and informer.in_touch)
-    told.append(informer.in_touch)
-    assert told == [False, True, False, False, False]
+        await settle(lambda: len(states) == 4 and informer.in_touch)
+    states.append(informer.in_touch)
+    assert states == [False, True, False, False, False]
 
 
 class Hours:
@@ -149,24 +149,24 @@ class Hours:
 
 
 async def test_a_cache_is_as_old_as_the_last_word_of_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, hours, told = ScriptedCluster(), Hours(monkeypatch), list[bool]()
+    world, hours, states = ScriptedCluster(), Hours(monkeypatch), list[bool]()
     informer = informer_of(world, patience=3600)
     assert informer.age == inf
     async with running(informer):
         await informer.synced()
         assert informer.age < 1
         hours.ahead += SILENCE - 2
-        told.append(informer.in_touch)
+        states.append(informer.in_touch)
         hours.ahead += 4
         assert informer.age > SILENCE
-        told.append(informer.in_touch)
+        states.append(informer.in_touch)
         world.bookmark()
         await settle(lambda: informer.in_touch)
         hours.ahead += SILENCE + 1
-        told.append(informer.in_touch)
+        states.append(informer.in_touch)
         world.put("a")
         await settle(lambda: informer.in_touch)
-    assert told == [True, False, False]
+    assert states == [True, False, False]
 
 
 async def test_readiness_names_the_caches_that_lost_touch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,14 +314,14 @@ async def test_a_late_subscriber_that_fails_on_an_object_hears_of_the_others() -
     informer = informer_of(world)
     async with running(informer):
         await settle(lambda: informer.has_synced)
-        told: list[str] = []
+        names: list[str] = []
 
         def handler(old: JsonObject | None, new: JsonObject | None) -> None:
             _fails_on("bad")(old, new)
-            told.append((new or {})["metadata"]["name"])
+            names.append((new or {})["metadata"]["name"])
 
         informer.subscribe(handler)
-        assert told == ["a", "c"]
+        assert names == ["a", "c"]
         assert [key.name for key in informer.aside] == ["bad"]
 
 

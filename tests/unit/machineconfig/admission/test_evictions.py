@@ -37,7 +37,7 @@ NODES = [node("proved"), node("unproved", TAINT), node("elsewhere", TAINT, role=
 
 
 @pytest.mark.parametrize(
-    ("found", "leaves"),
+    ("pod", "leaves"),
     [
         (pod("a", "unproved"), True),
         (pod("a", "proved"), False),
@@ -50,8 +50,8 @@ NODES = [node("proved"), node("unproved", TAINT), node("elsewhere", TAINT, role=
         (pod("a", "unproved", "Running", {"key": "other", "operator": "Exists"}), True),
     ],
 )
-def test_pods_leave_nodes_without_proof_unless_they_tolerate_that(found: Object, leaves: bool) -> None:
-    listed = would_leave(cluster(False), cluster(True), NODES, [found], POOLS)
+def test_pods_leave_nodes_without_proof_unless_they_tolerate_that(pod: Object, leaves: bool) -> None:
+    listed = would_leave(cluster(False), cluster(True), NODES, [pod], POOLS)
     assert listed == (["d/a on unproved"] if leaves else [])
 
 
@@ -68,8 +68,8 @@ def test_a_label_takes_no_pod_off_the_list_whose_node_has_a_machine() -> None:
     assert would_leave(cluster(False), cluster(True), [away], pods, POOLS, [machine]) == ["d/a on moved"]
 
 
-def asked(new: Object, old: Object | None, *pods: Object) -> Denied | Allowed | None:
-    world = World(all_pools=POOLS, all_nodes=NODES, all_pods={("d", one["metadata"]["name"]): one for one in pods})
+def decision_on(new: Object, old: Object | None, *pods: Object) -> Denied | Allowed | None:
+    world = World(all_pools=POOLS, all_nodes=NODES, all_pods={("d", pod["metadata"]["name"]): pod for pod in pods})
     operation = Operation.UPDATE if old is not None else Operation.CREATE
     request = AdmissionRequest(
         operation=operation, user=ADMIN, group="fastness.dev", version="v1alpha1", kind="ConfidentialCluster",
@@ -80,28 +80,28 @@ def asked(new: Object, old: Object | None, *pods: Object) -> Denied | Allowed | 
 
 def test_the_pods_are_shown_before_they_leave_and_one_confirmation_is_good_for_one_change() -> None:
     victim = pod("a", "unproved")
-    refused = asked(cluster(True), cluster(False), victim)
+    refused = decision_on(cluster(True), cluster(False), victim)
     assert isinstance(refused, Denied)
     assert "d/a on unproved" in refused.message
     word = confirmation(cluster(False), cluster(True))
     assert word in refused.message
-    allowed = asked(cluster(True, **{CONFIRM_EVICT: word}), cluster(False), victim)
+    allowed = decision_on(cluster(True, **{CONFIRM_EVICT: word}), cluster(False), victim)
     assert isinstance(allowed, Allowed)
     assert "d/a on unproved" in allowed.warnings[0]
     later = cluster(False)
     later["metadata"]["generation"] = 4
-    assert isinstance(asked(cluster(True, **{CONFIRM_EVICT: word}), later, victim), Denied)
+    assert isinstance(decision_on(cluster(True, **{CONFIRM_EVICT: word}), later, victim), Denied)
 
 
 def test_nobody_is_asked_where_no_pod_leaves_or_nothing_is_turned_on() -> None:
-    assert asked(cluster(True), cluster(False)) is None
-    assert asked(cluster(True), cluster(True), pod("a", "unproved")) is None
-    assert asked(cluster(False), cluster(True), pod("a", "unproved")) is None
+    assert decision_on(cluster(True), cluster(False)) is None
+    assert decision_on(cluster(True), cluster(True), pod("a", "unproved")) is None
+    assert decision_on(cluster(False), cluster(True), pod("a", "unproved")) is None
 
 
 def test_a_new_cluster_cannot_put_pods_out_at_once() -> None:
     new = cluster(True)
     del new["metadata"]["uid"]
-    refused = asked(new, None, pod("a", "unproved"))
+    refused = decision_on(new, None, pod("a", "unproved"))
     assert isinstance(refused, Denied)
     assert "turn it on afterwards" in refused.message

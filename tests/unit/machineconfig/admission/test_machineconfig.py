@@ -90,9 +90,9 @@ def warnings(answer: Answer) -> tuple[str, ...]:
     "field", [{"kernelArguments": ["quiet"]}, {"kernelType": "realtime"}, {"fips": True}, {"extensions": ["usbguard"]}]
 )
 def test_host_fields_in_a_confidential_pool_are_accepted_with_a_warning(field: Object) -> None:
-    found = warnings(config("worker", **field))
-    assert [text.split(":")[0] for text in found] == ["pool worker is confidential", "pool all is confidential"]
-    assert next(iter(field)) in found[0]
+    messages = warnings(config("worker", **field))
+    assert [text.split(":")[0] for text in messages] == ["pool worker is confidential", "pool all is confidential"]
+    assert next(iter(field)) in messages[0]
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_host_fields_in_a_confidential_pool_are_accepted_with_a_warning(field: O
     ],
 )
 def test_side_doors_give_the_same_warning(document: Object, place: str) -> None:
-    found = warnings(config("worker", config={"ignition": {"version": "3.5.0"}, **document}))
-    assert place in found[0]
+    messages = warnings(config("worker", config={"ignition": {"version": "3.5.0"}, **document}))
+    assert place in messages[0]
 
 
 def test_a_document_that_cannot_be_read_gives_no_warning_here() -> None:
@@ -121,9 +121,9 @@ def test_fields_that_say_nothing_give_no_warning(field: Object) -> None:
 
 
 def test_host_of_pod_vms_is_not_attested() -> None:
-    found = warnings(config("hosts", kernelArguments=["quiet"]))
-    assert "hosts pod VMs and is not attested" in found[0]
-    assert "pool all is confidential" in found[1]
+    messages = warnings(config("hosts", kernelArguments=["quiet"]))
+    assert "hosts pod VMs and is not attested" in messages[0]
+    assert "pool all is confidential" in messages[1]
 
 
 def test_ordinary_pools_and_unselected_ones_give_no_warning() -> None:
@@ -132,8 +132,8 @@ def test_ordinary_pools_and_unselected_ones_give_no_warning() -> None:
 
 
 def test_all_fields_are_named_in_one_warning() -> None:
-    found = warnings(config("worker", kernelArguments=["a"], fips=True))
-    assert "kernelArguments, fips" in found[0]
+    messages = warnings(config("worker", kernelArguments=["a"], fips=True))
+    assert "kernelArguments, fips" in messages[0]
 
 
 def test_without_a_confidential_cluster_nothing_is_confidential() -> None:
@@ -148,10 +148,10 @@ def overlay(**config: Any) -> Object:
 
 def test_an_overlay_that_cannot_be_merged_is_warned_about_with_its_place_and_only_when_it_changes() -> None:
     bad = overlay(kernelArguments={"shouldExist": ["debug"]})
-    found = review(write("CREATE", OVERLAYS, bad), World())
-    assert isinstance(found, Allowed)
-    assert len(found.warnings) == 1
-    assert "machines that match will wait: spec.config.kernelArguments.shouldExist" in found.warnings[0]
+    decision = review(write("CREATE", OVERLAYS, bad), World())
+    assert isinstance(decision, Allowed)
+    assert len(decision.warnings) == 1
+    assert "machines that match will wait: spec.config.kernelArguments.shouldExist" in decision.warnings[0]
     labelled = {**bad, "metadata": {"name": "rack", "labels": {"a": "b"}}}
     assert review(write("UPDATE", OVERLAYS, labelled, bad), World()) == Allowed()
     assert review(write("CREATE", OVERLAYS, overlay()), World()) == Allowed()

@@ -20,7 +20,7 @@ def files(*entries: dict[str, Any], version: str = "3.5.0", **storage: Any) -> d
     return config(version, storage={"files": list(entries), **storage})
 
 
-def found(value: bytes | dict[str, Any], strict: bool = False) -> set[tuple[str, str]]:
+def problem_places(value: bytes | dict[str, Any], strict: bool = False) -> set[tuple[str, str]]:
     """Path and code of every error."""
     problems = ignition.validate(value, strict)
     return {(problem.path, problem.code) for problem in problems if problem.severity is Severity.ERROR}
@@ -44,7 +44,7 @@ def test_every_problem_is_reported_at_once_with_its_path() -> None:
         },
         systemd={"units": [{"name": "a", "dropins": [{"name": "b", "contents": "[x"}]}]},
     )
-    assert found(bad) == {
+    assert problem_places(bad) == {
         ("storage.files[0].path", "path-relative"),
         ("storage.files[0].mode", "illegal-mode"),
         ("storage.files[0].contents.source", "invalid-scheme"),
@@ -96,7 +96,7 @@ def test_an_unknown_version_is_told_from_an_invalid_one(version: Any, code: str)
 
 @pytest.mark.parametrize("raw", [{}, {"ignition": []}, {"ignition": None}])
 def test_a_config_without_a_version_is_invalid(raw: dict[str, Any]) -> None:
-    assert found(raw) == {("ignition.version", "invalid-version")}
+    assert problem_places(raw) == {("ignition.version", "invalid-version")}
 
 
 @pytest.mark.parametrize("version", ignition.SUPPORTED)
@@ -114,7 +114,7 @@ def test_unknown_fields_are_warnings_that_name_the_nearest_field_and_errors_when
     messages = {problem.path: problem.message for problem in ignition.validate(odd)}
     assert "mode" in messages["storage.files[0].mod"]
     assert warned(odd) == {("storage.files[0].mod", "unknown-field"), ("storage.files[0].unheardof", "unknown-field")}
-    assert len(found(odd, strict=True)) == 2
+    assert len(problem_places(odd, strict=True)) == 2
     assert ignition.parse(odd).body == files({"path": "/a"})
 
 
@@ -124,17 +124,19 @@ def test_a_field_of_a_later_version_says_since_when_it_exists() -> None:
 
 
 def test_a_field_in_other_capitals_is_an_error() -> None:
-    assert found(files({"path": "/a", "Mode": 1})) == {("storage.files[0].Mode", "field-case")}
+    assert problem_places(files({"path": "/a", "Mode": 1})) == {("storage.files[0].Mode", "field-case")}
 
 
 def test_a_repeated_key_is_an_error() -> None:
-    assert found(b'{"ignition":{"version":"3.5.0","version":"3.5.0"}}') == {("ignition.version", "repeated-key")}
+    assert problem_places(b'{"ignition":{"version":"3.5.0","version":"3.5.0"}}') == {
+        ("ignition.version", "repeated-key")
+    }
 
 
 def test_nulls_mean_absent_and_a_null_entry_means_an_empty_one() -> None:
     parsed = ignition.parse(files({"path": "/a", "mode": None, "contents": None}))
     assert parsed.body == files({"path": "/a"})
-    assert found(config(storage={"files": [None]})) == {("storage.files[0].path", "path-required")}
+    assert problem_places(config(storage={"files": [None]})) == {("storage.files[0].path", "path-required")}
 
 
 def test_a_config_in_normal_form_is_not_copied() -> None:
@@ -143,9 +145,9 @@ def test_a_config_in_normal_form_is_not_copied() -> None:
 
 
 def test_equal_configs_have_equal_bytes() -> None:
-    one, other = files({"path": "/a", "mode": 1}), files({"mode": 1, "path": "/a"})
-    assert ignition.to_json(ignition.parse(one)) == ignition.to_json(other)
-    assert json.loads(ignition.to_json(one)) == one
+    first, other = files({"path": "/a", "mode": 1}), files({"mode": 1, "path": "/a"})
+    assert ignition.to_json(ignition.parse(first)) == ignition.to_json(other)
+    assert json.loads(ignition.to_json(first)) == first
 
 
 def test_a_config_full_of_mistakes_gives_a_bounded_report_that_still_refuses() -> None:
@@ -164,23 +166,23 @@ def test_a_config_full_of_mistakes_gives_a_bounded_report_that_still_refuses() -
     ],
 )  # fmt: skip
 def test_paths_are_absolute_and_simple(path: str, code: str) -> None:
-    assert found(files({"path": path})) == {("storage.files[0].path", code)}
+    assert problem_places(files({"path": path})) == {("storage.files[0].path", code)}
 
 
 @pytest.mark.parametrize("path", ["/", "/a", "/a/..b", "/...", "/a b", "/a\nb"])
 def test_odd_but_simple_paths_are_fine(path: str) -> None:
-    assert found(files({"path": path})) == set()
+    assert problem_places(files({"path": path})) == set()
 
 
 def test_two_kinds_of_entry_cannot_share_a_path() -> None:
     both = files({"path": "/a"}, directories=[{"path": "/a"}], links=[{"path": "/b", "target": "/a"}])
-    assert found(both) == {("storage.files[0]", "duplicate")}
+    assert problem_places(both) == {("storage.files[0]", "duplicate")}
 
 
 def test_paths_do_not_lead_through_links_of_the_same_config() -> None:
     links = [{"path": "/link", "target": "/x"}, {"path": "/link/inner", "target": "/y"}]
     through = files({"path": "/link/a/b"}, {"path": "/linked"}, directories=[{"path": "/link/d"}], links=links)
-    assert found(through) == {
+    assert problem_places(through) == {
         ("storage.files[0]", "through-link"),
         ("storage.directories[0]", "through-link"),
         ("storage.links[1]", "through-link"),
@@ -195,9 +197,9 @@ def test_a_file_where_a_unit_will_be_written_is_refused() -> None:
         **files({"path": "/etc/systemd/system/a.service"}, {"path": "/etc/systemd/system/a.service.d/b.conf"}),
         "systemd": {"units": units},
     }
-    assert {code for _, code in found(clash)} == {"path-of-unit"}
+    assert {code for _, code in problem_places(clash)} == {"path-of-unit"}
     units[0] = {"name": "a.service", "enabled": True}
-    assert found(clash) == set()
+    assert problem_places(clash) == set()
 
 
 def test_resources_need_good_sources_hashes_and_headers() -> None:
@@ -210,7 +212,7 @@ def test_resources_need_good_sources_hashes_and_headers() -> None:
         {"path": "/e", "contents": {"source": "data:;base64,abc"}},
         {"path": "/f", "user": {"id": 1, "name": "x"}},
     )
-    assert found(bad) == {
+    assert problem_places(bad) == {
         ("storage.files[0].overwrite", "overwrite-without-source"),
         ("storage.files[1].contents.verification.hash", "hash-without-source"),
         ("storage.files[2].contents.httpHeaders[0].name", "header-name-required"),
@@ -227,14 +229,14 @@ def test_resources_need_good_sources_hashes_and_headers() -> None:
 )
 def test_schemes_came_with_versions(source: str, since: str) -> None:
     for version in ignition.SPEC3:
-        bad = found(files({"path": "/a", "contents": {"source": source}}, version=version))
+        bad = problem_places(files({"path": "/a", "contents": {"source": source}}, version=version))
         assert bool(bad) is (version < since), version
 
 
 def test_references_and_authorities_need_a_source() -> None:
     bad = config()
     bad["ignition"] |= {"config": {"merge": [{}]}, "security": {"tls": {"certificateAuthorities": [{"source": ""}]}}}
-    assert {code for _, code in found(bad)} == {"source-required"}
+    assert {code for _, code in problem_places(bad)} == {"source-required"}
 
 
 def test_special_mode_bits_are_a_warning_until_they_are_supported() -> None:
@@ -271,10 +273,12 @@ def test_inline_contents_can_be_opened_and_compared_before_boot() -> None:
 def test_sha256_exists_since_3_1() -> None:
     entry = {"path": "/a", "contents": {"source": "data:,x", "verification": {"hash": "sha256-" + "a" * 64}}}
     where = "storage.files[0].contents.verification.hash"
-    assert found(files(entry, version="3.0.0")) == {(where, "hash-unrecognised")}
-    assert found(files(entry, version="3.1.0")) == set()
+    assert problem_places(files(entry, version="3.0.0")) == {(where, "hash-unrecognised")}
+    assert problem_places(files(entry, version="3.1.0")) == set()
 
 
 def test_a_hard_link_must_not_point_to_a_directory_however_it_is_written() -> None:
     links = [{"path": "/l", "target": "/x/../dir", "hard": True}]
-    assert found(files(links=links, directories=[{"path": "/dir"}])) == {("storage.links[0]", "hard-link-to-directory")}
+    assert problem_places(files(links=links, directories=[{"path": "/dir"}])) == {
+        ("storage.links[0]", "hard-link-to-directory")
+    }

@@ -10,7 +10,7 @@ from fastness.machineconfig.ignition import Severity
 MOUNT = {"device": "/dev/a", "format": "ext4"}
 
 
-def found(severity: Severity, **sections: Any) -> set[str]:
+def problem_codes(severity: Severity, **sections: Any) -> set[str]:
     problems = ignition.validate({"ignition": {"version": "2.2.0"}, **sections})
     return {problem.code for problem in problems if problem.severity is severity}
 
@@ -60,7 +60,7 @@ def partition(**fields: Any) -> dict[str, Any]:
     ],
 )
 def test_errors(sections: dict[str, Any], code: str) -> None:
-    assert found(Severity.ERROR, **sections) == {code}
+    assert problem_codes(Severity.ERROR, **sections) == {code}
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_errors(sections: dict[str, Any], code: str) -> None:
     ],
 )
 def test_warnings(sections: dict[str, Any], code: str) -> None:
-    assert found(Severity.ERROR, **sections) == set()
-    assert found(Severity.WARNING, **sections) == {code}
+    assert problem_codes(Severity.ERROR, **sections) == set()
+    assert problem_codes(Severity.WARNING, **sections) == {code}
 
 
 def test_spec_2_is_looser_about_paths_and_repetition() -> None:
     twice = {"filesystem": "root", "path": "/a//../b/", "mode": 0}
-    assert found(Severity.ERROR, storage={"files": [twice, twice]}) == set()
+    assert problem_codes(Severity.ERROR, storage={"files": [twice, twice]}) == set()

@@ -23,7 +23,7 @@ def contents(text: str, **fields: Any) -> dict[str, Any]:
     return {"source": f"data:,{text}", **fields}
 
 
-def told(*children: dict[str, Any], corrections: bool = False) -> list[Supply]:
+def supplies_of(*children: dict[str, Any], corrections: bool = False) -> list[Supply]:
     heard: list[Supply] = []
     named = [(f"c{number}", child) for number, child in enumerate(children, 1)]
     ignition.merge_all(named, heard.append, corrections)
@@ -121,7 +121,7 @@ def test_overwrite_is_stated_for_every_file_that_does_not_say() -> None:
 
 
 def test_a_new_entry_is_told_once_and_a_changed_one_field_by_field() -> None:
-    supplies = told(
+    supplies = supplies_of(
         files({"path": "/a", "mode": 1, "contents": contents("1")}),
         files({"path": "/a", "mode": 1, "contents": contents("2")}),
         files({"path": "/a", "contents": contents("3"), "overwrite": True}),
@@ -139,7 +139,7 @@ def test_a_new_entry_is_told_once_and_a_changed_one_field_by_field() -> None:
 
 def test_what_a_child_takes_away_is_told_with_whom_it_was_taken_from() -> None:
     link = config(storage={"links": [{"path": "/a", "target": "x"}]})
-    supplies = told(files({"path": "/a"}), link, files({"path": "/a", "mode": 2}))
+    supplies = supplies_of(files({"path": "/a"}), link, files({"path": "/a", "mode": 2}))
     assert [(item.change, item.place[1], item.source, item.overrode) for item in supplies] == [
         (ChildEffect.ADDED, "files", "c1", None),
         (ChildEffect.REMOVED, "files", "c2", "c1"),
@@ -150,13 +150,13 @@ def test_what_a_child_takes_away_is_told_with_whom_it_was_taken_from() -> None:
 
 
 def test_corrections_are_not_told_as_contributions() -> None:
-    supplies = told(
+    supplies = supplies_of(
         files({"path": "/a", "contents": contents("1")}),
         files({"path": "/a", "contents": contents("2")}),
         corrections=True,
     )
     assert not any("compression" in item.place for item in supplies)
-    over = told(
+    over = supplies_of(
         files({"path": "/a", "contents": contents("1", compression="gzip")}),
         files({"path": "/a", "contents": contents("2")}),
         corrections=True,

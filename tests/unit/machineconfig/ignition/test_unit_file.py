@@ -8,7 +8,7 @@ from fastness.machineconfig.ignition.unit_file import UnitSyntax, _odd, _plain, 
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "names"),
     [
         ("", set()),
         ("[Unit]\nA=b\n[Service]\n\n[Install]\nWantedBy=x\n", {"Unit", "Install"}),
@@ -24,8 +24,8 @@ from fastness.machineconfig.ignition.unit_file import UnitSyntax, _odd, _plain, 
         ("[Ünit]\nÄ=ö\n", {"Ünit"}),
     ],
 )
-def test_sections_with_options_are_found(text: str, found: set[str]) -> None:
-    assert sections(text) == found
+def test_sections_with_options_are_found(text: str, names: set[str]) -> None:
+    assert sections(text) == names
 
 
 @pytest.mark.parametrize(

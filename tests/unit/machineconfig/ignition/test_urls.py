@@ -33,25 +33,25 @@ def test_what_go_cannot_parse_is_no_url(text: str) -> None:
 def test_versions_of_objects_must_not_be_empty() -> None:
     assert problem("s3://b/k?versionId=1", 0) is None
     for query in ("versionId=", "versionId", "a=b&versionId="):
-        found = problem(f"s3://b/k?{query}", 0)
-        assert found is not None
-        assert found.code == "invalid-version-id"
+        refusal = problem(f"s3://b/k?{query}", 0)
+        assert refusal is not None
+        assert refusal.code == "invalid-version-id"
 
 
 @pytest.mark.parametrize("text", ["arn:aws:s3:::b", "arn:aws:ec2:::b/k", "arn:a/b", "arn:aws:s3:r:1:accesspoint/p"])
 def test_an_arn_names_an_object_of_s3(text: str) -> None:
-    found = problem(text, 4)
-    assert found is not None
-    assert found.code == "invalid-arn"
+    refusal = problem(text, 4)
+    assert refusal is not None
+    assert refusal.code == "invalid-arn"
 
 
 def test_the_schemes_of_spec_2() -> None:
     assert legacy_problem("") is None
     assert legacy_problem("oem:///x") is None
     for text in ("gs://b/k", "file:///x"):
-        found = legacy_problem(text)
-        assert found is not None
-        assert found.code == "invalid-scheme"
+        refusal = legacy_problem(text)
+        assert refusal is not None
+        assert refusal.code == "invalid-scheme"
 
 
 def test_schemes_know_their_age() -> None:

@@ -53,8 +53,8 @@ def served(*files: JsonObject, version: str = "3.5.0") -> bytes:
 
 
 def files_of(body: bytes) -> dict[str, bytes]:
-    found = ignition.upgrade(body)["storage"]["files"]
-    return {entry["path"]: dataurl.contents(entry.get("contents", {})) for entry in found}
+    entries = ignition.upgrade(body)["storage"]["files"]
+    return {entry["path"]: dataurl.contents(entry.get("contents", {})) for entry in entries}
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_an_overlay_is_for_listed_machines_or_for_proved_properties(match: Any, 
 
 
 def test_labels_and_annotations_of_nobody_are_looked_at() -> None:
-    found = overlay(match={"properties": {"tee": "tdx"}})
-    found["metadata"] |= {"labels": {"tee": "snp"}, "annotations": {"tee": "snp"}}
-    assert not matches(found, WHO)
+    overlay_object = overlay(match={"properties": {"tee": "tdx"}})
+    overlay_object["metadata"] |= {"labels": {"tee": "snp"}, "annotations": {"tee": "snp"}}
+    assert not matches(overlay_object, WHO)
 
 
 def test_the_order_is_by_priority_and_then_by_name() -> None:
     mixed = [overlay("b"), overlay("z", priority=1), overlay("a"), overlay("c", priority=500), overlay("y", match={})]
-    assert [one["metadata"]["name"] for one in matching(mixed, WHO)] == ["z", "a", "b", "c"]
+    assert [entry["metadata"]["name"] for entry in matching(mixed, WHO)] == ["z", "a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -127,17 +127,17 @@ def test_the_order_is_by_priority_and_then_by_name() -> None:
     ],
 )  # fmt: skip
 def test_a_fragment_that_must_not_reach_a_machine_is_named_with_its_place(config: Any, code: str, place: str) -> None:
-    found = examine(overlay(config=config))
-    assert found.document is None
-    assert (code, place) in [(one.code, one.field) for one in found.problems if one.fatal]
+    examined = examine(overlay(config=config))
+    assert examined.document is None
+    assert (code, place) in [(problem.code, problem.field) for problem in examined.problems if problem.fatal]
 
 
 @pytest.mark.parametrize("path", sorted(RESERVED))
 @pytest.mark.parametrize("kind", ["files", "directories", "links"])
 def test_what_tells_the_agent_what_it_has_is_out_of_reach(path: str, kind: str) -> None:
     entry = {"path": path, **({"target": "/x"} if kind == "links" else {})}
-    found = examine(overlay(config={"ignition": {"version": "3.4.0"}, "storage": {kind: [entry]}}))
-    assert [one.code for one in found.problems if one.fatal] == ["reserved-path"]
+    examined = examine(overlay(config={"ignition": {"version": "3.4.0"}, "storage": {kind: [entry]}}))
+    assert [problem.code for problem in examined.problems if problem.fatal] == ["reserved-path"]
 
 
 @pytest.mark.parametrize("version", ["2.2.0", "3.1.0", "3.2.0", "3.3.0", "3.4.0", "3.5.0"])
@@ -147,10 +147,12 @@ def test_overlays_lie_over_the_pool_in_whatever_version_it_is_served(version: st
                 examine(overlay("two", fragment(file("/etc/c", "two"))))]  # fmt: skip
     merged = overlay_bytes(body, overlays)
     assert json.decode(merged)["ignition"]["version"] == version
-    found = files_of(merged)
-    assert (found["/etc/a"], found["/etc/b"], found["/etc/c"]) == (b"one", b"pool", b"two")
-    assert Laid.read(found[names.OVERLAY_FILE]).versions == tuple(one.version for one in overlays)
-    entry = next(one for one in ignition.upgrade(merged)["storage"]["files"] if one["path"] == "/etc/a")
+    contents = files_of(merged)
+    assert (contents["/etc/a"], contents["/etc/b"], contents["/etc/c"]) == (b"one", b"pool", b"two")
+    assert Laid.read(contents[names.OVERLAY_FILE]).versions == tuple(layer.version for layer in overlays)
+    entry = next(
+        file_entry for file_entry in ignition.upgrade(merged)["storage"]["files"] if file_entry["path"] == "/etc/a"
+    )
     assert entry["mode"] == 0o600  # what an overlay does not mention stays
 
 
@@ -165,7 +167,9 @@ def test_what_the_agent_starts_from_is_untouched_and_the_encapsulated_config_sta
 
 def test_the_record_of_overlays_is_for_root_alone() -> None:
     merged = overlay_bytes(served(), [examine(overlay())])
-    record = next(one for one in ignition.upgrade(merged)["storage"]["files"] if one["path"] == names.OVERLAY_FILE)
+    record = next(
+        entry for entry in ignition.upgrade(merged)["storage"]["files"] if entry["path"] == names.OVERLAY_FILE
+    )
     assert record["mode"] == 0o600
 
 
@@ -175,9 +179,9 @@ def test_without_overlays_the_bytes_are_those_of_the_pool() -> None:
 
 
 def test_the_version_follows_the_fragment_and_nothing_else() -> None:
-    one, same = examine(overlay(priority=1)), examine(overlay(priority=9, match={"machines": ["b"]}))
+    first, same = examine(overlay(priority=1)), examine(overlay(priority=9, match={"machines": ["b"]}))
     other = examine(overlay(config=fragment(file("/etc/a"))))
-    assert one.version == same.version != other.version
+    assert first.version == same.version != other.version
 
 
 def test_an_overlay_that_cannot_be_merged_stops_the_delivery() -> None:
@@ -188,7 +192,7 @@ def test_an_overlay_that_cannot_be_merged_stops_the_delivery() -> None:
 def test_two_good_fragments_that_make_a_bad_config_stop_the_delivery() -> None:
     link = {"ignition": {"version": "3.4.0"}, "storage": {"links": [{"path": "/etc/dir", "target": "/elsewhere"}]}}
     overlays = [examine(overlay("one", fragment(file("/etc/dir/a")))), examine(overlay("two", link))]
-    assert all(one.document for one in overlays)
+    assert all(layer.document for layer in overlays)
     with pytest.raises(CannotServe, match="not good"):
         overlay_bytes(served(), overlays)
 
@@ -196,11 +200,11 @@ def test_two_good_fragments_that_make_a_bad_config_stop_the_delivery() -> None:
 def test_what_the_version_of_the_machine_cannot_say_is_not_left_out_silently() -> None:
     volume = {"name": "d", "device": "/dev/sdb", "clevis": {"tpm2": True}}
     luks = {"ignition": {"version": "3.4.0"}, "storage": {"luks": [volume]}}
-    found = examine(overlay(config=luks))
-    assert found.document is not None
+    examined = examine(overlay(config=luks))
+    assert examined.document is not None
     with pytest.raises(CannotServe, match=r"3\.1\.0"):
-        overlay_bytes(served(version="3.1.0"), [found])
-    assert overlay_bytes(served(version="3.4.0"), [found])
+        overlay_bytes(served(version="3.1.0"), [examined])
+    assert overlay_bytes(served(version="3.4.0"), [examined])
 
 
 def test_more_overlays_than_a_machine_may_have_stop_the_delivery() -> None:
@@ -241,9 +245,9 @@ def test_a_machine_expects_exactly_what_it_was_handed(
     overlays: list[Overlay] = [examine(overlay(f"o{index}", made(layer))) for index, layer in enumerate(layers)]
     handed = files_of(overlay_bytes(served(*made(pool)["storage"]["files"]), overlays))
     laid = Laid.read(handed[names.OVERLAY_FILE]) if overlays else Laid()
-    wanted = {path: text for layer in (pool, *layers) for path, text in layer.items()}
+    texts = {path: text for layer in (pool, *layers) for path, text in layer.items()}
     expected = laid.over({"spec": {"config": made(pool)}})["spec"]["config"]
-    assert {path: handed[path] for path in wanted} == {path: text.encode() for path, text in wanted.items()}
-    assert {path: content(expected)[path] for path in wanted} == {path: handed[path] for path in wanted}
+    assert {path: handed[path] for path in texts} == {path: text.encode() for path, text in texts.items()}
+    assert {path: content(expected)[path] for path in texts} == {path: handed[path] for path in texts}
     updated = content(laid.over({"spec": {"config": made(later)}})["spec"]["config"])
     assert updated == {p: t.encode() for layer in (later, *layers) for p, t in layer.items()}

@@ -40,7 +40,7 @@ DOCUMENTS = st.fixed_dictionaries(
 
 def judged(config: dict[str, Any]) -> None:
     for trust in TrustModel:
-        assert all(str(one) for one in problems(config, trust))
+        assert all(str(problem) for problem in problems(config, trust))
     layer([config])
 
 
@@ -55,14 +55,14 @@ def test_any_document_is_judged_rendered_and_planned(document: dict[str, Any]) -
     judged(config)
     result = render(pool(), [mc("0"), config])
     assert isinstance(result, Rendered | RenderFailure)
-    assert isinstance(result, RenderFailure) == any(one.fatal for one in problems(config))
+    assert isinstance(result, RenderFailure) == any(problem.fatal for problem in problems(config))
     plan(State([pool()], [mc("0")]), Proposal([config]))
 
 
 @given(ANYTHING, ANYTHING)
 def test_any_metadata(meta: Any, spec: Any) -> None:
     config = {"kind": "MachineConfig", "metadata": meta, "spec": spec}
-    assert any(one.fatal for one in problems(config))
+    assert any(problem.fatal for problem in problems(config))
 
 
 @given(st.dictionaries(st.sampled_from(["name", "labels", "annotations", "ownerReferences"]), ANYTHING))

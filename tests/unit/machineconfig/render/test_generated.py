@@ -42,7 +42,7 @@ def runtime(**settings: Any) -> dict[str, Any]:
 
 def files(spec: dict[str, Any]) -> dict[str, str]:
     entries = (spec["config"].get("storage") or {}).get("files", ())
-    return {one["path"]: dataurl.contents(one["contents"]).decode() for one in entries}
+    return {entry["path"]: dataurl.contents(entry["contents"]).decode() for entry in entries}
 
 
 def test_kubelet_settings_are_merged_into_the_clusters() -> None:
@@ -120,10 +120,10 @@ def test_the_log_level_of_the_runtime_is_the_drop_in_of_the_manual() -> None:
 
 def test_every_setting_is_a_drop_in_of_its_own() -> None:
     spec = containerruntime_spec(runtime(pidsLimit=4096, logSizeMax="16Ki", defaultRuntime="crun", overlaySize="8G"))
-    found = {path.rpartition("-")[2]: tomllib.loads(text) for path, text in files(spec).items()}
-    assert found["pidsLimit"] == {"crio": {"runtime": {"pids_limit": 4096}}}
-    assert found["logSizeMax"] == {"crio": {"runtime": {"log_size_max": 16384}}}
-    assert found["defaultRuntime"] == {"crio": {"runtime": {"default_runtime": "crun"}}}
+    settings = {path.rpartition("-")[2]: tomllib.loads(text) for path, text in files(spec).items()}
+    assert settings["pidsLimit"] == {"crio": {"runtime": {"pids_limit": 4096}}}
+    assert settings["logSizeMax"] == {"crio": {"runtime": {"log_size_max": 16384}}}
+    assert settings["defaultRuntime"] == {"crio": {"runtime": {"default_runtime": "crun"}}}
     assert tomllib.loads(files(spec)["/etc/containers/storage.conf"])["storage"]["options"]["overlay"] == {
         "size": "8000000000"
     }
@@ -195,7 +195,7 @@ def test_a_selector_decides_which_pools_an_owner_is_for() -> None:
 @pytest.mark.parametrize("role", ["master", "worker"])
 def test_a_pool_with_nothing_but_its_base_configs_renders(role: str) -> None:
     configs = base_configs(role, CONTROLLER, "v1")
-    assert [one["metadata"]["name"] for one in configs] == [
+    assert [machine_config["metadata"]["name"] for machine_config in configs] == [
         f"00-{role}",
         f"01-{role}-container-runtime",
         f"01-{role}-kubelet",

@@ -88,17 +88,21 @@ def test_the_major_version_is_in_the_name(name: str, number: int) -> None:
     assert major(name) == number
 
 
-def controller(version: str = "fastness-2", observed: int = 1, said: dict[str, str] | None = None) -> JsonObject:
-    truth = {COMPLETED: "True", RUNNING: "False", FAILING: "False", **(said or {})}
+def controller(version: str = "fastness-2", observed: int = 1, statuses: dict[str, str] | None = None) -> JsonObject:
+    truth = {COMPLETED: "True", RUNNING: "False", FAILING: "False", **(statuses or {})}
     conditions = [{"type": kind, "status": status} for kind, status in truth.items()]
     meta = {"name": "machine-config-controller", "generation": 1, "annotations": {names.CONTROLLER_VERSION: version}}
     return {"metadata": meta, "spec": {}, "status": {"observedGeneration": observed, "conditions": conditions}}
 
 
-def found(configs: list[JsonObject], owners: Owners) -> Obstacle | None:
+def obstacle_in(configs: list[JsonObject], owners: Owners) -> Obstacle | None:
     """What a render waits for, with the base of the role there unless these configs bring it."""
-    brought = {one["metadata"]["name"] for one in configs}
-    base = [one for one in base_configs("worker", controller(), "fastness-2") if one["metadata"]["name"] not in brought]
+    brought = {config["metadata"]["name"] for config in configs}
+    base = [
+        config
+        for config in base_configs("worker", controller(), "fastness-2")
+        if config["metadata"]["name"] not in brought
+    ]
     return obstacle(POOL, [*base, *configs], owners, "fastness-2", "fastness-")
 
 
@@ -108,24 +112,24 @@ READY = Owners.of([], [], controller())
 
 
 def test_with_everything_in_place_nothing_is_waited_for() -> None:
-    assert found(base_configs("worker", controller(), "fastness-2"), READY) is None
+    assert obstacle_in(base_configs("worker", controller(), "fastness-2"), READY) is None
     assert is_complete(controller())
 
 
 @pytest.mark.parametrize(
-    ("known", "why"),
+    ("controller_config", "why"),
     [
         (None, "no ControllerConfig"),
         (controller("fastness-1"), "is of fastness-1, this is fastness-2"),
         (controller(""), "is of nobody"),
         (controller(observed=0), "not complete"),
-        (controller(said={COMPLETED: "False"}), "not complete"),
-        (controller(said={RUNNING: "True"}), "not complete"),
-        (controller(said={FAILING: "True"}), "not complete"),
+        (controller(statuses={COMPLETED: "False"}), "not complete"),
+        (controller(statuses={RUNNING: "True"}), "not complete"),
+        (controller(statuses={FAILING: "True"}), "not complete"),
     ],
 )
-def test_the_base_of_a_role_comes_first(known: JsonObject | None, why: str) -> None:
-    blocked = found([], Owners.of([], [], known))
+def test_the_base_of_a_role_comes_first(controller_config: JsonObject | None, why: str) -> None:
+    blocked = obstacle_in([], Owners.of([], [], controller_config))
     assert blocked is not None
     assert why in blocked.why
     assert not blocked.lasting
@@ -140,37 +144,37 @@ def kubelet(observed: int, **status: Any) -> JsonObject:
 
 
 def test_settings_are_waited_for_until_somebody_looked_at_them_and_a_refusal_lasts() -> None:
-    waiting = found([], Owners.of([kubelet(1)], [], controller()))
+    waiting = obstacle_in([], Owners.of([kubelet(1)], [], controller()))
     assert waiting == Obstacle("KubeletConfig pods was not looked at yet")
     refused = [{"type": "Failure", "status": "True", "message": "no"}]
-    blocked = found([], Owners.of([], [kubelet(2, conditions=refused)], controller()))
+    blocked = obstacle_in([], Owners.of([], [kubelet(2, conditions=refused)], controller()))
     assert blocked == Obstacle("ContainerRuntimeConfig pods is refused: no", lasting=True)
     made = mc("99-worker-generated-kubelet")
-    assert found([made], Owners.of([kubelet(2)], [], controller())) is None
+    assert obstacle_in([made], Owners.of([kubelet(2)], [], controller())) is None
 
 
 def test_what_follows_from_settings_and_the_base_of_the_role_must_be_there_in_its_present_form() -> None:
-    missing = found([], Owners.of([kubelet(2)], [], controller()))
+    missing = obstacle_in([], Owners.of([kubelet(2)], [], controller()))
     assert missing == Obstacle("MachineConfig 99-worker-generated-kubelet is not there yet")
     bare = obstacle(POOL, [], READY, "fastness-2", "fastness-")
     assert bare == Obstacle("MachineConfig 00-worker is not there yet")
     edited = base_configs("worker", controller(), "fastness-2")
     edited[0]["spec"] = {"config": {}}
-    assert found(edited, READY) == Obstacle("MachineConfig 00-worker is not what its owner says now")
+    assert obstacle_in(edited, READY) == Obstacle("MachineConfig 00-worker is not what its owner says now")
 
 
 def test_settings_that_go_or_are_for_another_pool_are_not_waited_for() -> None:
     going = kubelet(1)
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert found([], Owners.of([going], [], controller())) is None
+    assert obstacle_in([], Owners.of([going], [], controller())) is None
     other = kubelet(1)
     other["spec"]["machineConfigPoolSelector"] = {"matchLabels": {"no": "such"}}
-    assert found([], Owners.of([other], [], controller())) is None
+    assert obstacle_in([], Owners.of([other], [], controller())) is None
 
 
 def test_two_versions_of_ours_do_not_mix() -> None:
     old = base_configs("worker", controller(), "fastness-1")
-    blocked = found(old, READY)
+    blocked = obstacle_in(old, READY)
     assert blocked == Obstacle("MachineConfig 00-worker is of fastness-1, this is fastness-2")
 
 
@@ -179,4 +183,4 @@ def test_what_others_generated_or_only_claim_to_be_ours_holds_up_nothing() -> No
     foreign["metadata"]["annotations"] = {names.GENERATED_BY: "0c5a1b"}
     copied = mc("50-mine")
     copied["metadata"]["annotations"] = {names.GENERATED_BY: "fastness-1"}
-    assert found([foreign, copied], READY) is None
+    assert obstacle_in([foreign, copied], READY) is None

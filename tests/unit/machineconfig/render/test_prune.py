@@ -28,11 +28,11 @@ def test_the_last_five_unused_of_each_pool_stay() -> None:
 
 
 def test_what_a_pool_or_a_node_needs_stays_and_does_not_count() -> None:
-    known = pool("worker", configuration={"name": name(1)})
-    known["status"] = {"configuration": {"name": name(2)}}
+    worker = pool("worker", configuration={"name": name(1)})
+    worker["status"] = {"configuration": {"name": name(2)}}
     booted = node("n", current=name(3), desired=name(4))
     booted["metadata"]["annotations"][names.FIRST_PIVOT_CONFIG] = name(5)
-    used = in_use([known], [booted])
+    used = in_use([worker], [booted])
     assert used == {name(number) for number in range(1, 6)}
     assert prunable([rendered(number) for number in range(1, 12)], used) == (name(6),)
 

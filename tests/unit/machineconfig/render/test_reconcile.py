@@ -13,7 +13,7 @@ KEYS = {"name": "core", "sshAuthorizedKeys": ["a"]}
 
 
 def fields(old: dict[str, Any], new: dict[str, Any], **spec: Any) -> list[str]:
-    return [one.field for one in irreconcilable({"config": old}, {"config": new, **spec})]
+    return [difference.field for difference in irreconcilable({"config": old}, {"config": new, **spec})]
 
 
 EMPTY = ignition()
@@ -51,7 +51,7 @@ def test_the_table(old: dict[str, Any], new: dict[str, Any], expected: list[str]
 
 def test_fips_cannot_change_in_either_direction() -> None:
     assert fields(EMPTY, EMPTY, fips=True) == ["fips"]
-    assert [one.field for one in irreconcilable({"fips": True}, {"fips": False})] == ["fips"]
+    assert [difference.field for difference in irreconcilable({"fips": True}, {"fips": False})] == ["fips"]
     assert irreconcilable({}, {"fips": False}) == []
 
 
@@ -68,9 +68,9 @@ def test_differences_come_in_a_fixed_order() -> None:
 
 def test_only_the_matching_override_lets_a_difference_through() -> None:
     new = {"config": ignition(storage={**DISK, "raid": [{"name": "md0"}]})}
-    found = irreconcilable({}, new, frozenset({"Disks"}))
-    assert [one.field for one in found] == ["storage.disks", "storage.raid"]
-    assert [one.field for one in blocking(found)] == ["storage.raid"]
+    differences = irreconcilable({}, new, frozenset({"Disks"}))
+    assert [difference.field for difference in differences] == ["storage.disks", "storage.raid"]
+    assert [difference.field for difference in blocking(differences)] == ["storage.raid"]
 
 
 def test_overrides_are_read_from_the_configuration() -> None:
@@ -81,4 +81,4 @@ def test_overrides_are_read_from_the_configuration() -> None:
 
 def test_every_reason_says_a_way_out() -> None:
     for _, new, _ in ROWS:
-        assert all(one.way_out for one in irreconcilable({"config": EMPTY}, {"config": new}))
+        assert all(difference.way_out for difference in irreconcilable({"config": EMPTY}, {"config": new}))

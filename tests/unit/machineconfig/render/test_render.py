@@ -36,7 +36,7 @@ def bad(*configs: dict[str, Any], of: str = "worker", setting: Setting | None = 
 
 
 def text(rendered: Rendered, path: str) -> str:
-    [entry] = [one for one in rendered.spec["config"]["storage"]["files"] if one["path"] == path]
+    [entry] = [file for file in rendered.spec["config"]["storage"]["files"] if file["path"] == path]
     return dataurl.contents(entry["contents"]).decode()
 
 
@@ -127,7 +127,7 @@ def test_new_content_does_not_inherit_compression_but_a_new_mode_keeps_it() -> N
 
 def test_every_file_overwrites_unless_it_says_otherwise() -> None:
     files = good(mc("1", ignition(file("/a"), file("/b", overwrite=False)))).spec["config"]["storage"]["files"]
-    assert {one["path"]: one["overwrite"] for one in files} == {"/a": True, "/b": False}
+    assert {file_entry["path"]: file_entry["overwrite"] for file_entry in files} == {"/a": True, "/b": False}
 
 
 def test_a_spec_2_config_merges_with_spec_3() -> None:
@@ -169,7 +169,7 @@ def test_the_pool_points_at_the_rendered_config_and_its_sources_by_name() -> Non
     rendered = good(mc("b"), mc("a"))
     configuration = rendered.configuration()
     assert configuration["name"] == rendered.name
-    assert [one["name"] for one in configuration["source"]] == ["a", "b"]
+    assert [source["name"] for source in configuration["source"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize("selector", [None, {}, {"matchLabels": {"x": "y"}}])
@@ -239,7 +239,7 @@ def test_an_override_lets_new_disks_through_and_tells_them() -> None:
     current = before.manifest(pool(), Defaults())
     assert bad(mc("1"), disks, setting=Setting(current=current)).guilty == ("2",)
     allowed = good(mc("1"), disks, setting=Setting(current=current, overrides=frozenset({"Disks"})))
-    assert [one.field for one in allowed.tolerated] == ["storage.disks"]
+    assert [difference.field for difference in allowed.tolerated] == ["storage.disks"]
 
 
 def test_sources_are_not_changed_by_rendering() -> None:
@@ -273,6 +273,6 @@ def test_runc_as_the_default_is_refused_where_the_system_has_none() -> None:
 
 def test_defaults_come_from_the_controller_config() -> None:
     spec = {"baseOSContainerImage": "base", "baseOSExtensionsContainerImage": "ext"}
-    found = Defaults.of({"metadata": {"annotations": {names.RELEASE_IMAGE_VERSION: "r"}}, "spec": spec}, "v")
-    assert found == Defaults("base", "ext", "v", "r")
+    defaults = Defaults.of({"metadata": {"annotations": {names.RELEASE_IMAGE_VERSION: "r"}}, "spec": spec}, "v")
+    assert defaults == Defaults("base", "ext", "v", "r")
     assert Defaults.of(None, "v") == Defaults(controller_version="v")

@@ -21,8 +21,8 @@ UNITS = st.fixed_dictionaries(
 )
 DOCUMENTS = st.builds(
     lambda files, units, version: ignition(*files, units=units, version=version),
-    st.lists(FILES, max_size=3, unique_by=lambda one: str(one["path"])),
-    st.lists(UNITS, max_size=2, unique_by=lambda one: str(one["name"])),
+    st.lists(FILES, max_size=3, unique_by=lambda part: str(part["path"])),
+    st.lists(UNITS, max_size=2, unique_by=lambda part: str(part["name"])),
     st.sampled_from(["3.2.0", "3.5.0"]),
 )
 SPECS = st.fixed_dictionaries(
@@ -39,7 +39,7 @@ CONFIGS = st.lists(
         lambda name, document, spec, role: mc(f"{name:02d}-{role}", document, role, **spec),
         st.integers(0, 99), st.none() | DOCUMENTS, SPECS, st.sampled_from(["worker", "infra"]),
     ),
-    min_size=1, max_size=5, unique_by=lambda one: str(one["metadata"]["name"]),
+    min_size=1, max_size=5, unique_by=lambda part: str(part["metadata"]["name"]),
 )  # fmt: skip
 
 
@@ -67,10 +67,10 @@ def test_every_file_and_unit_of_a_source_is_in_the_result_and_unknown_fields_sta
     configs: list[dict[str, Any]],
 ) -> None:
     result = rendered(configs).spec
-    paths = {one["path"] for one in (result["config"].get("storage") or {}).get("files", ())}
+    paths = {entry["path"] for entry in (result["config"].get("storage") or {}).get("files", ())}
     for config in configs:
         document = config["spec"].get("config") or {}
-        assert {one["path"] for one in (document.get("storage") or {}).get("files", ())} <= paths
+        assert {entry["path"] for entry in (document.get("storage") or {}).get("files", ())} <= paths
     assert ("unknown" in result) == any("unknown" in config["spec"] for config in configs)
 
 
@@ -94,9 +94,13 @@ def test_the_blamed_config_has_the_value_that_was_rendered(configs: list[dict[st
     result = rendered(configs)
     named = {config["metadata"]["name"]: config for config in configs}
     for entry in (result.spec["config"].get("storage") or {}).get("files", ()):
-        [origin] = [one for one in result.blame.of(entry["path"]) if one.kind is PartKind.FILE]
+        [origin] = [candidate for candidate in result.blame.of(entry["path"]) if candidate.kind is PartKind.FILE]
         source = named[origin.fields["contents.source"]]
-        [mine] = [one for one in source["spec"]["config"]["storage"]["files"] if one["path"] == entry["path"]]
+        [mine] = [
+            candidate
+            for candidate in source["spec"]["config"]["storage"]["files"]
+            if candidate["path"] == entry["path"]
+        ]
         assert mine["contents"]["source"] == entry["contents"]["source"]
         assert origin.source == origin.history[-1].config
         assert set(origin.overridden) <= {touch.config for touch in origin.history[:-1]}

@@ -68,8 +68,8 @@ def test_a_wholly_empty_document_and_none_are_accepted() -> None:
     ],
 )  # fmt: skip
 def test_what_ignition_refuses_is_a_problem_with_its_place(document: dict[str, Any], field: str) -> None:
-    found = [problem for problem in problems(mc("a", document)) if problem.fatal]
-    assert any(problem.field.startswith(field.rpartition(".")[0]) for problem in found), found
+    fatal = [problem for problem in problems(mc("a", document)) if problem.fatal]
+    assert any(problem.field.startswith(field.rpartition(".")[0]) for problem in fatal), fatal
 
 
 @pytest.mark.parametrize("mode", [0o1000, 0o2755, 0o4755, 0o7777])
@@ -78,9 +78,9 @@ def test_modes_above_0777_are_refused_in_every_version(mode: int, version: str) 
     document = ignition({**file("/a"), "mode": mode, "filesystem": "root"}, version=version)
     if version != "2.2.0":
         del document["storage"]["files"][0]["filesystem"]
-    found = [problem for problem in problems(mc("a", document)) if problem.code == "file-mode"]
-    assert [problem.field for problem in found] == ["spec.config.storage.files[0].mode"]
-    assert f"{mode:#o}" in found[0].reason
+    mode_problems = [problem for problem in problems(mc("a", document)) if problem.code == "file-mode"]
+    assert [problem.field for problem in mode_problems] == ["spec.config.storage.files[0].mode"]
+    assert f"{mode:#o}" in mode_problems[0].reason
 
 
 def test_a_gzip_bomb_is_refused_before_it_fills_the_memory() -> None:
@@ -218,10 +218,12 @@ WEAK = [
 def test_a_disk_that_its_host_could_read_is_refused_in_a_confidential_pool(options: list[str]) -> None:
     """Pitfall 24: a null cipher looks like encryption."""
     luks = {"luks": [{"name": "data", "device": "/dev/vdb", "options": options}]}
-    found = problems(mc("99-disk", ignition(storage=luks)), CONFIDENTIAL)
-    assert {(one.field, one.code) for one in found} == {("spec.config.storage.luks[0].options", "weak-disk")}
-    assert "data asks for" in str(found[0])
-    assert "aes-xts-plain64" in str(found[0])
+    disk_problems = problems(mc("99-disk", ignition(storage=luks)), CONFIDENTIAL)
+    assert {(problem.field, problem.code) for problem in disk_problems} == {
+        ("spec.config.storage.luks[0].options", "weak-disk")
+    }
+    assert "data asks for" in str(disk_problems[0])
+    assert "aes-xts-plain64" in str(disk_problems[0])
     assert problems(mc("99-disk", ignition(storage=luks))) == [], "elsewhere it is a matter of taste"
 
 
@@ -234,7 +236,9 @@ def test_a_disk_that_its_host_could_read_is_refused_in_a_confidential_pool(optio
 )  # fmt: skip
 def test_options_of_a_disk_that_weaken_nothing_are_good(options: list[str]) -> None:
     luks = {"luks": [{"name": "data", "device": "/dev/vdb", "options": options}]}
-    assert [one for one in problems(mc("a", ignition(storage=luks)), CONFIDENTIAL) if one.code == "weak-disk"] == []
+    assert [
+        problem for problem in problems(mc("a", ignition(storage=luks)), CONFIDENTIAL) if problem.code == "weak-disk"
+    ] == []
 
 
 def test_disks_and_luks_of_the_first_boot_are_not_refused() -> None:
@@ -270,12 +274,16 @@ BOOT_FILES = (
 
 @pytest.mark.parametrize("path", BOOT_FILES)
 def test_a_file_that_changes_the_boot_is_refused_like_the_arguments(path: str) -> None:
-    found = problems(mc("99-boot", ignition(file(path))), CONFIDENTIAL)
-    assert [(one.field, one.code) for one in found if one.fatal] == [("spec.config.storage.files[0]", "confidential")]
-    assert "changes what the machine boots, which is refused in a confidential pool" in found[0].reason
-    assert [one for one in problems(mc("99-boot", ignition(file(path)))) if one.fatal] == [], "elsewhere it is allowed"
+    refusals = problems(mc("99-boot", ignition(file(path))), CONFIDENTIAL)
+    assert [(entry.field, entry.code) for entry in refusals if entry.fatal] == [
+        ("spec.config.storage.files[0]", "confidential")
+    ]
+    assert "changes what the machine boots, which is refused in a confidential pool" in refusals[0].reason
+    assert [problem for problem in problems(mc("99-boot", ignition(file(path)))) if problem.fatal] == [], (
+        "elsewhere it is allowed"
+    )
     target = {"links": [{"path": "/opt/elsewhere", "target": path}]}
-    assert [one.code for one in problems(mc("a", ignition(storage=target)), CONFIDENTIAL)] == ["confidential"]
+    assert [problem.code for problem in problems(mc("a", ignition(storage=target)), CONFIDENTIAL)] == ["confidential"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     return [str(change) for change in compare(old, new).changes]
 
 
-def one(old: dict[str, Any], new: dict[str, Any]) -> ConfigChange:
+def only_change(old: dict[str, Any], new: dict[str, Any]) -> ConfigChange:
     [change] = compare({"config": old}, {"config": new}).changes
     return change
 
@@ -56,7 +56,9 @@ def test_storage_ignition_and_unknown_fields_are_seen() -> None:
 
 
 def test_a_changed_file_reads_as_a_unified_diff_with_its_mode() -> None:
-    change = one(ignition(file("/etc/a", "one\ntwo\n")), ignition({**file("/etc/a", "one\nthree\n"), "mode": 0o600}))
+    change = only_change(
+        ignition(file("/etc/a", "one\ntwo\n")), ignition({**file("/etc/a", "one\nthree\n"), "mode": 0o600})
+    )
     assert text_of(change).splitlines() == [
         "mode: 0644 -> 0600", "--- a/etc/a", "+++ b/etc/a", "@@ -1,2 +1,2 @@", " one", "-two", "+three",
     ]  # fmt: skip
@@ -68,7 +70,7 @@ def test_compressed_content_is_compared_by_what_is_inside() -> None:
         "mode": 0o644,
         "contents": {"source": dataurl.encode(dataurl.gzip(b"x\n")), "compression": "gzip"},
     }
-    change = one(ignition(file("/a", "x\n")), ignition(packed))
+    change = only_change(ignition(file("/a", "x\n")), ignition(packed))
     assert change.how is How.CHANGED
     assert text_of(change) == ""
     assert file_bytes(change.new) == file_bytes(change.old) == b"x\n"
@@ -81,7 +83,7 @@ def test_content_that_is_not_in_the_config_is_said_to_be_elsewhere() -> None:
 
 def test_a_unit_shows_switches_and_drop_ins() -> None:
     new = {"name": "a.service", "enabled": True, "dropins": [{"name": "x.conf", "contents": "[Unit]\n"}]}
-    text = text_of(one(ignition(units=[{"name": "a.service", "enabled": False}]), ignition(units=[new])))
+    text = text_of(only_change(ignition(units=[{"name": "a.service", "enabled": False}]), ignition(units=[new])))
     assert "-# enabled: false" in text
     assert "+# enabled: true" in text
     assert "+# drop-in x.conf" in text
@@ -89,7 +91,7 @@ def test_a_unit_shows_switches_and_drop_ins() -> None:
 
 def test_password_hashes_differ_visibly_but_are_never_shown() -> None:
     users = [[{"name": "core", "passwordHash": value, "uid": 1}] for value in ("first", "second")]
-    text = text_of(one(ignition(users=users[0]), ignition(users=users[1])))
+    text = text_of(only_change(ignition(users=users[0]), ignition(users=users[1])))
     assert "first" not in text
     assert "second" not in text
     assert text.count("hidden") == 2
@@ -98,6 +100,6 @@ def test_password_hashes_differ_visibly_but_are_never_shown() -> None:
 
 def test_a_huge_diff_is_cut() -> None:
     lines = "".join(f"{number}\n" for number in range(2 * MAX_DIFF_LINES))
-    text = text_of(one(ignition(), ignition(file("/a", lines))))
+    text = text_of(only_change(ignition(), ignition(file("/a", lines))))
     assert len(text.splitlines()) == MAX_DIFF_LINES + 1
     assert text.endswith("more lines")

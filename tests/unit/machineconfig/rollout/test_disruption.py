@@ -32,8 +32,8 @@ def decision(*paths: str, user: dict[str, Any] | None = None, **spec: Any) -> De
     return decide(compare({"config": ignition()}, new), policies_from(user))
 
 
-def strings(found: Decision) -> list[str]:
-    return [str(action) for action in found.actions]
+def strings(decision: Decision) -> list[str]:
+    return [str(action) for action in decision.actions]
 
 
 DEFAULT_TABLE = [
@@ -62,18 +62,18 @@ DEFAULT_TABLE = [
 
 @pytest.mark.parametrize(("path", "actions", "drain"), DEFAULT_TABLE)
 def test_the_default_policies(path: str, actions: list[str], drain: bool) -> None:
-    found = decision(path)
-    assert (strings(found), found.drain) == (actions, drain)
+    outcome = decision(path)
+    assert (strings(outcome), outcome.drain) == (actions, drain)
 
 
 def test_the_table_above_covers_every_default() -> None:
     covered = {path for path, _, _ in DEFAULT_TABLE}
-    assert all(any(path == one or one.startswith(f"{path}/") for one in covered) for path in DEFAULT_FILES)
+    assert all(any(path == place or place.startswith(f"{path}/") for place in covered) for path in DEFAULT_FILES)
 
 
 def test_no_change_needs_nothing() -> None:
-    found = decide(compare({"config": ignition(file("/a"))}, {"config": ignition(file("/a"))}))
-    assert (strings(found), found.drain, found.headline) == (["None"], False, "nothing")
+    outcome = decide(compare({"config": ignition(file("/a"))}, {"config": ignition(file("/a"))}))
+    assert (strings(outcome), outcome.drain, outcome.headline) == (["None"], False, "nothing")
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_no_change_needs_nothing() -> None:
 )
 def test_what_takes_effect_at_boot_reboots_whatever_policies_say(spec: dict[str, Any]) -> None:
     everything = {"files": [{"path": "/", "actions": [{"type": "None"}]}]}
-    found = decision("/etc/containers/policy.json", user=everything, **spec)
-    assert found.reboot
-    assert found.drain
+    outcome = decision("/etc/containers/policy.json", user=everything, **spec)
+    assert outcome.reboot
+    assert outcome.drain
 
 
 def test_neutral_fields_are_no_change() -> None:
@@ -115,14 +115,14 @@ def test_the_longest_path_wins_and_the_root_matches_everything() -> None:
 
 def test_a_user_policy_replaces_the_default_of_the_same_path() -> None:
     user = {"files": [{"path": "/etc/containers/policy.json", "actions": [{"type": "Drain"}]}]}
-    found = decision("/etc/containers/policy.json", user=user)
-    assert (strings(found), found.drain, found.headline) == (["Drain"], True, "drain")
+    outcome = decision("/etc/containers/policy.json", user=user)
+    assert (strings(outcome), outcome.drain, outcome.headline) == (["Drain"], True, "drain")
 
 
 def test_actions_add_up_in_order_once_each_and_none_goes_when_there_is_more() -> None:
-    found = decision("/etc/containers/policy.json", GPG, "/var/lib/kubelet/config.json", USER_CA)
-    assert strings(found) == ["Reload crio.service", "Restart coreos-update-ca-trust.service", "Restart crio.service"]
-    assert found.headline == "restart"
+    outcome = decision("/etc/containers/policy.json", GPG, "/var/lib/kubelet/config.json", USER_CA)
+    assert strings(outcome) == ["Reload crio.service", "Restart coreos-update-ca-trust.service", "Restart crio.service"]
+    assert outcome.headline == "restart"
 
 
 def test_one_reboot_makes_the_rest_pointless() -> None:
@@ -150,8 +150,8 @@ def test_the_force_file_reboots() -> None:
 
 
 def test_every_cause_names_its_change() -> None:
-    found = decision("/etc/chrony.conf", "/etc/containers/policy.json")
-    assert [(cause.change.path, str(cause.actions[0])) for cause in found.causes] == [
+    outcome = decision("/etc/chrony.conf", "/etc/containers/policy.json")
+    assert [(cause.change.path, str(cause.actions[0])) for cause in outcome.causes] == [
         ("/etc/chrony.conf", "Reboot"),
         ("/etc/containers/policy.json", "Reload crio.service"),
     ]

@@ -39,9 +39,9 @@ NEW, OLD = Goal("rendered-worker-new"), "rendered-worker-old"
 )
 def test_the_pool_of_a_node(roles: tuple[str, ...], pools: tuple[str, ...], alert: bool) -> None:
     """Appendix A.7 of the behaviour."""
-    found = membership(node("n", *roles), POOLS)
-    assert (found.pools, found.alert) == (pools, alert)
-    assert found.primary == (pools[0] if pools else "")
+    placement = membership(node("n", *roles), POOLS)
+    assert (placement.pools, placement.alert) == (pools, alert)
+    assert placement.primary == (pools[0] if pools else "")
 
 
 def test_two_custom_pools_claim_a_node_and_neither_gets_it() -> None:
@@ -142,11 +142,11 @@ def test_the_words_of_the_drain_handshake() -> None:
     assert drain_request("rendered-worker-1", uncordon=True) == "uncordon-rendered-worker-1"
     assert names.drain_verb("drain-rendered-worker-1") == "drain"
     assert names.drain_verb("uncordon-rendered-worker-1") == "uncordon"
-    asked = node("n")
-    asked["metadata"]["annotations"][names.DESIRED_DRAIN] = "drain-x"
-    assert drain_pending(asked) == "drain-x"
-    asked["metadata"]["annotations"][names.LAST_APPLIED_DRAIN] = "drain-x"
-    assert drain_pending(asked) == ""
+    draining = node("n")
+    draining["metadata"]["annotations"][names.DESIRED_DRAIN] = "drain-x"
+    assert drain_pending(draining) == "drain-x"
+    draining["metadata"]["annotations"][names.LAST_APPLIED_DRAIN] = "drain-x"
+    assert drain_pending(draining) == ""
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_the_words_of_the_drain_handshake() -> None:
     [("x", "drain-x", True), ("y", "drain-x", False), ("", "drain-x", True), ("y", "uncordon-x", True)],
 )
 def test_a_drain_for_a_withdrawn_config_is_no_request(desired: str, request_: str, pending: bool) -> None:
-    asked = node("n")
-    asked["metadata"]["annotations"] = {names.DESIRED_CONFIG: desired, names.DESIRED_DRAIN: request_}
-    assert drain_pending(asked) == (request_ if pending else "")
+    draining = node("n")
+    draining["metadata"]["annotations"] = {names.DESIRED_CONFIG: desired, names.DESIRED_DRAIN: request_}
+    assert drain_pending(draining) == (request_ if pending else "")
 
 
 def test_labels_that_put_a_node_into_a_pool() -> None:

@@ -30,8 +30,8 @@ def world(*configs: dict[str, Any], nodes: int = 3, **more: Any) -> State:
     return State([workers], [*configs, running], more.pop("nodes_", made), **more)
 
 
-def only(found: Plan) -> PoolPlan:
-    [planned] = found.pools
+def only(plan: Plan) -> PoolPlan:
+    [planned] = plan.pools
     return planned
 
 
@@ -47,9 +47,9 @@ def test_a_change_names_its_parts_sources_contents_and_actions() -> None:
         ("file /etc/a changed", "60-more", "Reboot"),
         ("unit x.service added", "60-more", "Reboot"),
     ]
-    shown = to_json(Plan((planned,)))["pools"][0]["changes"][0]["diff"]
-    assert "-two" in shown
-    assert "+three" in shown
+    diff = to_json(Plan((planned,)))["pools"][0]["changes"][0]["diff"]
+    assert "-two" in diff
+    assert "+three" in diff
 
 
 def test_a_removed_part_names_the_config_that_had_it() -> None:
@@ -61,9 +61,15 @@ def test_a_removed_part_names_the_config_that_had_it() -> None:
 
 
 def test_nodes_go_in_order_and_in_batches_of_the_budget() -> None:
-    found = only(plan(world(BASE, nodes=5, pool={"maxUnavailable": "40%"}), Proposal([RELOAD])))
-    assert [(one.name, one.batch) for one in nodes_of(found)] == [("n0", 1), ("n1", 1), ("n2", 2), ("n3", 2), ("n4", 3)]
-    assert found.budget == 2
+    pool_plan = only(plan(world(BASE, nodes=5, pool={"maxUnavailable": "40%"}), Proposal([RELOAD])))
+    assert [(step.name, step.batch) for step in nodes_of(pool_plan)] == [
+        ("n0", 1),
+        ("n1", 1),
+        ("n2", 2),
+        ("n3", 2),
+        ("n4", 3),
+    ]
+    assert pool_plan.budget == 2
 
 
 def test_nodes_on_other_configs_get_their_own_action() -> None:
@@ -74,52 +80,52 @@ def test_nodes_on_other_configs_get_their_own_action() -> None:
     old["metadata"] |= {"labels": {}, "ownerReferences": [{"kind": "MachineConfigPool", "name": "worker"}]}
     behind = node("behind", "worker", current="rendered-worker-old")
     odd = State(state.pools, [*state.configs, old], [*state.nodes, lost, behind])
-    found = {one.name: one for one in nodes_of(only(plan(odd, Proposal([RELOAD]))))}
-    assert found["n0"].decision.headline == "reload"
-    assert found["lost"].decision.reboot
-    assert "not known here" in found["lost"].note
-    assert found["behind"].decision.reboot
+    node_plans = {node_plan.name: node_plan for node_plan in nodes_of(only(plan(odd, Proposal([RELOAD]))))}
+    assert node_plans["n0"].decision.headline == "reload"
+    assert node_plans["lost"].decision.reboot
+    assert "not known here" in node_plans["lost"].note
+    assert node_plans["behind"].decision.reboot
     assert plan(odd, Proposal([RELOAD])).reboots
 
 
 def test_a_paused_pool_changes_but_disturbs_nobody() -> None:
-    found = plan(world(BASE, pool={"paused": True}), Proposal([mc("1", kernelArguments=["a"])]))
-    assert found
-    assert not found.reboots
-    assert {one.batch for one in nodes_of(only(found))} == {0}
+    proposed_plan = plan(world(BASE, pool={"paused": True}), Proposal([mc("1", kernelArguments=["a"])]))
+    assert proposed_plan
+    assert not proposed_plan.reboots
+    assert {node_plan.batch for node_plan in nodes_of(only(proposed_plan))} == {0}
 
 
 def test_a_change_that_would_not_render_says_why_and_who() -> None:
-    found = plan(world(BASE), Proposal([mc("99-bad", kernelType="x")]))
-    assert found.fails
-    assert only(found).guilty == ("99-bad",)
-    assert not found.reboots
+    proposed_plan = plan(world(BASE), Proposal([mc("99-bad", kernelType="x")]))
+    assert proposed_plan.fails
+    assert only(proposed_plan).guilty == ("99-bad",)
+    assert not proposed_plan.reboots
 
 
 def test_a_confidential_pool_refuses_in_the_plan_too() -> None:
     cluster = {"spec": {"mode": "Enforce"}}
-    found = plan(world(BASE, cluster=cluster), Proposal([mc("99-k", kernelArguments=["a"])]))
-    assert only(found).trust is TrustModel.CONFIDENTIAL_CLUSTER
-    assert "bake it into the image" in only(found).failure
+    proposed_plan = plan(world(BASE, cluster=cluster), Proposal([mc("99-k", kernelArguments=["a"])]))
+    assert only(proposed_plan).trust is TrustModel.CONFIDENTIAL_CLUSTER
+    assert "bake it into the image" in only(proposed_plan).failure
 
 
 def test_what_cannot_be_reconciled_is_told() -> None:
     directory = mc("2", ignition(storage={"directories": [{"path": "/opt/x"}]}))
-    found = only(plan(world(BASE), Proposal([directory])))
-    assert [one.field for one in found.irreconcilable] == ["storage.directories"]
-    assert found.failure
+    pool_plan = only(plan(world(BASE), Proposal([directory])))
+    assert [difference.field for difference in pool_plan.irreconcilable] == ["storage.directories"]
+    assert pool_plan.failure
     disks = mc("2", ignition(storage={"disks": [{"device": "/dev/sdb", "wipeTable": True}]}))
     allowed = {"spec": {"irreconcilableValidationOverrides": {"storage": ["Disks"]}}}
     tolerated = only(plan(world(BASE, configuration=allowed), Proposal([disks])))
-    assert [one.overridden for one in tolerated.irreconcilable] == [True]
+    assert [difference.overridden for difference in tolerated.irreconcilable] == [True]
     assert not tolerated.failure
 
 
 def test_policies_of_the_cluster_decide() -> None:
     policies = {"files": [{"path": "/etc/a", "actions": [{"type": "None"}]}]}
     state = world(BASE, configuration={"spec": {"nodeDisruptionPolicy": policies}})
-    found = only(plan(state, Proposal([mc("1", ignition(file("/etc/a", "new")))])))
-    assert found.decision.headline == "nothing"
+    pool_plan = only(plan(state, Proposal([mc("1", ignition(file("/etc/a", "new")))])))
+    assert pool_plan.decision.headline == "nothing"
 
 
 def pod(name: str, on: str, **labels: str) -> dict[str, Any]:
@@ -142,16 +148,16 @@ def test_budgets_that_block_a_drain_are_named_with_the_pod() -> None:
     daemon = pod("agent", "n2", app="db")
     daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet"}]
     reboot = Proposal([mc("1", ignition(file("/etc/x")))])
-    found = nodes_of(only(plan(world(BASE, pods=[*pods, daemon], budgets=[budget(3)]), reboot)))
-    assert {one.name: [(b.budget, b.pod) for b in one.blockers] for one in found} == {
+    node_plans = nodes_of(only(plan(world(BASE, pods=[*pods, daemon], budgets=[budget(3)]), reboot)))
+    assert {node_plan.name: [(b.budget, b.pod) for b in node_plan.blockers] for node_plan in node_plans} == {
         "n0": [("app/db", "app/db-0")],
         "n1": [("app/db", "app/db-1")],
         "n2": [],
     }
     relaxed = nodes_of(only(plan(world(BASE, pods=pods, budgets=[budget(1)]), reboot)))
-    assert not any(one.blockers for one in relaxed)
+    assert not any(node_plan.blockers for node_plan in relaxed)
     gentle = nodes_of(only(plan(world(BASE, pods=pods, budgets=[budget(2)]), Proposal([RELOAD]))))
-    assert not any(one.blockers for one in gentle), "without a drain no budget is asked"
+    assert not any(node_plan.blockers for node_plan in gentle), "without a drain no budget is asked"
 
 
 def test_nodes_that_several_custom_pools_claim_are_told() -> None:
@@ -164,18 +170,18 @@ def test_nodes_that_several_custom_pools_claim_are_told() -> None:
 def test_a_plan_has_the_nodes_that_the_rollout_will_change_whatever_their_labels_say() -> None:
     state = world(mc("00-worker", ignition(file("/etc/a", "one"))), nodes=2, cluster={"spec": {"mode": "Enforce"}})
     assert state.nodes is not None
-    first, second = (str(one["metadata"]["name"]) for one in state.nodes)
+    first, second = (str(node["metadata"]["name"]) for node in state.nodes)
     machines = [{"status": {"nodeName": second, "pool": "infra"}}]
     change = Proposal([mc("50-new", ignition(file("/etc/b", "two")))])
-    assert [one.name for one in nodes_of(only(plan(state, change)))] == [first, second]
-    assert [one.name for one in nodes_of(only(plan(replace(state, machines=machines), change)))] == [first]
+    assert [node.name for node in nodes_of(only(plan(state, change)))] == [first, second]
+    assert [node.name for node in nodes_of(only(plan(replace(state, machines=machines), change)))] == [first]
 
 
 def test_one_pool_can_be_asked_for_and_a_custom_one_follows_the_workers_configs() -> None:
     state = world(BASE)
     both = State([*state.pools, pool("infra")], state.configs, [])
-    assert [one.pool for one in plan(both, Proposal([RELOAD])).pools] == ["infra", "worker"]
-    assert [one.pool for one in plan(both, Proposal([RELOAD]), "infra").pools] == ["infra"]
+    assert [pool_plan.pool for pool_plan in plan(both, Proposal([RELOAD])).pools] == ["infra", "worker"]
+    assert [pool_plan.pool for pool_plan in plan(both, Proposal([RELOAD]), "infra").pools] == ["infra"]
 
 
 def test_without_knowing_nodes_the_pool_itself_says_whether_machines_would_go_down() -> None:
@@ -196,8 +202,8 @@ def test_every_hard_change_names_its_config() -> None:
     )
     state = world(BASE)
     blind = State([pool()], [BASE])
-    found = plan(blind, Proposal([hard]))
-    assert "fips" in only(found).failure, "FIPS cannot follow on running machines"
+    proposed_plan = plan(blind, Proposal([hard]))
+    assert "fips" in only(proposed_plan).failure, "FIPS cannot follow on running machines"
     del hard["spec"]["fips"]
     steps = only(plan(state, Proposal([hard]))).steps
     assert {str(step.change.part): step.source for step in steps} == dict.fromkeys(
@@ -208,11 +214,11 @@ def test_every_hard_change_names_its_config() -> None:
 
 def test_json_has_everything_and_no_password() -> None:
     users = [{"name": "core", "passwordHash": "$6$secret", "sshAuthorizedKeys": ["ssh-ed25519 AAA"]}]
-    found = to_json(plan(world(BASE), Proposal([mc("1", ignition(users=users))])))
-    text = json.encode(found).decode()
+    document = to_json(plan(world(BASE), Proposal([mc("1", ignition(users=users))])))
+    text = json.encode(document).decode()
     assert "ssh-ed25519 AAA" in text
     assert "$6$secret" not in text
-    assert found["pools"][0]["nodes"][0]["causes"] == ["user core added"]
+    assert document["pools"][0]["nodes"][0]["causes"] == ["user core added"]
 
 
 def test_binary_content_is_shown_by_digest() -> None:

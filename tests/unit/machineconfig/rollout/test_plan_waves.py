@@ -37,11 +37,11 @@ def test_a_plan_is_split_by_the_waves_of_the_policy_and_a_batch_stays_in_its_wav
     assert [(node.wave, node.batch) for node in nodes_of(planned)] == [(1, 1), (2, 2), (2, 2), (2, 3), (3, 4), (3, 4)]
     assert planned.waves is not None
     assert (planned.waves.policy, planned.waves.stop_at) == ("canary", 2)
-    told = to_json(plan(world(BASE, nodes=6, policies=[CANARY]), CHANGE))["pools"][0]
-    assert told["rolloutPolicy"]["waves"] == [
+    pool_document = to_json(plan(world(BASE, nodes=6, policies=[CANARY]), CHANGE))["pools"][0]
+    assert pool_document["rolloutPolicy"]["waves"] == [
         {"upTo": 1, "soakSeconds": 600.0}, {"upTo": 4, "soakSeconds": 0.0}, {"upTo": 6, "soakSeconds": 0.0},
     ]  # fmt: skip
-    assert [node["wave"] for node in told["nodes"]] == [1, 2, 2, 2, 3, 3]
+    assert [node["wave"] for node in pool_document["nodes"]] == [1, 2, 2, 2, 3, 3]
 
 
 def test_without_a_policy_everything_is_one_wave() -> None:
@@ -57,9 +57,9 @@ def test_a_policy_that_cannot_be_understood_is_told_in_the_plan() -> None:
 
 
 def test_the_window_is_told_as_it_was_written() -> None:
-    found = schedule_of(pool(), [policy(window={"start": "22:00", "duration": "4h", "days": ["Sat", "Sun"]})], 3)
-    assert found is not None
-    assert found.window == "Sat, Sun from 22:00 for 4h (UTC)"
+    schedule = schedule_of(pool(), [policy(window={"start": "22:00", "duration": "4h", "days": ["Sat", "Sun"]})], 3)
+    assert schedule is not None
+    assert schedule.window == "Sat, Sun from 22:00 for 4h (UTC)"
 
 
 @given(st.integers(1, 30), st.integers(1, 6), st.lists(st.integers(1, 8), max_size=4), st.integers(0, 30))
@@ -69,13 +69,13 @@ def test_no_batch_is_larger_than_the_budget_or_in_two_waves(
     policies = [policy(waves=[{"count": count} for count in counts])] if counts else []
     planned = only(plan(world(BASE, nodes=size, pool={"maxUnavailable": budget}, policies=policies), CHANGE))
     batches: dict[int, list[int]] = {}
-    for one in nodes_of(planned):
-        batches.setdefault(one.batch, []).append(one.wave)
+    for node_plan in nodes_of(planned):
+        batches.setdefault(node_plan.batch, []).append(node_plan.wave)
     assert sorted(batches) == list(range(1, len(batches) + 1))
     for waves in batches.values():
         assert len(waves) <= budget
         assert len(set(waves)) == 1
-    flat = [one.wave for one in nodes_of(planned)]
+    flat = [node_plan.wave for node_plan in nodes_of(planned)]
     assert flat == sorted(flat)
 
 
@@ -96,7 +96,7 @@ def test_a_new_kubelet_config_shows_what_it_generates() -> None:
     state = world(BASE)
     state = State([{**state.pools[0], "metadata": WORKER["metadata"]}], state.configs, state.nodes)
     owners, made, gone = proposed(state.owners, [(KUBELET, kubelet())], [], state.pools, "v")
-    assert ([one["metadata"]["name"] for one in made], gone) == (["99-worker-generated-kubelet"], [])
+    assert ([config["metadata"]["name"] for config in made], gone) == (["99-worker-generated-kubelet"], [])
     planned = only(plan(state, Proposal(made, gone, owners)))
     assert [(step.change.path, step.source) for step in planned.steps] == [
         ("/etc/kubernetes/kubelet.conf", "99-worker-generated-kubelet")
@@ -106,7 +106,7 @@ def test_a_new_kubelet_config_shows_what_it_generates() -> None:
 def test_a_second_one_gets_the_next_number_and_a_known_one_keeps_its_own() -> None:
     owners = Owners.of([kubelet("a", suffix=""), kubelet("b", suffix="1")], [], None)
     _, made, _ = proposed(owners, [(KUBELET, kubelet("c")), (KUBELET, kubelet("b", 50))], [], [WORKER], "v")
-    assert [one["metadata"]["name"] for one in made] == [
+    assert [config["metadata"]["name"] for config in made] == [
         "99-worker-generated-kubelet-2",
         "99-worker-generated-kubelet-1",
     ]
@@ -127,13 +127,13 @@ def test_settings_that_are_not_allowed_say_so() -> None:
         proposed(Owners(), [(RUNTIME, bad)], [], [WORKER], "v")
 
 
-def said(status: JsonObject) -> dict[str, tuple[str, str]]:
-    found = {}
+def rollout_conditions(status: JsonObject) -> dict[str, tuple[str, str]]:
+    conditions = {}
     for kind in ("Progressing", "Waiting", "Stopped"):
-        one = condition({"status": status}, kind)
-        assert one is not None
-        found[kind] = (one["status"], one["reason"])
-    return found
+        entry = condition({"status": status}, kind)
+        assert entry is not None
+        conditions[kind] = (entry["status"], entry["reason"])
+    return conditions
 
 
 def test_a_policy_shows_the_lowest_wave_and_names_the_pools() -> None:
@@ -141,7 +141,7 @@ def test_a_policy_shows_the_lowest_wave_and_names_the_pools() -> None:
     moving = Hold(3, WaveState("g", 1), "wave 1 of 3")
     status = policy_status(CANARY, {"a": PoolProgress(soaking), "b": PoolProgress(moving)}, NOW)
     assert (status["wave"], status["observedGeneration"]) == (1, 3)
-    assert said(status) == {
+    assert rollout_conditions(status) == {
         "Progressing": ("True", "RollingOut"), "Waiting": ("True", "WaveHeld"), "Stopped": ("False", "AsExpected"),
     }  # fmt: skip
     waiting = condition({"status": status}, "Waiting")
@@ -151,12 +151,12 @@ def test_a_policy_shows_the_lowest_wave_and_names_the_pools() -> None:
 
 def test_a_policy_that_stopped_or_arrived_or_is_wrong_says_so() -> None:
     stopped = policy_status(CANARY, {"a": PoolProgress(Hold(0, WaveState("g", 1), stopped="2 are degraded"))}, NOW)
-    assert said(stopped)["Stopped"] == ("True", "TooManyDegraded")
+    assert rollout_conditions(stopped)["Stopped"] == ("True", "TooManyDegraded")
     done = policy_status(CANARY, {"a": PoolProgress(Hold(None, WaveState("g", 3)), complete=True)}, NOW)
-    assert (done["wave"], said(done)["Progressing"]) == (0, ("False", "Complete"))
+    assert (done["wave"], rollout_conditions(done)["Progressing"]) == (0, ("False", "Complete"))
     wrong = policy_status(CANARY, {"a": PoolProgress(problem="spec.window: no")}, NOW)
-    assert said(wrong)["Stopped"] == ("True", "Misconfigured")
-    assert said(policy_status(CANARY, {}, NOW))["Progressing"] == ("False", "NoPool")
+    assert rollout_conditions(wrong)["Stopped"] == ("True", "Misconfigured")
+    assert rollout_conditions(policy_status(CANARY, {}, NOW))["Progressing"] == ("False", "NoPool")
 
 
 def test_saying_it_twice_changes_nothing() -> None:

@@ -64,9 +64,9 @@ def test_zones_go_one_after_the_other_and_old_nodes_before_young_ones() -> None:
         ready("z-newer", zone="ZZZ", created="2026-01-02T00:00:00Z"),
     ]
     expected = ["q", "r-old", "r-new", "z-old", "z-newer", "z-newest", "none-old", "none-newer", "none-newest"]
-    assert [one.name for one in order(made, GOAL)] == expected
+    assert [node_facts.name for node_facts in order(made, GOAL)] == expected
     for budget in range(1, 9):
-        assert [one.name for one in candidates(made, GOAL, budget).nodes] == expected[:budget]
+        assert [node_facts.name for node_facts in candidates(made, GOAL, budget).nodes] == expected[:budget]
 
 
 def test_nodes_that_are_unavailable_use_up_the_budget() -> None:
@@ -114,9 +114,9 @@ def test_leaving_image_mode_is_an_update() -> None:
 
 def test_the_node_of_the_operator_goes_last() -> None:
     choice = candidates([ready("a"), ready("b")], GOAL, 2, operator_node="a")
-    assert ([one.name for one in choice.nodes], choice.deferred) == (["b"], "a")
+    assert ([node_facts.name for node_facts in choice.nodes], choice.deferred) == (["b"], "a")
     alone = candidates([ready("a")], GOAL, 2, operator_node="a")
-    assert ([one.name for one in alone.nodes], alone.deferred) == (["a"], "")
+    assert ([node_facts.name for node_facts in alone.nodes], alone.deferred) == (["a"], "")
 
 
 def test_masters_and_arbiter_are_never_unavailable_at_the_same_time() -> None:
@@ -144,18 +144,18 @@ NODES = st.lists(
         st.sampled_from(["", "a", "b"]),
     ),
     max_size=12,
-    unique_by=lambda one: one.name,
+    unique_by=lambda node_facts: node_facts.name,
 )
 
 
 @given(NODES, st.integers(1, 6))
 def test_candidates_never_exceed_what_the_budget_leaves(nodes: list[NodeFacts], budget: int) -> None:
     choice = candidates(nodes, GOAL, budget)
-    used = sum(one.unavailable for one in nodes)
-    fresh = [one for one in choice.nodes if not called_back(one, GOAL)]
+    used = sum(node_facts.unavailable for node_facts in nodes)
+    fresh = [node_facts for node_facts in choice.nodes if not called_back(node_facts, GOAL)]
     assert len(fresh) <= max(0, budget - used)
-    assert all(one.ready for one in fresh)
-    assert not any(one.targets(GOAL) for one in choice.nodes)
+    assert all(node_facts.ready for node_facts in fresh)
+    assert not any(node_facts.targets(GOAL) for node_facts in choice.nodes)
     assert choice.nodes or choice.why
 
 
@@ -190,15 +190,15 @@ def test_any_order_of_updates_keeps_the_budget_and_undo_brings_every_node_back(
     goal = Goal("new")
 
     def moving() -> int:
-        known = [facts(one) for one in nodes.values()]
-        return sum(one.unavailable and one.current != one.desired for one in known)
+        states = [facts(member) for member in nodes.values()]
+        return sum(member.unavailable and member.current != member.desired for member in states)
 
     def tick(chance: int) -> None:
-        for one in candidates([facts(one) for one in nodes.values()], goal, budget).nodes:
-            notes = nodes[one.name]["metadata"]["annotations"]
+        for member in candidates([facts(member) for member in nodes.values()], goal, budget).nodes:
+            notes = nodes[member.name]["metadata"]["annotations"]
             notes |= {names.DESIRED_CONFIG: goal.config, names.STATE: "Working"}
         assert moving() <= budget
-        working = [one for one in nodes.values() if facts(one).unavailable]
+        working = [member for member in nodes.values() if facts(member).unavailable]
         if not working:
             return
         picked = working[chance % len(working)]
@@ -214,15 +214,15 @@ def test_any_order_of_updates_keeps_the_budget_and_undo_brings_every_node_back(
     goal = Goal("old")
     for chance in range(3 * size + len(chances) + 3):
         tick(chance)
-    assert all(facts(one).updated(goal) for one in nodes.values())
+    assert all(facts(member).updated(goal) for member in nodes.values())
 
 
 def test_a_node_that_failed_towards_an_older_goal_goes_before_others_because_it_may_try_again_by_itself() -> None:
     astray = facts(node("z", current=OLD, desired="bad", state="Degraded"))
     assert candidates([ready("a"), astray], GOAL, 1).nodes == (astray,)
-    assert [one.name for one in candidates([ready("a"), ready("b"), astray], GOAL, 2).nodes] == ["z", "a"]
-    told = facts(node("z", current=OLD, desired="new", state="Working"))
-    assert candidates([ready("a"), told], GOAL, 1).nodes == (), "and takes its place until it has arrived"
+    assert [node_facts.name for node_facts in candidates([ready("a"), ready("b"), astray], GOAL, 2).nodes] == ["z", "a"]
+    underway = facts(node("z", current=OLD, desired="new", state="Working"))
+    assert candidates([ready("a"), underway], GOAL, 1).nodes == (), "and takes its place until it has arrived"
 
 
 @given(
@@ -239,9 +239,9 @@ def test_agents_that_try_again_towards_whatever_they_were_told_keep_the_budget_t
     goal = Goal("c0")
     for what, chance in story:
         chosen = {
-            "arrive": [one for one in nodes.values() if not facts(one).done and not facts(one).degraded],
-            "fail": [one for one in nodes.values() if not facts(one).done and not facts(one).degraded],
-            "retry": [one for one in nodes.values() if facts(one).failing],
+            "arrive": [member for member in nodes.values() if not facts(member).done and not facts(member).degraded],
+            "fail": [member for member in nodes.values() if not facts(member).done and not facts(member).degraded],
+            "retry": [member for member in nodes.values() if facts(member).failing],
         }.get(what, [])
         if what == "goal":
             goal = Goal(f"c{chance % 4}")
@@ -252,7 +252,7 @@ def test_agents_that_try_again_towards_whatever_they_were_told_keep_the_budget_t
                 "fail": {names.STATE: "Degraded"},
                 "retry": {names.STATE: "Working"},
             }[what]
-        for one in candidates([facts(one) for one in nodes.values()], goal, budget).nodes:
-            nodes[one.name]["metadata"]["annotations"] |= {names.DESIRED_CONFIG: goal.config, names.STATE: "Working"}
-        busy = [one for one in nodes.values() if facts(one).unavailable]
+        for member in candidates([facts(member) for member in nodes.values()], goal, budget).nodes:
+            nodes[member.name]["metadata"]["annotations"] |= {names.DESIRED_CONFIG: goal.config, names.STATE: "Working"}
+        busy = [member for member in nodes.values() if facts(member).unavailable]
         assert len(busy) <= budget

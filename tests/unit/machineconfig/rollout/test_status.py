@@ -18,85 +18,87 @@ SOME = Counts(total=3, updated=1, ready=1, unavailable=1)
 
 
 def conditions(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
-    return {one["type"]: (one["status"], one["message"]) for one in status["conditions"]}
+    return {condition["type"]: (condition["status"], condition["message"]) for condition in status["conditions"]}
 
 
-def seen(counts: Counts, **more: Any) -> Observed:
+def observed(counts: Counts, **more: Any) -> Observed:
     return Observed(counts, more.pop("degraded", ()), more.pop("goal", GOAL), **more)
 
 
 def test_a_pool_that_is_done_says_with_what_and_follows_the_spec() -> None:
     configuration = {"name": GOAL.config, "source": [{"name": "a"}]}
-    status = pool_status(pool("worker", configuration=configuration), seen(ALL), NOW)
+    status = pool_status(pool("worker", configuration=configuration), observed(ALL), NOW)
     assert status["configuration"] == configuration
     assert status["observedGeneration"] == 3
     assert (status["machineCount"], status["updatedMachineCount"], status["readyMachineCount"]) == (3, 3, 3)
     assert (status["unavailableMachineCount"], status["degradedMachineCount"]) == (0, 0)
-    found = conditions(status)
-    assert found["Updated"] == ("True", "All nodes are updated with MachineConfig rendered-worker-1")
-    assert found["Updating"][0] == found["Degraded"][0] == found["NodeDegraded"][0] == "False"
+    by_type = conditions(status)
+    assert by_type["Updated"] == ("True", "All nodes are updated with MachineConfig rendered-worker-1")
+    assert by_type["Updating"][0] == by_type["Degraded"][0] == by_type["NodeDegraded"][0] == "False"
 
 
 @pytest.mark.parametrize("counts", [SOME, ALL._replace(ready=2), ALL._replace(unavailable=1), ALL._replace(updated=2)])
 def test_a_pool_that_is_not_done_updates_and_keeps_the_old_configuration(counts: Counts) -> None:
-    known = pool("worker", configuration={"name": "rendered-worker-1"})
-    known["status"] = {"configuration": {"name": "old"}}
-    status = pool_status(known, seen(counts, waiting="wave 1 of 2"), NOW)
+    worker = pool("worker", configuration={"name": "rendered-worker-1"})
+    worker["status"] = {"configuration": {"name": "old"}}
+    status = pool_status(worker, observed(counts, waiting="wave 1 of 2"), NOW)
     assert status["configuration"] == {"name": "old"}
-    found = conditions(status)
-    assert found["Updated"][0] == "False"
-    assert found["Updating"] == (
+    by_type = conditions(status)
+    assert by_type["Updated"][0] == "False"
+    assert by_type["Updating"] == (
         "True",
         "All nodes are updating to MachineConfig rendered-worker-1; waiting: wave 1 of 2",
     )
 
 
 def test_an_empty_pool_is_updated() -> None:
-    assert conditions(pool_status(pool(), seen(Counts()), NOW))["Updated"][0] == "True"
+    assert conditions(pool_status(pool(), observed(Counts()), NOW))["Updated"][0] == "True"
 
 
 def test_a_paused_pool_says_so() -> None:
-    found = conditions(pool_status(pool("worker", paused=True), seen(SOME), NOW))
-    assert found["Updating"] == ("False", "Pool is paused; will not update to MachineConfig rendered-worker-1")
+    by_type = conditions(pool_status(pool("worker", paused=True), observed(SOME), NOW))
+    assert by_type["Updating"] == ("False", "Pool is paused; will not update to MachineConfig rendered-worker-1")
 
 
 def test_degraded_nodes_are_counted_and_quoted_in_order() -> None:
     bad = [facts(node(name, current="a", desired="b", state="Degraded", reason=f"why {name}")) for name in ("z", "a")]
-    status = pool_status(pool(), seen(SOME._replace(degraded=2), degraded=bad), NOW)
-    [condition] = [one for one in status["conditions"] if one["type"] == "NodeDegraded"]
+    status = pool_status(pool(), observed(SOME._replace(degraded=2), degraded=bad), NOW)
+    [condition] = [entry for entry in status["conditions"] if entry["type"] == "NodeDegraded"]
     assert condition["reason"] == "2 nodes are reporting degraded status on sync"
     assert condition["message"] == 'Node a is reporting: "why a", Node z is reporting: "why z"'
     assert conditions(status)["Degraded"] == ("True", condition["message"])
 
 
 def test_a_render_failure_degrades_the_pool_with_its_message_and_success_clears_it() -> None:
-    known = pool()
-    known["status"] = {"conditions": render_condition(known, "Failed to render configuration for pool worker: x", NOW)}
-    found = conditions(known["status"])
-    assert found["RenderDegraded"] == ("True", "Failed to render configuration for pool worker: x")
-    assert found["Degraded"] == ("True", "")
-    rolled = pool_status(known, seen(ALL), NOW)
+    worker = pool()
+    worker["status"] = {
+        "conditions": render_condition(worker, "Failed to render configuration for pool worker: x", NOW)
+    }
+    by_type = conditions(worker["status"])
+    assert by_type["RenderDegraded"] == ("True", "Failed to render configuration for pool worker: x")
+    assert by_type["Degraded"] == ("True", "")
+    rolled = pool_status(worker, observed(ALL), NOW)
     assert conditions(rolled)["Degraded"] == ("True", "")
     assert conditions(rolled)["RenderDegraded"][0] == "True"
-    known["status"] = {"conditions": render_condition({**known, "status": rolled}, "", NOW)}
-    assert conditions(known["status"])["Degraded"][0] == "False"
+    worker["status"] = {"conditions": render_condition({**worker, "status": rolled}, "", NOW)}
+    assert conditions(worker["status"])["Degraded"][0] == "False"
 
 
 def test_rendering_well_does_not_clear_what_nodes_report() -> None:
     bad = [facts(node("a", current="a", desired="b", state="Degraded", reason="why"))]
-    status = pool_status(pool(), seen(SOME, degraded=bad), NOW)
+    status = pool_status(pool(), observed(SOME, degraded=bad), NOW)
     after = {"conditions": render_condition({**pool(), "status": status}, "", NOW)}
     assert conditions(after)["Degraded"] == ("True", 'Node a is reporting: "why"')
 
 
 def test_transition_times_move_only_with_the_status_and_foreign_fields_stay() -> None:
-    known = pool()
-    known["status"] = {**pool_status(known, seen(SOME), NOW), "certExpirys": [{"bundle": "x"}]}
+    worker = pool()
+    worker["status"] = {**pool_status(worker, observed(SOME), NOW), "certExpirys": [{"bundle": "x"}]}
     later = NOW + timedelta(hours=1)
-    again = pool_status(known, seen(SOME), later)
-    assert again == {**known["status"]}
-    done = pool_status(known, seen(ALL), later)
-    times = {one["type"]: one["lastTransitionTime"] for one in done["conditions"]}
+    again = pool_status(worker, observed(SOME), later)
+    assert again == {**worker["status"]}
+    done = pool_status(worker, observed(ALL), later)
+    times = {condition["type"]: condition["lastTransitionTime"] for condition in done["conditions"]}
     assert (times["Updated"], times["Degraded"]) == ("2026-01-01T01:00:00Z", "2026-01-01T00:00:00Z")
     assert done["certExpirys"] == [{"bundle": "x"}]
 
@@ -114,17 +116,19 @@ def test_transition_times_move_only_with_the_status_and_foreign_fields_stay() ->
     ],
 )
 def test_a_pool_with_an_image_waits_for_its_build(build: BuildPhase, paused: bool, updating: str, says: str) -> None:
-    found = conditions(pool_status(pool("worker", paused=paused), seen(SOME, build=build), NOW))
-    assert found["Updating"][0] == updating
-    assert says in found["Updating"][1]
+    by_type = conditions(pool_status(pool("worker", paused=paused), observed(SOME, build=build), NOW))
+    assert by_type["Updating"][0] == updating
+    assert says in by_type["Updating"][1]
     assert (
-        (found["ImageBuildDegraded"][0] == "True") == (build is BuildPhase.FAILED) == (found["Degraded"][0] == "True")
+        (by_type["ImageBuildDegraded"][0] == "True")
+        == (build is BuildPhase.FAILED)
+        == (by_type["Degraded"][0] == "True")
     )
 
 
 def test_a_pool_with_an_image_is_done_only_when_the_image_is_there() -> None:
-    assert conditions(pool_status(pool(), seen(ALL, build=BuildPhase.BUILDING), NOW))["Updated"][0] == "False"
-    ready = seen(ALL, build=BuildPhase.SUCCEEDED, goal=Goal("c", "i"))
+    assert conditions(pool_status(pool(), observed(ALL, build=BuildPhase.BUILDING), NOW))["Updated"][0] == "False"
+    ready = observed(ALL, build=BuildPhase.SUCCEEDED, goal=Goal("c", "i"))
     assert conditions(pool_status(pool(), ready, NOW))["Updated"] == (
         "True",
         "All nodes are updated with MachineConfig c and image i",
@@ -133,6 +137,6 @@ def test_a_pool_with_an_image_is_done_only_when_the_image_is_there() -> None:
 
 def test_a_degraded_pool_with_an_image_is_held() -> None:
     bad = [facts(node("a", current="a", desired="b", state="Degraded"))]
-    found = conditions(pool_status(pool(), seen(SOME, build=BuildPhase.BUILDING, degraded=bad), NOW))
-    assert found["Updating"][0] == "False"
-    assert "held because it is degraded" in found["Updating"][1]
+    by_type = conditions(pool_status(pool(), observed(SOME, build=BuildPhase.BUILDING, degraded=bad), NOW))
+    assert by_type["Updating"][0] == "False"
+    assert "held because it is degraded" in by_type["Updating"][1]

@@ -24,7 +24,7 @@ def nodes(updated: int, total: int, *, working: int = 0, degraded: int = 0) -> l
     made += [node(f"w{number}", current="old", desired="new", state="Working") for number in range(working)]
     made += [node(f"d{number}", current="old", desired="new", state="Degraded") for number in range(degraded)]
     made += [node(f"o{number}", current="old") for number in range(total - len(made))]
-    return [facts(one) for one in made]
+    return [facts(member) for member in made]
 
 
 def policy(**spec: Any) -> dict[str, Any]:
@@ -35,10 +35,10 @@ CANARY = policy(waves=[{"count": 1, "soak": "10m"}, {"percent": 50, "soak": "1h"
 
 
 def test_sizes_are_rounded_up_and_the_rest_is_a_wave_of_its_own() -> None:
-    assert [one.bound for one in waves(CANARY["spec"], 9)] == [1, 6, 9]
-    assert [one.bound for one in waves({"waves": [{"percent": 1}]}, 9)] == [1, 9]
-    assert [one.bound for one in waves({"waves": [{"count": 50}]}, 9)] == [9]
-    assert [one.bound for one in waves({}, 9)] == [9]
+    assert [wave.bound for wave in waves(CANARY["spec"], 9)] == [1, 6, 9]
+    assert [wave.bound for wave in waves({"waves": [{"percent": 1}]}, 9)] == [1, 9]
+    assert [wave.bound for wave in waves({"waves": [{"count": 50}]}, 9)] == [9]
+    assert [wave.bound for wave in waves({}, 9)] == [9]
 
 
 def test_without_a_policy_nothing_is_held() -> None:
@@ -90,11 +90,11 @@ def test_degraded_machines_stop_everything() -> None:
 
 def test_a_node_that_is_called_back_does_not_wait_for_wave_or_window() -> None:
     stuck = facts(node("stuck", current="old", desired="bad", state="Degraded", unschedulable=True))
-    known = [stuck, facts(node("other", current="newer"))]
+    node_facts = [stuck, facts(node("other", current="newer"))]
     closed = policy(window={"start": "22:00", "duration": "1h"})
-    held = hold(closed, known, Goal("old"), NOW, WaveState())
+    held = hold(closed, node_facts, Goal("old"), NOW, WaveState())
     assert held.room == 0
-    assert held.limit(candidates(known, Goal("old"), 5)).nodes == (stuck,)
+    assert held.limit(candidates(node_facts, Goal("old"), 5)).nodes == (stuck,)
 
 
 WINDOW = {"start": "22:00", "duration": "4h", "days": ["Wed"], "timeZone": "Europe/Berlin"}
@@ -149,6 +149,6 @@ def test_no_wave_lets_more_machines_have_the_config_than_its_bound(size: int, sh
     updated = min(updated, size)
     spec = policy(waves=[{"percent": share, "soak": "1m"} for share in shares])
     held = hold(spec, nodes(updated, size), GOAL, NOW, WaveState("new", 1))
-    bounds = [one.bound for one in waves(spec["spec"], size)]
+    bounds = [wave.bound for wave in waves(spec["spec"], size)]
     if held.room is not None and held.room > 0:
         assert updated + held.room == bounds[held.state.wave - 1]

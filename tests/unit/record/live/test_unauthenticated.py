@@ -24,7 +24,7 @@ class Lines:
             raise RecordError("the record cannot be written", "")
         self.entries.append(entry)
 
-    def told(self) -> list[tuple[str, dict[str, str]]]:
+    def details(self) -> list[tuple[str, dict[str, str]]]:
         """Who and what, in order."""
         return [(entry.who, dict(entry.detail)) for entry in self.entries]
 
@@ -53,17 +53,17 @@ async def test_the_same_again_is_written_a_minute_later_with_how_often_it_came(
     assert len(lines.entries) == 1
     await clock.advance(unauthenticated.QUIET_SECONDS)
     await door.refused("signature-invalid", "sha256:aa", enrolled=True)
-    assert lines.told()[1] == ("sha256:aa", {"code": "signature-invalid", "repeated": "499"})
+    assert lines.details()[1] == ("sha256:aa", {"code": "signature-invalid", "repeated": "499"})
     await clock.advance(unauthenticated.QUIET_SECONDS)
     await door.refused("signature-invalid", "sha256:aa", enrolled=True)
-    assert lines.told()[2] == ("sha256:aa", {"code": "signature-invalid"})
+    assert lines.details()[2] == ("sha256:aa", {"code": "signature-invalid"})
 
 
 async def test_another_reason_of_the_same_key_is_news(lines: Lines, clock: VirtualClock) -> None:
     door = UnauthenticatedRefusals(lines, clock)
     await door.refused("signature-invalid", "sha256:aa", enrolled=True)
     await door.refused("nonce-differs", "sha256:aa", enrolled=True)
-    assert [detail["code"] for _, detail in lines.told()] == ["signature-invalid", "nonce-differs"]
+    assert [detail["code"] for _, detail in lines.details()] == ["signature-invalid", "nonce-differs"]
 
 
 async def test_a_flood_of_new_keys_is_bounded_and_told(lines: Lines, clock: VirtualClock) -> None:
@@ -75,7 +75,7 @@ async def test_a_flood_of_new_keys_is_bounded_and_told(lines: Lines, clock: Virt
     for number in range(10):
         await door.refused("not-enrolled", f"sha256:new-{number}")
     assert len(lines.entries) == unauthenticated.BUDGET + 1
-    assert lines.told()[-1] == ("sha256:new-0", {"code": "not-enrolled", "unwritten": str(10_000 - 60)})
+    assert lines.details()[-1] == ("sha256:new-0", {"code": "not-enrolled", "unwritten": str(10_000 - 60)})
 
 
 async def test_an_hour_of_flood_costs_ten_entries_a_minute(lines: Lines, clock: VirtualClock) -> None:
@@ -91,7 +91,7 @@ async def test_keys_that_nobody_enrolled_leave_the_part_of_machines_alone(lines:
     for number in range(1000):
         await door.refused("not-enrolled", f"sha256:{number}")
     await door.refused("revoked", "sha256:aa", enrolled=True)
-    assert lines.told()[-1] == ("sha256:aa", {"code": "revoked"})
+    assert lines.details()[-1] == ("sha256:aa", {"code": "revoked"})
 
 
 async def test_what_is_remembered_is_bounded_and_what_is_forgotten_is_counted(
@@ -102,7 +102,7 @@ async def test_what_is_remembered_is_bounded_and_what_is_forgotten_is_counted(
     for who in ("a", "a", "a", "b", "c"):
         await door.refused("not-enrolled", who)
     await door.refused("not-enrolled", "d")
-    assert lines.told()[-1] == ("d", {"code": "not-enrolled", "unwritten": "2"})
+    assert lines.details()[-1] == ("d", {"code": "not-enrolled", "unwritten": "2"})
 
 
 async def test_a_record_that_cannot_be_written_is_said_so(lines: Lines, clock: VirtualClock) -> None:

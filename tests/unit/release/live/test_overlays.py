@@ -29,14 +29,14 @@ POOL = Config(BODY, b'"pool"', "rendered-worker-1")
 class Cache:
     """An informer of overlays."""
 
-    def __init__(self, *found: JsonObject) -> None:
-        self.found = list(found)
+    def __init__(self, *overlays: JsonObject) -> None:
+        self.found = list(overlays)
 
     def add_index(self, name: str, indexer: Any) -> None:
         self.indexer = indexer
 
     def by_index(self, name: str, value: str) -> list[JsonObject]:
-        return [one for one in self.found if value in self.indexer(one)]
+        return [overlay for overlay in self.found if value in self.indexer(overlay)]
 
 
 def overlay(name: str, match: Any, text: str = "x") -> JsonObject:
@@ -46,8 +46,8 @@ def overlay(name: str, match: Any, text: str = "x") -> JsonObject:
     return {"metadata": {"name": name}, "spec": {"match": match, "config": config}}
 
 
-def over(*found: JsonObject) -> Overlays:
-    cache: Any = Cache(*found)
+def over(*overlays: JsonObject) -> Overlays:
+    cache: Any = Cache(*overlays)
     return Overlays(cache)
 
 
@@ -66,61 +66,63 @@ def test_a_machine_with_an_overlay_gets_other_bytes_another_etag_and_its_version
 
 
 def test_a_ticket_without_a_verdict_gets_no_overlay() -> None:
-    found = over(overlay("one", {"machines": ["uid-a"]}), overlay("two", {"properties": {"tee": "snp"}}))
-    assert found.over(POOL, recipient({})) is POOL
+    overlays = over(overlay("one", {"machines": ["uid-a"]}), overlay("two", {"properties": {"tee": "snp"}}))
+    assert overlays.over(POOL, recipient({})) is POOL
 
 
 def test_the_same_overlays_on_the_same_config_are_merged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bytes] = []
 
-    def counted(body: bytes, found: Sequence[Overlay]) -> bytes:
+    def counted(body: bytes, overlays: Sequence[Overlay]) -> bytes:
         made.append(body)
-        return overlay_bytes(body, found)
+        return overlay_bytes(body, overlays)
 
     monkeypatch.setattr(delivery, "overlay_bytes", counted)
-    found = over(overlay("genoa", {"properties": {"tee": "snp"}}))
-    one = found.over(POOL, A)
-    assert found.over(POOL, Recipient("uid-c", {"tee": "snp"})).body is one.body
+    overlay_cache = over(overlay("genoa", {"properties": {"tee": "snp"}}))
+    first = overlay_cache.over(POOL, A)
+    assert overlay_cache.over(POOL, Recipient("uid-c", {"tee": "snp"})).body is first.body
     assert len(made) == 1
-    assert found.over(POOL._replace(body=BODY + b" "), A).overlays == one.overlays  # another config, the etag a lie
+    assert (
+        overlay_cache.over(POOL._replace(body=BODY + b" "), A).overlays == first.overlays
+    )  # another config, the etag a lie
     assert len(made) == 2
 
 
 def test_a_changed_overlay_is_merged_anew_and_a_deleted_one_is_gone() -> None:
     cache: Any = Cache(overlay("one", {"machines": ["uid-a"]}, "before"))
-    found = Overlays(cache)
-    before = found.over(POOL, A)
+    overlays = Overlays(cache)
+    before = overlays.over(POOL, A)
     cache.found = [overlay("one", {"machines": ["uid-a"]}, "after")]
-    after = found.over(POOL, A)
+    after = overlays.over(POOL, A)
     assert before.overlays != after.overlays
     assert dataurl.encode(b"after").encode() in after.body
     cache.found = []
-    assert found.over(POOL, A) is POOL
+    assert overlays.over(POOL, A) is POOL
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "MOST_KEPT", 2)
-    found = over(*(overlay(f"o{n}", {"machines": [f"uid-{n}"]}) for n in range(5)))
+    overlays = over(*(overlay(f"o{n}", {"machines": [f"uid-{n}"]}) for n in range(5)))
     for number in range(5):
-        found.over(POOL, Recipient(f"uid-{number}"))
-    assert len(found._kept) == 2
+        overlays.over(POOL, Recipient(f"uid-{number}"))
+    assert len(overlays._kept) == 2
 
 
 def test_an_overlay_that_cannot_be_merged_makes_its_machine_wait_and_no_other() -> None:
     bad = overlay("one", {"machines": ["uid-a"]})
     bad["spec"]["config"]["kernelArguments"] = {"shouldExist": ["init=/bin/sh"]}
-    found = over(bad)
+    overlays = over(bad)
     with pytest.raises(Refusal) as refused:
-        found.over(POOL, A)
+        overlays.over(POOL, A)
     assert (refused.value.status, refused.value.code) == (503, "overlay-invalid")
-    assert found.over(POOL, B) is POOL
+    assert overlays.over(POOL, B) is POOL
 
 
 MATCHES_A = st.one_of(
     st.just({"machines": ["uid-a"]}),
     st.just({"machines": ["uid-a", "uid-z"]}),
     st.dictionaries(st.sampled_from(["tee", "chip-generation"]), st.just(""), min_size=1).map(
-        lambda found: {"properties": {name: A.properties[name] for name in found}}
+        lambda names: {"properties": {name: A.properties[name] for name in names}}
     ),
 )
 FOR_B = st.lists(st.sampled_from(["x", "y"]), max_size=2, unique=True)
@@ -132,8 +134,8 @@ def test_an_overlay_for_one_machine_never_changes_a_byte_for_another(
 ) -> None:
     common = [overlay(f"b-{name}", {"machines": ["uid-b"]}, name) for name in theirs]
     others = [overlay(f"a-{index}", match, text) for index, match in enumerate(mine)]
-    for one in others:
-        one["spec"]["priority"] = priority
+    for other in others:
+        other["spec"]["priority"] = priority
     with_others = over(*others, *common)
     if others:
         assert with_others.over(POOL, A).body != BODY

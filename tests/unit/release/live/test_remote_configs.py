@@ -38,9 +38,9 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     """A server in place of the network."""
-    found = Server()
-    monkeypatch.setattr(configs, "ConnectionPool", lambda *_, **__: httpx.MockTransport(found))
-    return found
+    stand_in = Server()
+    monkeypatch.setattr(configs, "ConnectionPool", lambda *_, **__: httpx.MockTransport(stand_in))
+    return stand_in
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ async def test_bytes_that_did_not_change_are_not_sent_again(server: Server, remo
     first = await remote.fetch(ConfigRequest("worker", "*/*", "DPoP a", "n"))
     again = await remote.fetch(ConfigRequest("worker", "*/*", "DPoP b", "n"))
     assert again == first
-    assert [one.headers.get("if-none-match") for one in server.asked] == [None, '"1"']
-    assert [one.headers["authorization"] for one in server.asked] == ["DPoP a", "DPoP b"]
+    assert [request.headers.get("if-none-match") for request in server.asked] == [None, '"1"']
+    assert [request.headers["authorization"] for request in server.asked] == ["DPoP a", "DPoP b"]
 
 
 async def test_a_new_config_is_sent_at_the_next_request(server: Server, remote: RemoteConfigs) -> None:
@@ -86,7 +86,7 @@ async def test_pools_and_versions_are_kept_apart(server: Server, remote: RemoteC
     await remote.fetch(ConfigRequest("worker", "*/*", "DPoP a", "n"))
     await remote.fetch(ConfigRequest("infra", "*/*", "DPoP a", "n"))
     await remote.fetch(ConfigRequest("worker", "application/json", "DPoP a", "n"))
-    assert [one.headers.get("if-none-match") for one in server.asked] == [None, None, None]
+    assert [request.headers.get("if-none-match") for request in server.asked] == [None, None, None]
 
 
 async def test_only_so_many_answers_are_kept(server: Server, remote: RemoteConfigs) -> None:
@@ -94,7 +94,7 @@ async def test_only_so_many_answers_are_kept(server: Server, remote: RemoteConfi
         await remote.fetch(ConfigRequest(f"pool-{number}", "*/*", "DPoP a", "n"))
     await remote.fetch(ConfigRequest("pool-0", "*/*", "DPoP a", "n"))
     await remote.fetch(ConfigRequest(f"pool-{MOST_KEPT}", "*/*", "DPoP a", "n"))
-    assert [one.headers.get("if-none-match") for one in server.asked[-2:]] == [None, '"1"']
+    assert [request.headers.get("if-none-match") for request in server.asked[-2:]] == [None, '"1"']
 
 
 async def test_an_unasked_304_is_no_configuration(
@@ -117,7 +117,7 @@ async def test_each_answer_has_the_signature_of_its_own_request(server: Server, 
         server.said = {"fastness-signature": f"for {nonce}"}
         config = await remote.fetch(ConfigRequest("worker", "*/*", "DPoP a", nonce))
         assert (config.body, config.signature) == (b"one", f"for {nonce}")
-    assert [one.headers["fastness-nonce"] for one in server.asked] == ["one", "two"]
+    assert [request.headers["fastness-nonce"] for request in server.asked] == ["one", "two"]
 
 
 async def test_a_config_with_overlays_is_not_kept_for_others(server: Server, remote: RemoteConfigs) -> None:
@@ -125,7 +125,7 @@ async def test_a_config_with_overlays_is_not_kept_for_others(server: Server, rem
     config = await remote.fetch(ConfigRequest("worker", "*/*", "DPoP a", "n"))
     assert config.overlays == ("rack.1", "zone.2")
     await remote.fetch(ConfigRequest("worker", "*/*", "DPoP b", "n"))
-    assert [one.headers.get("if-none-match") for one in server.asked] == [None, None]
+    assert [request.headers.get("if-none-match") for request in server.asked] == [None, None]
 
 
 async def test_a_copy_is_asked_for_without_a_credential_and_says_until_when_it_counts(

@@ -49,8 +49,8 @@ class World:
             "spec": {"config": {**body, **arguments}},
         }  # fmt: skip
 
-    def pool(self, name: str, wanted: str = "", running: str = "", updated: int = 0) -> None:
-        spec = {"configuration": {"name": wanted}} if wanted else {}
+    def pool(self, name: str, desired: str = "", running: str = "", updated: int = 0) -> None:
+        spec = {"configuration": {"name": desired}} if desired else {}
         status = {"updatedMachineCount": updated, "configuration": {"name": running}}
         self.pools.objects[name] = {"metadata": {"name": name}, "spec": spec, "status": status}
 

@@ -101,9 +101,9 @@ def distrust(**spec: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def caches() -> Caches:
-    found = Caches()
-    found.machines.put(machine())
-    return found
+    stores = Caches()
+    stores.machines.put(machine())
+    return stores
 
 
 def revoked(caches: Caches, token: dict[str, Any], later: float = 0.0) -> bool:
@@ -116,7 +116,7 @@ def test_a_good_machine_keeps_its_token(caches: Caches) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "token"),
+    ("machine", "token"),
     [
         (machine(approval="Quarantined"), claims()),
         (machine(uid="uid-2"), claims()),
@@ -128,9 +128,9 @@ def test_a_good_machine_keeps_its_token(caches: Caches) -> None:
     ],
 )
 def test_a_token_of_a_machine_that_changed_its_standing_is_dead(
-    caches: Caches, seen: dict[str, Any], token: dict[str, Any]
+    caches: Caches, machine: dict[str, Any], token: dict[str, Any]
 ) -> None:
-    caches.machines.put(seen)
+    caches.machines.put(machine)
     assert revoked(caches, token)
 
 
@@ -181,26 +181,26 @@ def test_a_machine_that_the_cache_has_not_seen_yet_has_a_moment(caches: Caches) 
     ],
 )
 def test_a_token_that_was_found_good_dies_with_the_next_change(caches: Caches, change: dict[str, Any]) -> None:
-    asked, token = MachineRevocations(Api(), caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
+    revocations, token = MachineRevocations(Api(), caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
     for _ in range(3):
-        assert not asked.revoked(token)
+        assert not revocations.revoked(token)
     (caches.distrusts if "reason" in change["spec"] else caches.machines).put(change)
-    assert asked.revoked(token)
-    assert asked.revoked(token)
+    assert revocations.revoked(token)
+    assert revocations.revoked(token)
 
 
 def test_a_token_that_was_found_good_dies_with_its_machine(caches: Caches) -> None:
-    asked, token = MachineRevocations(Api(), caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
-    assert not asked.revoked(token)
+    revocations, token = MachineRevocations(Api(), caches, VirtualClock(START + timedelta(seconds=5))), claims()  # type: ignore[arg-type]
+    assert not revocations.revoked(token)
     caches.machines.objects.clear()
-    assert asked.revoked(token)
+    assert revocations.revoked(token)
 
 
 def test_another_token_of_a_good_machine_is_looked_at_for_itself(caches: Caches) -> None:
     caches.machines.put(machine(epoch=1))
-    asked = MachineRevocations(Api(), caches, VirtualClock(START))  # type: ignore[arg-type]
-    assert not asked.revoked(claims(epoch=1))
-    assert asked.revoked(claims(epoch=0))
+    revocations = MachineRevocations(Api(), caches, VirtualClock(START))  # type: ignore[arg-type]
+    assert not revocations.revoked(claims(epoch=1))
+    assert revocations.revoked(claims(epoch=0))
 
 
 def asking(api: Api, caches: Caches) -> MachineRevocations:
@@ -222,28 +222,28 @@ async def test_the_api_has_the_last_word_about_a_machine(
     caches: Caches, answer: dict[str, Any] | Exception, ended: bool
 ) -> None:
     """The cache knows nothing of it: its watch hangs, or is a moment late."""
-    asked, token = asking(Api(answer), caches), claims()
-    assert not asked.revoked(token)
-    assert await asked.ended(token) is ended
-    assert asked.revoked(claims()) is ended
+    revocations, token = asking(Api(answer), caches), claims()
+    assert not revocations.revoked(token)
+    assert await revocations.ended(token) is ended
+    assert revocations.revoked(claims()) is ended
 
 
 async def test_what_the_api_said_counts_until_the_cache_says_something_else(caches: Caches) -> None:
     api = Api(machine(epoch=1))
-    asked = asking(api, caches)
-    assert await asked.ended(claims())
-    assert asked.revoked(claims())
+    revocations = asking(api, caches)
+    assert await revocations.ended(claims())
+    assert revocations.revoked(claims())
     assert api.asked == 1
-    assert not asked.revoked(claims(epoch=1))
+    assert not revocations.revoked(claims(epoch=1))
     caches.machines.put(machine())
-    assert not asked.revoked(claims())
+    assert not revocations.revoked(claims())
 
 
 async def test_a_distrust_counts_for_the_machine_as_the_api_has_it(caches: Caches) -> None:
     caches.distrusts.put(distrust(chipGeneration="Milan"))
-    asked = asking(Api(machine(properties={"chip-generation": "Milan"})), caches)
-    assert not asked.revoked(claims())
-    assert await asked.ended(claims())
+    revocations = asking(Api(machine(properties={"chip-generation": "Milan"})), caches)
+    assert not revocations.revoked(claims())
+    assert await revocations.ended(claims())
 
 
 @pytest.mark.parametrize("answer", [Unavailable("down"), None])
@@ -251,10 +251,10 @@ async def test_an_api_that_fails_or_says_nothing_leaves_no_answer(
     caches: Caches, answer: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(revocations, "ASK_SECONDS", 0.01)
-    asked = asking(Api(answer), caches)
+    lookup = asking(Api(answer), caches)
     with pytest.raises(CannotKnow):
-        await asked.ended(claims())
-    assert not asked.revoked(claims())
+        await lookup.ended(claims())
+    assert not lookup.revoked(claims())
 
 
 @pytest.mark.parametrize(

@@ -40,12 +40,14 @@ STRIDE = 1 if os.environ.get("FASTNESS_SOAK") else 37
 def affirmed(tee: str, image: BootImage) -> bool:
     """Whether the built-in policy affirms a machine that booted this, where only the default image is approved."""
     machine = VENDOR.chip(tee).boot(image)
-    known: dict[str, Any] = {"known_key": AttestationKey(machine.identity_key.public_der())} if tee == "tpm" else {}
-    found = judged(VENDOR, tee, machine.quote(NONCE), **known)
-    assert found.acceptable, refusals(found)
+    expectations: dict[str, Any] = (
+        {"known_key": AttestationKey(machine.identity_key.public_der())} if tee == "tpm" else {}
+    )
+    appraisal = judged(VENDOR, tee, machine.quote(NONCE), **expectations)
+    assert appraisal.acceptable, refusals(appraisal)
     spec = {"source": "manual", "values": IMAGE.reference_values(tee)}
     book = ReferenceValues.of([{"metadata": {"name": "image"}, "spec": spec}], EPOCH)
-    return default_policy(tee).evaluate(policy_input(found, {}), book).affirms(tee)
+    return default_policy(tee).evaluate(policy_input(appraisal, {}), book).affirms(tee)
 
 
 @pytest.mark.parametrize("tee", TEES)
@@ -68,9 +70,9 @@ def test_the_first_event_that_differs_is_named_and_belongs_to_an_image(tee: str,
     gone = {"source": "manual", "values": other.reference_values(tee), "withdrawn": {"at": "2025-12-01T00:00:00Z"}}
     sets = [{"metadata": {"name": "good"}, "spec": spec}, {"metadata": {"name": "gone"}, "spec": gone}]
     hybrid = replace(other, sections=(*other.sections[:-1], (".sbat", b"never approved")))
-    found = judged(VENDOR, tee, VENDOR.chip(tee).boot(hybrid).quote(NONCE))
-    told = {check.name: check for check in differences(found, ReferenceValues.of(sets, EPOCH), refused=True)}
-    check = next(check for name, check in told.items() if name.startswith(register))
+    appraisal = judged(VENDOR, tee, VENDOR.chip(tee).boot(hybrid).quote(NONCE))
+    checks = {check.name: check for check in differences(appraisal, ReferenceValues.of(sets, EPOCH), refused=True)}
+    check = next(check for name, check in checks.items() if name.startswith(register))
     assert check.code == "value-differs"
     assert "EV_EFI_BOOT_SERVICES_APPLICATION" in check.hint
     assert "the set gone (boot loader)" in check.hint
@@ -85,9 +87,9 @@ def test_a_log_cannot_hide_what_was_booted(tee: str) -> None:
 
 @pytest.mark.parametrize("tee", ["snp", "tdx"])
 def test_a_debuggable_guest_is_a_hard_failure_of_authentic_evidence(tee: str) -> None:
-    found = judged(VENDOR, tee, VENDOR.chip("snp" if tee == "snp" else "tdx").boot(debug=True).quote(NONCE))
-    assert found.authentic
-    assert refusals(found)[0] == "debug-allowed"
+    appraisal = judged(VENDOR, tee, VENDOR.chip("snp" if tee == "snp" else "tdx").boot(debug=True).quote(NONCE))
+    assert appraisal.authentic
+    assert refusals(appraisal)[0] == "debug-allowed"
 
 
 def test_old_firmware_of_snp_is_below_the_minimum_and_has_a_key_of_its_own() -> None:
@@ -95,17 +97,17 @@ def test_old_firmware_of_snp_is_below_the_minimum_and_has_a_key_of_its_own() -> 
     old = tamper.old_firmware(chip)
     assert old.chip_id == chip.chip_id
     assert old.certificate != chip.certificate
-    found = judged(VENDOR, "snp", old.boot().quote(NONCE), minimum=CURRENT_TCB)
-    assert found.authentic
-    assert set(refusals(found)) == {"tcb-behind"}
+    appraisal = judged(VENDOR, "snp", old.boot().quote(NONCE), minimum=CURRENT_TCB)
+    assert appraisal.authentic
+    assert set(refusals(appraisal)) == {"tcb-behind"}
 
 
 def test_old_firmware_of_tdx_names_component_and_advisory() -> None:
-    found = judged(VENDOR, "tdx", tamper.old_firmware(VENDOR.chip("tdx")).boot().quote(NONCE))
-    assert refusals(found) == ["tcb-behind"]
-    seen = next(check.seen for check in found.checks if check.name == "tcb-status")
-    assert seen.startswith("OutOfDate; SGX component 1 (BIOS, Early Microcode Update): 3, needs 5")
-    assert seen.endswith("INTEL-SA-00837; INTEL-SA-01036")
+    appraisal = judged(VENDOR, "tdx", tamper.old_firmware(VENDOR.chip("tdx")).boot().quote(NONCE))
+    assert refusals(appraisal) == ["tcb-behind"]
+    status_text = next(check.seen for check in appraisal.checks if check.name == "tcb-status")
+    assert status_text.startswith("OutOfDate; SGX component 1 (BIOS, Early Microcode Update): 3, needs 5")
+    assert status_text.endswith("INTEL-SA-00837; INTEL-SA-01036")
 
 
 def test_a_tpm_tells_nothing_of_firmware_levels() -> None:
@@ -125,10 +127,10 @@ def test_replayed_evidence_answers_the_wrong_challenge(tee: str) -> None:
 @pytest.mark.parametrize("tee", TEES)
 def test_another_chips_papers_do_not_fit(tee: str) -> None:
     mine, others = VENDOR.chip(tee).boot().quote(NONCE), VENDOR.chip(tee).boot().quote(NONCE)
-    found = judged(VENDOR, tee, tamper.with_certificates_of(mine, others))
-    assert not found.authentic
+    appraisal = judged(VENDOR, tee, tamper.with_certificates_of(mine, others))
+    assert not appraisal.authentic
     assert (
-        refusals(found)[0]
+        refusals(appraisal)[0]
         == {"tpm": "signature-invalid", "snp": "signature-invalid", "tdx": "qe-signature-invalid"}[tee]
     )
 
@@ -140,10 +142,10 @@ def test_no_flipped_bit_of_what_is_signed_is_accepted(tee: str) -> None:
     size = 8 * {"tpm": message, "snp": 0x2A0, "tdx": 632}[tee]
     for bit in range(0, size, STRIDE):
         try:
-            found = judged(VENDOR, tee, tamper.with_flipped_bit(tee, evidence, bit))
+            appraisal = judged(VENDOR, tee, tamper.with_flipped_bit(tee, evidence, bit))
         except EvidenceError:
             continue
-        assert not found.authentic, bit
+        assert not appraisal.authentic, bit
 
 
 # Credentials: what proves that an attestation key lives beside an endorsement key.
@@ -157,16 +159,16 @@ def sealed(machine: TpmMachine, ak: TpmMachine, entropy: SeededEntropy | None = 
 
 @pytest.mark.parametrize("keys", ["ecc", "rsa"])
 def test_a_credential_opens_in_its_tpm_for_its_key_only(keys: Keys) -> None:
-    one, other = VENDOR.chip("tpm", keys=keys).boot(), VENDOR.chip("tpm", keys=keys).boot()
-    blob = sealed(one, one)
-    assert one.activate(blob.credential, blob.secret).reveal() == b"s" * 32
+    first, other = VENDOR.chip("tpm", keys=keys).boot(), VENDOR.chip("tpm", keys=keys).boot()
+    blob = sealed(first, first)
+    assert first.activate(blob.credential, blob.secret).reveal() == b"s" * 32
     with pytest.raises(BrokenSeal):
         other.activate(blob.credential, blob.secret)
-    for wrong in (sealed(one, other), sealed(other, one)):
+    for wrong in (sealed(first, other), sealed(other, first)):
         with pytest.raises(BrokenSeal):
-            one.activate(wrong.credential, wrong.secret)
+            first.activate(wrong.credential, wrong.secret)
     with pytest.raises(BrokenSeal):
-        one.activate(blob.credential[:-1] + bytes([blob.credential[-1] ^ 1]), blob.secret)
+        first.activate(blob.credential[:-1] + bytes([blob.credential[-1] ^ 1]), blob.secret)
 
 
 @pytest.mark.parametrize("missing", [Attributes.RESTRICTED, Attributes.FIXED_TPM, Attributes.SENSITIVE_DATA_ORIGIN])

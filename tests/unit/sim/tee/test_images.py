@@ -170,8 +170,8 @@ def test_a_manifest_adds_up_and_holds_the_values_of_every_kind() -> None:
     values = joined(states_of_manifest(IMAGE.manifest()))
     assert len({(entry["name"], entry["value"]) for entry in values}) == len(values)
     for tee in ("tpm", "snp", "tdx"):
-        wanted = {(entry["name"], entry["value"]) for entry in IMAGE.reference_values(tee)}
-        assert wanted <= {(entry["name"], entry["value"]) for entry in values}
+        expected = {(entry["name"], entry["value"]) for entry in IMAGE.reference_values(tee)}
+        assert expected <= {(entry["name"], entry["value"]) for entry in values}
 
 
 @given(

@@ -35,8 +35,8 @@ TEES = ("tpm", "snp", "tdx")
 @pytest.mark.parametrize("tee", TEES)
 def test_it_reads_like_a_sentence(tee: str) -> None:
     evidence = SimVendor().chip(tee).boot(default_image()).quote(NONCE)
-    found = judged(VENDOR, tee, evidence)
-    assert found.acceptable, refusals(found)
+    appraisal = judged(VENDOR, tee, evidence)
+    assert appraisal.acceptable, refusals(appraisal)
 
 
 @pytest.mark.parametrize("endorsement", ["VCEK", "VLEK"])
@@ -45,11 +45,11 @@ def test_it_reads_like_a_sentence(tee: str) -> None:
 def test_every_snp_report_is_accepted(generation: Generation, version: int, endorsement: Endorsement) -> None:
     chip = VENDOR.chip("snp", generation=generation, endorsement=endorsement)
     machine = chip.boot(version=version)
-    found = judged(VENDOR, "snp", machine.quote(NONCE))
-    assert found.acceptable, refusals(found)
-    assert found.claims["snp"]["measurement"] == default_image().launch_digest.hex()
-    assert found.identity is not None
-    assert found.identity.kind == ("chip" if endorsement == "VCEK" else "cloud-provider")
+    appraisal = judged(VENDOR, "snp", machine.quote(NONCE))
+    assert appraisal.acceptable, refusals(appraisal)
+    assert appraisal.claims["snp"]["measurement"] == default_image().launch_digest.hex()
+    assert appraisal.identity is not None
+    assert appraisal.identity.kind == ("chip" if endorsement == "VCEK" else "cloud-provider")
 
 
 @pytest.mark.parametrize("version", [4, 5])
@@ -64,12 +64,12 @@ def test_every_snp_report_is_accepted(generation: Generation, version: int, endo
 def test_every_tdx_level_is_judged_alike_by_both_implementations(
     version: int, level: str, status: str, advisories: list[str]
 ) -> None:
-    found = judged(VENDOR, "tdx", VENDOR.chip("tdx", level=level).boot(version=version).quote(NONCE))
-    assert found.authentic
-    assert found.acceptable == (level == "current")
-    assert found.claims["tdx"]["tcb_status"] == status
-    assert found.claims["tdx"]["advisory_ids"] == advisories
-    second = next(check for check in found.checks if check.name == "second-opinion")
+    appraisal = judged(VENDOR, "tdx", VENDOR.chip("tdx", level=level).boot(version=version).quote(NONCE))
+    assert appraisal.authentic
+    assert appraisal.acceptable == (level == "current")
+    assert appraisal.claims["tdx"]["tcb_status"] == status
+    assert appraisal.claims["tdx"]["advisory_ids"] == advisories
+    second = next(check for check in appraisal.checks if check.name == "second-opinion")
     assert (second.result, second.seen.split("; ")) == ("Pass", [status, *advisories])
 
 
@@ -78,9 +78,9 @@ def test_tpm_quotes_are_accepted_with_the_key_that_was_enrolled(keys: Keys) -> N
     machine = VENDOR.chip("tpm", keys=keys).boot()
     key = AttestationKey(machine.identity_key.public_der())
     assert str(key.thumbprint) == machine.thumbprint
-    found = judged(VENDOR, "tpm", machine.quote(NONCE), known_key=key)
-    assert found.acceptable, refusals(found)
-    assert all(event["verified"] for event in found.claims["tpm"]["uefi_event_logs"])
+    appraisal = judged(VENDOR, "tpm", machine.quote(NONCE), known_key=key)
+    assert appraisal.acceptable, refusals(appraisal)
+    assert all(event["verified"] for event in appraisal.claims["tpm"]["uefi_event_logs"])
 
 
 def test_a_machine_can_quote_some_registers_only() -> None:
@@ -92,9 +92,9 @@ def test_a_machine_can_quote_some_registers_only() -> None:
 def test_what_is_extended_later_shows_in_the_quote_and_not_in_the_log() -> None:
     machine = VENDOR.chip("tpm").boot()
     machine.extend(15, bytes(32))
-    found = judged(VENDOR, "tpm", machine.quote(NONCE))
-    assert found.acceptable
-    assert [check.code for check in found.checks if check.name == "event-log coverage"] == ["event-log-incomplete"]
+    appraisal = judged(VENDOR, "tpm", machine.quote(NONCE))
+    assert appraisal.acceptable
+    assert [check.code for check in appraisal.checks if check.name == "event-log coverage"] == ["event-log-incomplete"]
 
 
 def test_a_tpm_counts_its_boots_and_keeps_its_keys() -> None:
@@ -109,8 +109,8 @@ def test_a_tpm_counts_its_boots_and_keeps_its_keys() -> None:
 @pytest.mark.parametrize("tee", ["snp", "tdx"])
 def test_guests_on_one_chip_have_identities_of_their_own_and_keep_them(tee: str) -> None:
     chip = VENDOR.chip("snp") if tee == "snp" else VENDOR.chip("tdx")
-    one, two, again = chip.boot(), chip.boot(), chip.boot(default_image("43.0"), guest=0)
-    assert one.thumbprint == again.thumbprint != two.thumbprint
+    first, two, again = chip.boot(), chip.boot(), chip.boot(default_image("43.0"), guest=0)
+    assert first.thumbprint == again.thumbprint != two.thumbprint
 
 
 # A cluster that is not simulated believes the pins alone.
@@ -119,16 +119,16 @@ def test_guests_on_one_chip_have_identities_of_their_own_and_keep_them(tee: str)
 def test_the_production_pins_refuse_every_snp_report() -> None:
     for generation in Generation:
         evidence = VENDOR.chip("snp", generation=generation).boot().quote(NONCE)
-        found = judged(VENDOR, "snp", evidence, roots=AMD_ROOTS)
-        assert not found.authentic
-        assert refusals(found) == ["untrusted-certificate"]
+        appraisal = judged(VENDOR, "snp", evidence, roots=AMD_ROOTS)
+        assert not appraisal.authentic
+        assert refusals(appraisal) == ["untrusted-certificate"]
 
 
 @pytest.mark.parametrize("version", [4, 5])
 def test_the_production_pin_refuses_every_tdx_quote(version: int) -> None:
-    found = judged(VENDOR, "tdx", VENDOR.chip("tdx").boot(version=version).quote(NONCE), root=INTEL_ROOT)
-    assert not found.authentic
-    assert refusals(found)[0] == "untrusted-certificate"
+    appraisal = judged(VENDOR, "tdx", VENDOR.chip("tdx").boot(version=version).quote(NONCE), root=INTEL_ROOT)
+    assert not appraisal.authentic
+    assert refusals(appraisal)[0] == "untrusted-certificate"
 
 
 @pytest.mark.parametrize("keys", ["ecc", "rsa"])
@@ -171,8 +171,8 @@ def test_roots_depend_on_the_seed_alone() -> None:
 def test_vendors_do_not_believe_each_other() -> None:
     other = SimVendor(SeededEntropy(1))
     for tee in ("snp", "tdx"):
-        found = judged(other, tee, VENDOR.chip(tee).boot().quote(NONCE))
-        assert not found.authentic
+        appraisal = judged(other, tee, VENDOR.chip(tee).boot().quote(NONCE))
+        assert not appraisal.authentic
 
 
 # Repeatable.
@@ -180,13 +180,13 @@ def test_vendors_do_not_believe_each_other() -> None:
 
 @pytest.mark.parametrize("tee", TEES)
 def test_a_seed_repeats_every_byte_in_whatever_order_chips_are_asked_for(tee: str) -> None:
-    one, two = SimVendor(SeededEntropy(7)), SimVendor(SeededEntropy(7))
+    first, two = SimVendor(SeededEntropy(7)), SimVendor(SeededEntropy(7))
     two.chip(tee, serial=9).boot().quote(NONCE)
-    again = SimVendor.of(one.seed)
-    assert one.roots == two.roots == again.roots
-    texts = {json.dumps(vendor.chip(tee, serial=3).boot().quote(NONCE)) for vendor in (one, two, again)}
+    again = SimVendor.of(first.seed)
+    assert first.roots == two.roots == again.roots
+    texts = {json.dumps(vendor.chip(tee, serial=3).boot().quote(NONCE)) for vendor in (first, two, again)}
     assert len(texts) == 1
-    assert one.collateral().raw == two.collateral().raw
+    assert first.collateral().raw == two.collateral().raw
 
 
 def test_a_seed_that_was_kept_gives_the_same_vendor_in_every_version() -> None:
@@ -238,8 +238,8 @@ def test_collateral_speaks_of_one_kind_of_platform() -> None:
 
 
 def test_an_old_quoting_enclave_is_behind() -> None:
-    found = judged(VENDOR, "tdx", VENDOR.chip("tdx", qe_svn=4).boot().quote(NONCE))
-    assert refusals(found) == ["tcb-behind"]
+    appraisal = judged(VENDOR, "tdx", VENDOR.chip("tdx", qe_svn=4).boot().quote(NONCE))
+    assert refusals(appraisal) == ["tcb-behind"]
 
 
 def test_a_revoked_platform_is_refused() -> None:
@@ -281,7 +281,9 @@ def book(tee: str) -> ReferenceValues:
 def test_the_values_of_an_image_affirm_its_machines_and_no_others(tee: str) -> None:
     for image, affirmed in ((default_image(), True), (default_image("43.0"), False)):
         machine = VENDOR.chip(tee).boot(image)
-        known: dict[str, Any] = {"known_key": AttestationKey(machine.identity_key.public_der())} if tee == "tpm" else {}
-        found = judged(VENDOR, tee, machine.quote(NONCE), **known)
-        vector = default_policy(tee).evaluate(policy_input(found, {}), book(tee))
+        expectations: dict[str, Any] = (
+            {"known_key": AttestationKey(machine.identity_key.public_der())} if tee == "tpm" else {}
+        )
+        appraisal = judged(VENDOR, tee, machine.quote(NONCE), **expectations)
+        vector = default_policy(tee).evaluate(policy_input(appraisal, {}), book(tee))
         assert vector.affirms(tee) == affirmed, vector

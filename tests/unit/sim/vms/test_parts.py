@@ -23,17 +23,17 @@ def test_nothing_is_missing_where_everything_is_there() -> None:
 
 def test_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "missing", lambda: ["ovmf", "swtpm"])
-    with pytest.raises(parts.NoRealMachine, match="ovmf, swtpm") as told:
+    with pytest.raises(parts.NoRealMachine, match="ovmf, swtpm") as raised:
         parts.require()
-    assert told.value.hint == "apt-get install --no-install-recommends ovmf swtpm"
+    assert raised.value.hint == "apt-get install --no-install-recommends ovmf swtpm"
 
 
 def test_an_archive_is_the_same_for_the_same_content_in_any_order() -> None:
-    one = archive({"a/b": b"1", "c": b"22"}, {"d": "c"})
+    first = archive({"a/b": b"1", "c": b"22"}, {"d": "c"})
     other = archive({"c": b"22", "a/b": b"1"}, {"d": "c"})
-    assert one == other
-    assert one.count(b"070701") == len(["a", "dev", "proc", "sys", "tmp", "a/b", "c", "d", "TRAILER!!!"])
-    assert gzip.compress(one, mtime=0) == gzip.compress(other, mtime=0)
+    assert first == other
+    assert first.count(b"070701") == len(["a", "dev", "proc", "sys", "tmp", "a/b", "c", "d", "TRAILER!!!"])
+    assert gzip.compress(first, mtime=0) == gzip.compress(other, mtime=0)
 
 
 def test_every_part_of_an_archive_begins_at_a_multiple_of_four() -> None:

@@ -23,20 +23,20 @@ def openapi() -> OpenApi:
 def body(openapi: OpenApi, path: str) -> dict[str, Any]:
     document = openapi.answer(path)
     assert document is not None
-    found: dict[str, Any] = json.loads(document.body)
-    return found
+    parsed: dict[str, Any] = json.loads(document.body)
+    return parsed
 
 
 def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        for key, found in value.items():
-            if key == "$ref" and isinstance(found, str):  # a property of JSONSchemaProps has that name, too
-                yield found
+        for key, child in value.items():
+            if key == "$ref" and isinstance(child, str):  # a property of JSONSchemaProps has that name, too
+                yield child
             else:
-                yield from references(found)
+                yield from references(child)
     elif isinstance(value, list):
-        for found in value:
-            yield from references(found)
+        for child in value:
+            yield from references(child)
 
 
 def test_index_names_every_group_version_with_its_digest(openapi: OpenApi) -> None:
@@ -70,24 +70,24 @@ def test_every_reference_leads_somewhere() -> None:
         for version in group.versions:
             name = f"apis/{group.name}/{version}" if group.name else f"api/{version}"
             document = body(openapi, f"/openapi/v3/{name}")
-            known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
-            assert set(references(document)) <= known
+            pointers = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+            assert set(references(document)) <= pointers
 
 
 def test_kubectl_finds_field_validation_on_patch(openapi: OpenApi) -> None:
     for path, kind in (("/openapi/v3/api/v1", "Pod"), ("/openapi/v3/apis/fastness.dev/v1alpha1", "Machine")):
         operations = [entry["patch"] for entry in body(openapi, path)["paths"].values() if "patch" in entry]
-        found = next(operation for operation in operations if operation[GVK]["kind"] == kind)
+        patch_operation = next(operation for operation in operations if operation[GVK]["kind"] == kind)
         assert {"fieldValidation", "dryRun", "fieldManager", "force"} <= {
-            entry["name"] for entry in found["parameters"]
+            entry["name"] for entry in patch_operation["parameters"]
         }
-        assert found["x-kubernetes-action"] == "patch"
+        assert patch_operation["x-kubernetes-action"] == "patch"
 
 
 def test_explain_finds_the_schema_of_a_kind_by_its_path(openapi: OpenApi) -> None:
     document = body(openapi, "/openapi/v3/apis/fastness.dev/v1alpha1")
     gvk = document["paths"]["/apis/fastness.dev/v1alpha1/machines"]["get"][GVK]
-    (name,) = [name for name, found in document["components"]["schemas"].items() if gvk in found.get(GVK, [])]
+    (name,) = [name for name, definition in document["components"]["schemas"].items() if gvk in definition.get(GVK, [])]
     assert name == "dev.fastness.v1alpha1.Machine"
     schema = document["components"]["schemas"][name]
     assert schema["description"] == "A machine."
@@ -119,13 +119,13 @@ def test_paths_follow_scope_verbs_and_subresources(openapi: OpenApi) -> None:
 def test_operation_ids_are_distinct() -> None:
     openapi = OpenApi(Catalog.build(NATIVES))
     for path in ("/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1"):
-        found = [
+        identifiers = [
             operation["operationId"]
             for entry in body(openapi, path)["paths"].values()
             for method, operation in entry.items()
             if method != "parameters"
         ]
-        assert len(found) == len(set(found))
+        assert len(identifiers) == len(set(identifiers))
 
 
 def test_the_old_document_is_an_empty_one_in_protobuf(openapi: OpenApi) -> None:

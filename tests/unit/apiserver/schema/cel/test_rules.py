@@ -60,14 +60,14 @@ def test_a_rule_that_fails_while_it_runs_counts_as_broken() -> None:
 
 
 def test_rules_wait_until_the_structure_is_sound() -> None:
-    found = causes(with_rule(obj(a=INT), "self.a > 5"), {"a": "x"})
-    assert [cause.field for cause in found] == ["spec.a", "<nil>"]
-    assert "not checked" in found[1].message
+    problems = causes(with_rule(obj(a=INT), "self.a > 5"), {"a": "x"})
+    assert [cause.field for cause in problems] == ["spec.a", "<nil>"]
+    assert "not checked" in problems[1].message
 
 
 def test_rules_still_run_beside_problems_that_do_not_hide_types() -> None:
-    found = causes(with_rule(obj(a={"type": "integer", "maximum": 3}), "self.a < 2"), {"a": 5})
-    assert [cause.field for cause in found] == ["spec.a", "spec"]
+    problems = causes(with_rule(obj(a={"type": "integer", "maximum": 3}), "self.a < 2"), {"a": 5})
+    assert [cause.field for cause in problems] == ["spec.a", "spec"]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_the_root_sees_its_name_and_kind_and_nothing_else_of_metadata() -> None:
 def test_rules_run_on_entries_and_keys() -> None:
     positive = with_rule(INT, "self > 0")
     spec = obj(l={"type": "array", "items": positive}, m={"type": "object", "additionalProperties": positive})
-    found = causes(spec, {"l": [1, 0], "m": {"a": 1, "b.c": -1}})
-    assert [cause.field for cause in found] == ["spec.l[1]", "spec.m[b.c]"]
+    problems = causes(spec, {"l": [1, 0], "m": {"a": 1, "b.c": -1}})
+    assert [cause.field for cause in problems] == ["spec.l[1]", "spec.m[b.c]"]
 
 
 def test_null_is_not_asked() -> None:

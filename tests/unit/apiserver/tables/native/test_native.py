@@ -50,9 +50,10 @@ def test_sample_prints(sample: Sample) -> None:
 def test_columns_are_those_of_a_real_server_and_bare_objects_print(kind: Any) -> None:
     printer = native_printer(kind)
     recorded = [
-        (found.name, found.type, found.format, found.priority) for found in definitions.columns(kind.group, kind.plural)
+        (column.name, column.type, column.format, column.priority)
+        for column in definitions.columns(kind.group, kind.plural)
     ]
-    assert [(found.name, found.type, found.format, found.priority) for found in printer.headers] == recorded
+    assert [(column.name, column.type, column.format, column.priority) for column in printer.headers] == recorded
     assert len(printer.cells({"metadata": {"name": "x"}}, NOW)) == len(recorded)
     broken = {"metadata": {"name": "x"}, "spec": 5, "status": "no", "subsets": {}, "rules": [1], "data": []}
     assert len(printer.cells(broken, NOW)) == len(recorded)
@@ -78,13 +79,13 @@ def test_deletion_overrides_the_state_of_a_pod() -> None:
     ],
 )  # fmt: skip
 def test_state_of_a_job_is_its_first_true_condition(conditions: list[str], status: str) -> None:
-    found = [{"type": kind, "status": "True"} for kind in conditions]
-    job = {"metadata": {"name": "j"}, "status": {"conditions": found, "startTime": "2026-03-01T11:00:00Z"}}
+    entries = [{"type": kind, "status": "True"} for kind in conditions]
+    job = {"metadata": {"name": "j"}, "status": {"conditions": entries, "startTime": "2026-03-01T11:00:00Z"}}
     assert native_printer(native("batch", "jobs")).cells(job, NOW)[1:4] == [status, "0/1", "60m"]
 
 
 @pytest.mark.parametrize(
-    ("status", "shown"),
+    ("status", "condition"),
     [
         ({}, "Pending"),
         ({"conditions": [{"type": "Approved"}]}, "Approved"),
@@ -92,14 +93,14 @@ def test_state_of_a_job_is_its_first_true_condition(conditions: list[str], statu
         ({"conditions": [{"type": "Denied"}, {"type": "Approved"}, {"type": "Failed"}]}, "Denied,Failed"),
     ],
 )
-def test_state_of_a_signing_request(status: dict[str, Any], shown: str) -> None:
+def test_state_of_a_signing_request(status: dict[str, Any], condition: str) -> None:
     request = {
         "metadata": {"name": "r"},
         "spec": {"signerName": "s", "username": "u", "expirationSeconds": 3600},
         "status": status,
     }
     cells = native_printer(native("certificates.k8s.io", "certificatesigningrequests")).cells(request, NOW)
-    assert cells[2:] == ["s", "u", "60m", shown]
+    assert cells[2:] == ["s", "u", "60m", condition]
 
 
 @pytest.mark.parametrize(

@@ -96,20 +96,20 @@ def test_a_store_has_limits() -> None:
 
 
 def test_signature_lists_give_their_entries_in_order() -> None:
-    found = parse_siglists(minted.siglist(SIG_X509, b"certificate", b"c2") + minted.siglist(SIG_SHA256, bytes(32)))
-    assert [(entry.kind, entry.data) for entry in found] == [
+    entries = parse_siglists(minted.siglist(SIG_X509, b"certificate", b"c2") + minted.siglist(SIG_SHA256, bytes(32)))
+    assert [(entry.kind, entry.data) for entry in entries] == [
         (SIG_X509, b"certificate"),
         (SIG_X509, b"c2"),
         (SIG_SHA256, bytes(32)),
     ]
-    assert found[0].raw == minted.OWNER + b"certificate"
+    assert entries[0].raw == minted.OWNER + b"certificate"
     assert parse_siglists(b"") == ()
 
 
 def test_entries_of_one_list_have_one_size() -> None:
     body = minted.OWNER + bytes(32) + minted.OWNER + b"\1" * 32
-    found = parse_siglists(SIG_SHA256 + struct.pack("<III", 28 + 4 + len(body), 4, 48) + b"head" + body)
-    assert [entry.data for entry in found] == [bytes(32), b"\1" * 32]
+    entries = parse_siglists(SIG_SHA256 + struct.pack("<III", 28 + 4 + len(body), 4, 48) + b"head" + body)
+    assert [entry.data for entry in entries] == [bytes(32), b"\1" * 32]
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ def refused(data: bytes) -> str:
 
 
 def test_an_image_names_its_stub_its_kernel_and_its_sections() -> None:
-    found = parse_uki(write_uki(minted.stub("252.39-1~deb12u2"), minted.sections()))
-    assert (found.stub, found.stub_name) == (252, "252.39-1~deb12u2")
-    assert (found.release, found.kernel_version) == ("6.1.0-test", (6, 1))
-    assert found.sections == {**minted.sections(), ".sbat": b"sbat,1"}
+    image = parse_uki(write_uki(minted.stub("252.39-1~deb12u2"), minted.sections()))
+    assert (image.stub, image.stub_name) == (252, "252.39-1~deb12u2")
+    assert (image.release, image.kernel_version) == ("6.1.0-test", (6, 1))
+    assert image.sections == {**minted.sections(), ".sbat": b"sbat,1"}
 
 
 def test_what_is_no_unified_kernel_image_is_refused_by_its_lack() -> None:
@@ -44,10 +44,10 @@ def test_images_for_other_machines_are_refused() -> None:
 def test_a_signature_tells_what_it_signs_and_by_whom() -> None:
     root = minted.Signer("root")
     leaf = minted.Signer("leaf", root)
-    found = parse_signed_image(leaf.signature(DIGEST, beside=[root]) + bytes(5))
-    assert (found.image_hash, found.image_digest, found.hash) == ("sha256", DIGEST, "sha256")
-    assert found.certificates == (leaf.der, root.der)
-    assert (found.issuer, found.serial) == (root.certificate.subject.public_bytes(), 77)
+    signature = parse_signed_image(leaf.signature(DIGEST, beside=[root]) + bytes(5))
+    assert (signature.image_hash, signature.image_digest, signature.hash) == ("sha256", DIGEST, "sha256")
+    assert signature.certificates == (leaf.der, root.der)
+    assert (signature.issuer, signature.serial) == (root.certificate.subject.public_bytes(), 77)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 20, 100, 400, -1])

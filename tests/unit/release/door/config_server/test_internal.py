@@ -22,7 +22,7 @@ from tests.virtual import SeededEntropy, VirtualClock
 class Shelf:
     """A configuration for everybody who gets this far."""
 
-    async def fetch(self, wanted: ConfigRequest) -> Config:
+    async def fetch(self, request: ConfigRequest) -> Config:
         return Config(b"secret", b'"etag"', "rendered-worker-1", signature="signed")
 
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
