@@ -57,7 +57,7 @@ class Shelf:
     """Configurations in memory; `refusals` are raised one by one before any is given."""
 
     body: bytes = b'{"ignition":{"version":"3.3.0"}}'
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
 
     def serves(self, path: ResourcePath) -> bool:
@@ -66,7 +66,7 @@ class Shelf:
 
     async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Config:
         """The configuration of any pool."""
-        self.asked.append((path.type, query["accept"]))
+        self.requests.append((path.type, query["accept"]))
         if self.refusals:
             raise self.refusals.pop(0)
         return Config(self.body, b'"etag"', f"rendered-{path.type}-1")

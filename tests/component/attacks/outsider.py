@@ -179,7 +179,7 @@ class Fortress:
                 )
                 assert answer.status_code == 401, authorization
                 assert SECRET not in answer.content
-        assert self.shelf.asked == []
+        assert self.shelf.requests == []
         enrolled = (await cluster.list(MACHINE.resource)).items
         assert len(enrolled) == machines
         assert [machine["metadata"]["name"] for machine in enrolled if machine["status"].get("lastAttested")] == []

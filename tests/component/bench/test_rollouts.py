@@ -6,6 +6,6 @@ from bench.rollouts import roll_out
 
 
 async def test_a_small_rollout_comes_to_its_end_in_virtual_time() -> None:
-    found = await roll_out(6)
-    assert found["ms_per_node"] > 0
-    assert found["virtual_minutes"] > 0.5  # the waiting times of the field have passed
+    figures = await roll_out(6)
+    assert figures["ms_per_node"] > 0
+    assert figures["virtual_minutes"] > 0.5  # the waiting times of the field have passed

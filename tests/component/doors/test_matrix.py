@@ -296,10 +296,10 @@ async def mismatches(doors: Doors, credential: str, caller: Caller | None) -> li
         # Logging out comes last: whoever did it is nobody from then on.
         for door, port, route, method, its_pool in sorted(ways(doors), key=lambda way: way[2].name == "logout"):
             ticket = tickets.get(its_pool or CONFIDENTIAL, "")
-            shown = caller or Caller({"authorization": f"Bearer {ticket}"})
+            presented = caller or Caller({"authorization": f"Bearer {ticket}"})
             path = path_of(route, its_pool, credential)
             base = f"https://127.0.0.1:{port}"
-            got = await admitted(client, shown, method, base, path, people=door == "page")
+            got = await admitted(client, presented, method, base, path, people=door == "page")
             if got != (credential in ADMITTED[door, route.name]):
                 wrong.append((credential, door, route.name, method, got))
     return wrong
@@ -310,8 +310,8 @@ async def test_every_route_of_every_door_admits_the_credentials_of_its_row_and_n
 ) -> None:
     async with all_doors(embedded_server) as doors:
         served = {(door, route.name) for door, _, route, _, _ in ways(doors)}
-        known = await callers(doors, embedded_server) if served == ADMITTED.keys() else {}
-        wrong = [await mismatches(doors, name, known.get(name)) for name in CREDENTIALS] if known else []
+        credentials = await callers(doors, embedded_server) if served == ADMITTED.keys() else {}
+        wrong = [await mismatches(doors, name, credentials.get(name)) for name in CREDENTIALS] if credentials else []
     # Outside of the block: the doors' task groups would wrap what fails in it ten times over.
     assert served == ADMITTED.keys(), "every route has a row in this matrix, and every row a route"
-    assert [each for found in wrong for each in found] == []
+    assert [each for differences in wrong for each in differences] == []

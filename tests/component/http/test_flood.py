@@ -37,7 +37,7 @@ async def app(scope: Any, _receive: Any, send: Any) -> None:
 
 
 @pytest.fixture(params=LOOPS)
-def told(request: pytest.FixtureRequest) -> Callable[[Story], None]:
+def play(request: pytest.FixtureRequest) -> Callable[[Story], None]:
     """Tell a story about a listener, in one of the loops."""
 
     async def listening(story: Story) -> None:
@@ -62,15 +62,15 @@ def silent(port: int, address: str, count: int = FLOOD) -> Iterator[list[socket.
     made: list[socket.socket] = []
     try:
         for _ in range(count):
-            one = socket.socket()
-            made.append(one)
-            one.bind((address, 0))
-            one.setblocking(False)
-            one.connect_ex(("127.0.0.1", port))
+            connection = socket.socket()
+            made.append(connection)
+            connection.bind((address, 0))
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", port))
         yield made
     finally:
-        for one in made:
-            one.close()
+        for connection in made:
+            connection.close()
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def drained(listener: LoopListener, most: int) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.2", "127.0.0.1"], ids=["another-address", "the-same-address"])
 def test_silent_connections_hold_few_places_and_others_are_answered(
-    told: Callable[[Story], None], address: str
+    play: Callable[[Story], None], address: str
 ) -> None:
     async def story(listener: LoopListener) -> None:
         before = len(os.listdir("/proc/self/fd"))
@@ -127,10 +127,10 @@ def test_silent_connections_hold_few_places_and_others_are_answered(
                 assert [await once(listener.port, "127.0.0.3") for _ in range(20)] == [200] * 20
                 assert await ask("/healthz") == 200
 
-    told(story)
+    play(story)
 
 
-def test_silent_connections_of_many_addresses_hold_few_places_too(told: Callable[[Story], None]) -> None:
+def test_silent_connections_of_many_addresses_hold_few_places_too(play: Callable[[Story], None]) -> None:
     async def story(listener: LoopListener) -> None:
         async with connected(listener.port) as ask:
             assert await ask("/known") == 200
@@ -146,39 +146,39 @@ def test_silent_connections_of_many_addresses_hold_few_places_too(told: Callable
                 for flood in floods:
                     flood.__exit__(None, None, None)
 
-    told(story)
+    play(story)
 
 
-def test_a_full_listener_answers_probes_once_and_known_addresses_as_usual(told: Callable[[Story], None]) -> None:
+def test_a_full_listener_answers_probes_once_and_known_addresses_as_usual(play: Callable[[Story], None]) -> None:
     """Strangers who finish their handshakes, ask once and stay."""
 
     async def story(listener: LoopListener) -> None:
         async with connected(listener.port) as ask:
             assert await ask("/known") == 200
             strangers = [connected(listener.port, f"127.0.1.{number}") for number in range(1, 60)]
-            asks = [await one.__aenter__() for one in strangers]
-            assert [await one("/healthz") for one in asks] == [200] * 59
+            asks = [await stranger.__aenter__() for stranger in strangers]
+            assert [await question("/healthz") for question in asks] == [200] * 59
             try:
                 for _ in range(30):
                     assert await once(listener.port, "127.0.0.3") == 200
-                async with connected(listener.port) as known:
-                    assert [await known("/healthz") for _ in range(3)] == [200] * 3
+                async with connected(listener.port) as earlier:
+                    assert [await earlier("/healthz") for _ in range(3)] == [200] * 3
                 async with connected(listener.port, "127.0.0.3") as probe:
                     assert [await probe("/healthz") for _ in range(2)] == [200, 0]
-                assert [await one("/healthz") for one in asks] == [200] * 59
+                assert [await question("/healthz") for question in asks] == [200] * 59
             finally:
-                for one in strangers:
-                    await one.__aexit__(None, None, None)
+                for stranger in strangers:
+                    await stranger.__aexit__(None, None, None)
             assert await ask("/healthz") == 200
 
-    told(story)
+    play(story)
 
 
-def test_a_door_speaks_tls_1_3_only(told: Callable[[Story], None]) -> None:
+def test_a_door_speaks_tls_1_3_only(play: Callable[[Story], None]) -> None:
     async def story(listener: LoopListener) -> None:
         await refuses_old_tls(listener.port)
 
-    told(story)
+    play(story)
 
 
 async def refuses_old_tls(port: int) -> None:

@@ -48,9 +48,9 @@ async def ask(port: int, head: str = "GET /good%20path HTTP/1.1") -> tuple[bytes
     """One request over a new connection; the answer and what the server showed."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=TRUST)
     try:
-        shown = Certificate.from_der(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+        certificate = Certificate.from_der(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
         writer.write(f"{head}\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
-        return await asyncio.wait_for(reader.read(-1), 20), shown
+        return await asyncio.wait_for(reader.read(-1), 20), certificate
     finally:
         writer.close()
 
@@ -68,14 +68,14 @@ async def test_it_serves_over_tls_1_3_with_the_path_as_it_was_sent() -> None:
 
 async def test_another_certificate_is_shown_without_a_lost_connection_and_old_generations_end() -> None:
     async with listening(grace=0.5) as listener:
-        shown: list[str] = []
+        fingerprints: list[str] = []
         over = False
 
         async def ask_on() -> None:
             while not over:
                 answer, certificate = await ask(listener.port)
                 assert answer.endswith(BODY)
-                shown.append(str(certificate.fingerprint))
+                fingerprints.append(str(certificate.fingerprint))
 
         callers = [asyncio.create_task(ask_on()) for _ in range(6)]
         credentials = [issued() for _ in range(3)]
@@ -88,10 +88,10 @@ async def test_another_certificate_is_shown_without_a_lost_connection_and_old_ge
             await asyncio.sleep(0.6)
         over = True
         await asyncio.gather(*callers)
-        assert {str(entry.certificate.fingerprint) for entry in credentials} <= set(shown)
-        one = len(os.listdir("/proc/self/fd"))
+        assert {str(entry.certificate.fingerprint) for entry in credentials} <= set(fingerprints)
+        descriptors = len(os.listdir("/proc/self/fd"))
     async with listening() as alone:
-        assert len(os.listdir("/proc/self/fd")) <= one + 2  # no generation has left something behind
+        assert len(os.listdir("/proc/self/fd")) <= descriptors + 2  # no generation has left something behind
         assert alone.port
 
 

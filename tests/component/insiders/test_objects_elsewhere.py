@@ -43,8 +43,8 @@ REVOKED = {"standing": "Revoked", "standingReason": "Revoked"}
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     """A cluster that enforces, whose control-plane nodes have nothing to prove."""
-    async with occupied(tmp_path, pools=[{"name": "master", "trustModel": "None"}]) as found:
-        yield found
+    async with occupied(tmp_path, pools=[{"name": "master", "trustModel": "None"}]) as opened:
+        yield opened
 
 
 def measured(image: BootImage) -> JsonObject:
@@ -95,11 +95,11 @@ async def test_an_approval_in_an_own_namespace_affirms_no_boot_loader(house: Hou
         with pytest.raises(BrokerRefused) as refused:
             await broker.attest()
     assert refused.value.status == 403
-    assert [one["metadata"]["name"] for one in (await world.cluster.list(SETS)).items] == ["values-tpm"]
-    told = condition(await world.cluster.get(IMAGES, "mine", TEAM), COUNTS)
-    assert told is not None
-    assert (told["status"], told["reason"]) == ("False", REASON)
-    assert "fastness-system" in told["message"]
+    assert [values["metadata"]["name"] for values in (await world.cluster.list(SETS)).items] == ["values-tpm"]
+    counted = condition(await world.cluster.get(IMAGES, "mine", TEAM), COUNTS)
+    assert counted is not None
+    assert (counted["status"], counted["reason"]) == ("False", REASON)
+    assert "fastness-system" in counted["message"]
 
 
 @pytest.mark.parametrize("where", [TEAM, HOME])
@@ -122,7 +122,9 @@ async def test_an_approval_of_a_digest_that_begins_alike_withdraws_nothing(house
     machine = await world.enrolled("tpm", image)
     async with world.broker(machine) as broker:
         await broker.attest()
-    (values,) = [one for one in (await world.cluster.list(SETS)).items if one["spec"]["image"] == REFERENCE + FLEET]
+    (values,) = [
+        entry for entry in (await world.cluster.list(SETS)).items if entry["spec"]["image"] == REFERENCE + FLEET
+    ]
     assert "withdrawn" not in values["spec"]
 
 
@@ -232,7 +234,8 @@ async def test_an_object_elsewhere_changes_nothing_but_its_own_condition(house: 
     await house.settle()
     before = await everything(house)
     own = {
-        (await house.owner.create(one, _name(one), **_bodies()[one.plural]))["metadata"]["uid"]: one for one in KINDS
+        (await house.owner.create(entry, _name(entry), **_bodies()[entry.plural]))["metadata"]["uid"]: entry
+        for entry in KINDS
     }
     await house.settle()
     after = await everything(house)
@@ -243,31 +246,31 @@ async def test_an_object_elsewhere_changes_nothing_but_its_own_condition(house: 
         written = {"conditions", "isReady"} & set(fields.get(resource, ()))
         assert set(status) == written, resource
         assert status.get("isReady") is (False if "isReady" in written else None), resource
-        conditions = [(one["type"], one["status"], one["reason"]) for one in status.get("conditions", ())]
+        conditions = [(entry["type"], entry["status"], entry["reason"]) for entry in status.get("conditions", ())]
         assert conditions == ([(COUNTS, "False", REASON)] if "conditions" in written else []), resource
 
 
 async def everything(house: House) -> dict[str, str]:
     """Every object of the store and its version, but leases and events, which tell the time and tell people."""
     server = house.site.world.cluster
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for resource in stored_kinds():
         for obj in (await server.list(resource)).items:
-            found[obj["metadata"]["uid"]] = obj["metadata"]["resourceVersion"]
-    return found
+            versions[obj["metadata"]["uid"]] = obj["metadata"]["resourceVersion"]
+    return versions
 
 
 def stored_kinds() -> list[Resource]:
     """Every kind that is stored, once."""
     kinds = [kind for kind in all_kinds() if not kind.computed and "list" in kind.verbs and kind.served]
     once = {kind.storage: kind.resource for kind in kinds if kind.storage_version}
-    return [one for one in once.values() if one.plural not in ("events", "leases")]
+    return [resource for resource in once.values() if resource.plural not in ("events", "leases")]
 
 
 async def test_every_informer_names_its_namespaces(house: House) -> None:
     """All caches of all loops and doors: of what speaks for the cluster, only the places that count, or those that do not."""
     scopes = [(resource, scope) for resource, listed in house.world.informers.watched() for scope in listed]
-    assert {resource.plural for resource, _ in scopes} >= {one.plural for one in KINDS} - {"baremetalhosts"}
+    assert {resource.plural for resource, _ in scopes} >= {kind.plural for kind in KINDS} - {"baremetalhosts"}
     for resource, scope in scopes:
         if EMBEDDED.of(resource):
             away = scope.fields.startswith("metadata.namespace!=")

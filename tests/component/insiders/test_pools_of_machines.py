@@ -41,8 +41,8 @@ SECRET = "data:,what%20only%20infra%20may%20have"
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     """An enforcing cluster with a second pool that has a file of its own."""
-    async with occupied(tmp_path) as found:
-        cluster = found.world.cluster
+    async with occupied(tmp_path) as opened:
+        cluster = opened.world.cluster
         roles = {"key": names.ROLE_LABEL, "operator": "In", "values": ["worker", "infra"]}
         await cluster.create(POOLS, {
             "apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": "infra"},
@@ -54,15 +54,15 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
             "metadata": {"name": "50-infra", "labels": {names.ROLE_LABEL: "infra"}},
             "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [file]}}},
         })  # fmt: skip
-        await found.world.approve("tpm")
-        await found.settle()
-        yield found
+        await opened.world.approve("tpm")
+        await opened.settle()
+        yield opened
 
 
 async def goal(house: House, pool: str) -> str:
     """What the machines of a pool should have."""
-    found = await house.world.cluster.get(POOLS, pool)
-    name = str(found["spec"]["configuration"]["name"])
+    stored = await house.world.cluster.get(POOLS, pool)
+    name = str(stored["spec"]["configuration"]["name"])
     assert name.startswith(f"rendered-{pool}-")
     return name
 
@@ -103,18 +103,18 @@ async def patched(http: httpx.AsyncClient, path: str, patch: Any) -> int:
     return (await http.patch(path, json=patch, headers=MERGE)).status_code
 
 
-async def told(house: House, node: str) -> str:
+async def attestation_of(house: House, node: str) -> str:
     return annotations_of(await house.world.cluster.get(NODES, node))[names.DESIRED_CONFIG]
 
 
 async def test_a_label_moves_no_machine_into_another_pool(house: House) -> None:
     """The attacker may write labels of Nodes, as whoever runs a scheduler's helpers may."""
     machine, node = await worker(house)
-    before = await told(house, node)
+    before = await attestation_of(house, node)
     async with await somebody(house, "labeller", rule("", "nodes")) as labeller:
         assert await patched(labeller, NODES.path(name=node), {"metadata": {"labels": {INFRA: ""}}}) == 200
     await house.settle()
-    assert await told(house, node) == before
+    assert await attestation_of(house, node) == before
     status = (await house.world.machine_object(machine))["status"]
     assert status["pool"] == "worker"
     assert await goal(house, "infra") not in (status.get("desiredConfig"), status.get("currentConfig"))
@@ -151,11 +151,11 @@ async def test_a_right_to_write_status_attests_no_machine(house: House) -> None:
 
 async def test_a_person_moves_a_machine_on_the_record_and_it_proves_itself_anew(house: House) -> None:
     machine, node = await worker(house)
-    found = await house.world.machine_object(machine)
-    epoch = found["status"].get("epoch", 0)
+    stored = await house.world.machine_object(machine)
+    epoch = stored["status"].get("epoch", 0)
     spec = {"pool": "infra", "poolReason": "it runs the routers now"}
     async with await somebody(house, "decider", rule("trusted-execution-clusters.io", "machines")) as decider:
-        path = MACHINES.path(NAMESPACE, found["metadata"]["name"])
+        path = MACHINES.path(NAMESPACE, stored["metadata"]["name"])
         assert await patched(decider, path, {"spec": spec}) == 200
     await house.settle()
     moved = await house.world.machine_object(machine)
@@ -163,7 +163,9 @@ async def test_a_person_moves_a_machine_on_the_record_and_it_proves_itself_anew(
     assert attested is not None
     assert (attested["status"], attested["reason"]) == ("False", "Moved")
     assert (moved["status"]["pool"], moved["status"]["epoch"]) == ("infra", epoch + 1), "tokens of before are dead"
-    assert (await told(house, node)).startswith("rendered-worker-"), "nothing of the new pool before a new proof"
+    assert (await attestation_of(house, node)).startswith("rendered-worker-"), (
+        "nothing of the new pool before a new proof"
+    )
     (act,) = house.recorded("act-move-machine")
     assert (act["who"], act["detail"]["reason"]) == ("system:serviceaccount:default:decider", spec["poolReason"])
     (entry,) = house.recorded("machine-moved")
@@ -172,7 +174,7 @@ async def test_a_person_moves_a_machine_on_the_record_and_it_proves_itself_anew(
         await broker.attest()
         assert broker.pool == "infra"
     await house.settle()
-    assert await told(house, node) == await goal(house, "infra")
+    assert await attestation_of(house, node) == await goal(house, "infra")
     assert (await house.world.machine_object(machine))["status"]["desiredConfig"] == await goal(house, "infra")
     assert (await house.world.cluster.get(CONFIG_NODES, node))["spec"]["pool"]["name"] == "infra"
 
@@ -192,9 +194,9 @@ async def test_a_machine_that_was_moved_proves_itself_at_once(house: House, tmp_
         await cluster.patch(MACHINES, name, {"spec": {"pool": "infra"}}, PatchType.MERGE, NAMESPACE)
 
         async def proved() -> bool:
-            found = await world.machine_object(machine)
-            told = condition(found, "Attested") or {}
-            return found["status"]["pool"] == "infra" and told.get("status") == "True"
+            stored = await world.machine_object(machine)
+            attested = condition(stored, "Attested") or {}
+            return stored["status"]["pool"] == "infra" and attested.get("status") == "True"
 
         await until(proved)
         running.cancel()
@@ -229,6 +231,6 @@ async def test_features_write_no_label_by_which_a_pool_chooses(house: House) -> 
             resource, {**kind, "metadata": {"name": name, "namespace": "openshift-nfd", **meta}, "spec": spec}
         )
     await house.settle()
-    found = labels_of(await cluster.get(NODES, "w"))
-    assert found.get("team.example/colour") == "blue", "other labels of an allowed namespace are written"
-    assert not {INFRA, "team.example/pool"} & set(found)
+    written = labels_of(await cluster.get(NODES, "w"))
+    assert written.get("team.example/colour") == "blue", "other labels of an allowed namespace are written"
+    assert not {INFRA, "team.example/pool"} & set(written)

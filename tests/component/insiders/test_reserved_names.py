@@ -16,9 +16,9 @@ ROLES = find("rbac.authorization.k8s.io", "v1", "clusterroles").resource
 BINDINGS = find("rbac.authorization.k8s.io", "v1", "clusterrolebindings").resource
 
 
-async def maker(found: Embedded, *more: JsonObject) -> httpx.AsyncClient:
+async def maker(embedded: Embedded, *more: JsonObject) -> httpx.AsyncClient:
     """Somebody who may create and delete every namespace, and more."""
-    cluster = found.cluster
+    cluster = embedded.cluster
     await cluster.create(
         find("", "v1", "serviceaccounts").resource, {"metadata": {"name": "m", "namespace": "default"}}
     )
@@ -27,10 +27,10 @@ async def maker(found: Embedded, *more: JsonObject) -> httpx.AsyncClient:
     bound = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "namespaces"}
     subject = {"kind": "ServiceAccount", "name": "m", "namespace": "default"}
     await cluster.create(BINDINGS, {"metadata": {"name": "m"}, "roleRef": bound, "subjects": [subject]})
-    async with found.client() as admin:
+    async with embedded.client() as admin:
         path = "/api/v1/namespaces/default/serviceaccounts/m/token"
         token = (await admin.post(path, json={"spec": {}})).json()["status"]["token"]
-    return found.client(certificate=False, token=token)
+    return embedded.client(certificate=False, token=token)
 
 
 @pytest.mark.parametrize("name", sorted(set(MADE_HERE) - {HOME}))

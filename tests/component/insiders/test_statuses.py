@@ -69,10 +69,10 @@ def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     with RealKube.start(
         tmp_path_factory.mktemp("statuses"), real_kube_binaries, unsafe_no_fsync=True,
         apiserver_flags=["--enable-bootstrap-token-auth=true"], signing=timedelta(hours=1),
-    ) as found:  # fmt: skip
+    ) as server:  # fmt: skip
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         needed = [manifest for manifest in manifests() if manifest["spec"]["group"] in GROUPS]
-        with found.client() as admin:
+        with server.client() as admin:
             for manifest in needed:
                 assert admin.post(path, json=manifest).status_code == 201, manifest["metadata"]["name"]
             for manifest in needed:
@@ -88,7 +88,7 @@ def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> 
             }  # fmt: skip
             for plural, body in (("roles", role), ("rolebindings", bound)):
                 assert admin.post(f"{RBAC}/namespaces/{NAMESPACE}/{plural}", json=body).status_code == 201
-        yield found
+        yield server
 
 
 @dataclass
@@ -119,10 +119,10 @@ class Site(JoiningSite):
         every = [entry for batch in batches for entry in batch["spec"]["entries"]]
         return [entry for entry in every if entry["what"] == what and entry.get("resource") == f"machine/{name}"]
 
-    async def told(self, name: str) -> bool:
+    async def reported(self, name: str) -> bool:
         """Whether an Event says that a status is not believed."""
         events = (await self.raw.list(EVENTS, Scope(NAMESPACE))).items
-        return any(one["involvedObject"]["name"] == name and one["reason"] == REASON for one in events)
+        return any(event["involvedObject"]["name"] == name and event["reason"] == REASON for event in events)
 
 
 @asynccontextmanager
@@ -156,7 +156,7 @@ async def opened(kube: RealKube, vendor: SimVendor, *, guarded: bool = True) -> 
 
 
 async def _bound(cluster: Cluster) -> bool:
-    return any(one["metadata"]["name"] == BINDING for one in (await cluster.list(BINDINGS)).items)
+    return any(entry["metadata"]["name"] == BINDING for entry in (await cluster.list(BINDINGS)).items)
 
 
 @pytest.fixture(scope="module")
@@ -166,17 +166,17 @@ def vendor() -> SimVendor:
 
 @pytest.fixture
 async def site(kube: RealKube, vendor: SimVendor) -> AsyncIterator[Site]:
-    async with opened(kube, vendor) as found:
-        yield found
+    async with opened(kube, vendor) as running_site:
+        yield running_site
 
 
 def proved(status: JsonObject) -> JsonObject:
     """What the status of a machine that proved itself would be, as the attacker imagines it."""
-    conditions = [one for one in status["conditions"] if one["type"] not in ("Revoked", "Attested")]
+    conditions = [condition for condition in status["conditions"] if condition["type"] not in ("Revoked", "Attested")]
     good = {"type": "Attested", "status": "True", "reason": "Affirmed", "message": "", "lastTransitionTime": LATER}
-    told = {"tee": status["tee"], "endorsement": status["endorsedBy"], "image": "default"}
+    facts = {"tee": status["tee"], "endorsement": status["endorsedBy"], "image": "default"}
     return {
-        "conditions": [*conditions, good], "lastAttested": LATER, "attestedUntil": LATER, "properties": told,
+        "conditions": [*conditions, good], "lastAttested": LATER, "attestedUntil": LATER, "properties": facts,
         "epoch": 0, "standing": "Proved", "standingReason": "Affirmed", "simulated": False,
     }  # fmt: skip
 
@@ -184,14 +184,16 @@ def proved(status: JsonObject) -> JsonObject:
 async def put_back(site: Site, name: str, status: JsonObject) -> None:
     """Wait until a status is ours again and says what it said; loops may have told how the machine stands meanwhile."""
 
-    def said(found: JsonObject) -> tuple[object, ...]:
-        conditions = sorted((one["type"], one["status"], one["reason"]) for one in found["conditions"])
-        return conditions, found.get("properties"), found.get("lastAttested"), found.get("epoch")
+    def summary(status: JsonObject) -> tuple[object, ...]:
+        conditions = sorted(
+            (condition["type"], condition["status"], condition["reason"]) for condition in status["conditions"]
+        )
+        return conditions, status.get("properties"), status.get("lastAttested"), status.get("epoch")
 
     async def same() -> bool:
-        found = await site.stored(name)
-        judged = await Statuses(None, site.raw, SystemClock(), ENTROPY).judged(found)
-        return judged is found and said(found["status"]) == said(status)
+        current = await site.stored(name)
+        judged = await Statuses(None, site.raw, SystemClock(), ENTROPY).judged(current)
+        return judged is current and summary(current["status"]) == summary(status)
 
     await until(same)
 
@@ -231,7 +233,7 @@ async def test_a_machine_whose_trust_ended_gets_nothing_by_a_status_that_says_ot
             await broker.resource(SECRET)
     assert not [label for label in labels_of(await site.raw.get(NODES, node)) if "attested." in label]
     assert [entry["detail"]["doubt"] for entry in await site.entries("machine-status-refused", name)] == [Doubt.WRONG]
-    await until(lambda: site.told(name))
+    await until(lambda: site.reported(name))
 
 
 async def _is(site: Site, name: str, word: str) -> bool:
@@ -293,14 +295,16 @@ async def test_a_person_vouches_for_a_status_once(kube: RealKube, vendor: SimVen
         assert await site.written(name, {"signed": None}) == 200
     async with opened(kube, vendor) as site:
         await until(lambda: _shows(site, name))
-        found = await site.stored(name)
-        assert not found["status"].get("signed")
-        spec = {"vouched": vouched_digest(found), "vouchedReason": "upgraded"}
+        current = await site.stored(name)
+        assert not current["status"].get("signed")
+        spec = {"vouched": vouched_digest(current), "vouchedReason": "upgraded"}
         await site.raw.patch(MACHINES, name, {"spec": spec}, PatchType.MERGE, NAMESPACE)
         await until(lambda: _believed(site, name))
         signed = await site.stored(name)
         assert "vouched" not in signed["spec"]
-        assert [one["detail"]["reason"] for one in await site.entries("machine-status-vouched", name)] == ["upgraded"]
+        assert [entry["detail"]["reason"] for entry in await site.entries("machine-status-vouched", name)] == [
+            "upgraded"
+        ]
         signature = signature_of(signed)
         assert signature is not None
         assert signature.by == "controllers"
@@ -314,6 +318,6 @@ async def _shows(site: Site, name: str) -> bool:
 
 
 async def _believed(site: Site, name: str) -> bool:
-    found = await site.stored(name)
-    judged = await Statuses(None, site.raw, SystemClock(), ENTROPY).judged(found)
-    return not is_disbelieved(judged) and "vouched" not in found["spec"]
+    status = await site.stored(name)
+    judged = await Statuses(None, site.raw, SystemClock(), ENTROPY).judged(status)
+    return not is_disbelieved(judged) and "vouched" not in status["spec"]

@@ -28,7 +28,7 @@ def test_write_then_check_finds_nothing(tmp_path: Path, capsys: pytest.CaptureFi
 def test_there_is_one_file_per_resource_and_it_reads_back(tmp_path: Path) -> None:
     files.write(tmp_path)
     assert {path.stem for path in tmp_path.iterdir()} == {kind.crd_name for kind in registry.custom_kinds()}
-    assert files.load(tmp_path) == sorted(manifests(), key=lambda found: f"{found['metadata']['name']}.yaml")
+    assert files.load(tmp_path) == sorted(manifests(), key=lambda manifest: f"{manifest['metadata']['name']}.yaml")
 
 
 def test_check_names_every_stale_file_and_the_command_that_helps(
@@ -39,10 +39,10 @@ def test_check_names_every_stale_file_and_the_command_that_helps(
     (tmp_path / "machines.trusted-execution-clusters.io.yaml").write_text("edited by hand\n")
     (tmp_path / "gone.example.com.yaml").write_text("left over\n")
     assert main(["--check", str(tmp_path)]) == 1
-    told = capsys.readouterr().err
+    warning = capsys.readouterr().err
     for name in ("verdicts.fastness.dev", "machines.trusted-execution-clusters.io", "gone.example.com"):
-        assert f"{name}.yaml is stale" in told
-    assert f"run: python -m fastness.kinds.crd --write {tmp_path}" in told
+        assert f"{name}.yaml is stale" in warning
+    assert f"run: python -m fastness.kinds.crd --write {tmp_path}" in warning
 
 
 def test_write_repairs_and_removes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

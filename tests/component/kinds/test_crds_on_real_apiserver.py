@@ -49,10 +49,10 @@ def api(real_kube: RealKube) -> Iterator[httpx.Client]:
 
 def wait_until_established(client: httpx.Client) -> None:
     """Wait until all of our definitions are established and their storage answers, which comes a moment later."""
-    wanted = {definition["metadata"]["name"] for definition in load(DIRECTORY)}
+    definitions = {definition["metadata"]["name"] for definition in load(DIRECTORY)}
     deadline = time.monotonic() + PATIENCE
-    while missing := wanted - {
-        name for name, found in conditions(client).items() if found.get("Established") == "True"
+    while missing := definitions - {
+        name for name, states in conditions(client).items() if states.get("Established") == "True"
     }:
         assert time.monotonic() < deadline, f"not established: {sorted(missing)}"
         time.sleep(0.1)
@@ -100,9 +100,9 @@ def complaints(answer: httpx.Response) -> str:
 
 
 def test_every_definition_is_established_under_its_names_with_a_structural_schema(api: httpx.Client) -> None:
-    found = conditions(api)
+    states = conditions(api)
     for kind in registry.custom_kinds():
-        state = found[kind.crd_name]
+        state = states[kind.crd_name]
         assert state["NamesAccepted"] == "True", kind.crd_name
         assert state["Established"] == "True", kind.crd_name
         assert "NonStructuralSchema" not in state, kind.crd_name
@@ -132,7 +132,7 @@ def test_tables_have_our_columns(api: httpx.Client) -> None:
 @pytest.mark.parametrize("stored", EXAMPLES, indirect=True, ids=str)
 def test_example_is_stored_with_every_field(stored: JsonObject) -> None:
     example = EXAMPLES[crd_of(stored)]
-    assert kept(without_nulls(example["spec"]), stored["spec"]), stored["spec"]
+    assert survives(without_nulls(example["spec"]), stored["spec"]), stored["spec"]
 
 
 def crd_of(obj: JsonObject) -> str:
@@ -148,16 +148,16 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(member) for member in value] if isinstance(value, list) else value
 
 
-def kept(sent: Any, got: Any) -> bool:
+def survives(sent: Any, got: Any) -> bool:
     """Whether everything that was sent is there; the server may have added defaults."""
     if isinstance(sent, dict):
-        return isinstance(got, dict) and all(key in got and kept(member, got[key]) for key, member in sent.items())
+        return isinstance(got, dict) and all(key in got and survives(member, got[key]) for key, member in sent.items())
     if isinstance(sent, list):
-        return isinstance(got, list) and len(sent) == len(got) and all(map(kept, sent, got))
+        return isinstance(got, list) and len(sent) == len(got) and all(map(survives, sent, got))
     return bool(sent == got)
 
 
-@pytest.mark.parametrize("refusal", [found for found in REFUSALS if found.by != "transition"], ids=str)
+@pytest.mark.parametrize("refusal", [refused for refused in REFUSALS if refused.by != "transition"], ids=str)
 def test_wrong_object_is_refused(api: httpx.Client, refusal: Refusal) -> None:
     changed = apply_merge_patch(EXAMPLES[refusal.crd], refusal.change)
     answer = api.post(path_of(changed), params={"dryRun": "All"}, json=changed)
@@ -165,11 +165,14 @@ def test_wrong_object_is_refused(api: httpx.Client, refusal: Refusal) -> None:
     assert refusal.field in complaints(answer)
 
 
-TRANSITIONS = [found for found in REFUSALS if found.by == "transition"]
+TRANSITIONS = [refused for refused in REFUSALS if refused.by == "transition"]
 
 
 @pytest.mark.parametrize(
-    ("stored", "refusal"), [(found.crd, found) for found in TRANSITIONS], indirect=["stored"], ids=map(str, TRANSITIONS)
+    ("stored", "refusal"),
+    [(refused.crd, refused) for refused in TRANSITIONS],
+    indirect=["stored"],
+    ids=map(str, TRANSITIONS),
 )
 def test_forbidden_change_is_refused(api: httpx.Client, stored: JsonObject, refusal: Refusal) -> None:
     answer = api.patch(path_of(stored, stored["metadata"]["name"]), headers=MERGE, json=refusal.change)
@@ -181,8 +184,8 @@ def test_forbidden_change_is_refused(api: httpx.Client, stored: JsonObject, refu
 def test_verdicts_can_be_selected_by_machine_and_result(api: httpx.Client, stored: JsonObject) -> None:
     for selector, names in SELECTIONS.items():
         query = {"fieldSelector": selector.format(machine=stored["spec"]["subject"]["machine"])}
-        found = api.get(path_of(stored), params=query).raise_for_status().json()["items"]
-        assert [item["metadata"]["name"] for item in found] == names, selector
+        verdicts = api.get(path_of(stored), params=query).raise_for_status().json()["items"]
+        assert [item["metadata"]["name"] for item in verdicts] == names, selector
     assert api.get(path_of(stored), params={"fieldSelector": "spec.reason=x"}).status_code == 400
 
 

@@ -48,7 +48,7 @@ async def test_verdicts_can_be_selected_by_machine_and_result(embedded_server: E
         assert (await client.post(path_of(verdict), json=verdict)).status_code == 201
         for selector, names in SELECTIONS.items():
             query = {"fieldSelector": selector.format(machine=machine)}
-            found = (await client.get(path_of(verdict), params=query)).json()["items"]
-            assert [item["metadata"]["name"] for item in found] == names, selector
+            verdicts = (await client.get(path_of(verdict), params=query)).json()["items"]
+            assert [item["metadata"]["name"] for item in verdicts] == names, selector
         refused = await client.get(path_of(verdict), params={"fieldSelector": "spec.reason=x"})
         assert refused.status_code == 400

@@ -36,7 +36,7 @@ async def test_a_feature_rule_is_the_same_object_under_three_addresses(embedded_
         created = await client.post("/apis/nfd.k8s-sigs.io/v1alpha1/nodefeaturerules", json=rule)
         assert created.status_code == 201, created.text
         for address in addresses:
-            found = (await client.get(f"/apis/{address}/nodefeaturerules/tdx")).json()
-            assert (found["apiVersion"], found["kind"]) == (address, "NodeFeatureRule")
-            assert found["metadata"]["uid"] == created.json()["metadata"]["uid"]
-            assert found["spec"] == rule["spec"]
+            served = (await client.get(f"/apis/{address}/nodefeaturerules/tdx")).json()
+            assert (served["apiVersion"], served["kind"]) == (address, "NodeFeatureRule")
+            assert served["metadata"]["uid"] == created.json()["metadata"]["uid"]
+            assert served["spec"] == rule["spec"]

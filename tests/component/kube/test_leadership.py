@@ -45,8 +45,10 @@ async def tick(clock: VirtualClock, seconds: float) -> None:
         await asyncio.sleep(0.01)
 
 
-async def lead(stack: AsyncExitStack, one: Leadership, clock: VirtualClock, patience: float = 60) -> asyncio.Event:
-    waiting = asyncio.ensure_future(stack.enter_async_context(one.held()))
+async def lead(
+    stack: AsyncExitStack, leadership: Leadership, clock: VirtualClock, patience: float = 60
+) -> asyncio.Event:
+    waiting = asyncio.ensure_future(stack.enter_async_context(leadership.held()))
     for _ in range(int(patience * 2)):
         if waiting.done():
             break

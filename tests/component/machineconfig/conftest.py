@@ -13,5 +13,5 @@ from tests.embedded.fixtures import Embedded
 @pytest.fixture
 async def workers(embedded_server: Embedded) -> AsyncIterator[WorkerPool]:
     """Workers of a cluster without doors."""
-    async with open_worker_pool(embedded_server) as found:
-        yield found
+    async with open_worker_pool(embedded_server) as opened:
+        yield opened

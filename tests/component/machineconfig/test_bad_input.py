@@ -96,35 +96,35 @@ class Bench:
         self.before = before
         self.goal = before["spec"]["configuration"]["name"]
 
-    async def said(self, kind: str = "RenderDegraded", status: str = "True") -> Any:
+    async def state_of(self, kind: str = "RenderDegraded", status: str = "True") -> Any:
         async def looked() -> Any:
-            found = condition(await self.workers.pool(), kind)
-            return found if found and found["status"] == status else None
+            state = condition(await self.workers.pool(), kind)
+            return state if state and state["status"] == status else None
 
         return await until(looked, f"{kind} does not become {status}")
 
     async def refused(self, *configs: JsonObject) -> str:
         """Apply configs, and have the message of the pool; everything else is as it was, also after taking them back."""
         stored = await self._rendered()
-        for one in configs:
-            await self.workers.cluster.create(CONFIG, one)
+        for body in configs:
+            await self.workers.cluster.create(CONFIG, body)
         try:
-            message = str((await self.said())["message"])
-            assert (await self.said("Degraded"))["status"] == "True"
+            message = str((await self.state_of())["message"])
+            assert (await self.state_of("Degraded"))["status"] == "True"
             assert await self.workers.goal() == self.goal
             assert await self._rendered() == stored
             node = await self.workers.cluster.get(NODE, "a")
             assert annotations_of(node)[names.DESIRED_CONFIG] == self.goal
             assert annotations_of(node)[names.STATE] == "Done"
         finally:
-            for one in configs:
-                await self.workers.cluster.delete(CONFIG, one["metadata"]["name"])
-        await self.said(status="False")
+            for body in configs:
+                await self.workers.cluster.delete(CONFIG, body["metadata"]["name"])
+        await self.state_of(status="False")
         assert await self.workers.goal() == self.goal
         return message
 
     async def _rendered(self) -> set[str]:
-        every = (one["metadata"]["name"] for one in (await self.workers.cluster.list(CONFIG)).items)
+        every = (body["metadata"]["name"] for body in (await self.workers.cluster.list(CONFIG)).items)
         return {name for name in every if name.startswith("rendered-worker-")}
 
 
@@ -150,14 +150,14 @@ async def bench_in(directory: Path, *, confidential: bool = False) -> AsyncItera
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def bench(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
-    async for one in bench_in(tmp_path_factory.mktemp("bench") / "state"):
-        yield one
+    async for opened in bench_in(tmp_path_factory.mktemp("bench") / "state"):
+        yield opened
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def confidential_bench(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bench]:
-    async for one in bench_in(tmp_path_factory.mktemp("confidential") / "state", confidential=True):
-        yield one
+    async for opened in bench_in(tmp_path_factory.mktemp("confidential") / "state", confidential=True):
+        yield opened
 
 
 @module_loop
@@ -194,8 +194,8 @@ async def test_what_a_confidential_pool_refuses_says_the_way_out(confidential_be
 @module_loop
 @pytest.mark.parametrize("row", TOGETHER)
 async def test_configs_that_are_good_alone_and_bad_together_are_refused(bench: Bench, row: str) -> None:
-    one, other, says = TOGETHER[row]
-    await bench.workers.cluster.create(CONFIG, bad(one, "61-one"))
+    first, other, says = TOGETHER[row]
+    await bench.workers.cluster.create(CONFIG, bad(first, "61-one"))
     alone = Bench(bench.workers, await bench.workers.settled(goal_is_not=bench.goal))
     message = await alone.refused(bad(other, "62-other"))
     await bench.workers.cluster.delete(CONFIG, "61-one")
@@ -244,22 +244,22 @@ async def test_settings_that_are_refused_say_so_on_themselves_and_generate_nothi
     made = {"apiVersion": names.API_VERSION, "kind": resource.kind, "metadata": {"name": "bad"}}
     await cluster.create(resource, {**made, "spec": {**body, "machineConfigPoolSelector": selector}})
 
-    async def told() -> Any:
-        found = condition(await cluster.get(resource, "bad"), "Failure")
-        return found if found and found["status"] == "True" else None
+    async def failed() -> Any:
+        failure = condition(await cluster.get(resource, "bad"), "Failure")
+        return failure if failure and failure["status"] == "True" else None
 
     try:
-        assert says in (await until(told, "nobody says it"))["message"]
+        assert says in (await until(failed, "nobody says it"))["message"]
         accepted = condition(await cluster.get(resource, "bad"), "Accepted")
         assert accepted is not None
         assert accepted["status"] == "False"
-        every = [one["metadata"]["name"] for one in (await cluster.list(CONFIG)).items]
+        every = [config["metadata"]["name"] for config in (await cluster.list(CONFIG)).items]
         assert not [name for name in every if "-generated-" in name]
         assert await bench.workers.goal() == bench.goal
-        assert f"{resource.kind} bad is refused: " in (await bench.said())["message"]
+        assert f"{resource.kind} bad is refused: " in (await bench.state_of())["message"]
     finally:
         await cluster.delete(resource, "bad")
-    await bench.said(status="False")
+    await bench.state_of(status="False")
 
 
 BOMB = "a: &a [x]\n" + "".join(
@@ -352,8 +352,8 @@ async def test_a_pool_whose_node_selector_takes_everything_gets_nothing_and_says
     await workers.add_node("a")
     before = await workers.settled()
     await workers.cluster.create(POOL, custom("greedy", {}))
-    said = await heard(workers, "SelectingAll", "greedy")
-    assert said["type"] == "Warning"
+    event = await heard(workers, "SelectingAll", "greedy")
+    assert event["type"] == "Warning"
     assert (await workers.settled())["status"]["machineCount"] == before["status"]["machineCount"] == 1
     assert not (await workers.cluster.get(POOL, "greedy")).get("status", {}).get("machineCount")
 
@@ -365,11 +365,11 @@ async def test_a_pool_whose_config_selector_finds_nothing_is_degraded_and_one_th
     await workers.cluster.create(POOL, custom("empty", None, nothing))
 
     async def degraded() -> Any:
-        found = condition(await workers.cluster.get(POOL, "empty"), "RenderDegraded")
-        return found if found and found["status"] == "True" else None
+        state = condition(await workers.cluster.get(POOL, "empty"), "RenderDegraded")
+        return state if state and state["status"] == "True" else None
 
-    said = await until(degraded, "it does not say so")
-    assert said["message"].startswith("Failed to render configuration for pool empty: ")
+    reported = await until(degraded, "it does not say so")
+    assert reported["message"].startswith("Failed to render configuration for pool empty: ")
     assert not ((await workers.cluster.get(POOL, "empty"))["spec"].get("configuration") or {}).get("name")
 
 
@@ -379,8 +379,8 @@ async def test_a_pool_with_a_stream_that_is_not_on_offer_keeps_what_it_has_and_s
     await workers.add_node("a")
     good = (await workers.settled())["spec"]["configuration"]["name"]
     await workers.cluster.patch(POOL, "worker", {"spec": {"osImageStream": {"name": "rhel-10"}}}, PatchType.MERGE)
-    said = await Bench(workers, await workers.pool()).said()
-    assert "the stream rhel-10, which is not on offer (there are: none)" in said["message"]
+    state = await Bench(workers, await workers.pool()).state_of()
+    assert "the stream rhel-10, which is not on offer (there are: none)" in state["message"]
     assert await workers.goal() == good
     digest = "@sha256:" + "0" * 64
     offer = {"name": "rhel-10", "osImage": f"a.example/os{digest}", "osExtensionsImage": f"a.example/ext{digest}"}
@@ -390,8 +390,8 @@ async def test_a_pool_with_a_stream_that_is_not_on_offer_keeps_what_it_has_and_s
     await workers.cluster.patch(STREAM, "cluster", status, PatchType.MERGE, "", WriteOptions(subresource="status"))
     pool = await workers.settled(goal_is_not=good)
     assert pool["status"]["osImageStream"] == {"name": "rhel-10"}
-    found = await workers.cluster.get(CONFIG, pool["spec"]["configuration"]["name"])
-    assert found["spec"]["osImageURL"] == offer["osImage"]
+    config = await workers.cluster.get(CONFIG, pool["spec"]["configuration"]["name"])
+    assert config["spec"]["osImageURL"] == offer["osImage"]
 
 
 async def test_a_node_that_two_pools_claim_goes_to_neither_and_both_say_so(workers: WorkerPool) -> None:
@@ -402,13 +402,13 @@ async def test_a_node_that_two_pools_claim_goes_to_neither_and_both_say_so(worke
     both = {f"{names.NODE_ROLE_PREFIX}{name}": "" for name in ("infra", "storage")}
     await workers.cluster.patch(NODE, "a", {"metadata": {"labels": both}}, PatchType.MERGE)
     for name in ("infra", "storage"):
-        said = await heard(workers, "NodeInSeveralPools", name)
-        assert said["type"] == "Warning"
-        assert "infra" in said["message"]
-        assert "storage" in said["message"]
+        event = await heard(workers, "NodeInSeveralPools", name)
+        assert event["type"] == "Warning"
+        assert "infra" in event["message"]
+        assert "storage" in event["message"]
 
     async def counted() -> bool:
-        pools = {one["metadata"]["name"]: one for one in (await workers.cluster.list(POOL)).items}
+        pools = {pool["metadata"]["name"]: pool for pool in (await workers.cluster.list(POOL)).items}
         return all(not (pools[name].get("status") or {}).get("machineCount") for name in ("worker", "infra", "storage"))
 
     assert await until(counted, "somebody counts it")

@@ -34,16 +34,16 @@ async def add(workers: WorkerPool, name: str, role: str, **notes: str) -> None:
 
 async def goal_of(workers: WorkerPool, pool: str) -> str:
     async def rendered() -> str:
-        pools = {one["metadata"]["name"]: one for one in (await workers.cluster.list(POOL)).items}
+        pools = {entry["metadata"]["name"]: entry for entry in (await workers.cluster.list(POOL)).items}
         return str(((pools.get(pool, {}).get("spec") or {}).get("configuration") or {}).get("name") or "")
 
     return str(await until(rendered, f"{pool} is not rendered"))
 
 
 async def updated(workers: WorkerPool, pool: str, old: str) -> bool:
-    found = await workers.cluster.get(POOL, pool)
-    said = condition(found, "Updated")
-    return await goal_of(workers, pool) != old and said is not None and said["status"] == "True" and done(found)
+    stored = await workers.cluster.get(POOL, pool)
+    state = condition(stored, "Updated")
+    return await goal_of(workers, pool) != old and state is not None and state["status"] == "True" and done(stored)
 
 
 def done(pool: JsonObject) -> bool:
@@ -70,8 +70,8 @@ async def test_an_arbiter_waits_until_all_masters_have_it_and_is_told_the_topolo
     async def watched() -> bool:
         for node in (await workers.cluster.list(NODE)).items:
             name, notes = node["metadata"]["name"], annotations_of(node)
-            told = notes.get(names.DESIRED_CONFIG) not in (*old.values(), None)
-            if told and name not in order:
+            moved = notes.get(names.DESIRED_CONFIG) not in (*old.values(), None)
+            if moved and name not in order:
                 order.append(name)
         return await updated(workers, "arbiter", old["arbiter"]) and await updated(workers, "master", old["master"])
 
@@ -83,7 +83,7 @@ async def test_an_arbiter_waits_until_all_masters_have_it_and_is_told_the_topolo
 
 async def test_without_an_arbiter_there_is_no_pool_for_one(workers: WorkerPool) -> None:
     await goal_of(workers, "master")
-    assert "arbiter" not in {one["metadata"]["name"] for one in (await workers.cluster.list(POOL)).items}
+    assert "arbiter" not in {pool["metadata"]["name"] for pool in (await workers.cluster.list(POOL)).items}
 
 
 async def test_the_master_that_runs_an_operator_goes_last_and_an_event_says_so(workers: WorkerPool) -> None:
@@ -105,7 +105,7 @@ async def test_the_master_that_runs_an_operator_goes_last_and_an_event_says_so(w
 
     await until(watched, "the masters do not get there")
     assert order[-1] == "m0"
-    assert "DeferringOperatorNodeUpdate" in {one["reason"] for one in (await workers.cluster.list(EVENT)).items}
+    assert "DeferringOperatorNodeUpdate" in {event["reason"] for event in (await workers.cluster.list(EVENT)).items}
 
 
 def infra() -> dict[str, Any]:

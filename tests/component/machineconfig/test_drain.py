@@ -72,11 +72,11 @@ class Meanwhile:
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> JsonObject:
         """The object as it was a moment ago."""
-        found = await self._cluster.get(resource, name, namespace)
+        earlier = await self._cluster.get(resource, name, namespace)
         if self._change and resource == NODE.resource:
             change, self._change = self._change, {}
             await self._cluster.patch(resource, name, {"metadata": {"annotations": change}}, PatchType.MERGE)
-        return found
+        return earlier
 
 
 async def test_a_config_that_is_withdrawn_while_the_loop_looks_cordons_nothing(embedded_server: Embedded) -> None:

@@ -41,12 +41,12 @@ async def desired(workers: WorkerPool) -> dict[str, str]:
 async def says(workers: WorkerPool, *words: str) -> str:
     """What the pool says, once it says all of this."""
 
-    async def said() -> str:
-        found = condition(await workers.pool(), "Updating") or {}
-        message = str(found.get("message", ""))
+    async def message_of_pool() -> str:
+        updating = condition(await workers.pool(), "Updating") or {}
+        message = str(updating.get("message", ""))
         return message if all(word in message for word in words) else ""
 
-    return str(await until(said, f"the pool does not say {words}"))
+    return str(await until(message_of_pool, f"the pool does not say {words}"))
 
 
 async def tainted(workers: WorkerPool, node: str, *effects: str) -> bool:
@@ -109,14 +109,14 @@ async def test_what_a_machine_is_sent_to_stands_on_it_before_its_node_hears_of_i
     await workers.add_node("a")
     await proven_machine(workers.cluster, "a", 1)
     first = (await workers.settled())["spec"]["configuration"]["name"]
-    seen: list[tuple[str, str]] = []
+    writes: list[tuple[str, str]] = []
 
     async def written(goal: str) -> bool:
         machine = await workers.cluster.get(MACHINE.resource, "machine-a", NAMESPACE)
-        told = (await desired(workers))["a"]
-        if told == goal:
-            seen.append((str(machine["status"].get("desiredConfig")), told))
-        return told == goal
+        node_goal = (await desired(workers))["a"]
+        if node_goal == goal:
+            writes.append((str(machine["status"].get("desiredConfig")), node_goal))
+        return node_goal == goal
 
     async def follows() -> bool:
         machine = await workers.cluster.get(MACHINE.resource, "machine-a", NAMESPACE)
@@ -127,7 +127,7 @@ async def test_what_a_machine_is_sent_to_stands_on_it_before_its_node_hears_of_i
     await arrived(workers, {"a"}, first)
     second = await workers.goal()
     await written(second)
-    assert seen[0] == (second, second)
+    assert writes[0] == (second, second)
     machine = await workers.cluster.get(MACHINE.resource, "machine-a", NAMESPACE)
     assert machine["status"]["currentConfig"] == first
 
@@ -169,9 +169,9 @@ async def test_the_mark_follows_the_pool_and_the_mode(workers: WorkerPool) -> No
     await workers.add_node("a")
     await enforce(workers.cluster)
     await until(lambda: tainted(workers, "a"), "not marked")
-    found = await workers.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
-    spec = {**found["spec"], "pools": [{"name": "worker", "trustModel": "None"}]}
-    confirmed = {CONFIRM_LOWER: confirmation(found, {**found, "spec": spec})}
+    settings = await workers.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    spec = {**settings["spec"], "pools": [{"name": "worker", "trustModel": "None"}]}
+    confirmed = {CONFIRM_LOWER: confirmation(settings, {**settings, "spec": spec})}
     patch = {"metadata": {"annotations": confirmed}, "spec": spec}
     await workers.cluster.patch(CONFIDENTIAL_CLUSTER.resource, NAME, patch, PatchType.MERGE)
     await until(lambda: untainted(workers, "a"), "nobody asks for a proof any more")

@@ -118,6 +118,6 @@ async def test_the_doctor_says_it_with_the_way_out(embedded_server: Embedded) ->
 
 
 def test_the_doctor_names_a_kubeconfig_that_is_not_there() -> None:
-    said = CliRunner().invoke(doctor, ["--kubeconfig", "/no/such/file"])
-    assert said.exit_code != 0
-    assert "/no/such/file" in said.output
+    result = CliRunner().invoke(doctor, ["--kubeconfig", "/no/such/file"])
+    assert result.exit_code != 0
+    assert "/no/such/file" in result.output

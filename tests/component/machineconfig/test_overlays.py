@@ -76,23 +76,23 @@ async def overlay_cluster(embedded: Embedded) -> AsyncIterator[OverlayCluster]:
         yield OverlayCluster(embedded.cluster, informers)
 
 
-def told(found: JsonObject, kind: str) -> tuple[str, str]:
-    entry = condition(found, kind) or {}
+def status_of(overlay: JsonObject, kind: str) -> tuple[str, str]:
+    entry = condition(overlay, kind) or {}
     return str(entry["status"]), str(entry["message"])
 
 
 async def test_an_overlay_says_that_it_is_good_and_how_many_machines_get_it(embedded_server: Embedded) -> None:
     async with overlay_cluster(embedded_server) as here:
-        wanted = overlay({"properties": {"tee": "snp"}})
-        version = examine(wanted).version
+        created = overlay({"properties": {"tee": "snp"}})
+        version = examine(created).version
         await here.machine(1, "snp", version)
         await here.machine(2, "snp")
         await here.machine(3, "tpm", "")
-        await here.cluster.create(NODE_OVERLAY.resource, wanted)
-        found = await here.status(NODE_OVERLAY.resource)
-        assert found["status"]["matched"] == 2
-        assert told(found, "Valid") == ("True", f"can be merged, as {version}")
-        assert told(found, "Applied")[0] == "True"
+        await here.cluster.create(NODE_OVERLAY.resource, created)
+        stored = await here.status(NODE_OVERLAY.resource)
+        assert stored["status"]["matched"] == 2
+        assert status_of(stored, "Valid") == ("True", f"can be merged, as {version}")
+        assert status_of(stored, "Applied")[0] == "True"
 
 
 async def test_a_machine_is_matched_by_its_uid(embedded_server: Embedded) -> None:
@@ -107,7 +107,7 @@ async def test_a_bad_fragment_is_told_with_its_place_and_the_way_out(embedded_se
     async with overlay_cluster(embedded_server) as here:
         bad = overlay({"properties": {"tee": "snp"}}, kernelArguments={"shouldExist": ["debug"]})
         await here.cluster.create(NODE_OVERLAY.resource, bad)
-        status, message = told(await here.status(NODE_OVERLAY.resource), "Valid")
+        status, message = status_of(await here.status(NODE_OVERLAY.resource), "Valid")
         assert status == "False"
         assert "spec.config.kernelArguments.shouldExist" in message
 
@@ -119,7 +119,7 @@ async def test_nodes_that_booted_with_something_else_are_named(embedded_server: 
         await here.machine(3, "tpm", "rack@000000000000 other@1")
         await here.machine(4, "tpm", "track@000000000000")
         await here.cluster.create(NODE_OVERLAY.resource, overlay({"properties": {"tee": "snp"}}))
-        status, message = told(await here.status(NODE_OVERLAY.resource), "Applied")
+        status, message = status_of(await here.status(NODE_OVERLAY.resource), "Applied")
         assert status == "False"
         assert "worker-1, worker-2 booted without this version" in message
         assert "worker-3 booted with it and would not get it any more" in message

@@ -27,14 +27,14 @@ async def follow(workers: WorkerPool, **spec: Any) -> None:
 async def says(workers: WorkerPool, kind: str, status: str = "True", reason: str = "") -> JsonObject:
     async def looked() -> JsonObject | None:
         policy = await workers.cluster.get(POLICY, "canary")
-        found = condition(policy, kind)
-        right = found and found["status"] == status and (not reason or found["reason"] == reason)
+        state = condition(policy, kind)
+        right = state and state["status"] == status and (not reason or state["reason"] == reason)
         return policy if right else None
 
     return await until(looked, f"{kind} does not become {status}")  # type: ignore[no-any-return]
 
 
-async def told(workers: WorkerPool, good: str) -> int:
+async def nodes_moved(workers: WorkerPool, good: str) -> int:
     nodes = (await workers.cluster.list(NODE)).items
     return sum(annotations_of(node).get(names.DESIRED_CONFIG) != good for node in nodes)
 
@@ -52,7 +52,7 @@ async def test_a_wave_is_watched_before_the_next_and_the_policy_says_where_it_is
     waiting = condition(policy, "Waiting")
     assert waiting is not None
     assert waiting["message"].startswith("worker: wave 1 of 2 is watched until ")
-    assert await told(workers, good) == 1
+    assert await nodes_moved(workers, good) == 1
     await workers.cluster.patch(POLICY, "canary", {"spec": {"waves": [{"count": 1, "soak": "0s"}]}}, PatchType.MERGE)
     await workers.settled(goal_is_not=good)
     done = await says(workers, "Progressing", "False", "Complete")
@@ -80,7 +80,7 @@ async def test_a_config_that_breaks_the_first_machine_stops_there_and_taking_it_
     stopped = condition(policy, "Stopped")
     assert stopped is not None
     assert "worker: 1 machine is degraded" in stopped["message"]
-    assert await told(workers, good) == 1
+    assert await nodes_moved(workers, good) == 1
     await workers.cluster.delete(CONFIG, "50-bad")
     await workers.settled(goal_is_not=bad)
     await says(workers, "Stopped", "False")
@@ -110,7 +110,7 @@ async def test_settings_that_select_a_pool_no_more_take_their_config_with_them(w
     await workers.cluster.patch(KUBELET, "pods", elsewhere, PatchType.MERGE)
 
     async def gone() -> bool:
-        every = [one["metadata"]["name"] for one in (await workers.cluster.list(CONFIG)).items]
+        every = [config["metadata"]["name"] for config in (await workers.cluster.list(CONFIG)).items]
         held = (await workers.cluster.get(KUBELET, "pods"))["metadata"].get("finalizers")
         return "99-worker-generated-kubelet" not in every and not held
 
@@ -142,11 +142,11 @@ async def test_a_machine_that_tries_for_too_long_goes_back_and_stops_the_rollout
     stopped = condition(policy, "Stopped")
     assert stopped is not None
     assert "1 tried for too long and went back; the policy stops at 1" in stopped["message"]
-    assert await told(workers, good) == 0
+    assert await nodes_moved(workers, good) == 0
     nodes = (await workers.cluster.list(NODE)).items
     assert sorted(annotations_of(node).get(GAVE_UP, "") for node in nodes) == ["", slow]
     assert all(SINCE not in annotations_of(node) for node in nodes)
-    (event,) = [one for one in (await workers.cluster.list(EVENTS)).items if one["reason"] == "GaveUp"]
+    (event,) = [entry for entry in (await workers.cluster.list(EVENTS)).items if entry["reason"] == "GaveUp"]
     assert event["message"].endswith(f"did not reach {slow} in time and stays with {good}")
     await workers.cluster.patch(POLICY, "canary", {"spec": {"tryFor": "10m"}}, PatchType.MERGE)
     await workers.cluster.create(CONFIG, config("52-quick", content="bye"))

@@ -58,18 +58,18 @@ class Loops:
     async def round(self) -> None:
         """Every key of every loop once."""
         await self._caught_up()
-        work = [(one, key) for one in self.controllers for key in await self._keys(one)]
+        work = [(entry, key) for entry in self.controllers for key in await self._keys(entry)]
         self._random.shuffle(work)
         for controller, key in work:
             await controller.reconcile(key)
             await self._caught_up()
 
     async def _keys(self, controller: Controller) -> list[Any]:
-        found = set(getattr(controller, "always", ()))
+        due = set(getattr(controller, "always", ()))
         for source in controller.sources:
             for obj in (await self.cluster.list(source.resource)).items:
-                found.update(source.keys(obj))
-        return sorted(found)
+                due.update(source.keys(obj))
+        return sorted(due)
 
     async def _caught_up(self) -> None:
         """Let the caches see what was written: events are on their way in this very loop."""
@@ -117,9 +117,9 @@ async def test_any_order_comes_to_rest_and_another_look_changes_nothing(embedded
         await loops.round()
         assert loops.store.revision == before
         pool = await loops.cluster.get(POOL, "worker")
-        sources = [one["name"] for one in pool["spec"]["configuration"]["source"]]
+        sources = [entry["name"] for entry in pool["spec"]["configuration"]["source"]]
         assert {"00-worker", "50-good", "99-worker-generated-kubelet"} <= set(sources)
-        assert {one["metadata"]["name"] for one in (await loops.cluster.list(CHALLENGE)).items} == {"new"}
+        assert {entry["metadata"]["name"] for entry in (await loops.cluster.list(CHALLENGE)).items} == {"new"}
 
     await run(embedded_server, seed, play)
 

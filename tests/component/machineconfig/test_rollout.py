@@ -31,7 +31,7 @@ async def test_a_config_reaches_every_node_one_at_a_time_and_leaves_again(worker
     workers.most_unavailable = 0
     await workers.cluster.create(CONFIG, config("50-motd"))
     after = await workers.settled(goal_is_not=first)
-    assert [one["name"] for one in after["spec"]["configuration"]["source"]] == [
+    assert [source["name"] for source in after["spec"]["configuration"]["source"]] == [
         "00-worker", "01-worker-container-runtime", "01-worker-kubelet", "50-motd",
     ]  # fmt: skip
     assert after["status"]["updatedMachineCount"] == 3
@@ -50,12 +50,12 @@ async def test_a_bad_config_degrades_the_pool_names_the_guilty_and_moves_nothing
     await workers.cluster.create(CONFIG, config("60-bad", kernelType="steam"))
 
     async def degraded() -> Any:
-        said = condition(await workers.pool(), "RenderDegraded")
-        return said if said and said["status"] == "True" else None
+        state = condition(await workers.pool(), "RenderDegraded")
+        return state if state and state["status"] == "True" else None
 
-    said = await until(degraded, "the pool does not say so")
-    assert said["message"].startswith("Failed to render configuration for pool worker: ")
-    assert "60-bad" in said["message"]
+    reported = await until(degraded, "the pool does not say so")
+    assert reported["message"].startswith("Failed to render configuration for pool worker: ")
+    assert "60-bad" in reported["message"]
     assert await workers.goal() == good
     folded = condition(await workers.pool(), "Degraded")
     assert folded is not None
@@ -86,8 +86,8 @@ async def test_taking_back_a_config_that_breaks_nodes_brings_all_of_them_back(wo
     await until(pointed, "not rendered")
 
     async def degraded() -> bool:
-        said = condition(await workers.pool(), "NodeDegraded")
-        return said is not None and said["status"] == "True"
+        state = condition(await workers.pool(), "NodeDegraded")
+        return state is not None and state["status"] == "True"
 
     assert await until(degraded, "no node degraded")
     targeted = [
@@ -162,10 +162,10 @@ async def test_every_node_has_its_config_node_and_unused_configs_are_pruned(work
         await workers.settled(goal_is_not=before)
 
     async def in_step() -> bool:
-        found = await workers.cluster.get(CONFIG_NODE, "a")
+        config_node = await workers.cluster.get(CONFIG_NODE, "a")
         return bool(
-            found["spec"]["configVersion"]["desired"] == await workers.goal()
-            and found["spec"]["pool"]["name"] == "worker"
+            config_node["spec"]["configVersion"]["desired"] == await workers.goal()
+            and config_node["spec"]["pool"]["name"] == "worker"
         )
 
     assert await until(in_step, "the MachineConfigNode lags")

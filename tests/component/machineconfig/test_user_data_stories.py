@@ -50,20 +50,20 @@ class Story:
             return None
 
     async def managed(self, pool: str = "worker") -> JsonObject:
-        async def found() -> JsonObject | None:
+        async def secret_there() -> JsonObject | None:
             return await self.secret(f"{pool}-user-data-managed")
 
-        return await until(found, f"{pool} has no user-data")  # type: ignore[no-any-return]
+        return await until(secret_there, f"{pool} has no user-data")  # type: ignore[no-any-return]
 
     async def event(self, reason: str, count: int = 1) -> JsonObject:
-        async def found() -> JsonObject | None:
-            said = [one for one in (await self.cluster.list(EVENT)).items if one["reason"] == reason]
-            return said[0] if sum(int(one.get("count") or 1) for one in said) >= count else None
+        async def event_there() -> JsonObject | None:
+            events = [event for event in (await self.cluster.list(EVENT)).items if event["reason"] == reason]
+            return events[0] if sum(int(event.get("count") or 1) for event in events) >= count else None
 
-        return await until(found, f"nobody says {reason}")  # type: ignore[no-any-return]
+        return await until(event_there, f"nobody says {reason}")  # type: ignore[no-any-return]
 
     async def events(self, reason: str) -> int:
-        return sum(one["reason"] == reason for one in (await self.cluster.list(EVENT)).items)
+        return sum(event["reason"] == reason for event in (await self.cluster.list(EVENT)).items)
 
     async def rotate(self, ca: str) -> None:
         """The doors show another authority; its Secret changes, as every rotation does."""
@@ -92,7 +92,7 @@ async def story(embedded_server: Embedded) -> AsyncIterator[Story]:
 
 
 async def exists(workers: WorkerPool, pool: str) -> bool:
-    return any(one["metadata"]["name"] == pool for one in (await workers.cluster.list(POOL)).items)
+    return any(entry["metadata"]["name"] == pool for entry in (await workers.cluster.list(POOL)).items)
 
 
 def pointer(secret: JsonObject | None) -> Any:
@@ -137,9 +137,9 @@ async def test_install_every_pool_gets_user_data_that_machine_sets_can_use(story
     # 1. The pools of an installation are there, and so is the user-data of each, of spec 3 from the start.
     for pool in ("master", "worker"):
         secret = await story.managed(pool)
-        found = pointer(secret)
-        assert ignition.parse(found).version == "3.2.0"
-        assert found["ignition"]["config"]["merge"][0]["source"] == f"https://config.example:22624/config/{pool}"
+        pointed = pointer(secret)
+        assert ignition.parse(pointed).version == "3.2.0"
+        assert pointed["ignition"]["config"]["merge"][0]["source"] == f"https://config.example:22624/config/{pool}"
         assert ca_of(secret) == OLD_CA
         assert secret["type"] == "Opaque"
         assert base64.b64decode(secret["data"]["disableTemplating"]) == b"true\n"
@@ -154,12 +154,12 @@ async def test_install_every_pool_gets_user_data_that_machine_sets_can_use(story
     await story.cluster.delete(POOL, "infra")
 
     async def gone() -> bool:
-        tickets = [one["spec"]["pool"] for one in (await story.cluster.list(TICKET)).items]
+        tickets = [ticket["spec"]["pool"] for ticket in (await story.cluster.list(TICKET)).items]
         return "infra" not in tickets and await story.secret("infra-user-data-managed") is None
 
     assert await until(gone, "user-data outlives its pool")
     # 4. One ticket for each pool, and the machine set is as its owner wrote it.
-    assert sorted(one["spec"]["pool"] for one in (await story.cluster.list(TICKET)).items) == ["master", "worker"]
+    assert sorted(entry["spec"]["pool"] for entry in (await story.cluster.list(TICKET)).items) == ["master", "worker"]
     after = await story.cluster.get(MACHINE_SET, "workers-a", HERE)
     assert after["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
@@ -174,13 +174,13 @@ async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_image
     # 2. The new control plane makes the managed Secret and leaves the old one where it is, with the CA of today.
     assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
     await story.event("CertificateAuthorityRefreshed")
-    kept = await story.secret("worker-user-data")
-    assert ca_of(kept) == OLD_CA
-    assert pointer(kept)["ignition"]["version"] == "2.2.0"
-    assert pointer(kept)["ignition"]["config"] == pointer(old)["ignition"]["config"]
+    legacy = await story.secret("worker-user-data")
+    assert ca_of(legacy) == OLD_CA
+    assert pointer(legacy)["ignition"]["version"] == "2.2.0"
+    assert pointer(legacy)["ignition"]["config"] == pointer(old)["ignition"]["config"]
     # 3. One of two machine sets gets a newer boot image: the other would not survive another version, so the stub stays.
-    said = {"metadata": {"annotations": {names.POINTER_VERSION: "3.4"}}}
-    await story.cluster.patch(MACHINE_SET, "workers-a", said, PatchType.MERGE, HERE)
+    annotated = {"metadata": {"annotations": {names.POINTER_VERSION: "3.4"}}}
+    await story.cluster.patch(MACHINE_SET, "workers-a", annotated, PatchType.MERGE, HERE)
     await story.rotate(NEW_CA)
 
     async def refreshed() -> bool:
@@ -189,15 +189,15 @@ async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_image
     assert await until(refreshed, "the CA does not reach the stub")
     assert pointer(await story.secret("worker-user-data"))["ignition"]["version"] == "2.2.0"
     # 4. The second follows with an older one: the stub becomes what both read, and says so.
-    said = {"metadata": {"annotations": {names.POINTER_VERSION: "3.1.0"}}}
-    await story.cluster.patch(MACHINE_SET, "workers-b", said, PatchType.MERGE, HERE)
+    annotated = {"metadata": {"annotations": {names.POINTER_VERSION: "3.1.0"}}}
+    await story.cluster.patch(MACHINE_SET, "workers-b", annotated, PatchType.MERGE, HERE)
     await story.event("StubIgnitionUpgraded")
     new = await story.secret("worker-user-data")
     assert new is not None
     assert new["metadata"]["annotations"][names.STUB_UPGRADED_TO] == "3.1.0"
     assert new["metadata"]["annotations"][names.STUB_UPGRADED_AT].endswith("Z")
     body = pointer(new)
-    assert [one for one in ignition.validate(body) if one.severity == "error"] == []
+    assert [problem for problem in ignition.validate(body) if problem.severity == "error"] == []
     assert body["ignition"]["config"] == {"merge": pointer(old)["ignition"]["config"]["append"]}
     assert ca_of(new) == NEW_CA
     assert new["data"]["disableTemplating"] == old["data"]["disableTemplating"]
@@ -217,8 +217,8 @@ async def test_a_managed_secret_that_an_installer_made_is_adopted_and_an_event_s
     selector = {"matchExpressions": [{"key": names.ROLE_LABEL, "operator": "In", "values": ["worker", "infra"]}]}
     custom = {"apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": "infra"}}
     pool = await story.cluster.create(POOL, {**custom, "spec": {"machineConfigSelector": selector}})
-    said = await story.event("UserDataAdopted")
-    assert (said["type"], said["involvedObject"]["name"]) == ("Normal", "infra")
+    adopted = await story.event("UserDataAdopted")
+    assert (adopted["type"], adopted["involvedObject"]["name"]) == ("Normal", "infra")
     secret = await story.managed("infra")
     assert pointer(secret)["ignition"]["version"] == "3.2.0"
     assert secret["metadata"]["ownerReferences"][0]["uid"] == pool["metadata"]["uid"]
@@ -251,9 +251,9 @@ async def test_one_that_cannot_be_changed_in_place_is_replaced(story: Story) -> 
 async def test_a_hand_edit_is_put_back_and_an_event_says_so(story: Story, edit: JsonObject) -> None:
     before = await story.managed()
     await story.edit("worker-user-data-managed", edit)
-    said = await story.event("UserDataRestored")
-    assert said["type"] == "Warning"
-    assert "worker-user-data-managed" in said["message"]
+    restored = await story.event("UserDataRestored")
+    assert restored["type"] == "Warning"
+    assert "worker-user-data-managed" in restored["message"]
     after = await story.managed()
     assert set(after["data"]) == set(before["data"])
     assert names.MANAGED_CA_LABEL in after["metadata"]["labels"]
@@ -266,8 +266,8 @@ async def test_a_deleted_secret_comes_back_with_a_new_ticket(story: Story) -> No
     await story.cluster.delete(SECRET, "worker-user-data-managed", HERE)
 
     async def back() -> JsonObject | None:
-        found = await story.secret("worker-user-data-managed")
-        return found if found and found["metadata"]["uid"] != before["metadata"]["uid"] else None
+        remade = await story.secret("worker-user-data-managed")
+        return remade if remade and remade["metadata"]["uid"] != before["metadata"]["uid"] else None
 
     after = await until(back, "it stays away")
     assert ticket_of(after) != ticket_of(before), "the old one is kept as a hash only"
@@ -296,9 +296,9 @@ async def test_a_pool_that_becomes_confidential_points_to_the_forwarder_and_back
         return bool(merge["source"] == "http://127.0.0.1:22625/config/worker")
 
     assert await until(forwarded, "machines would go around the gate")
-    found = pointer(await story.managed())
-    assert "security" not in found["ignition"], "the CA comes from the measured image"
-    assert {one["name"] for one in found["ignition"]["config"]["merge"][0]["httpHeaders"]} == {
+    pointed = pointer(await story.managed())
+    assert "security" not in pointed["ignition"], "the CA comes from the measured image"
+    assert {header["name"] for header in pointed["ignition"]["config"]["merge"][0]["httpHeaders"]} == {
         "Authorization", "X-Fastness-Server",
     }  # fmt: skip
     assert await story.events("UserDataRestored") == 0
@@ -317,8 +317,8 @@ async def test_what_cannot_be_upgraded_is_left_and_an_event_says_why(
 ) -> None:
     await story.cluster.create(MACHINE_SET, machine_set("workers-a", "worker-user-data", version))
     await story.cluster.create(SECRET, secret)
-    said = await story.event("BadPointer")
-    assert message in said["message"]
+    warning = await story.event("BadPointer")
+    assert message in warning["message"]
     assert pointer(await story.secret("worker-user-data"))["ignition"]["version"] == "2.2.0"
 
 

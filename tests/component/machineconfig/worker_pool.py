@@ -51,9 +51,9 @@ async def until(check: Callable[[], Any], what: str) -> Any:
     """Wait for something to become true, with a bound."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            found = await check()
-            if found:
-                return found
+            result = await check()
+            if result:
+                return result
             await asyncio.sleep(0.02)
     raise AssertionError(what)
 
@@ -80,10 +80,10 @@ class WorkerPool:
 
     async def goal(self) -> str:
         try:
-            found = (await self.pool())["spec"].get("configuration") or {}
+            configuration = (await self.pool())["spec"].get("configuration") or {}
         except NotFound:
             return ""
-        return str(found.get("name") or "")
+        return str(configuration.get("name") or "")
 
     async def play_agents(self) -> None:
         """Every node does at once what it was told; broken configs degrade it, on stuck ones it works for ever."""
@@ -111,17 +111,17 @@ class WorkerPool:
             if notes.get(names.STATE) != "Working":
                 await self._note(name, {names.STATE: "Working"})
             return
-        wanted = f"{names.DRAIN}-{desired}"
-        drained = notes.get(names.LAST_APPLIED_DRAIN) == wanted
+        drain = f"{names.DRAIN}-{desired}"
+        drained = notes.get(names.LAST_APPLIED_DRAIN) == drain
         if desired in self.broken and (self.breaks_at == "before drain" or drained):
             if notes.get(names.STATE) != "Degraded":
                 await self._note(name, {names.STATE: "Degraded", names.REASON: "the config is broken"})
             return
-        if desired in self.broken and self.breaks_at == "during drain" and notes.get(names.DESIRED_DRAIN) == wanted:
+        if desired in self.broken and self.breaks_at == "during drain" and notes.get(names.DESIRED_DRAIN) == drain:
             await self._note(name, {names.STATE: "Degraded", names.REASON: "the config is broken"})
             return
-        if notes.get(names.DESIRED_DRAIN) != wanted:
-            await self._note(name, {names.DESIRED_DRAIN: wanted, names.STATE: "Working"})
+        if notes.get(names.DESIRED_DRAIN) != drain:
+            await self._note(name, {names.DESIRED_DRAIN: drain, names.STATE: "Working"})
         elif drained:
             back = f"{names.UNCORDON}-{desired}"
             await self._note(name, {names.CURRENT_CONFIG: desired, names.STATE: "Done", names.DESIRED_DRAIN: back})
@@ -140,7 +140,7 @@ class WorkerPool:
             unavailable = int(status.get("unavailableMachineCount") or 0)
             self.most_unavailable = max(self.most_unavailable, unavailable)
             goal = (pool["spec"].get("configuration") or {}).get("name")
-            sources = {one["name"] for one in (pool["spec"].get("configuration") or {}).get("source") or ()}
+            sources = {source["name"] for source in (pool["spec"].get("configuration") or {}).get("source") or ()}
             if not sources.issuperset(BASE):
                 return None  # the first configs of a role come one after the other, and each may be rendered
             updated = condition(pool, "Updated")
@@ -180,8 +180,8 @@ async def open_worker_pool(
     over = asyncio.Event()
 
     async def hold() -> None:
-        async with running(embedded, doors) as found:
-            ready.set_result(found)
+        async with running(embedded, doors) as running_pool:
+            ready.set_result(running_pool)
             await over.wait()
 
     holding = asyncio.create_task(hold())

@@ -101,7 +101,7 @@ async def stage(web: ServedPage) -> None:
 
 async def _machine(web: ServedPage) -> None:
     conditions = [condition("Approved", "True"), condition("Attested", "False", "Refused", evil("attested-message"))]
-    found = await web.machine(
+    victim = await web.machine(
         MACHINE,
         "Approved",
         tee=evil("tee")[:63],
@@ -112,12 +112,17 @@ async def _machine(web: ServedPage) -> None:
     patch = {"spec": {"approvalReason": evil("approval-reason")}}
     await web.cluster.patch(MACHINES, MACHINE, patch, PatchType.MERGE, "fastness-system")
     check = {name: evil(f"check-{name}") for name in ("name", "seen", "expected", "source", "hint", "code")}
-    await web.verdict("verdict-evil", found, [{**check, "result": "Fail"}, {**check, "result": "Pass"}])
+    await web.verdict("verdict-evil", victim, [{**check, "result": "Fail"}, {**check, "result": "Pass"}])
 
 
 async def _node(web: ServedPage) -> None:
-    said = f"unexpected on-disk state validating against x: /etc/{evil('drifted-path')}: {evil('agent-reason')}"
-    notes = {names.CURRENT_CONFIG: "before", names.DESIRED_CONFIG: "after", names.STATE: "Degraded", names.REASON: said}
+    reason = f"unexpected on-disk state validating against x: /etc/{evil('drifted-path')}: {evil('agent-reason')}"
+    notes = {
+        names.CURRENT_CONFIG: "before",
+        names.DESIRED_CONFIG: "after",
+        names.STATE: "Degraded",
+        names.REASON: reason,
+    }
     await web.cluster.create(NODES, {"metadata": {"name": NODE, "annotations": notes, "labels": {WORKER: ""}}})
     about = {"kind": "Node", "name": NODE, "namespace": ""}
     event = {
@@ -136,8 +141,8 @@ async def _pool(web: ServedPage) -> None:
         "machineConfigSelector": selector,
         "configuration": {"name": "after"},
     }
-    shown = SHAPES[0].format("file-text")  # what is not printable is shown by its digest
-    for name, text in (("before", "a"), ("after", shown), ("50-mine", shown)):
+    text_of_file = SHAPES[0].format("file-text")  # what is not printable is shown by its digest
+    for name, text in (("before", "a"), ("after", text_of_file), ("50-mine", text_of_file)):
         file = file_entry(f"/etc/{evil('file-path')}", text)
         config = {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [file]}}}
         await made(web, CONFIGS, name, config, labels={ROLE: "worker"} if name == "50-mine" else {})

@@ -35,10 +35,10 @@ class Scan(HTMLParser):
 
 def harmless(html: str) -> None:
     """Nothing in the page runs but our script, and nothing is loaded from elsewhere."""
-    found = Scan(html)
-    assert (found.handlers, found.foreign, found.unknown) == ([], [], [])
-    assert len(found.scripts) == 1
-    assert str(found.scripts[0]["src"]).startswith("/assets/page.")
+    scan = Scan(html)
+    assert (scan.handlers, scan.foreign, scan.unknown) == ([], [], [])
+    assert len(scan.scripts) == 1
+    assert str(scan.scripts[0]["src"]).startswith("/assets/page.")
     assert "alert(1)</script>" not in html
 
 
@@ -46,12 +46,12 @@ async def shows(browser: Browser, path: str, text: str) -> str:
     """The page, once it says that."""
     html = ""
 
-    async def said() -> bool:
+    async def shown_now() -> bool:
         nonlocal html
         answer = await browser.get(path)
         html = answer.text
         return answer.status_code == 200 and text in html
 
-    await until(said)
+    await until(shown_now)
     harmless(html)
     return html

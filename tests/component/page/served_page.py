@@ -76,13 +76,13 @@ class Browser:
 
     async def log_in(self, token: str, then: str = "/") -> httpx.Response:
         """With a bearer token."""
-        shown = await self.get("/login", params={"then": then})
-        return await self.post("/login", {**fields_of(shown.text), "bearer": token})
+        form = await self.get("/login", params={"then": then})
+        return await self.post("/login", {**fields_of(form.text), "bearer": token})
 
     async def follow_link(self, link: str) -> httpx.Response:
         """With a one-time link."""
-        shown = await self.get(link)
-        return await self.post("/login", fields_of(shown.text))
+        form = await self.get(link)
+        return await self.post("/login", fields_of(form.text))
 
     async def token(self, path: str = "/") -> str:
         """The token of the forms of this session."""
@@ -166,12 +166,12 @@ class ServedPage:
             "spec": {"id": ENTROPY.uid(), "approval": approval},
         }  # fmt: skip
         await self.cluster.create(MACHINE.resource, body)
-        said = {
+        reported = {
             "pool": "worker", "nodeName": f"node-{name}", "keyThumbprint": THUMBPRINT, "tee": "tpm",
             "conditions": [_condition("Approved", "True" if approval == "Approved" else "False")], **status,
         }  # fmt: skip
         return await self.cluster.patch(
-            MACHINE.resource, name, {"status": said}, PatchType.MERGE, NAMESPACE, WriteOptions(subresource="status")
+            MACHINE.resource, name, {"status": reported}, PatchType.MERGE, NAMESPACE, WriteOptions(subresource="status")
         )
 
     async def verdict(self, name: str, machine: JsonObject, checks: list[JsonObject], result: str = "Refused") -> None:
@@ -207,8 +207,8 @@ async def served_page(
     deeds: list[tuple[str, str, int]] = []
 
     def audit(_request: Request, user: User, act: Act, code: int) -> None:
-        told = f"{act.verb} {act.name} (simulator)" if act.simulator else act.name
-        deeds.append((user.name, told, code))
+        deed = f"{act.verb} {act.name} (simulator)" if act.simulator else act.name
+        deeds.append((user.name, deed, code))
 
     simulator, tiles = MemorySimulator(), FileTiles(embedded.directory / "record")
     options = PageOptions(

@@ -143,18 +143,20 @@ async def _configs(web: ServedPage) -> tuple[str, str]:
     }
     sources: list[JsonObject] = []
     for name, config in (("00-worker", first), ("50-time", second)):
-        one = {
+        generated = {
             "apiVersion": CONFIGS.api_version,
             "kind": CONFIGS.kind,
             "metadata": {"name": name, "labels": {ROLE: "worker"}},
             "spec": {"config": config},
         }
-        await web.cluster.create(CONFIGS.resource, one)
-        sources.append(one)
+        await web.cluster.create(CONFIGS.resource, generated)
+        sources.append(generated)
         rendered = render(pool, sources)
         assert isinstance(rendered, Rendered)
         rendereds.append(rendered.name)
-        await web.cluster.create(CONFIGS.resource, {**one, "metadata": {"name": rendered.name}, "spec": rendered.spec})
+        await web.cluster.create(
+            CONFIGS.resource, {**generated, "metadata": {"name": rendered.name}, "spec": rendered.spec}
+        )
     before, goal = rendereds
     pool["spec"]["configuration"] = {"name": goal}
     await web.cluster.create(POOLS.resource, pool)
@@ -193,14 +195,14 @@ async def _configs(web: ServedPage) -> tuple[str, str]:
 
 
 async def _machines(web: ServedPage, goal: str, before: str) -> None:
-    for number, (name, said, agent) in enumerate(STATES):
+    for number, (name, status, agent) in enumerate(STATES):
         node = f"worker-{name.removeprefix('machine-')}"
         tee = ("tpm", "tdx", "snp")[number % 3]
-        pending = said["conditions"][0]["status"] == "False"
+        pending = status["conditions"][0]["status"] == "False"
         proved = (
             {} if pending else {"image": IMAGE, "tee": tee, **({"chip-generation": "Genoa"} if tee == "snp" else {})}
         )
-        found = await web.machine(
+        created = await web.machine(
             name,
             "Pending" if pending else "Approved",
             nodeName=node,
@@ -209,11 +211,11 @@ async def _machines(web: ServedPage, goal: str, before: str) -> None:
             properties=proved,
             lastAttested=None if pending else web.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
             ticket="user-data-worker-b30ce9ccdc2c",
-            **({"lastVerdict": "verdict-refused"} if said is STATES[8][1] else {}),
-            **said,
+            **({"lastVerdict": "verdict-refused"} if status is STATES[8][1] else {}),
+            **status,
         )
-        if said is STATES[8][1]:
-            await web.verdict("verdict-refused", found, CHECKS)
+        if status is STATES[8][1]:
+            await web.verdict("verdict-refused", created, CHECKS)
         if agent is not None:
             has = goal if number < 3 else before
             notes = {

@@ -29,11 +29,13 @@ class MemorySimulator:
 
     rows: list[VirtualRow] = field(default_factory=list)
     faults: list[ActiveFault] = field(default_factory=list)
-    asked: list[tuple[str, ...]] = field(default_factory=list)
+    calls: list[tuple[str, ...]] = field(default_factory=list)
 
     def machines(self) -> Sequence[VirtualRow]:
         """Every machine with its faults."""
-        return [replace(row, faults=tuple(one for one in self.faults if one.machine == row.name)) for row in self.rows]
+        return [
+            replace(row, faults=tuple(fault for fault in self.faults if fault.machine == row.name)) for row in self.rows
+        ]
 
     def kinds(self) -> Sequence[FaultKind]:
         """What can be done."""
@@ -41,45 +43,45 @@ class MemorySimulator:
 
     def fleet_faults(self) -> Sequence[ActiveFault]:
         """What was done to the cluster."""
-        return [one for one in self.faults if not one.machine]
+        return [fault for fault in self.faults if not fault.machine]
 
     async def do(self, kind: str, machine: str = "") -> str:
         """Remember a fault."""
-        self.asked.append(("do", kind, machine))
-        if kind not in {one.id for one in KINDS}:
+        self.calls.append(("do", kind, machine))
+        if kind not in {entry.id for entry in KINDS}:
             raise BadRequest(f"there is no fault {kind}")
         if machine:
             self._known(machine)
-        if any((one.kind, one.machine) == (kind, machine) for one in self.faults):
+        if any((entry.kind, entry.machine) == (kind, machine) for entry in self.faults):
             raise Conflict(f"{kind} is done already")
-        self.faults.append(ActiveFault(f"fault-{len(self.asked)}", kind, machine, SINCE))
+        self.faults.append(ActiveFault(f"fault-{len(self.calls)}", kind, machine, SINCE))
         return f"{kind} done to {machine or 'the cluster'}"
 
     async def undo(self, fault: str) -> str:
         """Forget a fault."""
-        self.asked.append(("undo", fault))
-        found = [one for one in self.faults if one.id == fault]
-        if not found:
+        self.calls.append(("undo", fault))
+        matches = [entry for entry in self.faults if entry.id == fault]
+        if not matches:
             raise NotFound(f"there is no fault {fault}")
-        self.faults.remove(found[0])
-        return f"{found[0].kind} undone"
+        self.faults.remove(matches[0])
+        return f"{matches[0].kind} undone"
 
     async def add(self, count: int, tee: str = "") -> str:
         """More machines."""
-        self.asked.append(("add", str(count), tee))
+        self.calls.append(("add", str(count), tee))
         start = len(self.rows)
         self.rows += [VirtualRow(f"worker-{start + at}", "", tee or "tpm", True, True) for at in range(count)]
         return f"{count} machines start"
 
     async def remove(self, machine: str) -> str:
         """One machine less."""
-        self.asked.append(("remove", machine))
+        self.calls.append(("remove", machine))
         self.rows.remove(self._known(machine))
         return f"{machine} is gone"
 
     async def reboot(self, machine: str) -> str:
         """Nothing but a sentence."""
-        self.asked.append(("reboot", machine))
+        self.calls.append(("reboot", machine))
         return f"{self._known(machine).name} boots again"
 
     def _known(self, machine: str) -> VirtualRow:

@@ -17,28 +17,28 @@ async def stored(web: ServedPage, name: str = "machine-one") -> JsonObject:
     return await web.cluster.get(MACHINE.resource, name, NAMESPACE)
 
 
-async def known(web: ServedPage, name: str = "machine-one") -> None:
+async def caught_up(web: ServedPage, name: str = "machine-one") -> None:
     """Wait until the page has seen what is stored."""
-    wanted = (await stored(web, name))["metadata"]["resourceVersion"]
+    version = (await stored(web, name))["metadata"]["resourceVersion"]
 
-    async def seen() -> bool:
-        found = web.informers.of(MACHINES).get(NAMESPACE, name)
-        return found is not None and found["metadata"]["resourceVersion"] == wanted
+    async def cached() -> bool:
+        machine = web.informers.of(MACHINES).get(NAMESPACE, name)
+        return machine is not None and machine["metadata"]["resourceVersion"] == version
 
-    await until(seen)
+    await until(cached)
 
 
 async def test_an_administrator_approves_quarantines_and_releases(web: ServedPage) -> None:
     await web.machine()
-    await known(web)
+    await caught_up(web)
     admin = await web.administrator()
     answer = await admin.decide("machine-one", "approve", "seen in the rack")
     assert (answer.status_code, answer.headers["location"]) == (303, "/machines/machine-one")
     assert (await stored(web))["spec"]["approvalReason"] == "seen in the rack"
-    await known(web)
+    await caught_up(web)
     assert (await admin.decide("machine-one", "quarantine", "stolen")).status_code == 303
     assert (await stored(web))["spec"]["approval"] == "Quarantined"
-    await known(web)
+    await caught_up(web)
     assert (await admin.decide("machine-one", "release")).status_code == 303
     done = await stored(web)
     assert (done["spec"]["approval"], "approvalReason" in done["spec"]) == ("Approved", False)
@@ -49,7 +49,7 @@ async def test_an_administrator_approves_quarantines_and_releases(web: ServedPag
 
 async def test_a_viewer_cannot_decide_even_with_a_form_made_by_hand(web: ServedPage) -> None:
     await web.machine()
-    await known(web)
+    await caught_up(web)
     viewer = await web.viewer()
     answer = await viewer.decide("machine-one", "approve")
     assert answer.status_code == 403
@@ -66,7 +66,7 @@ async def test_a_decision_that_makes_no_sense_changes_nothing(
     web: ServedPage, decision: str, reason: str, code: int
 ) -> None:
     made = await web.machine()
-    await known(web)
+    await caught_up(web)
     answer = await (await web.administrator()).decide("machine-one", decision, reason)
     assert answer.status_code == code
     assert (await stored(web))["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
@@ -74,7 +74,7 @@ async def test_a_decision_that_makes_no_sense_changes_nothing(
 
 async def test_an_approval_does_not_undo_a_quarantine_that_came_in_between(web: ServedPage) -> None:
     await web.machine()
-    await known(web)
+    await caught_up(web)
     admin = await web.administrator()
     token = await admin.token()
     informer = web.informers.of(MACHINES)
@@ -82,7 +82,7 @@ async def test_an_approval_does_not_undo_a_quarantine_that_came_in_between(web: 
     assert old is not None
     patch = {"spec": {"approval": "Quarantined"}}
     await web.cluster.patch(MACHINE.resource, "machine-one", patch, PatchType.MERGE, NAMESPACE)
-    await known(web)
+    await caught_up(web)
     informer._cache.put(old)  # a page whose cache is behind
     assert (await admin.decide("machine-one", "approve", token=token)).status_code == 409
     assert (await stored(web))["spec"]["approval"] == "Quarantined"
@@ -96,8 +96,8 @@ async def test_what_is_not_there_is_not_found(web: ServedPage) -> None:
 async def test_the_page_offers_only_what_can_be_decided(web: ServedPage) -> None:
     await web.machine("machine-new")
     await web.machine("machine-in", "Approved", conditions=[condition("Approved", "True")])
-    await known(web, "machine-new")
-    await known(web, "machine-in")
+    await caught_up(web, "machine-new")
+    await caught_up(web, "machine-in")
     admin = await web.administrator()
     for name, offered in (("machine-new", ["approve", "quarantine"]), ("machine-in", ["quarantine"])):
         html = (await admin.get(f"/machines/{name}")).text

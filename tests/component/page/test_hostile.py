@@ -23,8 +23,8 @@ async def test_every_field_that_a_stranger_controls_is_text_on_every_page(web: S
         answer = await admin.get(path)
         assert answer.status_code == 200, path
         harmless(answer.text)
-        shown = html.unescape(answer.text)
-        unseen = [field for field in fields if field not in shown]
+        visible = html.unescape(answer.text)
+        unseen = [field for field in fields if field not in visible]
         assert unseen == [], path  # a field that is not shown would be a test of nothing
         for field in fields:
             hidden = [char for char in hostile.evil(field) if char in "\u202e\u2066\x1b"]
@@ -33,7 +33,7 @@ async def test_every_field_that_a_stranger_controls_is_text_on_every_page(web: S
 
 @pytest.mark.parametrize("shape", hostile.SHAPES)
 async def test_an_address_is_text(web: ServedPage, shape: str) -> None:
-    said = shape.format("x")
+    markup = shape.format("x")
     admin = await web.administrator()
     for path in (
         "/{}",
@@ -43,20 +43,20 @@ async def test_an_address_is_text(web: ServedPage, shape: str) -> None:
         "/login?then={}&key={}",
         "/trust?distrust={}&before={}",
     ):
-        harmless((await admin.get(path.format(*[quote(said, safe="/:<>\"'")] * 3))).text)
+        harmless((await admin.get(path.format(*[quote(markup, safe="/:<>\"'")] * 3))).text)
 
 
 @pytest.mark.parametrize("shape", hostile.SHAPES)
 async def test_what_a_form_says_comes_back_as_text(web: ServedPage, shape: str) -> None:
-    said = shape.format("x")
+    markup = shape.format("x")
     admin = await web.administrator()
     token = await admin.token()
     for path, fields in (
-        ("/machines/none/decision", {"decision": "quarantine", "reason": said}),
-        ("/simulator", {"action": "do", "kind": said, "machine": said}),
-        ("/simulator", {"action": "undo", "fault": said}),
-        ("/simulator", {"action": said}),
-        ("/login", {"bearer": said, "then": said}),
+        ("/machines/none/decision", {"decision": "quarantine", "reason": markup}),
+        ("/simulator", {"action": "do", "kind": markup, "machine": markup}),
+        ("/simulator", {"action": "undo", "fault": markup}),
+        ("/simulator", {"action": markup}),
+        ("/login", {"bearer": markup, "then": markup}),
     ):
         answer = await admin.post(path, {"token": token, **fields})
         assert answer.status_code in (400, 403, 404), path

@@ -44,7 +44,7 @@ async def test_a_link_ends_after_five_minutes(web: ServedPage) -> None:
 
 async def test_the_cookie_is_hard_to_take(web: ServedPage) -> None:
     answer = await web.browser().follow_link(web.page.link())
-    session = next(one for one in cookies(answer) if one.startswith(f"{web.page.sessions.cookie}="))
+    session = next(header for header in cookies(answer) if header.startswith(f"{web.page.sessions.cookie}="))
     assert session.startswith("__Host-")
     for word in ("HttpOnly", "Secure", "SameSite=Strict", "Path=/"):
         assert word in session
@@ -55,9 +55,9 @@ async def test_a_token_logs_in_as_its_account(web: ServedPage) -> None:
     browser = web.browser()
     answer = await browser.log_in(await web.account("someone", "cluster-admin"), then="/pools")
     assert (answer.status_code, answer.headers["location"]) == (303, "/pools")
-    shown = await browser.get("/pools")
-    assert shown.status_code == 200
-    assert "system:serviceaccount:default:someone" in shown.text
+    page = await browser.get("/pools")
+    assert page.status_code == 200
+    assert "system:serviceaccount:default:someone" in page.text
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZG1pbiJ9.", "ü", "a\r\nb: c"])
@@ -74,7 +74,7 @@ async def test_a_session_that_somebody_planted_is_not_used(web: ServedPage) -> N
     victim.http.cookies.set(web.page.sessions.cookie, planted)
     answer = await victim.follow_link(web.page.link())
     assert answer.status_code == 303
-    fresh = next(one for one in cookies(answer) if one.startswith(f"{web.page.sessions.cookie}="))
+    fresh = next(header for header in cookies(answer) if header.startswith(f"{web.page.sessions.cookie}="))
     assert planted not in fresh
     assert not await is_in(attacker)  # what was planted ended with the login
 
@@ -112,10 +112,10 @@ async def test_a_token_that_expires_takes_its_login_along(web: ServedPage) -> No
 
 async def test_logging_out_ends_the_session_for_everybody_who_has_the_cookie(web: ServedPage) -> None:
     browser = await web.administrator()
-    kept = browser.http.cookies[web.page.sessions.cookie]
+    value = browser.http.cookies[web.page.sessions.cookie]
     assert (await browser.post("/logout", {"token": await browser.token()})).status_code == 303
     thief = web.browser()
-    thief.http.cookies.set(web.page.sessions.cookie, kept)
+    thief.http.cookies.set(web.page.sessions.cookie, value)
     assert not await is_in(thief)
 
 

@@ -36,17 +36,17 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
 def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
     """A server with the definitions of everything that pages show."""
     groups = {resource.group for resource in SEEN if resource.group}
-    with RealKube.start(tmp_path_factory.mktemp("page"), real_kube_binaries, unsafe_no_fsync=True) as found:
+    with RealKube.start(tmp_path_factory.mktemp("page"), real_kube_binaries, unsafe_no_fsync=True) as server:
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        wanted = [manifest for manifest in manifests() if manifest["spec"]["group"] in groups]
-        with found.client() as admin:
-            for manifest in wanted:
+        definitions = [manifest for manifest in manifests() if manifest["spec"]["group"] in groups]
+        with server.client() as admin:
+            for manifest in definitions:
                 assert admin.post(path, json=manifest).status_code == 201, manifest["metadata"]["name"]
-            for manifest in wanted:
+            for manifest in definitions:
                 for _ in range(600):
                     if served(admin, f"{path}/{manifest['metadata']['name']}"):
                         break
-        yield found
+        yield server
 
 
 async def test_people_log_in_with_tokens_of_the_server_and_decide_as_themselves(kube: RealKube, tmp_path: Path) -> None:
@@ -88,14 +88,14 @@ async def _machine(cluster: KubeCluster) -> None:
     await cluster.create(
         MACHINE.resource, {**body, "spec": {"id": "e934ab39-fcb4-4ae5-a4c8-94f271ef7499", "approval": "Pending"}}
     )
-    said = {
+    status = {
         "keyThumbprint": "sha256:" + "ab" * 32,
         "pool": "worker",
         "tee": "tpm",
         "conditions": [condition("Approved", "False")],
     }
     options = WriteOptions(subresource="status")
-    await cluster.patch(MACHINE.resource, NAME, {"status": said}, PatchType.MERGE, NAMESPACE, options)
+    await cluster.patch(MACHINE.resource, NAME, {"status": status}, PatchType.MERGE, NAMESPACE, options)
 
 
 async def _token(cluster: KubeCluster, name: str, role: str = "") -> str:

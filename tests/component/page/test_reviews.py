@@ -33,12 +33,12 @@ class Reviewing:
     """The API as the page asks it; counts reviews, and can stop to answer them."""
 
     api: KubeCluster
-    asked: int = 0
+    questions: int = 0
     mute: bool = False
 
     async def create(self, resource: Resource, obj: JsonObject, options: WriteOptions = WRITE) -> JsonObject:
         """The answer to a review."""
-        self.asked += 1
+        self.questions += 1
         if self.mute and resource == ACCESS_REVIEWS:
             raise Unavailable("connection refused")
         return await self.api.create(resource, obj, options)
@@ -128,9 +128,9 @@ async def test_answers_are_kept_for_a_moment_and_a_right_that_is_taken_ends_with
     web, asking = kube
     viewer = await web.viewer()
     assert (await viewer.get("/")).status_code == 200
-    before = asking.asked
+    before = asking.questions
     assert (await viewer.get("/")).status_code == 200
-    assert asking.asked == before
+    assert asking.questions == before
     await web.cluster.patch(ROLES, "machine-viewer", {"rules": []}, PatchType.MERGE)
     web.clock.ahead += KEPT_FOR
 

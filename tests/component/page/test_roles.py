@@ -47,8 +47,8 @@ async def test_a_reader_sees_every_page_and_decides_nothing(web: ServedPage) -> 
         answer = await reader.get(path)
         assert answer.status_code == 200, path
         assert "You may not" not in answer.text, path
-    shown = (await reader.get("/machines/machine-new")).text
-    assert 'value="approve"' not in shown
+    html = (await reader.get("/machines/machine-new")).text
+    assert 'value="approve"' not in html
     assert (await reader.decide("machine-new", "approve")).status_code == 403
 
 
@@ -60,13 +60,13 @@ async def test_a_decider_approves(web: ServedPage) -> None:
 
 
 async def test_a_lowering_past_admission_and_coming_approvers_are_a_banner_for_whoever_logs_in(web: ServedPage) -> None:
-    told = {
+    states = {
         "Guarded": ("False", "mode goes from Enforce to Audit"),
         "ApproversPending": ("True", "approvers will be eve"),
     }
     conditions = [
         {"type": kind, "status": status, "reason": "R", "message": text, "lastTransitionTime": "2026-01-01T00:00:00Z"}
-        for kind, (status, text) in told.items()
+        for kind, (status, text) in states.items()
     ]
     await web.cluster.patch(
         CONFIDENTIAL_CLUSTER.resource, "cluster", {"status": {"conditions": conditions}}, PatchType.MERGE, "",
@@ -74,7 +74,7 @@ async def test_a_lowering_past_admission_and_coming_approvers_are_a_banner_for_w
     )  # fmt: skip
 
     viewer = await _as(web, "view")
-    for _, text in told.values():
+    for _, text in states.values():
         await shows(viewer, "/", text)
     stranger = (await web.browser().get("/login")).text
-    assert not any(text in stranger for _, text in told.values())
+    assert not any(text in stranger for _, text in states.values())

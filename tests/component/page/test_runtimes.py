@@ -44,13 +44,13 @@ async def test_nodes_and_classes_are_told_with_their_reasons(web: ServedPage) ->
     }  # fmt: skip
     await hosts(web)
     await web.cluster.create(KATA_CONFIG.resource, body)
-    said = {
+    installing = {
         "type": "InProgress",
         "status": "True",
         "reason": "Installing",
         "message": "Performing <b>initial</b> installation",
     }
-    status = {"conditions": [said], "kataNodes": {"nodeCount": 1, "readyNodeCount": 0, "installing": ["bare-0"]}}
+    status = {"conditions": [installing], "kataNodes": {"nodeCount": 1, "readyNodeCount": 0, "installing": ["bare-0"]}}
     await web.cluster.patch(
         KATA_CONFIG.resource, "example", {"status": status}, PatchType.MERGE, "", WriteOptions(subresource="status")
     )

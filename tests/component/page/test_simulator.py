@@ -25,7 +25,7 @@ def rows(web: ServedPage) -> ServedPage:
 
 async def test_everything_that_can_be_asked_is_handed_on_and_what_happened_is_told(rows: ServedPage) -> None:
     admin = await rows.administrator()
-    for fields, told in (
+    for fields, outcome in (
         ({"action": "do", "kind": "loader", "machine": "worker-1"}, "loader done to worker-1"),
         ({"action": "do", "kind": "vendor"}, "vendor done to the cluster"),
         ({"action": "undo", "fault": "fault-1"}, "loader undone"),
@@ -35,9 +35,9 @@ async def test_everything_that_can_be_asked_is_handed_on_and_what_happened_is_to
     ):
         assert await act(admin, **fields) == 303
         html = (await admin.get("/simulator")).text
-        assert told in html
+        assert outcome in html
         harmless(html)
-    assert rows.simulator.asked[0] == ("do", "loader", "worker-1")
+    assert rows.simulator.calls[0] == ("do", "loader", "worker-1")
     assert "Stop the vendor" in html
 
 
@@ -80,7 +80,7 @@ async def test_a_viewer_sees_what_is_broken_and_no_way_to_break(rows: ServedPage
     assert "Change the boot loader" in html
     assert 'action="/simulator"' not in html
     assert await act(viewer, action="reboot", machine="worker-1") == 403
-    assert ("reboot", "worker-1") not in rows.simulator.asked
+    assert ("reboot", "worker-1") not in rows.simulator.calls
 
 
 async def test_a_cluster_with_real_machines_has_no_simulator(real_web: ServedPage) -> None:

@@ -30,11 +30,11 @@ async def test_a_changed_command_line_is_refused_and_the_page_says_why(web: Serv
                 await broker.attest()
         name = (await world.machine_object(tampered))["metadata"]["name"]
 
-        async def known() -> bool:
-            found = web.informers.of(MACHINES).get(NAMESPACE, name)
-            return bool(found and (found.get("status") or {}).get("lastVerdict"))
+        async def judged() -> bool:
+            machine = web.informers.of(MACHINES).get(NAMESPACE, name)
+            return bool(machine and (machine.get("status") or {}).get("lastVerdict"))
 
-        await until(known)
+        await until(judged)
         admin = await web.administrator()
         html = (await admin.get(f"/machines/{name}")).text
         harmless(html)
@@ -81,9 +81,11 @@ async def test_a_good_machine_has_no_difference_and_whoever_speaks_in_its_name_i
         await until(disputed)
         harmless(html)
         chip, _ = (await world.machine_object(machine))["status"]["disputes"]
-        shown = fact(html, "Disputed")
-        assert shown.startswith(f"evidence in its name from {short(chip['shows'])} since ")
-        assert f"not from {short(chip['against'])}; evidence in its name of a boot that is over (TDX launch " in shown
+        disputes = fact(html, "Disputed")
+        assert disputes.startswith(f"evidence in its name from {short(chip['shows'])} since ")
+        assert (
+            f"not from {short(chip['against'])}; evidence in its name of a boot that is over (TDX launch " in disputes
+        )
         assert "is attested (tdx)" in html
 
 
@@ -96,16 +98,16 @@ async def _copied(world: AttestingWorld, machine: SimAttester) -> None:
         async with world.broker(speaker) as broker:
             try:
                 await broker.attest()
-                said = ""
+                outcome = ""
             except BrokerRefused as error:
-                said = error.reason
-        assert said == answer
+                outcome = error.reason
+        assert outcome == answer
 
 
 def fact(html: str, name: str) -> str:
     """What the page says beside a name; empty where it says nothing."""
-    found = re.search(rf"<dt>{name}</dt>\s*<dd>(.*?)</dd>", html, re.DOTALL)
-    return unescape(re.sub(r"<[^>]+>", "", found[1])) if found else ""
+    match = re.search(rf"<dt>{name}</dt>\s*<dd>(.*?)</dd>", html, re.DOTALL)
+    return unescape(re.sub(r"<[^>]+>", "", match[1])) if match else ""
 
 
 def test_a_refusal_on_the_record_is_bad_news_and_says_why() -> None:

@@ -44,8 +44,8 @@ async def test_a_distrust_shows_whom_it_hits_and_another_one_whom_it_would(web: 
     html = await shows(admin, "/trust", "microcode older than the advisory")
     assert "Hit: 3 machines" in html
     assert "were distrusted" not in html
-    asked = await shows(admin, "/trust?distrust=chipGeneration:Genoa", "If chipGeneration Genoa were distrusted")
-    assert "fastness distrust generation Genoa" in asked
+    preview = await shows(admin, "/trust?distrust=chipGeneration:Genoa", "If chipGeneration Genoa were distrusted")
+    assert "fastness distrust generation Genoa" in preview
     assert "were distrusted" not in (await admin.get("/trust?distrust=machine:x")).text  # only what machines proved
 
 
@@ -82,10 +82,10 @@ async def test_a_record_that_was_changed_does_not_hold(web: ServedPage) -> None:
 async def test_the_record_can_be_read_back_to_its_beginning(web: ServedPage) -> None:
     await stage(web)
     admin = await web.administrator()
-    html, seen = await shows(admin, "/trust", "Older entries"), 0
-    while (older := re.search(r'href="(/trust\?before=\d+)#record"', html)) is not None and seen < 10:
-        html, seen = (await admin.get(older[1])).text, seen + 1
-    assert seen == 2
+    html, pages = await shows(admin, "/trust", "Older entries"), 0
+    while (older := re.search(r'href="(/trust\?before=\d+)#record"', html)) is not None and pages < 10:
+        html, pages = (await admin.get(older[1])).text, pages + 1
+    assert pages == 2
     assert 'href="/record/0"' in html
 
 
@@ -116,7 +116,13 @@ def test_a_command_can_be_copied_and_a_sentence_cannot() -> None:
 
 
 def test_spans_are_said_as_people_say_them() -> None:
-    assert [lasting(one) for one in (90, 600, 3600, 172800, 0.5)] == ["90 s", "10 min", "1 h", "2 days", "0.5 s"]
+    assert [lasting(seconds) for seconds in (90, 600, 3600, 172800, 0.5)] == [
+        "90 s",
+        "10 min",
+        "1 h",
+        "2 days",
+        "0.5 s",
+    ]
 
 
 async def test_a_root_that_somebody_added_is_shown_with_the_reason(web: ServedPage) -> None:

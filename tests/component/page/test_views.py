@@ -43,8 +43,8 @@ async def test_the_fleet_shows_every_machine_and_those_that_need_somebody(web: S
 
 async def test_a_machine_says_what_differs_and_what_fixes_it(web: ServedPage) -> None:
     conditions = [condition("Approved", "True"), condition("Attested", "False", "value-differs", "PCR 4 differs")]
-    found = await web.machine("machine-bad", "Approved", conditions=conditions, lastVerdict="verdict-one")
-    await web.verdict("verdict-one", found, [{**CHECK, "name": "signature", "result": "Pass", "code": "ok"}, CHECK])
+    refused = await web.machine("machine-bad", "Approved", conditions=conditions, lastVerdict="verdict-one")
+    await web.verdict("verdict-one", refused, [{**CHECK, "name": "signature", "result": "Pass", "code": "ok"}, CHECK])
     html = await shows(await web.administrator(), "/machines/machine-bad", "The first difference")
     assert "the boot loader is not the one of the approved image" in html
     assert "is refused: value-differs" in html
@@ -154,5 +154,5 @@ async def test_the_first_answer_finds_its_rows_made(web: ServedPage, monkeypatch
 
 
 async def _known(web: ServedPage, name: str) -> bool:
-    found = web.informers.of(MACHINE.resource).get(NAMESPACE, name)
-    return found is not None and "status" in found
+    machine = web.informers.of(MACHINE.resource).get(NAMESPACE, name)
+    return machine is not None and "status" in machine

@@ -116,16 +116,16 @@ GROUPS_OF = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "s
 @pytest.fixture(scope="module")
 def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
     """A server of its own, with our kinds and the accounts as `fastness crds --accounts` prints them."""
-    with RealKube.start(tmp_path_factory.mktemp("accounts"), real_kube_binaries, unsafe_no_fsync=True) as found:
+    with RealKube.start(tmp_path_factory.mktemp("accounts"), real_kube_binaries, unsafe_no_fsync=True) as server:
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        with found.client() as admin:
+        with server.client() as admin:
             for manifest in manifests():
                 assert admin.post(path, json=manifest).status_code == 201, manifest["metadata"]["name"]
             for manifest in manifests():
                 assert any(served(admin, f"{path}/{manifest['metadata']['name']}") for _ in range(600))
             for document in everything():
                 apply(admin, document)
-        yield found
+        yield server
 
 
 def apply(admin: httpx.Client, document: dict[str, Any]) -> None:
@@ -171,10 +171,10 @@ def test_a_role_has_its_own_secrets_and_no_verb_on_any_other(kube: RealKube, rol
 
 
 def _may(admin: httpx.Client, role: RoleAccount, verb: str, namespace: str, name: str = "") -> bool:
-    asked = {"namespace": namespace, "verb": verb, "resource": "secrets", "version": "v1", "name": name}
+    attributes = {"namespace": namespace, "verb": verb, "resource": "secrets", "version": "v1", "name": name}
     body = {
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {"user": role.user, "groups": list(GROUPS_OF), "resourceAttributes": asked},
+        "spec": {"user": role.user, "groups": list(GROUPS_OF), "resourceAttributes": attributes},
     }  # fmt: skip
     answer = admin.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=body)
     return bool(answer.json()["status"]["allowed"])
@@ -323,7 +323,7 @@ async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_it
     authority = CertificateAuthority.load(
         kube.credentials.ca.read_bytes(), SecretBytes(kube.credentials.ca_key.read_bytes()), ENTROPY
     )
-    shown = authority.issue_client("system:node:plain-1", ["system:nodes"], timedelta(hours=1), CLOCK.now())
+    credential = authority.issue_client("system:node:plain-1", ["system:nodes"], timedelta(hours=1), CLOCK.now())
     own, other = (f"rendered-plain-{letter * 32}" for letter in "ab")
     notes = {names.DESIRED_CONFIG: own, names.CURRENT_CONFIG: own}
     labels = {f"{names.NODE_ROLE_PREFIX}plain": ""}
@@ -350,7 +350,7 @@ async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_it
         async with config_server(account, informers, CLOCK, ENTROPY, ListenOptions(), clients) as door:
             bare = replace(
                 find(Surroundings({"KUBECONFIG": str(kube.kubeconfig)}, Path("/nonexistent"))),
-                certificate=shown.certificate.pem, key=shown.key_pem, token=SecretText(""),
+                certificate=credential.certificate.pem, key=credential.key_pem, token=SecretText(""),
             )  # fmt: skip
             async with connect(bare) as itself:
                 assert (await itself.get(NODE.resource, "plain-1"))["metadata"]["name"] == "plain-1"
@@ -358,7 +358,7 @@ async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_it
                     await itself.get(CONFIG, own)
             tls = context_for(replace(bare, ca=door.doors.bundle.encode()))
             keys = {key.id: key for key in map(Ed25519Verifier.from_jwk, door.served.signer.jwks())}
-            identity = NodeIdentity("plain-1", str(shown.certificate.fingerprint), tls, keys)
+            identity = NodeIdentity("plain-1", str(credential.certificate.fingerprint), tls, keys)
             configs = NodeConfigs(f"https://127.0.0.1:{door.port}", lambda: identity, CLOCK, ENTROPY)
             assert (await configs.fetch(own))["metadata"]["name"] == own
             with pytest.raises(ConfigRefused, match="not-assigned"):
@@ -367,9 +367,9 @@ async def test_a_node_that_never_attested_reads_no_config_at_the_api_and_gets_it
         batches = (await admin.list(AUDIT_BATCH.resource)).items
         entries = [
             entry
-            for one in batches
-            if one["spec"]["door"].startswith("configserver-")
-            for entry in one["spec"]["entries"]
+            for batch in batches
+            if batch["spec"]["door"].startswith("configserver-")
+            for entry in batch["spec"]["entries"]
         ]
         assert [(entry["what"], entry["who"]) for entry in entries] == [
             ("release", "system:node:plain-1"), ("refusal", "system:node:plain-1"),
@@ -453,9 +453,9 @@ def test_an_adopted_namespace_comes_with_rights_to_read_what_counts_there(kube: 
 
 
 def _reads(admin: httpx.Client, role: RoleAccount, group: str, plural: str, namespace: str) -> bool:
-    asked = {"namespace": namespace, "verb": "list", "group": group, "resource": plural}
+    attributes = {"namespace": namespace, "verb": "list", "group": group, "resource": plural}
     body = {
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-        "spec": {"user": role.user, "groups": list(GROUPS_OF), "resourceAttributes": asked},
+        "spec": {"user": role.user, "groups": list(GROUPS_OF), "resourceAttributes": attributes},
     }  # fmt: skip
     return bool(admin.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=body).json()["status"]["allowed"])

@@ -98,13 +98,13 @@ def test_failed_start_shows_the_log_and_leaves_nothing_running(real_kube_binarie
 
 def working_directories() -> list[str]:
     """Where all processes run that we may look at; every program runs in the directory of its cluster."""
-    found = []
+    directories = []
     for entry in Path("/proc").glob("[0-9]*/cwd"):
         try:
-            found.append(os.readlink(entry))
+            directories.append(os.readlink(entry))
         except OSError:
             continue
-    return found
+    return directories
 
 
 def test_missing_programs_skip_here_and_fail_in_ci(tmp_path: Path) -> None:

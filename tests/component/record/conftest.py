@@ -106,7 +106,7 @@ class World:
         assert await view.root() == head.root
         checkpoints = (await self.cluster.list(AUDIT_CHECKPOINT.resource)).items
         if checkpoints:
-            newest = max(checkpoints, key=lambda one: int(one["spec"]["size"]))["spec"]
+            newest = max(checkpoints, key=lambda checkpoint: int(checkpoint["spec"]["size"]))["spec"]
             signed = parse_checkpoint(open_note(newest["note"], await known_keys(self.cluster)))
             assert (signed.size, signed.root) == (newest["size"], base64.b64decode(newest["rootHash"]))
             assert (signed.size, signed.root) == (head.size, head.root)

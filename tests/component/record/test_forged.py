@@ -56,9 +56,11 @@ async def refused(world: World) -> list[tuple[str, str]]:
     """The batches that the record says were refused, with the reasons; nothing of them is in it, and none is left."""
     await world.step()
     record = await world.record()
-    assert "forged" not in {one.get("resource") for one in record}
+    assert "forged" not in {entry.get("resource") for entry in record}
     assert (await world.cluster.list(AUDIT_BATCH.resource)).items == []
-    return [(one["detail"]["batch"], one["detail"]["reason"]) for one in record if one["what"] == "record-refused"]
+    return [
+        (entry["detail"]["batch"], entry["detail"]["reason"]) for entry in record if entry["what"] == "record-refused"
+    ]
 
 
 async def test_a_batch_of_nobody_that_is_registered_is_refused_and_told(world: World) -> None:
@@ -66,8 +68,8 @@ async def test_a_batch_of_nobody_that_is_registered_is_refused_and_told(world: W
     name = await forge(world, "intruder-1", STRANGER)
     assert await refused(world) == [(name, "unknown-door")]
     assert _counted("unknown-door") == before + 1
-    events = [one for one in (await world.cluster.list(EVENTS)).items if one["reason"] == "RecordRefused"]
-    assert [(one["type"], name in one["message"]) for one in events] == [("Warning", True)]
+    events = [event for event in (await world.cluster.list(EVENTS)).items if event["reason"] == "RecordRefused"]
+    assert [(event["type"], name in event["message"]) for event in events] == [("Warning", True)]
 
 
 async def test_a_batch_in_the_name_of_a_door_by_another_key_is_refused_and_the_door_goes_on(world: World) -> None:
@@ -80,7 +82,7 @@ async def test_a_batch_in_the_name_of_a_door_by_another_key_is_refused_and_the_d
     assert await refused(world) == [(name, "unknown-key")]
     await record.append(entry(1))
     await world.step()
-    whats = [one["what"] for one in await world.record()]
+    whats = [written["what"] for written in await world.record()]
     assert whats == ["release", "record-refused", "release", "release"], (
         "what was not known to be written is written first"
     )
@@ -125,7 +127,7 @@ async def test_a_new_door_whose_clock_is_late_by_minutes_is_believed(world: Worl
     time = (world.clock.now() - LATEST + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
     await forge(world, "gate-1", await key_of(world, "gate"), time=time)
     await world.step()
-    assert [one["resource"] for one in await world.record()] == ["forged"]
+    assert [entry["resource"] for entry in await world.record()] == ["forged"]
 
 
 async def test_a_batch_whose_entries_go_back_in_time_is_refused(world: World) -> None:
@@ -145,7 +147,7 @@ async def test_a_clock_that_is_set_back_leaves_a_door_its_place(world: World) ->
     world.clock._start -= timedelta(hours=2)
     await record.append(entry(1))
     assert await refused(world) == []
-    times = [one["time"] for one in await world.record()]
+    times = [written["time"] for written in await world.record()]
     assert times == sorted(times)
 
 
@@ -158,7 +160,7 @@ async def test_a_door_registers_its_next_key_before_it_signs_with_it(world: Worl
     await record.append(entry(1))
     await world.clock.advance(PUBLISHED_FOR.total_seconds())
     await record.append(entry(2))
-    keys = {one["spec"]["key"] for one in (await world.cluster.list(AUDIT_BATCH.resource)).items}
+    keys = {batch["spec"]["key"] for batch in (await world.cluster.list(AUDIT_BATCH.resource)).items}
     assert len(keys) == 2
     assert await refused(world) == []
     assert set(first["broker"]) < set((await registered_doors(world.cluster))["broker"])

@@ -50,15 +50,15 @@ class Writer:
         self._door = ClusterRecord(world.cluster, world.clock, SeededEntropy(5), "broker")
 
     async def add(self, count: int) -> None:
-        await asyncio.gather(*(self._door.append(entry(self._count + one)) for one in range(count)))
+        await asyncio.gather(*(self._door.append(entry(self._count + number)) for number in range(count)))
         self._count += count
         await self._world.step()
 
 
 async def opened(world: World, tiles: Growing) -> OpenRecord:
-    found = await open_record(world.cluster, tiles)
-    assert found is not None
-    return found
+    record = await open_record(world.cluster, tiles)
+    assert record is not None
+    return record
 
 
 @pytest.mark.parametrize("growth", [1, 7], ids=["within a tile", "over the end of a tile"])
@@ -69,8 +69,8 @@ async def test_a_reader_keeps_to_its_checkpoint_wherever_the_record_grows(world:
         head = await read_head(world.cluster)
         tiles = Growing(world, lambda: writer.add(growth), at)
         view = (await opened(world, tiles)).view
-        found = [index async for index, _ in view.entries(max(0, view.size - 20))]
-        assert found == list(range(max(0, head.size - 20), head.size))
+        indexes = [index async for index, _ in view.entries(max(0, view.size - 20))]
+        assert indexes == list(range(max(0, head.size - 20), head.size))
         assert (view.size, await view.root()) == (head.size, head.root)
         await view.inclusion(head.size - 1)
 
@@ -104,7 +104,7 @@ async def test_what_is_gone_from_a_record_that_stands_still_is_damage(world: Wor
     view = (await opened(world, Growing(world, lambda: world.step(), 0))).view
     await world.tiles.remove(entries_path(0, 3))
     with pytest.raises(TlogError, match=r"entries/000\.p/3 of the record is missing"):
-        [one async for one in view.entries()]
+        [entry async for entry in view.entries()]
     assert [path async for path, _ in view.pieces()] == [tile_path(0, 0, 3)]  # the hashes of pruned entries are left
     await world.tiles.remove(tile_path(0, 0, 3))
     with pytest.raises(TlogError, match=r"tile/0/000\.p/3 of the record is missing"):

@@ -69,8 +69,10 @@ async def test_under_load_entries_gather_and_alone_they_are_written_at_once(embe
     loop = asyncio.get_running_loop()
 
     async def sizes() -> list[int]:
-        found = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items
-        return [len(batch["spec"]["entries"]) for batch in sorted(found, key=lambda one: one["spec"]["sequence"])]
+        written = (await embedded_server.cluster.list(AUDIT_BATCH.resource)).items
+        return [
+            len(batch["spec"]["entries"]) for batch in sorted(written, key=lambda stored: stored["spec"]["sequence"])
+        ]
 
     for number in range(3):
         await record.append(RecordEntry("release", f"alone-{number}"))

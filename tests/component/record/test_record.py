@@ -42,11 +42,11 @@ async def test_an_entry_is_in_the_cluster_before_append_returns(world: World) ->
 async def test_entries_that_come_together_share_batches_and_those_of_a_door_form_a_chain(world: World) -> None:
     record = door(world, 1)
     await asyncio.gather(*(record.append(entry(number)) for number in range(250)))
-    found = sorted(await batches(world), key=lambda one: one["spec"]["sequence"])
-    assert [one["spec"]["sequence"] for one in found] == list(range(1, len(found) + 1))
-    assert len(found) < 10
-    assert max(len(one["spec"]["entries"]) for one in found) <= MOST_ENTRIES
-    assert len({one["spec"].get("previous") for one in found}) == len(found)
+    chain = sorted(await batches(world), key=lambda batch: batch["spec"]["sequence"])
+    assert [batch["spec"]["sequence"] for batch in chain] == list(range(1, len(chain) + 1))
+    assert len(chain) < 10
+    assert max(len(batch["spec"]["entries"]) for batch in chain) <= MOST_ENTRIES
+    assert len({batch["spec"].get("previous") for batch in chain}) == len(chain)
 
 
 async def test_two_doors_at_once_lose_and_reorder_nothing(world: World) -> None:
@@ -63,10 +63,10 @@ async def test_two_doors_at_once_lose_and_reorder_nothing(world: World) -> None:
 
     await asyncio.gather(busy(0), busy(1), sequencer())
     await world.step()
-    seen = [int(one["resource"].rsplit("/", 1)[1]) for one in await world.record()]
-    assert Counter(seen) == Counter([*range(30), *range(1000, 1030)])
+    numbers = [int(written["resource"].rsplit("/", 1)[1]) for written in await world.record()]
+    assert Counter(numbers) == Counter([*range(30), *range(1000, 1030)])
     for number in (0, 1):
-        own = [one for one in seen if one // 1000 == number]
+        own = [count for count in numbers if count // 1000 == number]
         assert own == sorted(own)
     assert await batches(world) == []
 
@@ -84,8 +84,8 @@ async def test_a_sequencer_killed_at_every_step_loses_and_repeats_nothing(world:
             await world.step(fuse, seed=at)
         except PowerCut:
             await world.step(seed=1000 + at)
-        seen = [int(one["resource"].rsplit("/", 1)[1]) for one in await world.record()]
-        assert seen == list(range(written)), f"after a power cut at moment {at}"
+        numbers = [int(entered["resource"].rsplit("/", 1)[1]) for entered in await world.record()]
+        assert numbers == list(range(written)), f"after a power cut at moment {at}"
         head = await read_head(world.cluster)
         sizes.append((head.size, head.root))
         if fuse.moments < at:
@@ -123,7 +123,7 @@ async def test_a_write_with_unknown_outcome_is_settled_before_anything_else(worl
         await record.append(entry(0))
     await record.append(entry(1))
     await world.step()
-    assert [one["resource"] for one in await world.record()] == ["default/test/0", "default/test/1"]
+    assert [stored["resource"] for stored in await world.record()] == ["default/test/0", "default/test/1"]
 
 
 async def test_without_the_cluster_nothing_may_leave(world: World) -> None:
@@ -136,8 +136,8 @@ async def test_without_the_cluster_nothing_may_leave(world: World) -> None:
         get = create
 
     record = door(world, 1, Down())  # type: ignore[arg-type]
-    results = await asyncio.gather(*(record.append(entry(one)) for one in range(5)), return_exceptions=True)
-    assert [type(one) for one in results] == [RecordError] * 5
+    results = await asyncio.gather(*(record.append(entry(number)) for number in range(5)), return_exceptions=True)
+    assert [type(number) for number in results] == [RecordError] * 5
 
 
 async def test_a_batch_that_somebody_removed_leaves_an_entry_about_it(world: World) -> None:
@@ -146,7 +146,7 @@ async def test_a_batch_that_somebody_removed_leaves_an_entry_about_it(world: Wor
         await record.append(entry(number))
     await world.cluster.delete(AUDIT_BATCH.resource, f"{record.door}-{2:012d}")
     await world.step()
-    whats = [one["what"] for one in await world.record()]
+    whats = [written["what"] for written in await world.record()]
     assert whats == ["release", "record-gap", "release"]
 
 
@@ -157,7 +157,7 @@ async def test_a_batch_that_its_own_door_did_not_chain_is_seen_as_a_fork(world: 
     record._previous = "sha256:" + "0" * 64
     await record.append(entry(1))
     await world.step()
-    assert [one["what"] for one in await world.record()] == ["release", "record-fork", "release"]
+    assert [written["what"] for written in await world.record()] == ["release", "record-fork", "release"]
 
 
 async def test_more_than_a_tile_of_entries_is_proved_entry_by_entry(world: World) -> None:
@@ -168,11 +168,11 @@ async def test_more_than_a_tile_of_entries_is_proved_entry_by_entry(world: World
     head = await read_head(world.cluster)
     assert head.size == 600
     view = LogView(world.tiles, head.size)
-    found = [one async for one in view.entries()]
-    for index, data in found[::37]:
+    read_back = [row async for row in view.entries()]
+    for index, data in read_back[::37]:
         proof = await view.inclusion(index)
         assert merkle.verify_inclusion(merkle.leaf_hash(data), index, head.size, proof, head.root)
-    assert merkle.tree_root([merkle.leaf_hash(data) for _, data in found]) == head.root
+    assert merkle.tree_root([merkle.leaf_hash(data) for _, data in read_back]) == head.root
 
 
 async def test_an_old_view_is_served_from_the_tiles_of_the_newest(world: World) -> None:
@@ -189,8 +189,8 @@ async def test_details_are_cut_to_what_the_record_may_hold(world: World) -> None
     detail = {f"k{number}": "x" * 10_000 for number in range(100)}
     await door(world, 1).append(RecordEntry("refusal", "nobody", resource="r" * 5000, detail=detail))
     await world.step()
-    (found,) = await world.record()
-    assert len(json.encode(found)) < 16_000
+    (stored,) = await world.record()
+    assert len(json.encode(stored)) < 16_000
 
 
 async def test_checkpoints_do_not_pile_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,5 +199,7 @@ async def test_checkpoints_do_not_pile_up(world: World, monkeypatch: pytest.Monk
     for number in range(6):
         await record.append(entry(number))
         await world.step()
-    sizes = sorted(one["spec"]["size"] for one in (await world.cluster.list(AUDIT_CHECKPOINT.resource)).items)
+    sizes = sorted(
+        checkpoint["spec"]["size"] for checkpoint in (await world.cluster.list(AUDIT_CHECKPOINT.resource)).items
+    )
     assert sizes == [4, 5, 6]

@@ -97,8 +97,8 @@ class Watched:
         return max(items, key=lambda item: int(item["spec"]["size"]))
 
     async def condition(self, kind: str) -> tuple[str, str, str]:
-        found = condition(await self.world.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME), kind) or {}
-        return str(found.get("status")), str(found.get("reason")), str(found.get("message"))
+        state = condition(await self.world.cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME), kind) or {}
+        return str(state.get("status")), str(state.get("reason")), str(state.get("message"))
 
     async def entries(self) -> list[JsonObject]:
         """The record as its head says."""
@@ -186,7 +186,7 @@ async def test_after_a_restart_by_a_person_the_record_goes_on_under_a_new_name(w
     await watched.turn()
     newest = await watched.newest()
     assert newest["spec"]["origin"].endswith("/2")
-    assert [one["what"] for one in await watched.entries()] == [
+    assert [entry["what"] for entry in await watched.entries()] == [
         "release", "release", "record-restarted",
     ]  # fmt: skip
     assert (await watched.condition("Recorded"))[0] == "True"
@@ -230,7 +230,7 @@ async def test_a_head_that_was_lost_is_found_again_by_a_restart(watched: Watched
     await watched.grow(4)
     await restart(watched.world.cluster, "the head was deleted", watched.world.clock.now())
     await watched.turn()
-    entries = [one["what"] for one in await watched.entries()]
+    entries = [entry["what"] for entry in await watched.entries()]
     assert entries[:4] == ["release", "release", "release", "record-restarted"]
     assert entries[-1] == "release"
     assert (await read_head(watched.world.cluster)).epoch == 2

@@ -72,19 +72,19 @@ class World:
         await self.make(MAPS, "values", data={"reference-values.json": json.dumps(values or {"tpm_pcr4": ["aa"]})})
 
     async def ready(self, name: str = "kbs", namespace: str = HERE, resource: Resource = CONFIGS) -> Any:
-        found = await self.cluster.get(resource, name, namespace)
-        return (found.get("status") or {}).get("isReady")
+        config = await self.cluster.get(resource, name, namespace)
+        return (config.get("status") or {}).get("isReady")
 
     async def becomes(
-        self, wanted: bool, name: str = "kbs", namespace: str = HERE, resource: Resource = CONFIGS
+        self, expected: bool, name: str = "kbs", namespace: str = HERE, resource: Resource = CONFIGS
     ) -> None:
         async with asyncio.timeout(PATIENCE):
             while True:
-                if await self.ready(name, namespace, resource) is wanted:
+                if await self.ready(name, namespace, resource) is expected:
                     return
                 await asyncio.sleep(0.02)
 
-    async def told(self) -> str:
+    async def messages(self) -> str:
         return "\n".join(event["message"] for event in (await self.cluster.list(EVENTS)).items)
 
     async def names(self, resource: Resource) -> list[str]:
@@ -93,9 +93,9 @@ class World:
     async def settled(self, resource: Resource, count: int) -> list[JsonObject]:
         async with asyncio.timeout(PATIENCE):
             while True:
-                found = (await self.cluster.list(resource)).items
-                if len(found) == count:
-                    return found
+                objects = (await self.cluster.list(resource)).items
+                if len(objects) == count:
+                    return objects
                 await asyncio.sleep(0.02)
 
 
@@ -145,8 +145,8 @@ async def test_a_changed_config_map_changes_what_it_became(world: World) -> None
     await world.maps(tpm_pcr4=["bb", "cc"])
     async with asyncio.timeout(PATIENCE):
         while True:
-            (found,) = await world.settled(SETS, 1)
-            if [value["value"] for value in found["spec"]["values"]] == ["bb", "cc"]:
+            (values,) = await world.settled(SETS, 1)
+            if [value["value"] for value in values["spec"]["values"]] == ["bb", "cc"]:
                 break
             await asyncio.sleep(0.02)
 
@@ -170,13 +170,13 @@ async def test_what_is_missing_or_unreadable_is_told_and_what_was_there_stays(wo
     await world.maps()
     await world.make(CONFIGS, "kbs", spec={**NAMES, "kbsSecretResources": ["keys"]})
     await world.becomes(False)
-    assert "the Secret keys does not exist" in await world.told()
+    assert "the Secret keys does not exist" in await world.messages()
     await world.make(SECRETS, "keys", type="Opaque", data={})
     await world.becomes(True)
     await world.settled(POLICIES, 4)
     await world.make(MAPS, "values", data={"reference-values.json": "not json"})
     await world.becomes(False)
-    assert "reference-values.json" in await world.told()
+    assert "reference-values.json" in await world.messages()
     assert len(await world.names(POLICIES)) == 4
     assert len(await world.names(SETS)) == 1
     await world.cluster.delete(MAPS, "values", HERE)
@@ -200,7 +200,7 @@ async def test_a_secret_is_offered_by_the_first_config_alone(world: World) -> No
     await world.becomes(True, "aaa")
     await world.make(CONFIGS, "bbb", spec={"kbsSecretResources": ["keys"]})
     await world.becomes(False, "bbb")
-    assert "offered by fastness-system/aaa already" in await world.told()
+    assert "offered by fastness-system/aaa already" in await world.messages()
     assert await world.ready("aaa") is True
 
 
@@ -222,18 +222,18 @@ async def test_a_config_whose_policy_is_refused_is_not_ready_and_says_which(worl
 
 
 async def _tells(world: World, words: str) -> bool:
-    return words in await world.told()
+    return words in await world.messages()
 
 
 async def test_a_trustee_config_is_ready_only_while_a_broker_runs(world: World) -> None:
     await world.make(TRUSTEES, "trustee", spec={"profileType": "Restricted"})
     await world.becomes(False, "trustee", resource=TRUSTEES)
-    found = await world.cluster.get(TRUSTEES, "trustee", HERE)
-    assert found["status"]["conditions"][0]["reason"] == "NoBroker"
+    trustee = await world.cluster.get(TRUSTEES, "trustee", HERE)
+    assert trustee["status"]["conditions"][0]["reason"] == "NoBroker"
     await broker_tells(world)
     await world.becomes(True, "trustee", resource=TRUSTEES)
-    found = await world.cluster.get(TRUSTEES, "trustee", HERE)
-    assert "no Service, Route or KbsConfig is made" in found["status"]["conditions"][0]["message"]
+    trustee = await world.cluster.get(TRUSTEES, "trustee", HERE)
+    assert "no Service, Route or KbsConfig is made" in trustee["status"]["conditions"][0]["message"]
 
 
 async def test_permissive_is_refused_where_the_cluster_enforces(world: World) -> None:
@@ -242,8 +242,8 @@ async def test_permissive_is_refused_where_the_cluster_enforces(world: World) ->
     await world.becomes(True, "trustee", resource=TRUSTEES)
     await world.make(CONFIDENTIAL, "cluster", spec={"mode": "Enforce", "simulated": True})
     await world.becomes(False, "trustee", resource=TRUSTEES)
-    found = await world.cluster.get(TRUSTEES, "trustee", HERE)
-    assert found["status"]["conditions"][0]["reason"] == "PermissiveRefused"
+    trustee = await world.cluster.get(TRUSTEES, "trustee", HERE)
+    assert trustee["status"]["conditions"][0]["reason"] == "PermissiveRefused"
     await world.cluster.patch(TRUSTEES, "trustee", {"spec": {"profileType": "Restricted"}}, PatchType.MERGE, HERE)
     await world.becomes(True, "trustee", resource=TRUSTEES)
 
@@ -272,7 +272,7 @@ def _derived(text: str) -> Any:
 
 def test_entries_that_expired_are_left_out_and_the_set_ends_with_the_first_of_the_others() -> None:
     soon, later = NOW + timedelta(hours=1), NOW + timedelta(hours=2)
-    found = _derived(
+    derived = _derived(
         json.dumps([
             {"name": "old", "expiration": "2020-01-01T00:00:00Z", "value": ["x"]},
             {"name": "a", "expiration": soon.isoformat(), "value": ["1"]},
@@ -280,9 +280,9 @@ def test_entries_that_expired_are_left_out_and_the_set_ends_with_the_first_of_th
             {"name": "c", "value": 3},
         ])
     )  # fmt: skip
-    (made,) = found.sets.values()
+    (made,) = derived.sets.values()
     assert {value["name"] for value in made["spec"]["values"]} == {"a", "b", "c"}
-    assert (made["spec"]["validity"]["notAfter"], found.until) == ("2026-11-01T01:00:00Z", soon)
+    assert (made["spec"]["validity"]["notAfter"], derived.until) == ("2026-11-01T01:00:00Z", soon)
 
 
 @pytest.mark.parametrize(
@@ -291,9 +291,9 @@ def test_entries_that_expired_are_left_out_and_the_set_ends_with_the_first_of_th
      '[{"name": "a", "value": "b", "expiration": "soon"}]', '[{"name": "a", "value": "b", "expiration": "2026-01-01T00:00:00"}]'],
 )  # fmt: skip
 def test_values_that_are_none_are_problems_and_give_nothing(text: str) -> None:
-    found = _derived(text)
-    assert found.problems
-    assert not found.sets
+    derived = _derived(text)
+    assert derived.problems
+    assert not derived.sets
 
 
 def test_a_mapping_without_the_map_is_a_problem() -> None:

@@ -34,17 +34,19 @@ def host(number: int, tee: Tee) -> Host:
     return Host(f"worker-{number}", Spec(f"worker-{number}", number, tee))
 
 
-async def found(embedded: Embedded) -> dict[str, set[str]]:
+async def elements_of_nodes(embedded: Embedded) -> dict[str, set[str]]:
     """What was found on each node about protected guests."""
     items = (await embedded.cluster.list(FEATURES)).items
     return {
-        one["metadata"]["name"]: set(one["spec"]["features"]["attributes"].get("cpu.security", {}).get("elements", {}))
-        for one in items
+        features["metadata"]["name"]: set(
+            features["spec"]["features"]["attributes"].get("cpu.security", {}).get("elements", {})
+        )
+        for features in items
     }
 
 
 @pytest.fixture
-async def wanted(embedded_server: Embedded) -> Embedded:
+async def discovering(embedded_server: Embedded) -> Embedded:
     """A cluster that wants discovery."""
     meta = {"name": "nfd-instance", "namespace": NS}
     body = {"apiVersion": "nfd.openshift.io/v1", "kind": "NodeFeatureDiscovery", "metadata": meta, "spec": {}}
@@ -52,35 +54,35 @@ async def wanted(embedded_server: Embedded) -> Embedded:
     return embedded_server
 
 
-async def test_hosts_are_looked_at_only_while_somebody_wants_it(wanted: Embedded) -> None:
+async def test_hosts_are_looked_at_only_while_somebody_wants_it(discovering: Embedded) -> None:
     hosts = [host(0, "tdx"), host(1, "snp"), host(2, "tpm")]
-    discovery = Discovery(wanted.cluster, hosts, SystemClock())
+    discovery = Discovery(discovering.cluster, hosts, SystemClock())
     await discovery.look()
-    seen = await found(wanted)
-    assert "tdx.enabled" in seen["worker-0"]
-    assert "sev.snp.enabled" in seen["worker-1"]
-    assert seen["worker-2"] == set()
-    await wanted.cluster.delete(DISCOVERIES, "nfd-instance", NS)
+    elements = await elements_of_nodes(discovering)
+    assert "tdx.enabled" in elements["worker-0"]
+    assert "sev.snp.enabled" in elements["worker-1"]
+    assert elements["worker-2"] == set()
+    await discovering.cluster.delete(DISCOVERIES, "nfd-instance", NS)
     await discovery.look()
-    assert await found(wanted) == {}
+    assert await elements_of_nodes(discovering) == {}
 
 
-async def test_a_host_that_goes_takes_what_was_found_with_it_and_a_new_one_is_looked_at(wanted: Embedded) -> None:
+async def test_a_host_that_goes_takes_what_was_found_with_it_and_a_new_one_is_looked_at(discovering: Embedded) -> None:
     hosts = [host(0, "tdx")]
-    discovery = Discovery(wanted.cluster, hosts, SystemClock())
+    discovery = Discovery(discovering.cluster, hosts, SystemClock())
     await discovery.look()
     hosts[:] = [host(1, "snp")]
     await discovery.look()
-    assert set(await found(wanted)) == {"worker-1"}
+    assert set(await elements_of_nodes(discovering)) == {"worker-1"}
 
 
-async def test_what_somebody_deleted_comes_back(wanted: Embedded) -> None:
-    discovery = Discovery(wanted.cluster, [host(0, "tdx")], SystemClock())
+async def test_what_somebody_deleted_comes_back(discovering: Embedded) -> None:
+    discovery = Discovery(discovering.cluster, [host(0, "tdx")], SystemClock())
     await discovery.look()
-    await wanted.cluster.delete(FEATURES, "worker-0", NS)
+    await discovering.cluster.delete(FEATURES, "worker-0", NS)
     for _ in range(AGAIN_EVERY):
         await discovery.look()
-    assert set(await found(wanted)) == {"worker-0"}
+    assert set(await elements_of_nodes(discovering)) == {"worker-0"}
 
 
 def test_hosts_of_containers_are_alike_and_confidential_machines_are_of_all_kinds(tmp_path: Path) -> None:
@@ -90,5 +92,5 @@ def test_hosts_of_containers_are_alike_and_confidential_machines_are_of_all_kind
         state.mkdir()
         simulation = Simulation(state, profile)
         simulation._grow(3, "")
-        kinds[profile] = [one.tee for one in simulation.roster.machines]
+        kinds[profile] = [machine.tee for machine in simulation.roster.machines]
     assert kinds == {"containers": ["tdx"] * 3, "cluster": list(TEES)}

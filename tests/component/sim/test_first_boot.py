@@ -49,7 +49,7 @@ class Door:
     def __init__(self, ca: str, port: int) -> None:
         self.ca = ca
         self.url = f"https://127.0.0.1:{port}/config/worker"
-        self.asked: list[bytes] = []
+        self.requests: list[bytes] = []
 
     def user_data(self, source: str = "", ca: str | None = None) -> bytes:
         headers = [{"name": "Authorization", "value": "Bearer fst_x"}]
@@ -71,15 +71,15 @@ async def door(*answers: bytes) -> AsyncIterator[Door]:
     left = list(answers)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        found.asked.append(await reader.readuntil(b"\r\n\r\n"))
+        opened.requests.append(await reader.readuntil(b"\r\n\r\n"))
         writer.write(left.pop(0))
         await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    found = Door(authority.cert_pem.bytes().decode(), server.sockets[0].getsockname()[1])
+    opened = Door(authority.cert_pem.bytes().decode(), server.sockets[0].getsockname()[1])
     async with server:
-        yield found
+        yield opened
 
 
 class Patience:
@@ -97,11 +97,11 @@ class Patience:
 
 
 async def test_the_pointer_is_followed_over_tls_with_its_headers_and_in_the_current_version() -> None:
-    async with door(answer(SERVED)) as one:
-        found = await fetch(one.user_data(), Patience(0))
-    assert found["storage"]["files"][0]["path"] == "/etc/a"
-    assert "config" not in found["ignition"]
-    [request] = one.asked
+    async with door(answer(SERVED)) as server:
+        config = await fetch(server.user_data(), Patience(0))
+    assert config["storage"]["files"][0]["path"] == "/etc/a"
+    assert "config" not in config["ignition"]
+    [request] = server.requests
     assert request.startswith(b"GET /config/worker HTTP/1.1\r\n")
     assert b"authorization: bearer fst_x" in request.lower()
     assert ACCEPT.encode() in request
@@ -109,23 +109,23 @@ async def test_the_pointer_is_followed_over_tls_with_its_headers_and_in_the_curr
 
 async def test_a_server_that_asks_to_come_back_is_asked_again() -> None:
     patience = Patience(5)
-    async with door(AGAIN, AGAIN, answer(SERVED)) as one:
-        assert await fetch(one.user_data(), patience)
+    async with door(AGAIN, AGAIN, answer(SERVED)) as server:
+        assert await fetch(server.user_data(), patience)
     assert patience.waits == 2
 
 
 @pytest.mark.parametrize("code", ["401 Unauthorized", "403 Forbidden", "404 Not Found", "302 Found"])
 async def test_any_other_answer_is_final(code: str) -> None:
-    async with door(answer(b"", code)) as one:
+    async with door(answer(b"", code)) as server:
         with pytest.raises(BootFailure, match=f"answered {code[:3]}"):
-            await fetch(one.user_data(), Patience(0))
+            await fetch(server.user_data(), Patience(0))
 
 
 async def test_a_server_of_another_authority_never_gets_the_ticket() -> None:
-    async with door(answer(SERVED)) as one:
+    async with door(answer(SERVED)) as server:
         with pytest.raises(TimeoutError):
-            await fetch(one.user_data(ca=trustme.CA().cert_pem.bytes().decode()), Patience(2))
-    assert one.asked == []
+            await fetch(server.user_data(ca=trustme.CA().cert_pem.bytes().decode()), Patience(2))
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ async def test_user_data_that_leads_nowhere_is_said(user_data: bytes, says: str)
 
 
 async def test_a_machine_that_cannot_attest_says_so_instead_of_asking_anybody() -> None:
-    async with door() as one:
+    async with door() as server:
         with pytest.raises(BootFailure, match="attest"):
-            await fetch(one.user_data("http://127.0.0.1:22625/config/worker"), Patience(0))
+            await fetch(server.user_data("http://127.0.0.1:22625/config/worker"), Patience(0))
 
 
 async def test_a_machine_whose_image_carries_the_pointer_follows_nothing_of_its_user_data() -> None:
@@ -156,11 +156,11 @@ async def test_a_machine_whose_image_carries_the_pointer_follows_nothing_of_its_
         taken.append(user_data)
         return json.encode({"ignition": {"version": "3.5.0"}, "storage": {"files": [{"path": "/etc/signed"}]}})
 
-    async with door() as one:
-        hostile = json.decode(one.user_data())
+    async with door() as server:
+        hostile = json.decode(server.user_data())
         hostile["systemd"] = {"units": [{"name": "evil.service"}]}
         document = await fetch(json.encode(hostile), Patience(0), forward)
-        assert one.asked == []
+        assert server.requests == []
     assert taken == [json.encode(hostile)]
     assert "systemd" not in document
     assert document["storage"]["files"][0]["path"] == "/etc/signed"
@@ -168,9 +168,9 @@ async def test_a_machine_whose_image_carries_the_pointer_follows_nothing_of_its_
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"ignition":{}}', b"[]"], ids=["no JSON", "no version", "no object"])
 async def test_what_is_no_config_is_final(body: bytes) -> None:
-    async with door(answer(body)) as one:
+    async with door(answer(body)) as server:
         with pytest.raises(BootFailure, match="cannot be read"):
-            await fetch(one.user_data(), Patience(0))
+            await fetch(server.user_data(), Patience(0))
 
 
 def test_everything_that_was_served_is_on_the_machine(tmp_path: Path) -> None:
@@ -257,21 +257,21 @@ def _holds(path: Path, word: str) -> bool:
 
 def _public(directory: Path, word: bytes) -> list[Path]:
     """The files with a word in them that everybody may read, whatever the directories above allow."""
-    found = []
+    readable = []
     for path in directory.rglob("*"):
         try:
             if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o004 and word in path.read_bytes():
-                found.append(path)
+                readable.append(path)
         except FileNotFoundError:
             continue  # gone between the look and the reading
-    return found
+    return readable
 
 
 async def joined(cluster: Any) -> JsonObject:
     async with asyncio.timeout(PATIENCE):
         while True:
             try:
-                found: JsonObject = await cluster.get(NODE, "worker-0")
-                return found
+                node: JsonObject = await cluster.get(NODE, "worker-0")
+                return node
             except NotFound:
                 await asyncio.sleep(0.05)

@@ -41,17 +41,17 @@ async def raw(state: Path, data: bytes) -> JsonObject:
     writer.write_eof()
     answer = await reader.read()
     writer.close()
-    found = json.decode(answer)
-    assert isinstance(found, dict)
-    return found
+    decoded = json.decode(answer)
+    assert isinstance(decoded, dict)
+    return decoded
 
 
 async def test_it_lists_what_there_is_and_is_gone_afterwards(tmp_path: Path) -> None:
     async with hatch(Simulation(tmp_path, "cluster")):
         assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
-        found = await ask(tmp_path, {"verb": "list"})
-        assert (found["simulated"], found["machines"], found["faults"]) == (True, [], [])
-        assert found["kinds"][0]["id"] == "changed-boot-loader"
+        listed = await ask(tmp_path, {"verb": "list"})
+        assert (listed["simulated"], listed["machines"], listed["faults"]) == (True, [], [])
+        assert listed["kinds"][0]["id"] == "changed-boot-loader"
     with pytest.raises(FileNotFoundError):
         await ask(tmp_path, {"verb": "list"})
 
@@ -103,13 +103,13 @@ async def test_another_user_gets_no_answer(state: Path, monkeypatch: pytest.Monk
 
 
 def test_the_kernel_says_who_is_at_the_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = socket.socketpair()
-    with one, other:
-        assert hatches.asking(one) == os.geteuid()
-        assert ours(one)
+    near, other = socket.socketpair()
+    with near, other:
+        assert hatches.asking(near) == os.geteuid()
+        assert ours(near)
         for user, welcome in ((os.geteuid() + 1, False), (0, True)):
             monkeypatch.setattr(hatches, "asking", lambda _connection, user=user: user)
-            assert ours(one) == welcome
+            assert ours(near) == welcome
 
 
 async def test_more_than_a_few_at_once_are_sent_away(state: Path) -> None:
@@ -123,7 +123,7 @@ async def test_more_than_a_few_at_once_are_sent_away(state: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "kind"),
+    ("status", "kind"),
     [
         ({"reason": "BadRequest"}, NotPossible),
         ({"reason": "NotFound"}, NoSuch),
@@ -132,10 +132,10 @@ async def test_more_than_a_few_at_once_are_sent_away(state: Path) -> None:
         ({}, Unavailable),
     ],
 )
-def test_a_refusal_is_the_same_error_at_the_other_end(told: JsonObject, kind: type[ApiError]) -> None:
-    found = refusal({**told, "message": "why"})
-    assert type(found) is kind
-    assert "kubectl" not in found.hint
+def test_a_refusal_is_the_same_error_at_the_other_end(status: JsonObject, kind: type[ApiError]) -> None:
+    error = refusal({**status, "message": "why"})
+    assert type(error) is kind
+    assert "kubectl" not in error.hint
 
 
 async def test_whatever_is_more_than_looking_is_noted_with_who_asked_and_what_came_of_it(tmp_path: Path) -> None:

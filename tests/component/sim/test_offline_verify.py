@@ -23,8 +23,8 @@ def verdict(tee: str, evidence: dict[str, Any], directory: Path, *words: str | P
     (directory / "evidence").write_text(json.dumps(evidence))
     given = ("--nonce", NONCE.hex(), "--at", f"{EPOCH:%Y-%m-%dT%H:%M:%SZ}", "-o", "json", *map(str, words))
     result = CliRunner().invoke(cli, ["attest", "verify", "--tee", tee, str(directory / "evidence"), *given])
-    said: dict[str, Any] = json.loads(result.stdout)
-    return result.exit_code, said
+    report: dict[str, Any] = json.loads(result.stdout)
+    return result.exit_code, report
 
 
 @pytest.mark.parametrize("generation", list(Generation))
@@ -33,19 +33,19 @@ def test_simulated_snp_is_refused_even_with_its_own_roots_beside_it(generation: 
     roots = tmp_path / "roots"
     roots.mkdir()
     (roots / "simulated.pem").write_text(pem(*chip.certificates))
-    code, said = verdict("snp", chip.boot().quote(NONCE), tmp_path, "--roots", roots)
-    assert (code, said["authentic"], said["reason"]) == (1, False, "untrusted-certificate")
-    assert said["identity"] is None
-    assert said["simulated"] is True
+    code, report = verdict("snp", chip.boot().quote(NONCE), tmp_path, "--roots", roots)
+    assert (code, report["authentic"], report["reason"]) == (1, False, "untrusted-certificate")
+    assert report["identity"] is None
+    assert report["simulated"] is True
 
 
 @pytest.mark.parametrize("version", [4, 5])
 def test_simulated_tdx_is_refused_even_with_its_own_collateral(version: int, tmp_path: Path) -> None:
     (tmp_path / "collateral").write_text(VENDOR.collateral().raw)
     evidence = VENDOR.chip("tdx").boot(version=version).quote(NONCE)
-    code, said = verdict("tdx", evidence, tmp_path, "--collateral", tmp_path / "collateral")
-    assert (code, said["authentic"], said["reason"]) == (1, False, "untrusted-certificate")
-    assert said["simulated"] is True
+    code, report = verdict("tdx", evidence, tmp_path, "--collateral", tmp_path / "collateral")
+    assert (code, report["authentic"], report["reason"]) == (1, False, "untrusted-certificate")
+    assert report["simulated"] is True
 
 
 def test_a_simulated_tpm_is_as_good_as_the_key_that_is_given(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_simulated_tpm_is_as_good_as_the_key_that_is_given(tmp_path: Path) -> 
         text = pem(owner.identity_key.public_der()).replace("CERTIFICATE", "PUBLIC KEY")
         (tmp_path / name).write_text(text)
     evidence = machine.quote(NONCE)
-    code, said = verdict("tpm", evidence, tmp_path, "--ak", tmp_path / "mine")
-    assert (code, said["simulated"]) == (0, True), "accepted by the key that was given, and it says what it is"
-    code, said = verdict("tpm", evidence, tmp_path, "--ak", tmp_path / "theirs")
-    assert (code, said["reason"]) == (1, "key-differs")
+    code, report = verdict("tpm", evidence, tmp_path, "--ak", tmp_path / "mine")
+    assert (code, report["simulated"]) == (0, True), "accepted by the key that was given, and it says what it is"
+    code, report = verdict("tpm", evidence, tmp_path, "--ak", tmp_path / "theirs")
+    assert (code, report["reason"]) == (1, "key-differs")

@@ -82,15 +82,15 @@ def test_tpm2_tools_compute_the_digest_of_our_registers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("keys", ["ecc", "rsa"])
 def test_tpm2_tools_read_our_public_areas(keys: Keys, tmp_path: Path) -> None:
     machine = VENDOR.chip("tpm", keys=keys).boot()
-    wanted = {
+    areas = {
         "ak": (machine.ak_public, "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|restricted|sign"),
         "ek": (machine.ek_public, "fixedtpm|fixedparent|sensitivedataorigin|adminwithpolicy|restricted|decrypt"),
     }
-    for name, (public, attributes) in wanted.items():
+    for name, (public, attributes) in areas.items():
         (tmp_path / name).write_bytes(public)
-        shown = ran("tpm2_print", "-t", "TPM2B_PUBLIC", tmp_path / name)
-        assert shown.returncode == 0, shown.stderr
-        assert yaml.safe_load(shown.stdout)["attributes"]["value"] == attributes
+        printed = ran("tpm2_print", "-t", "TPM2B_PUBLIC", tmp_path / name)
+        assert printed.returncode == 0, printed.stderr
+        assert yaml.safe_load(printed.stdout)["attributes"]["value"] == attributes
 
 
 @pytest.mark.usefixtures("tools")
@@ -114,9 +114,9 @@ def test_our_tpm_opens_what_tpm2_tools_sealed_to_it(keys: Keys, tmp_path: Path) 
 def test_tpm2_tools_replay_our_logs_to_our_registers(tmp_path: Path) -> None:
     for image in (default_image(), tamper.with_options(default_image())):
         (tmp_path / "log").write_bytes(image.event_log)
-        shown = ran("tpm2_eventlog", tmp_path / "log")
-        assert shown.returncode == 0, shown.stderr
-        read = yaml.safe_load(shown.stdout)
+        printed = ran("tpm2_eventlog", tmp_path / "log")
+        assert printed.returncode == 0, printed.stderr
+        read = yaml.safe_load(printed.stdout)
         replayed = {index: value.to_bytes(32, "big") for index, value in read["pcrs"]["sha256"].items()}
         assert {index: image.pcrs[index] for index in replayed} == replayed
         assert len(read["events"]) == len(image.events) + 1

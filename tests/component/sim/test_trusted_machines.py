@@ -26,13 +26,13 @@ OWN: JsonObject = {"sha256": "ab" * 32, "for": "tpm", "reason": "our own machine
 @pytest.fixture
 async def cluster(embedded_server: Embedded) -> Cluster:
     """A cluster that enforces and has a root of its own."""
-    found = embedded_server.server.cluster
+    enforcing = embedded_server.server.cluster
     body: JsonObject = {
         "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, "metadata": {"name": NAME},
         "spec": {"mode": "Enforce", "simulated": True, "attestation": {"extraRoots": [OWN]}},
     }  # fmt: skip
-    await found.create(CONFIDENTIAL_CLUSTER.resource, body)
-    return found
+    await enforcing.create(CONFIDENTIAL_CLUSTER.resource, body)
+    return enforcing
 
 
 def maker() -> list[Certificate]:
@@ -41,25 +41,25 @@ def maker() -> list[Certificate]:
 
 
 async def roots(cluster: Cluster) -> list[str]:
-    found = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
-    return [str(entry["reason"]) for entry in found["spec"]["attestation"]["extraRoots"]]
+    settings = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    return [str(entry["reason"]) for entry in settings["spec"]["attestation"]["extraRoots"]]
 
 
 async def approved(cluster: Cluster) -> list[str]:
     listed = await cluster.list(APPROVED_IMAGE.resource, Scope(NAMESPACE))
-    return [str(found["metadata"]["name"]) for found in listed.items]
+    return [str(image["metadata"]["name"]) for image in listed.items]
 
 
-async def known(cluster: Cluster) -> dict[str, Any]:
-    found = await cluster.get(trusted.CONFIG_MAPS, tpmmakers.NAME, NAMESPACE)
-    return dict(found.get("data") or {})
+async def pinned_makers(cluster: Cluster) -> dict[str, Any]:
+    makers = await cluster.get(trusted.CONFIG_MAPS, tpmmakers.NAME, NAMESPACE)
+    return dict(makers.get("data") or {})
 
 
 async def test_a_root_an_authority_and_an_image_are_believed(cluster: Cluster) -> None:
     await trusted.grant(cluster, maker(), b"image", MEASURED)
     assert await roots(cluster) == [OWN["reason"], trusted.REASON]
     assert len(await approved(cluster)) == 1
-    assert "BEGIN CERTIFICATE" in (await known(cluster))[trusted.PEM]
+    assert "BEGIN CERTIFICATE" in (await pinned_makers(cluster))[trusted.PEM]
 
 
 async def test_exactly_that_is_withdrawn(cluster: Cluster) -> None:
@@ -68,7 +68,7 @@ async def test_exactly_that_is_withdrawn(cluster: Cluster) -> None:
     await trusted.withdraw(cluster)
     assert await roots(cluster) == [OWN["reason"]]
     assert await approved(cluster) == []
-    assert await known(cluster) == {"other.pem": "x"}
+    assert await pinned_makers(cluster) == {"other.pem": "x"}
 
 
 async def test_another_image_replaces_the_one_before(cluster: Cluster) -> None:

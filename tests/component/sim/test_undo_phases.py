@@ -37,9 +37,9 @@ PHASES: dict[str, Callable[[dict[str, str], str], bool]] = {
 async def until(check: Callable[[], Awaitable[Any]], what: str) -> Any:
     async with asyncio.timeout(PATIENCE):
         while True:
-            found = await check()
-            if found:
-                return found
+            result = await check()
+            if result:
+                return result
             await asyncio.sleep(0.05)
     raise AssertionError(what)
 

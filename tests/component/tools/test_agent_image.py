@@ -62,10 +62,10 @@ def test_it_starts_after_it_was_moved_and_through_a_link(image: Path, tmp_path: 
     shutil.copytree(image, moved)
     (tmp_path / "link").symlink_to(moved / "bin/fastness-agent")
     environment = {"PATH": "/usr/bin:/bin"}
-    said = subprocess.run(
+    result = subprocess.run(
         [tmp_path / "link", "boot", "--help"], env=environment, capture_output=True, text=True, check=True
     )
-    assert "give Ignition its configuration" in said.stdout
+    assert "give Ignition its configuration" in result.stdout
     missing = [str(tmp_path / "link"), "boot", "--trust", "/nowhere"]
     failed = subprocess.run(missing, env=environment, capture_output=True, text=True, check=False)
     assert (failed.returncode, "trust.json" in failed.stderr) == (3, True)
@@ -79,10 +79,10 @@ def test_it_runs_in_a_root_that_has_only_the_c_library(image: Path, tmp_path: Pa
     listed = subprocess.run(
         ["ldd", image / "bin" / agent_image.VERSION], capture_output=True, text=True, check=True
     ).stdout
-    wanted = re.findall(r"(/lib\S*/(?:libc\.so|libm\.so|ld-linux)\S*) \(", listed)
+    libraries = re.findall(r"(/lib\S*/(?:libc\.so|libm\.so|ld-linux)\S*) \(", listed)
     for library in [
-        *wanted,
-        *(str(Path(wanted[0]).with_name(name)) for name in ("libdl.so.2", "libpthread.so.0", "librt.so.1")),
+        *libraries,
+        *(str(Path(libraries[0]).with_name(name)) for name in ("libdl.so.2", "libpthread.so.0", "librt.so.1")),
     ]:
         target = root / library.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -93,9 +93,9 @@ def test_it_runs_in_a_root_that_has_only_the_c_library(image: Path, tmp_path: Pa
     for name in ("dirname", "readlink"):
         (root / "bin" / name).symlink_to("sh")
     command = ["/usr/sbin/chroot", str(root), "/agent/bin/fastness-agent", "boot", "--trust", "/nowhere"]
-    said = subprocess.run(command, env={"PATH": "/bin"}, capture_output=True, text=True, check=False, timeout=60)
-    assert "/nowhere cannot be read" in said.stderr, said.stderr
-    assert said.returncode == 3
+    result = subprocess.run(command, env={"PATH": "/bin"}, capture_output=True, text=True, check=False, timeout=60)
+    assert "/nowhere cannot be read" in result.stderr, result.stderr
+    assert result.returncode == 3
 
 
 def test_nothing_that_it_needs_is_forgotten_and_nothing_of_the_server_comes_along(image: Path) -> None:
@@ -126,8 +126,8 @@ def test_the_dracut_module_asks_for_what_is_there_and_installs_all_of_it(image: 
     code=0; check || code=$?; echo "check $code"
     depends; install; installkernel
     """
-    said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
-    assert said.splitlines() == [
+    output = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert output.splitlines() == [
         "fastness: /usr/lib/fastness/trust.json is missing: this image would believe nobody", "check 1",
         "fastness: /usr/lib/ignition/user.ign is missing: Ignition would apply what the host writes as user-data", "check 1",
         "check 255",
@@ -151,13 +151,13 @@ def test_units_are_what_systemd_understands(unit: str, tmp_path: Path) -> None:
     text = (DEPLOY / unit).read_text()
     # The programs are those of the image, not of the machine that runs the tests.
     (tmp_path / Path(unit).name).write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.M))
-    said = subprocess.run(
+    result = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(tmp_path / Path(unit).name)],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert [line for line in said.stderr.splitlines() if Path(unit).name in line] == []
+    assert [line for line in result.stderr.splitlines() if Path(unit).name in line] == []
 
 
 @pytest.mark.parametrize("unit", sorted(str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.service")))
@@ -169,12 +169,12 @@ def test_units_start_the_agent_with_verbs_and_options_that_it_has(unit: str) -> 
 
 
 def test_the_unit_that_keeps_attesting_reads_what_the_other_unit_kept() -> None:
-    kept = (DEPLOY / "systemd/fastness-identity.service").read_text()
+    unit = (DEPLOY / "systemd/fastness-identity.service").read_text()
     attest = (DEPLOY / "systemd/fastness-attest.service").read_text()
-    assert re.search(r"^ExecStart=\S+/fastness-agent keep-identity$", kept, flags=re.M)
+    assert re.search(r"^ExecStart=\S+/fastness-agent keep-identity$", unit, flags=re.M)
     made = agent_verb("keep-identity").make_context("keep-identity", []).params
     assert (str(made["source"]), str(made["target"])) == ("/run/fastness/identity", "/var/lib/fastness/identity")
-    assert "ConditionPathExists=!" not in kept, "a directory that lies there must not win"
+    assert "ConditionPathExists=!" not in unit, "a directory that lies there must not win"
     assert f"ConditionPathExists=/var/lib/fastness/identity/{BROKER}" in attest
     assert "After=fastness-identity.service" in attest
     assert "--state /var/lib/fastness/identity" in attest

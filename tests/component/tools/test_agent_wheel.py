@@ -64,10 +64,10 @@ def test_its_command_is_the_agents(wheel: Path) -> None:
 
 def test_the_declared_dependencies_are_those_that_its_modules_import() -> None:
     declared = tomllib.loads(agent_wheel.RECIPE.read_text())["project"]["dependencies"]
-    wanted = {entry.partition(">")[0].lower().replace("_", "-") for entry in declared}
+    dependencies = {entry.partition(">")[0].lower().replace("_", "-") for entry in declared}
     providers = importlib.metadata.packages_distributions()
     imported = {providers[name][0].lower().replace("_", "-") for name in agent_wheel.closure()[1]}
-    assert imported == wanted
+    assert imported == dependencies
 
 
 def test_its_version_is_that_of_the_product() -> None:

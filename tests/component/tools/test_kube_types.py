@@ -49,10 +49,10 @@ def test_only_what_is_reachable_is_kept_also_in_circles() -> None:
 
 
 def test_text_does_not_depend_on_the_order_of_answers() -> None:
-    one = {"definitions": {"b": {"x": 1, "a": 2}, "a": {}}, "resources": [{"b": 1, "a": 2}]}
+    first = {"definitions": {"b": {"x": 1, "a": 2}, "a": {}}, "resources": [{"b": 1, "a": 2}]}
     other = {"definitions": {"a": {}, "b": {"a": 2, "x": 1}}, "resources": [{"a": 2, "b": 1}]}
-    assert render(one) == render(other)
-    assert '"b":{"a":2,"x":1}\n' in render(one)
+    assert render(first) == render(other)
+    assert '"b":{"a":2,"x":1}\n' in render(first)
 
 
 VIEW = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}

@@ -186,16 +186,16 @@ def test_failed_build_leaves_no_directory_that_looks_complete(
 def test_old_go_on_path_is_not_used(
     env: dict[str, str], recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    commands: list[str] = []
 
     def install(home: Path, release: str) -> None:
-        asked.append(release)
+        commands.append(release)
         fake_go(home / "go" / "bin", 'printf "#!/bin/sh\\n" > "$out"; chmod 755 "$out"')
 
     monkeypatch.setattr(realkube, "install_go", install)
     path = fake_go(tmp_path / "old", "exit 1", version="go1.19.8")
     assert holds_all(ensure({**env, "PATH": path}, recipe))
-    assert asked == ["1.26"]
+    assert commands == ["1.26"]
 
 
 def test_go_that_cannot_be_had_says_what_to_do(

@@ -18,8 +18,8 @@ UNTOUCHED = (11, 12)
 
 
 def label(system: str) -> JsonObject:
-    found: JsonObject = json.loads((vectors() / "pcrs" / system / "all-pcrs.json").read_text())
-    return {"pcrs": [*found["pcrs"], *({"id": number, "value": ZERO, "events": []} for number in UNTOUCHED)]}
+    measured: JsonObject = json.loads((vectors() / "pcrs" / system / "all-pcrs.json").read_text())
+    return {"pcrs": [*measured["pcrs"], *({"id": number, "value": ZERO, "events": []} for number in UNTOUCHED)]}
 
 
 def book(system: str) -> ReferenceValues:

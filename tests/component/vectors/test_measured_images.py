@@ -19,17 +19,17 @@ REGISTERS = 14
 
 
 def manifests() -> dict[Path, Measurement]:
-    found = {}
+    texts = {}
     for path in sorted((vectors() / "pcrs").glob("*/*.json")):
         value = json.loads(path.read_text())
-        found[path] = parse_manifest(value if "pcrs" in value else {"pcrs": [value]})
-    return found
+        texts[path] = parse_manifest(value if "pcrs" in value else {"pcrs": [value]})
+    return texts
 
 
 def test_every_list_reads_and_ends_in_its_registers() -> None:
-    found = manifests()
-    assert sum(len(measurement.registers) for measurement in found.values()) >= REGISTERS
-    assert all(measurement.events for measurement in found.values())
+    texts = manifests()
+    assert sum(len(measurement.registers) for measurement in texts.values()) >= REGISTERS
+    assert all(measurement.events for measurement in texts.values())
 
 
 def test_a_list_with_one_changed_digest_is_refused() -> None:

@@ -29,10 +29,10 @@ STRIDE = 1 if COMPLETE else 7
 
 def accepted(evidence: JsonObject, key: AttestationKey) -> Appraisal | None:
     try:
-        found = appraise_tpm(parse_envelope(json.dumps(evidence).encode()), TpmExpectations(b"nonce", key))
+        appraisal = appraise_tpm(parse_envelope(json.dumps(evidence).encode()), TpmExpectations(b"nonce", key))
     except EvidenceError:
         return None
-    return found if found.authentic else None
+    return appraisal if appraisal.authentic else None
 
 
 @pytest.mark.parametrize("algorithm", ["ecc", "rsa"])

@@ -15,28 +15,36 @@ from tests.virtual import SeededEntropy
 
 def published() -> tuple[list[Certificate], list[str]]:
     """Every certificate of the store that can be read, and the files that cannot."""
-    found, unreadable = [], []
+    certificates, unreadable = [], []
     for path in sorted((vectors() / "roots" / "tpm-ek").glob("*.pem")):
         try:
-            found += load_certificates(path.read_bytes())
+            certificates += load_certificates(path.read_bytes())
         except BadCertificate:
             unreadable.append(path.name)
-    return found, unreadable
+    return certificates, unreadable
 
 
 def test_every_readable_certificate_of_the_store_is_pinned_and_nothing_else() -> None:
-    found, unreadable = published()
-    assert {entry.fingerprint.hex for entry in found} == set(TPM_ROOTS.values())
+    certificates, unreadable = published()
+    assert {entry.fingerprint.hex for entry in certificates} == set(TPM_ROOTS.values())
     assert all(name.startswith(("NTC", "NUVO")) for name in unreadable), "names that break DER are Nuvoton's alone"
 
 
 def test_pinned_intermediates_of_today_lead_to_pinned_roots() -> None:
-    found, _ = published()
-    linked = sum(signed_by(one, other, Links.TPM) for one in found for other in found if one is not other)
+    certificates, _ = published()
+    linked = sum(
+        signed_by(child, other, Links.TPM) for child in certificates for other in certificates if child is not other
+    )
     assert linked >= 15
-    weak = [one for one in found if getattr(one.handle.signature_hash_algorithm, "name", "") == "sha1"]
+    weak = [
+        certificate
+        for certificate in certificates
+        if getattr(certificate.handle.signature_hash_algorithm, "name", "") == "sha1"
+    ]
     assert weak
-    assert not any(signed_by(one, other, Links.TPM) for one in weak for other in found), "SHA-1 vouches for nobody"
+    assert not any(signed_by(certificate, other, Links.TPM) for certificate in weak for other in certificates), (
+        "SHA-1 vouches for nobody"
+    )
 
 
 def test_public_keys_of_a_real_tpm_are_read_and_a_credential_can_be_made_for_them() -> None:

@@ -26,15 +26,15 @@ NONCE = (
 
 def verify(*arguments: str | Path) -> Result:
     """Evidence of others was made for challenges that nobody knows any more: where none is given, that is allowed for."""
-    words = [str(one) for one in arguments]
-    known = any(one.startswith(("--nonce", "--allow")) for one in words)
-    return CliRunner().invoke(cli, ["attest", "verify", *words, *([] if known else ["--allow", "freshness"])])
+    words = [str(argument) for argument in arguments]
+    freshness = any(argument.startswith(("--nonce", "--allow")) for argument in words)
+    return CliRunner().invoke(cli, ["attest", "verify", *words, *([] if freshness else ["--allow", "freshness"])])
 
 
 def verdict(*arguments: str | Path) -> tuple[int, dict[str, Any], dict[str, dict[str, Any]]]:
     result = verify(*arguments, "-o", "json")
-    said: dict[str, Any] = json.loads(result.stdout)
-    return result.exit_code, said, {check["name"]: check for check in said["checks"]}
+    report: dict[str, Any] = json.loads(result.stdout)
+    return result.exit_code, report, {check["name"]: check for check in report["checks"]}
 
 
 @pytest.fixture
@@ -59,11 +59,11 @@ def quote() -> Path:
 
 def test_an_up_to_date_tdx_quote_is_accepted_while_its_collateral_is_current(tdx: Path) -> None:
     collateral = tdx / "v4-uptodate.collateral.json"
-    code, said, checks = verdict("--tee", "tdx", tdx / "v4-uptodate.quote", "--collateral", collateral, "--at", JUNE)
-    assert (code, said["authentic"], said["acceptable"], said["reason"]) == (0, True, True, "")
-    assert said["claims"]["tdx"]["tcb_status"] == "UpToDate"
-    assert said["claims"]["tdx"]["fmspc"] == "b0c06f000000"
-    assert said["identity"] == {"kind": "platform-instance", "value": "07828474603e7019dc930775ffe8cdd2"}
+    code, report, checks = verdict("--tee", "tdx", tdx / "v4-uptodate.quote", "--collateral", collateral, "--at", JUNE)
+    assert (code, report["authentic"], report["acceptable"], report["reason"]) == (0, True, True, "")
+    assert report["claims"]["tdx"]["tcb_status"] == "UpToDate"
+    assert report["claims"]["tdx"]["fmspc"] == "b0c06f000000"
+    assert report["identity"] == {"kind": "platform-instance", "value": "07828474603e7019dc930775ffe8cdd2"}
     assert checks["second-opinion"]["seen"] == "UpToDate"
     assert checks["nonce"]["result"] == "NotAssessed"
 
@@ -74,29 +74,29 @@ def test_an_up_to_date_tdx_quote_is_accepted_while_its_collateral_is_current(tdx
 )
 def test_collateral_outside_its_dates_refuses_an_authentic_quote(tdx: Path, at: str, reason: str) -> None:
     collateral = tdx / "v4-uptodate.collateral.json"
-    code, said, _ = verdict("--tee", "tdx", tdx / "v4-uptodate.quote", "--collateral", collateral, "--at", at)
-    assert (code, said["authentic"], said["acceptable"], said["reason"]) == (1, True, False, reason)
+    code, report, _ = verdict("--tee", "tdx", tdx / "v4-uptodate.quote", "--collateral", collateral, "--at", at)
+    assert (code, report["authentic"], report["acceptable"], report["reason"]) == (1, True, False, reason)
 
 
 def test_a_platform_below_every_level_is_refused_and_the_component_named(tdx: Path) -> None:
     collateral = tdx / "v5-outdated.collateral.json"
-    code, said, checks = verdict(
+    code, report, checks = verdict(
         "--tee", "tdx", tdx / "v5-outdated.quote", "--collateral", collateral, "--at", "2026-03-01T00:00:00Z"
     )
-    assert (code, said["authentic"], said["reason"]) == (1, True, "tcb-no-level")
+    assert (code, report["authentic"], report["reason"]) == (1, True, "tcb-no-level")
     assert "SGX component 8 (OS/VMM, SEAMLDR ACM): 3, needs 5" in checks["tcb-status"]["seen"]
     assert checks["second-opinion"]["result"] == "Pass"
 
 
 def test_a_debug_domain_is_refused_although_its_chain_is_good(tdx: Path) -> None:
-    code, said, checks = verdict("--tee", "tdx", tdx / "v4-debug-td.quote", "--at", JUNE)
-    assert (code, said["authentic"], said["reason"]) == (1, True, "debug-allowed")
+    code, report, checks = verdict("--tee", "tdx", tdx / "v4-debug-td.quote", "--at", JUNE)
+    assert (code, report["authentic"], report["reason"]) == (1, True, "debug-allowed")
     assert checks["certificate-chain"]["result"] == "Pass"
 
 
 def test_without_collateral_a_tdx_quote_gets_no_grant(tdx: Path) -> None:
-    code, said, checks = verdict("--tee", "tdx", tdx / "v5-no-collateral.quote")
-    assert (code, said["authentic"], said["acceptable"]) == (1, True, False)
+    code, report, checks = verdict("--tee", "tdx", tdx / "v5-no-collateral.quote")
+    assert (code, report["authentic"], report["acceptable"]) == (1, True, False)
     assert checks["tcb-status"]["result"] == "NotAssessed"
     assert checks["tcb-status"]["code"] == "collateral-missing"
 
@@ -123,8 +123,8 @@ def test_collateral_that_was_edited_is_refused(tdx: Path, tmp_path: Path) -> Non
 def test_unusable_collateral_refuses(tdx: Path, tmp_path: Path) -> None:
     broken = tmp_path / "collateral.json"
     broken.write_text('{"tcb_info": "{}"}')
-    code, said, _ = verdict("--tee", "tdx", tdx / "v4-uptodate.quote", "--collateral", broken, "--at", JUNE)
-    assert (code, said["reason"]) == (1, "collateral-unusable")
+    code, report, _ = verdict("--tee", "tdx", tdx / "v4-uptodate.quote", "--collateral", broken, "--at", JUNE)
+    assert (code, report["reason"]) == (1, "collateral-unusable")
 
 
 def test_zero_bytes_may_follow_a_quote_and_others_may_not(tdx: Path, tmp_path: Path) -> None:
@@ -141,28 +141,28 @@ def test_zero_bytes_may_follow_a_quote_and_others_may_not(tdx: Path, tmp_path: P
 
 
 def test_an_snp_report_verifies_with_its_chips_certificate(snp: Path, roots: Path) -> None:
-    code, said, _ = verdict(
+    code, report, _ = verdict(
         "--tee", "snp", snp / "v2-milan.report", "--cert", snp / "v2-milan.vcek.der", "--roots", roots, "--at", JUNE
     )
-    assert (code, said["authentic"], said["acceptable"]) == (0, True, True)
-    assert said["claims"]["snp"]["reported_tcb_microcode"] == 0x73
-    assert said["identity"]["kind"] == "chip"
-    assert said["identity"]["value"].startswith("c38427a30d4c7af9")
+    assert (code, report["authentic"], report["acceptable"]) == (0, True, True)
+    assert report["claims"]["snp"]["reported_tcb_microcode"] == 0x73
+    assert report["identity"]["kind"] == "chip"
+    assert report["identity"]["value"].startswith("c38427a30d4c7af9")
 
 
 def test_a_damaged_endorsement_certificate_is_refused(snp: Path, roots: Path) -> None:
-    code, said, _ = verdict(
+    code, report, _ = verdict(
         "--tee", "snp", snp / "v2-milan.report", "--cert", snp / "v2-milan.vcek-corrupt.der", "--roots", roots
     )
-    assert (code, said["authentic"], said["identity"]) == (1, False, None)
+    assert (code, report["authentic"], report["identity"]) == (1, False, None)
 
 
 @pytest.mark.parametrize("cert", ["turin.vcek.der", "v3-milan.vlek.der"])
 def test_another_chips_or_another_kind_of_certificate_is_refused(snp: Path, roots: Path, cert: str) -> None:
-    code, said, _ = verdict(
+    code, report, _ = verdict(
         "--tee", "snp", snp / "v2-milan.report", "--cert", snp / cert, "--roots", roots, "--at", JUNE
     )
-    assert (code, said["authentic"]) == (1, False)
+    assert (code, report["authentic"]) == (1, False)
 
 
 def test_the_right_certificate_is_found_among_others(snp: Path, roots: Path) -> None:
@@ -174,7 +174,7 @@ def test_the_right_certificate_is_found_among_others(snp: Path, roots: Path) -> 
         "--cert",
         snp / "v3-milan.vlek.der",
     ]
-    code, said, _ = verdict(
+    code, report, _ = verdict(
         "--tee",
         "snp",
         snp / "v2-milan.report",
@@ -186,7 +186,7 @@ def test_the_right_certificate_is_found_among_others(snp: Path, roots: Path) -> 
         "--at",
         JUNE,
     )
-    assert (code, said["acceptable"]) == (0, True)
+    assert (code, report["acceptable"]) == (0, True)
 
 
 def test_a_turin_certificate_has_a_short_chip_id_and_a_good_chain(snp: Path, roots: Path) -> None:
@@ -199,54 +199,59 @@ def test_a_turin_certificate_has_a_short_chip_id_and_a_good_chain(snp: Path, roo
 
 
 def test_a_vlek_report_is_authentic_and_refused_for_its_privilege_level(snp: Path, roots: Path) -> None:
-    code, said, checks = verdict(
+    code, report, checks = verdict(
         "--tee", "snp", snp / "v3-milan-vlek-vmpl1.report", "--cert", snp / "v3-milan.vlek.der", "--roots", roots,
         "--at", JUNE,
     )  # fmt: skip
-    assert (code, said["authentic"], said["reason"]) == (1, True, "vmpl-differs")
+    assert (code, report["authentic"], report["reason"]) == (1, True, "vmpl-differs")
     assert checks["certificate-dates"]["result"] == "Pass"
-    assert said["identity"] == {"kind": "cloud-provider", "value": "CN=cc-us-east-2.amazonaws.com"}
+    assert report["identity"] == {"kind": "cloud-provider", "value": "CN=cc-us-east-2.amazonaws.com"}
 
 
 def test_an_expired_vlek_is_told(snp: Path, roots: Path) -> None:
-    code, said, checks = verdict(
+    code, report, checks = verdict(
         "--tee", "snp", snp / "v3-milan-vlek-vmpl1.report", "--cert", snp / "v3-milan.vlek.der", "--roots", roots,
         "--at", "2026-01-01T00:00:00Z",
     )  # fmt: skip
-    assert (code, said["authentic"]) == (1, True)
+    assert (code, report["authentic"]) == (1, True)
     assert "expired at 2025-12-10" in checks["certificate-dates"]["seen"]
 
 
 def test_without_the_vendors_certificates_an_snp_report_is_not_proven(snp: Path) -> None:
-    code, said, checks = verdict("--tee", "snp", snp / "v2-milan.report", "--cert", snp / "v2-milan.vcek.der")
-    assert (code, said["authentic"]) == (1, False)
+    code, report, checks = verdict("--tee", "snp", snp / "v2-milan.report", "--cert", snp / "v2-milan.vcek.der")
+    assert (code, report["authentic"]) == (1, False)
     assert checks["certificate-chain"]["result"] == "NotAssessed"
 
 
 def test_the_chain_of_another_generation_does_not_help(snp: Path, roots: Path) -> None:
-    code, said, _ = verdict(
+    code, report, _ = verdict(
         "--tee", "snp", snp / "v2-milan.report", "--cert", snp / "v2-milan.vcek.der",
         "--cert", roots / "amd-genoa-ask-ark-asvk.pem",
     )  # fmt: skip
-    assert (code, said["authentic"]) == (1, False)
+    assert (code, report["authentic"]) == (1, False)
 
 
 def own_key(quote: Path, directory: Path) -> Path:
     """The key that made the quote, as somebody who enrolled it has it."""
-    found = directory / "ak.der"
-    found.write_bytes(base64.b64decode(json.loads(quote.read_text())["ak_public"]))
-    return found
+    path = directory / "ak.der"
+    path.write_bytes(base64.b64decode(json.loads(quote.read_text())["ak_public"]))
+    return path
 
 
 def test_a_quote_on_the_word_of_its_own_key_is_refused_until_that_is_allowed(quote: Path) -> None:
-    code, said, checks = verdict("--tee", "tpm", quote, "--nonce", NONCE)
-    assert (code, said["authentic"], said["acceptable"], said["reason"]) == (1, False, False, "endorsement-not-proved")
-    assert said["proved"] == {"signature": True, "endorsement": False, "freshness": True}
-    assert said["identity"] is None
+    code, report, checks = verdict("--tee", "tpm", quote, "--nonce", NONCE)
+    assert (code, report["authentic"], report["acceptable"], report["reason"]) == (
+        1,
+        False,
+        False,
+        "endorsement-not-proved",
+    )
+    assert report["proved"] == {"signature": True, "endorsement": False, "freshness": True}
+    assert report["identity"] is None
     assert checks["attestation-key"]["result"] == "NotAssessed"
-    code, said, checks = verdict("--tee", "tpm", quote, "--nonce", NONCE, "--allow", "endorsement")
-    assert (code, said["authentic"], said["acceptable"]) == (0, False, True)
-    assert len([name for name in said["claims"]["tpm"] if name.startswith("pcr")]) == 24
+    code, report, checks = verdict("--tee", "tpm", quote, "--nonce", NONCE, "--allow", "endorsement")
+    assert (code, report["authentic"], report["acceptable"]) == (0, False, True)
+    assert len([name for name in report["claims"]["tpm"] if name.startswith("pcr")]) == 24
     assert checks["hardware"]["code"] == "memory-not-protected"
     text = verify("--tee", "tpm", quote, "--nonce", NONCE).stdout
     assert "signature proved, endorsement NOT proved, freshness proved" in text
@@ -277,16 +282,16 @@ def test_a_tpm_quote_answers_its_nonce_and_no_other(quote: Path, tmp_path: Path)
     key = own_key(quote, tmp_path)
     assert verdict("--tee", "tpm", quote, "--ak", key, "--nonce", NONCE)[0] == 0
     for other in ("00" + NONCE[2:], NONCE[:-2], NONCE + "00", ""):
-        code, said, _ = verdict("--tee", "tpm", quote, "--ak", key, "--nonce", other)
-        assert (code, said["reason"]) == (1, "nonce-differs")
+        code, report, _ = verdict("--tee", "tpm", quote, "--ak", key, "--nonce", other)
+        assert (code, report["reason"]) == (1, "nonce-differs")
     assert verdict("--tee", "tpm", quote, "--ak", key, "--nonce-text", "challenge")[0] == 1
 
 
 def test_a_tpm_quote_of_another_key_is_refused(quote: Path, tmp_path: Path) -> None:
-    code, said, checks = verdict("--tee", "tpm", quote, "--ak", own_key(quote, tmp_path))
-    assert (code, said["authentic"], checks["attestation-key"]["result"]) == (0, True, "Pass")
-    code, said, _ = verdict("--tee", "tpm", quote, "--ak", vectors() / "tpm" / "akpub.pem")
-    assert (code, said["authentic"], said["reason"]) == (1, False, "key-differs")
+    code, report, checks = verdict("--tee", "tpm", quote, "--ak", own_key(quote, tmp_path))
+    assert (code, report["authentic"], checks["attestation-key"]["result"]) == (0, True, "Pass")
+    code, report, _ = verdict("--tee", "tpm", quote, "--ak", vectors() / "tpm" / "akpub.pem")
+    assert (code, report["authentic"], report["reason"]) == (1, False, "key-differs")
 
 
 def test_a_changed_register_value_is_refused(quote: Path, tmp_path: Path) -> None:
@@ -294,25 +299,25 @@ def test_a_changed_register_value_is_refused(quote: Path, tmp_path: Path) -> Non
     value["tpm_quote"]["pcrs"][11] = "11" * 32
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(value))
-    code, said, _ = verdict("--tee", "tpm", changed)
-    assert (code, said["reason"]) == (1, "register-digest-differs")
+    code, report, _ = verdict("--tee", "tpm", changed)
+    assert (code, report["reason"]) == (1, "register-digest-differs")
 
 
 def test_a_foreign_event_log_is_refused_register_by_register(quote: Path) -> None:
     log = vectors() / "eventlog" / "uefi-measured-boot.b64"
-    code, said, checks = verdict("--tee", "tpm", quote, "--event-log", log)
-    assert (code, said["reason"]) == (1, "event-log-differs")
+    code, report, checks = verdict("--tee", "tpm", quote, "--event-log", log)
+    assert (code, report["reason"]) == (1, "event-log-differs")
     assert checks["event-log PCR 4"]["result"] == "Fail"
-    assert not any(event["verified"] for event in said["claims"]["tpm"]["uefi_event_logs"])
+    assert not any(event["verified"] for event in report["claims"]["tpm"]["uefi_event_logs"])
 
 
 def test_a_log_of_another_domain_is_refused(tdx: Path) -> None:
     log = vectors() / "eventlog" / "CCEL_data_ovmf"
-    code, said, checks = verdict(
+    code, report, checks = verdict(
         "--tee", "tdx", tdx / "v4-uptodate.quote", "--collateral", tdx / "v4-uptodate.collateral.json", "--at", JUNE,
         "--event-log", log,
     )  # fmt: skip
-    assert (code, said["reason"]) == (1, "event-log-differs")
+    assert (code, report["reason"]) == (1, "event-log-differs")
     assert checks["event-log RTMR 0"]["result"] == "Fail"
 
 
@@ -352,8 +357,8 @@ def test_unreadable_evidence_and_wrong_use_exit_with_2(quote: Path, tmp_path: Pa
 def test_an_unusable_certificate_refuses(snp: Path, roots: Path, tmp_path: Path) -> None:
     broken = tmp_path / "vcek.der"
     broken.write_bytes((snp / "v2-milan.vcek.der").read_bytes()[:-1])
-    code, said, _ = verdict("--tee", "snp", snp / "v2-milan.report", "--cert", broken, "--roots", roots)
-    assert (code, said["reason"]) == (1, "certificate-unusable")
+    code, report, _ = verdict("--tee", "snp", snp / "v2-milan.report", "--cert", broken, "--roots", roots)
+    assert (code, report["reason"]) == (1, "certificate-unusable")
 
 
 def test_the_text_says_the_answer_first_and_what_to_do(tdx: Path) -> None:

@@ -87,7 +87,7 @@ async def test_the_release_is_on_the_record_with_its_verdict_its_grant_and_its_c
 async def test_a_machine_that_booted_something_else_gets_nothing_and_a_final_answer(world: DeliveringWorld) -> None:
     with pytest.raises(BootRefused):
         await boot(world, world.machine("tpm", changed(default_image(), command_line="init=/bin/sh")))
-    assert world.shelf.asked == []
+    assert world.shelf.requests == []
     assert await releases(world) == []
 
 
@@ -108,7 +108,7 @@ async def test_a_quarantined_machine_gets_nothing(world: DeliveringWorld) -> Non
 async def test_what_is_not_rendered_yet_is_waited_for(world: DeliveringWorld) -> None:
     world.shelf.refusals.append(Refusal(503, "not-rendered", "the pool has no rendered config yet", retry=1))
     assert await boot(world, world.machine("tpm")) == world.shelf.body
-    assert len(world.shelf.asked) == 2
+    assert len(world.shelf.requests) == 2
 
 
 async def test_a_pool_that_is_unknown_to_the_config_server_is_final(world: DeliveringWorld) -> None:
@@ -158,7 +158,7 @@ async def test_the_way_that_is_not_chosen_hands_out_nothing(embedded_server: Emb
         await world.publish(default_image().reference_values("tpm"))
         machine = world.machine("tpm")
         await boot(world, machine)
-        asked, doors, question = len(world.shelf.asked), world.urls[0], Question("n" * 24)
+        asked, doors, question = len(world.shelf.requests), world.urls[0], Question("n" * 24)
         async with BrokerClient(doors.broker, world.trust.tls, machine, ENTROPY) as broker:
             await broker.attest()
             with pytest.raises(DoorRefused) as refused:
@@ -167,7 +167,7 @@ async def test_the_way_that_is_not_chosen_hands_out_nothing(embedded_server: Emb
                 else:
                     await from_gate(doors.gate, world.trust.tls, broker, "worker", question, world.clock.now)
         assert refused.value.reason == f"delivered-by-{via.lower()}"
-        assert len(world.shelf.asked) == asked
+        assert len(world.shelf.requests) == asked
 
 
 @pytest.mark.parametrize("via", WAYS)

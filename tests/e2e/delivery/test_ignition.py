@@ -153,7 +153,7 @@ async def test_user_data_with_anything_beside_the_pointer_gets_the_machine_nothi
         assert (
             "this machine gets no configuration (user-data-refused): user-data is refused at /storage: files" in console
         )
-        assert world.shelf.asked == []
+        assert world.shelf.requests == []
         assert (await world.cluster.list(MACHINE.resource)).items == []
         assert not (tmp_path / "measured").exists()
 
@@ -173,7 +173,7 @@ async def test_with_one_changed_event_nothing_lands_and_the_operator_is_told_whi
             installed = await ignition.run()
             assert installed.status != 0
             assert ignition.files == set()
-            assert world.shelf.asked == []
+            assert world.shelf.requests == []
             status, console = await running.ended()
         assert status == 1
         assert "this machine gets no configuration" in console

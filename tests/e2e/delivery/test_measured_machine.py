@@ -65,12 +65,12 @@ async def test_a_machine_gets_its_configuration_for_the_image_that_was_approved_
         if via == "Broker":
             return  # what a refusal is does not depend on the way; one boot of twenty seconds less
         changed = await asyncio.to_thread(joining.image, world.trust_json, joining.COMMAND_LINE + b" debug")
-        asked = len(world.shelf.asked)
+        asked = len(world.shelf.requests)
         bad = await joined(world, changed, other)
         assert bad.ignition != 0, bad.log
         assert bad.agent == 1, bad.console
         assert bad.files == {}
-        assert len(world.shelf.asked) == asked
+        assert len(world.shelf.requests) == asked
         assert "this machine gets no configuration (value-differs)" in bad.console
         told = await explained(real_server, world)
         assert "FAIL  PCR 11" in told, told

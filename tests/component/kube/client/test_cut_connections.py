@@ -120,8 +120,8 @@ async def test_an_informer_converges_over_connections_that_are_cut(
             await embedded_server.cluster.delete(CONFIG_MAP, "n05", "default")
             await embedded_server.cluster.create(CONFIG_MAP, config_map("last"))
             await last.wait()
-            seen = {obj["metadata"]["name"] for obj in informer.list()}
-    assert seen == {f"n{number:02}" for number in range(12) if number != 5} | {"last"}
+            names = {obj["metadata"]["name"] for obj in informer.list()}
+    assert names == {f"n{number:02}" for number in range(12) if number != 5} | {"last"}
     assert proxy.cuts > 0
 
 
@@ -141,10 +141,10 @@ async def test_a_write_over_a_connection_that_is_cut_never_lies(
                 await cluster.create(CONFIG_MAP, config_map("one"))
             except (Timeout, Unavailable) as caught:
                 error = caught
-    kept = (await embedded_server.cluster.list(CONFIG_MAP, Scope("default", labels="test=cut"))).items
+    stored = (await embedded_server.cluster.list(CONFIG_MAP, Scope("default", labels="test=cut"))).items
     if error is None:
-        assert len(kept) == 1
+        assert len(stored) == 1
     elif isinstance(error, Unavailable):
-        assert kept == [], "unavailable means that nothing was changed"
+        assert stored == [], "unavailable means that nothing was changed"
     else:
-        assert len(kept) <= 1
+        assert len(stored) <= 1

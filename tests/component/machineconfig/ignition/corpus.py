@@ -235,13 +235,13 @@ def changed(rng: random.Random, config: JsonObject) -> JsonObject:
 
 
 def _containers(value: Any) -> list[Any]:
-    found, queue = [], [value]
+    containers, queue = [], [value]
     while queue:
         item = queue.pop()
         if isinstance(item, (dict, list)):
-            found.append(item)
+            containers.append(item)
             queue.extend(item.values() if isinstance(item, dict) else item)
-    return found
+    return containers
 
 
 def _doubtful(rng: random.Random, config: JsonObject) -> None:
@@ -302,50 +302,50 @@ def systematic(minor: int) -> list[JsonObject]:
     def ignition(**fields: Any) -> JsonObject:
         return {"ignition": {"version": f"3.{minor}.0", **fields}}
 
-    found = [files(contents={"source": url}) for url in URLS]
-    found += [files(contents={"source": url, "httpHeaders": [{"name": "a", "value": "b"}]}) for url in URLS]
-    found += [ignition(config={"merge": [{"source": url}]}) for url in URLS]
-    found += [ignition(security={"tls": {"certificateAuthorities": [{"source": url}]}}) for url in URLS]
-    found += [ignition(proxy={"httpProxy": url, "httpsProxy": url}) for url in URLS]
-    found += [config(systemd={"units": [{"name": "a.service", "contents": unit, "enabled": True}]}) for unit in UNITS]
-    found += [
+    configs = [files(contents={"source": url}) for url in URLS]
+    configs += [files(contents={"source": url, "httpHeaders": [{"name": "a", "value": "b"}]}) for url in URLS]
+    configs += [ignition(config={"merge": [{"source": url}]}) for url in URLS]
+    configs += [ignition(security={"tls": {"certificateAuthorities": [{"source": url}]}}) for url in URLS]
+    configs += [ignition(proxy={"httpProxy": url, "httpsProxy": url}) for url in URLS]
+    configs += [config(systemd={"units": [{"name": "a.service", "contents": unit, "enabled": True}]}) for unit in UNITS]
+    configs += [
         config(systemd={"units": [{"name": "a.service", "dropins": [{"name": "a.conf", "contents": unit}]}]})
         for unit in UNITS
     ]
-    found += [config(systemd={"units": [{"name": name}]}) for name in POOLS["name"]]
+    configs += [config(systemd={"units": [{"name": name}]}) for name in POOLS["name"]]
     for path in PATHS:
         links = [{"path": "/link", "target": "x"}, {"path": "/h", "target": path, "hard": True, "user": {"id": 1}}]
-        found.append(config(storage={"files": [{"path": path}], "links": links, "directories": [{"path": "/dir"}]}))
-        found.append(config(storage={"raid": [{"name": "a", "level": "raid1", "devices": [path]}]}))
-        found.append(config(storage={"filesystems": [{"device": "/dev/a", "format": "ext4", "path": path}]}))
-    found += [files(contents={"source": "data:,a", "verification": {"hash": text}}) for text in POOLS["hash"]]
-    found += [files(mode=mode) for mode in POOLS["mode"]]
+        configs.append(config(storage={"files": [{"path": path}], "links": links, "directories": [{"path": "/dir"}]}))
+        configs.append(config(storage={"raid": [{"name": "a", "level": "raid1", "devices": [path]}]}))
+        configs.append(config(storage={"filesystems": [{"device": "/dev/a", "format": "ext4", "path": path}]}))
+    configs += [files(contents={"source": "data:,a", "verification": {"hash": text}}) for text in POOLS["hash"]]
+    configs += [files(mode=mode) for mode in POOLS["mode"]]
     for form in POOLS["format"]:
         for label in POOLS["label"]:
-            found.append(config(storage={"filesystems": [{"device": "/dev/a", "format": form, "label": label}]}))
+            configs.append(config(storage={"filesystems": [{"device": "/dev/a", "format": form, "label": label}]}))
     for label in POOLS["label"]:
         for number in POOLS["number"]:
-            found.append(
+            configs.append(
                 config(storage={"disks": [{"device": "/dev/a", "partitions": [{"number": number, "label": label}]}]})
             )
-        found.append(config(storage={"luks": [{"name": "a", "device": "/dev/a", "label": label}]}))
+        configs.append(config(storage={"luks": [{"name": "a", "device": "/dev/a", "label": label}]}))
     for custom in POOLS["custom"]:
         for others in ({}, {"tpm2": True}, {"threshold": 1}, {"tang": [{"url": "http://a", "thumbprint": "x"}]}):
-            found.append(
+            configs.append(
                 config(storage={"luks": [{"name": "a", "device": "/dev/a", "clevis": {"custom": custom, **others}}]})
             )
     for pin in POOLS["pin"]:
         for text in POOLS["config"]:
             clevis = {"custom": {"pin": pin, "config": text}}
-            found.append(config(storage={"luks": [{"name": "a", "device": "/dev/a", "clevis": clevis}]}))
+            configs.append(config(storage={"luks": [{"name": "a", "device": "/dev/a", "clevis": clevis}]}))
     for level in POOLS["level"]:
-        found += [
+        configs += [
             config(storage={"raid": [{"name": "a", "level": level, "devices": ["/dev/a"], "spares": n}]})
             for n in POOLS["spares"]
         ]
-    found += [{"ignition": {"version": version}} for version in POOLS["version"]]
-    found += _partition_pairs(config)
-    return found
+    configs += [{"ignition": {"version": version}} for version in POOLS["version"]]
+    configs += _partition_pairs(config)
+    return configs
 
 
 def _partition_pairs(config: Any) -> list[JsonObject]:

@@ -16,9 +16,9 @@ VALIDATOR = "ignition-validate"
 BINARY = Path("/usr/lib/dracut/modules.d/30ignition/ignition")
 
 
-def need(found: bool, what: str) -> None:
+def need(present: bool, what: str) -> None:
     """Skip for a missing component, or fail in CI."""
-    if found:
+    if present:
         return
     if os.environ.get("CI") == "true":
         pytest.fail(f"{what} is missing; install the Debian package ignition")
@@ -27,16 +27,16 @@ def need(found: bool, what: str) -> None:
 
 def validator() -> str:
     """The path of Ignition's validator."""
-    found = os.environ.get("FASTNESS_IGNITION_VALIDATE") or shutil.which(VALIDATOR)
-    need(found is not None, VALIDATOR)
-    return str(found)
+    path = os.environ.get("FASTNESS_IGNITION_VALIDATE") or shutil.which(VALIDATOR)
+    need(path is not None, VALIDATOR)
+    return str(path)
 
 
 def known_minors(program: str) -> list[int]:
     """The minors of spec 3 that the validator knows."""
-    found = [minor for minor in range(6) if accepts(program, b'{"ignition":{"version":"3.%d.0"}}' % minor)[0]]
-    assert set(found) >= {0, 1, 2, 3}
-    return found
+    minors = [minor for minor in range(6) if accepts(program, b'{"ignition":{"version":"3.%d.0"}}' % minor)[0]]
+    assert set(minors) >= {0, 1, 2, 3}
+    return minors
 
 
 def accepts(program: str, config: bytes) -> tuple[bool, str]:

@@ -54,19 +54,19 @@ BY_HAND: tuple[tuple[str, bytes], ...] = (
 
 def disagreement(program: str, config: bytes) -> str:
     """Why the two verdicts differ: a key of `EXPLAINED`, empty if they agree; fails if there is no reason."""
-    theirs, said = accepts(program, config)
-    found = ignition.inspect(config)
-    if theirs is (found.config is not None):
+    theirs, output = accepts(program, config)
+    inspection = ignition.inspect(config)
+    if theirs is (inspection.config is not None):
         return ""
-    if not theirs and found.config is not None and found.config.version == ignition.LEGACY:
+    if not theirs and inspection.config is not None and inspection.config.version == ignition.LEGACY:
         return "legacy"
-    codes = {problem.code for problem in found.problems if problem.severity is Severity.ERROR}
+    codes = {problem.code for problem in inspection.problems if problem.severity is Severity.ERROR}
     reasons = {"field-case", "repeated-key", "path-of-unit"} & codes
     if theirs and reasons == codes:
         return min(reasons)
     verdict = "accepts" if theirs else "refuses"
     return pytest.fail(
-        f"Ignition {verdict} {config!r}\nsaid: {said}\nwe found: {[str(item) for item in found.problems]}"
+        f"Ignition {verdict} {config!r}\nsaid: {output}\nwe found: {[str(item) for item in inspection.problems]}"
     )
 
 
@@ -123,7 +123,7 @@ def test_what_ignition_warns_about_is_a_warning_here_and_not_an_error() -> None:
         ({"storage": {"fils": []}}, "unknown-field"),
     ):
         config = json.dumps({"ignition": {"version": "3.3.0"}, **body}).encode()
-        accepted, said = accepts(program, config)
+        accepted, output = accepts(program, config)
         assert accepted
-        assert "warning at" in said, (code, said)
+        assert "warning at" in output, (code, output)
         assert [problem.code for problem in ignition.validate(config)] == [code]

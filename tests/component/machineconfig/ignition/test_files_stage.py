@@ -22,9 +22,9 @@ UNIT = "[Unit]\nDescription=x\n[Service]\nExecStart=/bin/true\n[Install]\nWanted
 NOT_OURS = {"/etc", "/etc/selinux", "/etc/selinux/config", "/etc/.ignition-result.json"}
 
 
-def seen(root: Path) -> dict[str, tuple[Any, ...]]:
+def entries_below(root: Path) -> dict[str, tuple[Any, ...]]:
     """Everything below a root in comparable form."""
-    found: dict[str, tuple[Any, ...]] = {}
+    entries: dict[str, tuple[Any, ...]] = {}
     for directory, names, files in os.walk(root):
         for name in (*names, *files):
             path = Path(directory, name)
@@ -32,37 +32,37 @@ def seen(root: Path) -> dict[str, tuple[Any, ...]]:
             status = path.lstat()
             owner = (status.st_uid, status.st_gid)
             if stat.S_ISLNK(status.st_mode):
-                found[place] = ("link", os.readlink(path), *owner)
+                entries[place] = ("link", os.readlink(path), *owner)
             elif stat.S_ISDIR(status.st_mode):
-                found[place] = ("directory", stat.S_IMODE(status.st_mode), *owner)
+                entries[place] = ("directory", stat.S_IMODE(status.st_mode), *owner)
             else:
                 data = path.read_bytes()
                 # Release 2.14 writes presets in no order at all; the model has the sorted order of later ones.
                 data = b"".join(sorted(data.splitlines(keepends=True))) if place == PRESET_PATH else data
-                found[place] = ("file", stat.S_IMODE(status.st_mode), data, *owner)
-    return {place: value for place, value in found.items() if place not in NOT_OURS}
+                entries[place] = ("file", stat.S_IMODE(status.st_mode), data, *owner)
+    return {place: value for place, value in entries.items() if place not in NOT_OURS}
 
 
 def predicted(layout: Layout) -> dict[str, tuple[Any, ...]]:
     """The same form of a prediction."""
-    found: dict[str, tuple[Any, ...]] = {}
+    entries: dict[str, tuple[Any, ...]] = {}
     for place, entry in layout.items():
         if entry.kind is EntryKind.HARD_LINK:
             entry = layout[entry.target]
         if entry.kind is EntryKind.LINK:
-            found[place] = ("link", entry.target, entry.user, entry.group)
+            entries[place] = ("link", entry.target, entry.user, entry.group)
         elif entry.kind is EntryKind.DIRECTORY:
-            found[place] = ("directory", entry.mode, entry.user, entry.group)
+            entries[place] = ("directory", entry.mode, entry.user, entry.group)
         else:
             data = b"".join(sorted(entry.data.splitlines(keepends=True))) if place == PRESET_PATH else entry.data
-            found[place] = ("file", entry.mode, data, entry.user, entry.group)
-    return {place: value for place, value in found.items() if place not in NOT_OURS}
+            entries[place] = ("file", entry.mode, data, entry.user, entry.group)
+    return {place: value for place, value in entries.items() if place not in NOT_OURS}
 
 
 def compare(config: dict[str, Any], directory: Path) -> dict[str, tuple[Any, ...]]:
     data = json.dumps(config).encode()
     expected = predicted(ignition.predict(ignition.parse(data).body))
-    assert seen(provision(data, directory)) == expected
+    assert entries_below(provision(data, directory)) == expected
     return expected
 
 

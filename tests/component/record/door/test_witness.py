@@ -88,8 +88,8 @@ async def test_what_a_witness_saw_outlives_it(tmp_path: Path) -> None:
 
 async def test_a_memory_that_was_damaged_is_not_taken_for_a_new_one(talk: Talk, tmp_path: Path) -> None:
     assert (await talk.add(body(0, 20))).status_code == 200
-    (kept,) = (tmp_path / "w" / "logs").iterdir()
-    kept.write_bytes(b"{}")
+    (memory,) = (tmp_path / "w" / "logs").iterdir()
+    memory.write_bytes(b"{}")
     assert (await talk.add(body(0, 10))).status_code == 503
 
 

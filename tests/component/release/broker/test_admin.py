@@ -88,8 +88,8 @@ async def test_policies_become_appraisal_policies(here: BrokeredCluster) -> None
     assert answer.status_code == 200, answer.text
     answer = await http.post("/kbs/v0/attestation-policy", json=_body(TPM, policy_id="default_cpu"), headers=headers)
     assert answer.status_code == 200, answer.text
-    found = await here.cluster.get(APPRAISAL_POLICY.resource, "kbs-resource-policy")
-    assert (found["spec"]["for"], found["spec"]["active"], found["spec"]["rego"]) == ("*/*/*", True, ALLOW.decode())
+    policy = await here.cluster.get(APPRAISAL_POLICY.resource, "kbs-resource-policy")
+    assert (policy["spec"]["for"], policy["spec"]["active"], policy["spec"]["rego"]) == ("*/*/*", True, ALLOW.decode())
     for tee in ("tpm", "tdx", "snp"):
         assert (await here.cluster.get(APPRAISAL_POLICY.resource, f"kbs-{tee}"))["spec"]["for"] == tee
 

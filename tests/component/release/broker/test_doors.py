@@ -119,13 +119,13 @@ async def test_introspection_knows_revocation(here: BrokeredCluster) -> None:
     guest = await here.guest()
     await guest.attest()
     http = await here.client(credential=(await internal(here)).client(DoorRole.GATE, here.clock.now()))
-    asked = {"token": guest.token, "audience": "broker"}
-    found = (await http.post("/attestation/v1/introspect", json=asked)).json()
-    assert (found["active"], found["sub"]) == (True, guest.who.thumbprint)
-    form = await http.post("/attestation/v1/introspect", data=asked)
+    introspection = {"token": guest.token, "audience": "broker"}
+    claims = (await http.post("/attestation/v1/introspect", json=introspection)).json()
+    assert (claims["active"], claims["sub"]) == (True, guest.who.thumbprint)
+    form = await http.post("/attestation/v1/introspect", data=introspection)
     assert form.json()["active"] is True
     here.revoked.machines.add(guest.who.machine)
-    assert (await http.post("/attestation/v1/introspect", json=asked)).json() == {"active": False}
+    assert (await http.post("/attestation/v1/introspect", json=introspection)).json() == {"active": False}
     assert (await http.post("/attestation/v1/introspect", json={"token": "x.y.z"})).json() == {"active": False}
     for body in (b"", b"[]", b"{}", b'{"token": 1}', b'{"token": "x", "audience": "moon"}', b"\xff"):
         answer = await http.post("/attestation/v1/introspect", content=body)
@@ -250,8 +250,8 @@ async def test_keys_and_algorithms_of_a_tokens_header_are_not_followed(here: Bro
     await guest.attest()
     guest.http.cookies.clear()
     for header in HEADERS:
-        shown = {"authorization": f"Bearer {_unsigned(guest.token, **header)}"}
-        answer = await guest.http.get(STATUS, headers=shown)
+        bearer = {"authorization": f"Bearer {_unsigned(guest.token, **header)}"}
+        answer = await guest.http.get(STATUS, headers=bearer)
         assert (answer.status_code, answer.json()["code"]) == (401, "bad-token")
 
 

@@ -64,7 +64,7 @@ class Place:
     def secrets(self) -> Informer:
         return self.informers.of(SECRETS, HERE)
 
-    async def seen(self, kind: KeySecret, count: int) -> None:
+    async def synced(self, kind: KeySecret, count: int) -> None:
         """Wait until the cache has so many keys."""
 
         async def there() -> bool:
@@ -98,7 +98,7 @@ async def test_a_key_is_replaced_after_a_day_and_the_one_before_stays_live(place
     old = macs.write("p", b"old")
     place.clock.at = START + LIFETIME
     await macs.renew(place.cluster, ENTROPY)
-    await place.seen(MAC_KEYS, 2)
+    await place.synced(MAC_KEYS, 2)
     assert macs.write("p", b"x")[:5] == old[:5], "a key that others may not know yet does not sign"
     place.clock.at += PUBLISHED_FOR
     fresh = macs.write("p", b"new")
@@ -119,9 +119,9 @@ async def test_replicas_that_rotate_at_once_make_one_new_key(place: Place) -> No
     await MAC_KEYS.open(place.cluster, ENTROPY, START)
     later = START + LIFETIME
     rings = await asyncio.gather(*(MAC_KEYS.renew(place.cluster, ENTROPY, later) for _ in range(5)))
-    found = MAC_KEYS.read(await place.cluster.get(SECRETS, MAC_KEYS.name, NAMESPACE))
-    assert len(found) == 2
-    assert all(ring[0].material.reveal() == found[0].material.reveal() for ring in rings)
+    keys = MAC_KEYS.read(await place.cluster.get(SECRETS, MAC_KEYS.name, NAMESPACE))
+    assert len(keys) == 2
+    assert all(ring[0].material.reveal() == keys[0].material.reveal() for ring in rings)
 
 
 async def test_before_its_time_nothing_is_replaced(place: Place) -> None:
@@ -146,11 +146,11 @@ async def test_a_damaged_secret_stops_nobody_who_runs_and_tells_whoever_starts(p
         made = await place.cluster.patch(SECRETS, MAC_KEYS.name, patch, PatchType.MERGE, NAMESPACE)
         version = made["metadata"]["resourceVersion"]
 
-        async def seen(wanted: str = version) -> bool:
-            found = place.secrets.get(NAMESPACE, MAC_KEYS.name)
-            return found is not None and found["metadata"]["resourceVersion"] == wanted
+        async def cached(expected: str = version) -> bool:
+            secret = place.secrets.get(NAMESPACE, MAC_KEYS.name)
+            return secret is not None and secret["metadata"]["resourceVersion"] == expected
 
-        await until(seen)
+        await until(cached)
         assert macs.read("p", text) == b"x"
         with pytest.raises(DamagedKeys) as damaged:
             await MAC_KEYS.open(place.cluster, ENTROPY, START)
@@ -183,7 +183,7 @@ async def test_tokens_of_the_key_before_count_and_the_public_halves_are_publishe
     place.clock.at = START + TOKEN_KEYS.lifetime
     token, claims = tokens.issue(_proved(), timedelta(minutes=10))
     await tokens.renew(place.cluster)
-    await place.seen(TOKEN_KEYS, 2)
+    await place.synced(TOKEN_KEYS, 2)
     assert tokens.verify(token.reveal(), "gate") == claims
     assert len(tokens.jwks()["keys"]) == 2
     published = await place.cluster.get(CONFIG_MAP.resource, TOKEN_JWKS.name, NAMESPACE)
@@ -200,7 +200,7 @@ async def test_who_verifies_follows_the_published_keys_through_a_rotation_and_ne
         verifier.verify("a.b.c", "gate")
     tokens = await TokenIssuer.open(place.cluster, place.informers, place.clock, ENTROPY)
 
-    async def told(count: int) -> None:
+    async def published(count: int) -> None:
         async def there() -> bool:
             with suppress(NoTokenKeys):
                 return len(verifier.jwks()["keys"]) == count
@@ -208,14 +208,14 @@ async def test_who_verifies_follows_the_published_keys_through_a_rotation_and_ne
 
         await until(there)
 
-    await told(1)
+    await published(1)
     old, claims = tokens.issue(_proved(), timedelta(hours=24))
     assert verifier.verify(old.reveal(), "gate") == claims
     place.clock.at = START + TOKEN_KEYS.lifetime
     await tokens.renew(place.cluster)
-    await told(2)
+    await published(2)
     place.clock.at += PUBLISHED_FOR
-    await place.seen(TOKEN_KEYS, 2)
+    await place.synced(TOKEN_KEYS, 2)
     fresh, claims = tokens.issue(_proved(), timedelta(minutes=10))
     assert fresh.reveal().split(".")[0] != old.reveal().split(".")[0]
     assert verifier.verify(fresh.reveal(), "gate") == claims
@@ -293,8 +293,8 @@ async def test_an_administrator_is_recognised_by_keys_of_their_own(place: Place)
     admins = await Admins.open(place.cluster, place.informers, place.clock, ENTROPY)
     tokens = await TokenIssuer.open(place.cluster, place.informers, place.clock, ENTROPY)
     made = await mint(place.cluster, ENTROPY, START, "kim@example.org", ["GET resource"], timedelta(minutes=1))
-    found = admins.recognise(made.reveal())
-    assert (found.name, found.scopes) == ("kim@example.org", ("GET resource",))
+    administrator = admins.recognise(made.reveal())
+    assert (administrator.name, administrator.scopes) == ("kim@example.org", ("GET resource",))
     with pytest.raises(BadToken):
         tokens.verify(made.reveal(), "broker-admin")
     with pytest.raises(BadToken):

@@ -27,15 +27,15 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
 @pytest.fixture(scope="module")
 def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
     """A server of its own, with our kinds."""
-    with RealKube.start(tmp_path_factory.mktemp("broker"), real_kube_binaries, unsafe_no_fsync=True) as found:
+    with RealKube.start(tmp_path_factory.mktemp("broker"), real_kube_binaries, unsafe_no_fsync=True) as server:
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        wanted = [manifest for manifest in manifests() if manifest["spec"]["group"] in GROUPS]
-        with found.client() as admin:
-            for manifest in wanted:
+        definitions = [manifest for manifest in manifests() if manifest["spec"]["group"] in GROUPS]
+        with server.client() as admin:
+            for manifest in definitions:
                 assert admin.post(path, json=manifest).status_code == 201, manifest["metadata"]["name"]
-            for manifest in wanted:
+            for manifest in definitions:
                 assert any(served(admin, f"{path}/{manifest['metadata']['name']}") for _ in range(600))
-        yield found
+        yield server
 
 
 @pytest.fixture

@@ -36,15 +36,15 @@ class Source:
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock, self.lifetime = clock, timedelta(hours=24)
-        self.asked = 0
+        self.requests = 0
         self.down = False
         self.body = b"one"
         self.name = "rendered-worker-1"
 
-    async def fetch(self, wanted: ConfigRequest) -> Config:
-        assert wanted.credential == "DPoP of-the-session"
+    async def fetch(self, request: ConfigRequest) -> Config:
+        assert request.credential == "DPoP of-the-session"
         config = await self._plain()
-        served = Served(config.body, wanted.pool, "uid", wanted.nonce, wanted.rendered, THUMBPRINT)
+        served = Served(config.body, request.pool, "uid", request.nonce, request.rendered, THUMBPRINT)
         return config._replace(signature=signed(served, KEY, self.clock.now() + timedelta(minutes=5)))
 
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
@@ -52,7 +52,7 @@ class Source:
         return config._replace(signature=signed(Copied(config.body, pool, config.name), KEY, until), until=until)
 
     async def _plain(self) -> Config:
-        self.asked += 1
+        self.requests += 1
         if self.down:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer")
         return Config(self.body, b'"e"', self.name)
@@ -61,17 +61,17 @@ class Source:
 class Cache:
     """An informer with one object."""
 
-    def __init__(self, found: Any) -> None:
-        self.found = found
+    def __init__(self, obj: Any) -> None:
+        self.stored = obj
         self.handlers: list[Any] = []
 
     def get(self, namespace: str, name: str) -> Any:
-        return self.found
+        return self.stored
 
-    def change(self, found: Any) -> None:
-        self.found = found
+    def change(self, obj: Any) -> None:
+        self.stored = obj
         for handler in self.handlers:
-            handler(None, found)
+            handler(None, obj)
 
     def subscribe(self, handler: Any) -> Any:
         self.handlers.append(handler)
@@ -81,7 +81,7 @@ class Cache:
         """Nothing is looked up here."""
 
     def by_index(self, name: str, value: str) -> list[Any]:
-        return [self.found] if self.found else []
+        return [self.stored] if self.stored else []
 
 
 class Bench:
@@ -152,7 +152,7 @@ async def test_on_schedule_serves_a_copy_for_an_interval_and_an_old_one_for_thre
     bench.source.body = b"two"
     await bench.clock.advance(299)
     assert (await bench.get(), shown_age()) == (b"one", 299)
-    assert bench.source.asked == 1
+    assert bench.source.requests == 1
     await bench.clock.advance(2)
     assert (await bench.get(), shown_age()) == (b"two", 0)
     bench.source.down = True
@@ -172,13 +172,13 @@ async def test_on_change_asks_again_when_the_rendered_config_changes_and_never_h
     assert await bench.get() == b"one"
     await bench.clock.advance(3600)
     assert await bench.get() == b"one"
-    assert bench.source.asked == 1
+    assert bench.source.requests == 1
     bench.source.body, bench.source.name = b"two", "rendered-worker-2"
-    bench.pools.found = bench.pool("rendered-worker-2")
+    bench.pools.stored = bench.pool("rendered-worker-2")
     assert await bench.get() == b"two"
     bench.source.down = True
     assert await bench.get() == b"two"
-    bench.pools.found = bench.pool("rendered-worker-3")
+    bench.pools.stored = bench.pool("rendered-worker-3")
     with pytest.raises(Refusal):
         await bench.get()
 
@@ -186,11 +186,11 @@ async def test_on_change_asks_again_when_the_rendered_config_changes_and_never_h
 async def test_a_copy_from_a_config_server_that_is_behind_is_not_kept_under_the_new_name() -> None:
     bench = Bench("OnChange")
     await bench.get()
-    bench.pools.found = bench.pool("rendered-worker-2")
+    bench.pools.stored = bench.pool("rendered-worker-2")
     assert await bench.get() == b"one", "the config server has not heard of the change"
     bench.source.body, bench.source.name = b"two", "rendered-worker-2"
     assert await bench.get() == b"two"
-    assert (await bench.get(), bench.source.asked) == (b"two", 3)
+    assert (await bench.get(), bench.source.requests) == (b"two", 3)
 
 
 async def test_copies_are_renewed_before_the_next_machine_asks() -> None:
@@ -202,7 +202,7 @@ async def test_copies_are_renewed_before_the_next_machine_asks() -> None:
         bench.source.body, bench.source.name = b"two", "rendered-worker-2"
         bench.pools.change(bench.pool("rendered-worker-2"))
         await bench.clock.advance(301 if sync == "Scheduled" else 0)
-        assert bench.source.asked == 2, sync
+        assert bench.source.requests == 2, sync
         bench.source.down = True
         assert await bench.get() == b"two", sync
         keeping.cancel()
@@ -217,13 +217,13 @@ async def test_a_config_server_that_is_down_or_behind_is_asked_again_until_the_c
     bench.source.down = True
     bench.pools.change(bench.pool("rendered-worker-2"))
     await bench.clock.advance(10)
-    assert 3 <= bench.source.asked <= 10
+    assert 3 <= bench.source.requests <= 10
     bench.source.down, bench.source.body, bench.source.name = False, b"two", "rendered-worker-2"
     await bench.clock.advance(3)
-    asked = bench.source.asked
-    assert (await bench.get(), bench.source.asked) == (b"two", asked)
+    before = bench.source.requests
+    assert (await bench.get(), bench.source.requests) == (b"two", before)
     await bench.clock.advance(3600)
-    assert bench.source.asked == asked, "at rest nobody is asked"
+    assert bench.source.requests == before, "at rest nobody is asked"
     keeping.cancel()
     await asyncio.wait((keeping,))
 
@@ -232,7 +232,7 @@ async def test_the_way_of_keeping_copies_changes_while_it_runs() -> None:
     bench = Bench("Scheduled")
     await bench.get()
     bench.source.body = b"two"
-    bench.cluster.found = {"spec": {"mode": "Enforce", "delivery": {"via": "Broker", "sync": "OnDemand"}}}
+    bench.cluster.stored = {"spec": {"mode": "Enforce", "delivery": {"via": "Broker", "sync": "OnDemand"}}}
     assert await bench.get() == b"two"
 
 
@@ -252,7 +252,7 @@ async def test_copies_are_bounded() -> None:
 async def test_a_machine_with_overlays_gets_no_copy_and_waits() -> None:
     for sync, status in (("Scheduled", 503), ("OnChange", 503), ("OnDemand", 200)):
         bench = Bench(sync)
-        bench.overlays.found = {"metadata": {"name": "rack", "uid": "o"}, "spec": {"match": {"machines": ["uid"]}}}
+        bench.overlays.stored = {"metadata": {"name": "rack", "uid": "o"}, "spec": {"match": {"machines": ["uid"]}}}
         if status == 200:
             assert await bench.get() == b"one"
             continue
@@ -285,7 +285,7 @@ async def test_a_copy_is_renewed_before_its_signature_ends_and_never_handed_out_
     await bench.get()
     await bench.clock.advance(1801)
     await bench.get()
-    assert bench.source.asked == 2
+    assert bench.source.requests == 2
     bench.source.down = True
     await bench.clock.advance(3601)
     with pytest.raises(Refusal):
@@ -306,7 +306,7 @@ async def test_a_rendered_config_that_the_machine_was_not_told_to_have_is_not_ev
     query = {**QUERY, "rendered": f"rendered-worker-{'a' * 32}"}
     with pytest.raises(Refusal) as refused:
         await bench.configs.read(bench.grant, PATH, query)
-    assert (refused.value.status, refused.value.code, bench.source.asked) == (403, "not-assigned", 0)
+    assert (refused.value.status, refused.value.code, bench.source.requests) == (403, "not-assigned", 0)
 
 
 async def test_an_old_copy_is_not_handed_out_when_its_signature_has_ended() -> None:
@@ -331,7 +331,7 @@ async def test_a_copy_that_does_not_say_how_long_it_counts_is_not_kept(monkeypat
     monkeypatch.setattr(bench.source, "copy", endless)
     await bench.get()
     await bench.get()
-    assert bench.source.asked == 2
+    assert bench.source.requests == 2
 
 
 @pytest.mark.parametrize(

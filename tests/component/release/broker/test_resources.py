@@ -77,8 +77,8 @@ async def test_a_binding_that_goes_while_the_record_is_written_opens_nothing_any
     await here.put("default/db/password", b"secret")
     await here.bind("db", "default/db/*", pools=["worker"])
 
-    async def opens(wanted: int) -> bool:
-        return bool((await other.get("default/db/password")).status_code == wanted)
+    async def opens(status: int) -> bool:
+        return bool((await other.get("default/db/password")).status_code == status)
 
     await until(lambda: opens(200))
     here.ledger.entries.clear()
@@ -233,13 +233,13 @@ async def test_a_policy_that_runs_for_seconds_is_ended_told_and_delays_no_other_
     assert (answer.status_code, answer.json()["code"]) == (503, "policy-exceeded")
     assert "retry-after" in answer.headers
 
-    async def told() -> bool:
+    async def reported() -> bool:
         events = (await here.cluster.list(EVENTS)).items
         return any(
             event["reason"] == "PolicyExceeded" and event["involvedObject"]["name"] == "slow" for event in events
         )
 
-    await until(told)
+    await until(reported)
 
 
 async def test_a_resource_is_sealed_in_the_cluster_and_opens_only_under_its_path(here: BrokeredCluster) -> None:

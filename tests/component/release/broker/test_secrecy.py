@@ -33,12 +33,12 @@ async def test_secrets_tokens_cookies_and_names_of_resources_stay_out_of_logs_re
     here: BrokeredCluster,
 ) -> None:
     with _Listening() as lines:
-        told: list[str] = []
+        texts: list[str] = []
         guest = await here.guest()
         own = f"machine/{guest.who.machine}/{CANARY.decode()}"
         admin = await here.admin()
         answer = await guest.http.post(f"/kbs/v0/resource/{own}", content=CANARY, headers={"authorization": admin})
-        told.append(answer.text)
+        texts.append(answer.text)
         nonce = await guest.challenge()
         challenge = guest.http.cookies["kbs-session-id"]
         await guest.send(guest.evidence(nonce))
@@ -46,19 +46,19 @@ async def test_secrets_tokens_cookies_and_names_of_resources_stay_out_of_logs_re
         answer = await guest.get(own)
         assert CANARY not in answer.content
         here.ledger.broken = True
-        told.append((await guest.get(own)).text)
+        texts.append((await guest.get(own)).text)
         here.ledger.broken = False
         here.judge.answer = RuntimeError(CANARY.decode())
         failed = await Guest(await here.client(), subject("b")).attest()
         assert failed.status_code == 500
-        told.append(failed.text)
-        told.append((await guest.get("machine/other/canary-7f3a9e")).text)
-        told.append((await guest.http.get(f"/kbs/v0/resource/{STATUS}", headers={"authorization": admin})).text)
+        texts.append(failed.text)
+        texts.append((await guest.get("machine/other/canary-7f3a9e")).text)
+        texts.append((await guest.http.get(f"/kbs/v0/resource/{STATUS}", headers={"authorization": admin})).text)
         here.judge.answer = None
     logged = "\n".join(line for line in lines.getvalue().splitlines() if '"request.failed"' not in line)
     for secret in (CANARY.decode(), challenge, session, guest.token or challenge, admin, nonce):
         assert secret not in logged
-        assert secret not in "".join(told)
+        assert secret not in "".join(texts)
         assert secret.encode() not in metrics.exposition()
     # A defect is told with its traceback to operators, and to nobody else.
     assert "request.failed" in lines.getvalue()

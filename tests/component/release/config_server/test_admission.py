@@ -31,7 +31,7 @@ TICKET_MATRIX = {
 }
 
 
-async def shown(doors: Doors, what: str, pool: str) -> dict[str, str]:
+async def headers_with(doors: Doors, what: str, pool: str) -> dict[str, str]:
     tickets: dict[str, Callable[[], Awaitable[str]]] = {
         "expired ticket of the pool": lambda: doors.ticket(pool, days=-1),
         "ticket of another pool": lambda: doors.ticket("another"),
@@ -53,14 +53,16 @@ async def test_the_ticket_port_serves_tickets_and_never_a_confidential_pool(
     embedded_server: Embedded, rust: bool
 ) -> None:
     async with open_doors(embedded_server, rust=rust) as doors, doors.outer() as machine:
-        seen: dict[str, tuple[tuple[int, str], ...]] = {}
+        outcomes: dict[str, tuple[tuple[int, str], ...]] = {}
         for what in TICKET_MATRIX:
-            row = [await machine.get(f"/config/{pool}", headers=await shown(doors, what, pool)) for pool in POOLS]
-            seen[what] = tuple(outcome(answer) for answer in row)
+            row = [
+                await machine.get(f"/config/{pool}", headers=await headers_with(doors, what, pool)) for pool in POOLS
+            ]
+            outcomes[what] = tuple(outcome(answer) for answer in row)
             for pool, answer in zip(POOLS, row, strict=True):
                 assert (f"config%20of%20{pool}" in answer.text) == answer.is_success
                 assert answer.headers["content-length"] == str(len(answer.content))
-    assert seen == TICKET_MATRIX
+    assert outcomes == TICKET_MATRIX
 
 
 @pytest.mark.parametrize("rust", [False, True], ids=["loop", "rust"])
@@ -151,21 +153,23 @@ async def test_a_ticket_counts_from_the_instant_that_it_is_made(
     """The cache hears of nothing here: a ticket that it does not know is looked up before it is refused for good."""
     async with open_doors(embedded_server, rust=rust) as doors, doors.outer() as machine:
         monkeypatch.setattr(Informer, "_take", lambda _self, _event: None)
-        fresh = await shown(doors, "ticket of the pool", "plain")
+        fresh = await headers_with(doors, "ticket of the pool", "plain")
         assert outcome(await machine.get("/config/plain", headers=fresh)) == SERVED
         assert outcome(await machine.get("/config/secret", headers=fresh)) == OTHER_POOL
-        assert outcome(await machine.get("/config/plain", headers=await shown(doors, "garbage", ""))) == NO_TICKET
+        assert (
+            outcome(await machine.get("/config/plain", headers=await headers_with(doors, "garbage", ""))) == NO_TICKET
+        )
 
 
 async def test_a_config_server_that_cannot_know_a_ticket_asks_its_machine_to_come_again(
     embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_doors(embedded_server) as doors, doors.outer() as machine:
-        known = await shown(doors, "ticket of the pool", "plain")
+        fresh = await headers_with(doors, "ticket of the pool", "plain")
         monkeypatch.setattr(Informer, "in_touch", property(lambda _self: False))
-        unknown = await machine.get("/config/plain", headers=await shown(doors, "garbage", "plain"))
+        unknown = await machine.get("/config/plain", headers=await headers_with(doors, "garbage", "plain"))
         assert outcome(unknown) == (503, "cluster-unavailable")
         assert int(unknown.headers["retry-after"]) > 0
         # Whether its pool needs a proof by now nobody can tell either.
-        assert outcome(await machine.get("/config/plain", headers=known)) == (503, "out-of-touch")
+        assert outcome(await machine.get("/config/plain", headers=fresh)) == (503, "out-of-touch")
         assert outcome(await machine.get("/config/plain")) == NO_TICKET

@@ -66,18 +66,18 @@ class World:
     async def get(
         self, path: str = "/config/worker", ticket: str = "", method: str = "GET", **headers: str
     ) -> httpx.Response:
-        shown = {"authorization": f"Bearer {ticket}"} if ticket else {}
-        return await self.http.request(method, path, headers={**ACCEPT, **shown, **headers})
+        credential = {"authorization": f"Bearer {ticket}"} if ticket else {}
+        return await self.http.request(method, path, headers={**ACCEPT, **credential, **headers})
 
     async def rendered(self) -> str:
         async with asyncio.timeout(PATIENCE):
             while True:
                 pools = (await self.cluster.list(POOL)).items
                 for pool in pools:
-                    wanted = pool["spec"].get("configuration") or {}
+                    configuration = pool["spec"].get("configuration") or {}
                     # Three base configs come one after the other, and each may be rendered.
-                    if pool["metadata"]["name"] == "worker" and len(wanted.get("source") or ()) >= BASE:
-                        return str(wanted["name"])
+                    if pool["metadata"]["name"] == "worker" and len(configuration.get("source") or ()) >= BASE:
+                        return str(configuration["name"])
                 await asyncio.sleep(0.02)
 
 
@@ -97,9 +97,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     secret = await plane.server.cluster.get(SECRETS, NAME, NAMESPACE)
     context = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["tls.crt"]).decode())
     async with httpx.AsyncClient(base_url=plane.endpoints.config_server, verify=context) as http:
-        found = World(plane, http)
-        await found.rendered()
-        yield found
+        served = World(plane, http)
+        await served.rendered()
+        yield served
     over.set()
     await holding
 
@@ -114,8 +114,8 @@ async def test_a_machine_with_a_ticket_gets_its_config_and_nobody_else_does(worl
     assert good.status_code == 200
     assert good.headers["content-type"] == "application/json"
     assert good.json()["ignition"]["version"] == "3.3.0"
-    for shown in ("", "fst_wrong", "garbage"):
-        refused = await world.get(ticket=shown)
+    for wrong in ("", "fst_wrong", "garbage"):
+        refused = await world.get(ticket=wrong)
         assert (refused.status_code, code(refused)) == (401, "ticket-required")
         assert len(refused.content) <= 300
     expired = await world.ticket(days=-1)
@@ -184,10 +184,10 @@ async def test_methods_paths_and_versions(world: World) -> None:
 async def secret_of(world: World, pool: str = "worker") -> JsonObject:
     async with asyncio.timeout(PATIENCE):
         while True:
-            found = (await world.cluster.list(SECRETS)).items
-            for one in found:
-                if one["metadata"]["name"] == f"{pool}{names.USER_DATA_SUFFIX}":
-                    return one
+            secrets = (await world.cluster.list(SECRETS)).items
+            for secret in secrets:
+                if secret["metadata"]["name"] == f"{pool}{names.USER_DATA_SUFFIX}":
+                    return secret
             await asyncio.sleep(0.02)
 
 

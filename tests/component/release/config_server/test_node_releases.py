@@ -37,8 +37,8 @@ Change = Callable[[httpx.Response], Answer]
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[World]:
-    async with opened(embedded_server) as found:
-        yield found
+    async with opened(embedded_server) as opening:
+        yield opening
 
 
 @asynccontextmanager
@@ -67,8 +67,8 @@ async def test_an_answer_for_another_node_or_another_certificate_is_refused(worl
     own = world.shows("plain-1")
     for other, config in ((world.shows("plain-1"), NEW), (world.shows("plain-2"), OLD)):
 
-        async def theirs(nonce: str, shown: Credential = other, config: str = config) -> Answer:
-            return passed_on(await world.get(shown, "plain", config, {"fastness-nonce": nonce}))
+        async def theirs(nonce: str, credential: Credential = other, config: str = config) -> Answer:
+            return passed_on(await world.get(credential, "plain", config, {"fastness-nonce": nonce}))
 
         async with door_between(world, theirs) as url:
             with pytest.raises(ConfigRefused, match="not what the cluster signed for this request"):
@@ -180,8 +180,8 @@ async def test_trust_that_ends_while_the_record_is_written_keeps_the_config_here
             await events.pop(0)()
 
     monkeypatch.setattr(ClusterRecord, "append", append)
-    assert await world.asked(world.shows(NODE_OF_A_MACHINE), "host", HOST) == (403, "revoked")
-    assert await world.asked(world.shows("plain-1"), "plain", NEW) == (403, "not-assigned")
+    assert await world.answer(world.shows(NODE_OF_A_MACHINE), "host", HOST) == (403, "revoked")
+    assert await world.answer(world.shows("plain-1"), "plain", NEW) == (403, "not-assigned")
     entries = await world.recorded()
     assert [entry["what"] for entry in entries] == ["release", "withheld", "release", "withheld"]
     assert [entry["detail"]["code"] for entry in entries[1::2]] == ["revoked", "not-assigned"]
@@ -204,18 +204,18 @@ async def test_a_config_server_that_lost_touch_gives_nothing_for_a_certificate(
     if when == "before":
         lose()
     monkeypatch.setattr(ClusterRecord, "append", append)
-    assert await world.asked(world.shows("plain-1"), "plain", NEW) == (503, "out-of-touch")
+    assert await world.answer(world.shows("plain-1"), "plain", NEW) == (503, "out-of-touch")
     assert [entry["what"] for entry in await world.recorded()] == ([] if when == "before" else ["release", "withheld"])
 
 
 async def test_a_final_refusal_of_a_node_is_on_the_record_once_a_minute(world: World) -> None:
-    shown = world.shows("plain-2")
+    credential = world.shows("plain-2")
     for _ in range(3):
-        assert await world.asked(shown, "plain", NEW) == (403, "not-assigned")
-    assert await world.asked(None, "plain", NEW) == (401, "certificate-required")
+        assert await world.answer(credential, "plain", NEW) == (403, "not-assigned")
+    assert await world.answer(None, "plain", NEW) == (401, "certificate-required")
     (entry,) = await world.recorded()
     assert (entry["what"], entry["who"]) == ("refusal", "system:node:plain-2")
-    assert entry["detail"] == {"code": "not-assigned", "certificate": str(shown.certificate.fingerprint)}
+    assert entry["detail"] == {"code": "not-assigned", "certificate": str(credential.certificate.fingerprint)}
 
 
 async def test_a_nonce_that_is_too_long_is_refused_before_anything_is_written(world: World) -> None:

@@ -66,10 +66,10 @@ class World:
         issuer = by or self.ca
         return issuer.issue_client(f"system:node:{node}", ["system:nodes"], HOUR, datetime.now(UTC) - since)
 
-    def tls(self, shown: Credential | None) -> ssl.SSLContext:
+    def tls(self, credential: Credential | None) -> ssl.SSLContext:
         connection = Connection("", ca=self.door.doors.bundle.encode())
-        if shown is not None:
-            pair = {"certificate": shown.certificate.pem, "key": SecretBytes(shown.key_pem.reveal())}
+        if credential is not None:
+            pair = {"certificate": credential.certificate.pem, "key": SecretBytes(credential.key_pem.reveal())}
             connection = replace(connection, **pair)  # type: ignore[arg-type]
         return context_for(connection)
 
@@ -78,24 +78,24 @@ class World:
         return f"https://127.0.0.1:{self.door.port}"
 
     async def get(
-        self, shown: Credential | None, pool: str, name: str, headers: dict[str, str] | None = None
+        self, credential: Credential | None, pool: str, name: str, headers: dict[str, str] | None = None
     ) -> httpx.Response:
-        async with httpx.AsyncClient(verify=self.tls(shown), timeout=20, trust_env=False) as client:
+        async with httpx.AsyncClient(verify=self.tls(credential), timeout=20, trust_env=False) as client:
             return await client.get(f"{self.url}/config/{pool}", params={"rendered": name}, headers=headers)
 
-    async def asked(self, shown: Credential | None, pool: str, name: str) -> tuple[int, str]:
-        answer = await self.get(shown, pool, name)
+    async def answer(self, credential: Credential | None, pool: str, name: str) -> tuple[int, str]:
+        answer = await self.get(credential, pool, name)
         return answer.status_code, answer.json()["metadata"]["name"] if answer.is_success else answer.json()["code"]
 
     def configs(self, node: str) -> NodeConfigs:
         return self.configs_for(self.shows(node))
 
-    def configs_for(self, shown: Credential, url: str = "", keys: Sequence[JsonObject] = ()) -> NodeConfigs:
+    def configs_for(self, credential: Credential, url: str = "", keys: Sequence[JsonObject] = ()) -> NodeConfigs:
         """The agent of the node of a certificate; it believes the config server's own keys unless told others."""
         jwks = keys or self.door.served.signer.jwks()
         believed = {key.id: key for key in map(Ed25519Verifier.from_jwk, jwks)}
-        node = shown.certificate.subject.common_name.removeprefix("system:node:")
-        identity = NodeIdentity(node, str(shown.certificate.fingerprint), self.tls(shown), believed)
+        node = credential.certificate.subject.common_name.removeprefix("system:node:")
+        identity = NodeIdentity(node, str(credential.certificate.fingerprint), self.tls(credential), believed)
         return NodeConfigs(url or self.url, lambda: identity, SystemClock(), ENTROPY)
 
     async def recorded(self) -> list[JsonObject]:
@@ -152,8 +152,8 @@ async def opened(embedded: Embedded) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[World]:
-    async with opened(embedded_server) as found:
-        yield found
+    async with opened(embedded_server) as opening:
+        yield opening
 
 
 async def test_a_node_gets_its_desired_and_its_current_config_as_the_object_that_agents_read(world: World) -> None:
@@ -161,21 +161,21 @@ async def test_a_node_gets_its_desired_and_its_current_config_as_the_object_that
         config = await world.configs("plain-1").fetch(name)
         assert (config["kind"], config["metadata"]["name"]) == ("MachineConfig", name)
         assert f"content%20of%20{name}" in str(config["spec"])
-    assert await world.asked(world.shows("host-1"), "host", HOST) == (200, HOST)
+    assert await world.answer(world.shows("host-1"), "host", HOST) == (200, HOST)
 
 
 async def test_a_node_gets_no_config_of_another_node_or_pool(world: World) -> None:
-    assert await world.asked(world.shows("plain-2"), "plain", NEW) == (403, "not-assigned")
-    assert await world.asked(world.shows("plain-1"), "plain", f"rendered-plain-{'f' * 32}") == (403, "not-assigned")
-    assert await world.asked(world.shows("plain-1"), "plain", HOST) == (403, "not-assigned")
-    assert await world.asked(world.shows("plain-1"), "host", HOST) == (403, "wrong-pool")
-    assert await world.asked(world.shows("nobody"), "plain", NEW) == (403, "not-assigned")
+    assert await world.answer(world.shows("plain-2"), "plain", NEW) == (403, "not-assigned")
+    assert await world.answer(world.shows("plain-1"), "plain", f"rendered-plain-{'f' * 32}") == (403, "not-assigned")
+    assert await world.answer(world.shows("plain-1"), "plain", HOST) == (403, "not-assigned")
+    assert await world.answer(world.shows("plain-1"), "host", HOST) == (403, "wrong-pool")
+    assert await world.answer(world.shows("nobody"), "plain", NEW) == (403, "not-assigned")
     with pytest.raises(ConfigRefused, match="not-assigned"):
         await world.configs("plain-2").fetch(NEW)
 
 
 async def test_a_config_of_a_confidential_pool_never_leaves_whatever_a_node_writes_about_itself(world: World) -> None:
-    assert await world.asked(world.shows("secret-1"), "secret", SECRET) == (403, "attestation-required")
+    assert await world.answer(world.shows("secret-1"), "secret", SECRET) == (403, "attestation-required")
     for forged in (SECRET, NEAR):
         # On a Kubernetes of somebody else a kubelet writes these annotations as it likes.
         await world.sent("plain-1", forged, forged)
@@ -186,20 +186,20 @@ async def test_a_config_of_a_confidential_pool_never_leaves_whatever_a_node_writ
 
 
 async def test_a_pool_that_begins_to_need_a_proof_is_shut_for_certificates(world: World) -> None:
-    assert await world.asked(world.shows("plain-1"), "plain", NEW) == (200, NEW)
+    assert await world.answer(world.shows("plain-1"), "plain", NEW) == (200, NEW)
     models = {"host": "ContainersHost", "plain": "ConfidentialCluster", "secret": "ConfidentialCluster"}
     pools = [{"name": name, "trustModel": model} for name, model in models.items()]
     await world.cluster.patch(CONFIDENTIAL, "cluster", {"spec": {"pools": pools}}, PatchType.MERGE)
 
     async def shut() -> bool:
-        return await world.asked(world.shows("plain-1"), "plain", NEW) == (403, "attestation-required")
+        return await world.answer(world.shows("plain-1"), "plain", NEW) == (403, "attestation-required")
 
     await until_so(shut)
 
 
 async def test_a_config_that_was_taken_back_is_refused_at_once(world: World) -> None:
     await world.sent("plain-1", OLD, OLD)
-    assert await world.asked(world.shows("plain-1"), "plain", NEW) == (403, "not-assigned")
+    assert await world.answer(world.shows("plain-1"), "plain", NEW) == (403, "not-assigned")
 
 
 async def test_certificates_of_other_authorities_and_of_another_time_are_refused(world: World) -> None:
@@ -219,21 +219,21 @@ async def test_certificates_of_other_authorities_and_of_another_time_are_refused
 async def test_an_authority_that_is_taken_out_or_comes_counts_without_a_restart(world: World) -> None:
     successor = authority("kubernetes, the next")
     world.authorities.append(successor.certificate)
-    assert await world.asked(world.shows("plain-1", successor), "plain", NEW) == (200, NEW)
+    assert await world.answer(world.shows("plain-1", successor), "plain", NEW) == (200, NEW)
     world.authorities.remove(world.ca.certificate)
     # OpenSSL believes it still.
-    assert await world.asked(world.shows("plain-1"), "plain", NEW) == (401, "bad-certificate")
+    assert await world.answer(world.shows("plain-1"), "plain", NEW) == (401, "bad-certificate")
 
 
 async def test_other_clients_of_the_cluster_are_no_nodes(world: World) -> None:
     now = datetime.now(UTC)
     for name, groups in (("plain-1", ["system:nodes"]), ("system:node:plain-1", []), ("admin", ["system:masters"])):
         credential = world.ca.issue_client(name, groups, HOUR, now)
-        assert await world.asked(credential, "plain", NEW) == (403, "wrong-credential")
+        assert await world.answer(credential, "plain", NEW) == (403, "wrong-credential")
 
 
 async def test_without_a_certificate_there_is_nothing_and_a_ticket_is_for_the_first_boot_alone(world: World) -> None:
-    assert await world.asked(None, "plain", NEW) == (401, "certificate-required")
+    assert await world.answer(None, "plain", NEW) == (401, "certificate-required")
     ticket = await world.ticket("plain")
     assert (await world.get(None, "plain", NEW, ticket)).json()["code"] == "wrong-credential"
     async with httpx.AsyncClient(verify=world.tls(None), timeout=20, trust_env=False) as client:
@@ -243,13 +243,13 @@ async def test_without_a_certificate_there_is_nothing_and_a_ticket_is_for_the_fi
 
 
 async def test_the_node_of_a_machine_in_quarantine_gets_nothing(world: World) -> None:
-    assert await world.asked(world.shows(NODE_OF_A_MACHINE), "host", HOST) == (200, HOST)
+    assert await world.answer(world.shows(NODE_OF_A_MACHINE), "host", HOST) == (200, HOST)
     await world.quarantine(NODE_OF_A_MACHINE)
-    assert await world.asked(world.shows(NODE_OF_A_MACHINE), "host", HOST) == (403, "revoked")
+    assert await world.answer(world.shows(NODE_OF_A_MACHINE), "host", HOST) == (403, "revoked")
 
 
 async def published(cluster: Cluster, authorities: Sequence[Certificate]) -> None:
-    bundle = b"".join(one.pem for one in authorities).decode()
+    bundle = b"".join(authority.pem for authority in authorities).decode()
     body: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap", "data": {clientca.KEY: bundle}}
     body["metadata"] = {"name": clientca.NAME, "namespace": clientca.NAMESPACE}
     await cluster.create(clientca.MAPS, body)
@@ -260,17 +260,20 @@ async def test_the_authorities_are_those_that_the_api_server_publishes(embedded_
     async with Informers(cluster, clock=SystemClock(), entropy=ENTROPY) as informers:
         assert await ClientAuthorities.open(cluster, informers) is None
         await published(cluster, [first.certificate])
-        known, cache = await ClientAuthorities.open(cluster, informers), informers.of(clientca.MAPS, clientca.PLACE)
-        assert known is not None
-        assert [one.fingerprint for one in known()] == [first.certificate.fingerprint]
+        authorities, cache = (
+            await ClientAuthorities.open(cluster, informers),
+            informers.of(clientca.MAPS, clientca.PLACE),
+        )
+        assert authorities is not None
+        assert [issuer.fingerprint for issuer in authorities()] == [first.certificate.fingerprint]
         for bundle, expected in (("damaged", first), (second.certificate.pem.decode(), second)):
             patch = {"data": {clientca.KEY: bundle}}
             made = await cluster.patch(clientca.MAPS, clientca.NAME, patch, PatchType.MERGE, clientca.NAMESPACE)
             version = made["metadata"]["resourceVersion"]
 
             def heard(version: str = version) -> bool:
-                found = cache.get(clientca.NAMESPACE, clientca.NAME) or {}
-                return bool(found["metadata"]["resourceVersion"] == version)
+                published_map = cache.get(clientca.NAMESPACE, clientca.NAME) or {}
+                return bool(published_map["metadata"]["resourceVersion"] == version)
 
             await until(heard)
-            assert [one.fingerprint for one in known()] == [expected.certificate.fingerprint]
+            assert [issuer.fingerprint for issuer in authorities()] == [expected.certificate.fingerprint]

@@ -62,7 +62,7 @@ class Caller:
     bundle: str
     ticket: str
     failures: list[str] = field(default_factory=list)
-    shown: list[Certificate] = field(default_factory=list)
+    certificates: list[Certificate] = field(default_factory=list)
     over: bool = False
 
     async def ask(self) -> None:
@@ -71,7 +71,9 @@ class Caller:
         head = "\r\n".join([*lines, f"Authorization: Bearer {self.ticket}", "", ""]).encode()
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=trust)
-            self.shown.append(Certificate.from_der(writer.get_extra_info("ssl_object").getpeercert(binary_form=True)))
+            self.certificates.append(
+                Certificate.from_der(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+            )
             writer.write(head)
             answer = await reader.read(-1)
             writer.close()
@@ -98,10 +100,10 @@ async def calling(doors: Doors, callers: int = 4) -> AsyncIterator[Caller]:
     caller = Caller(doors.door.port, doors.door.doors.bundle, await doors.ticket("plain"))
     tasks = [asyncio.create_task(caller.ask_on()) for _ in range(callers)]
     try:
-        await caller.until(lambda: len(caller.shown) > callers)
+        await caller.until(lambda: len(caller.certificates) > callers)
         yield caller
-        seen = len(caller.shown)
-        await caller.until(lambda: len(caller.shown) > seen + callers)
+        before = len(caller.certificates)
+        await caller.until(lambda: len(caller.certificates) > before + callers)
     finally:
         caller.over = True
         await asyncio.gather(*tasks)
@@ -117,18 +119,18 @@ def started(ago: timedelta) -> Jumping:
 async def test_a_certificate_is_renewed_in_time_under_load(embedded_server: Embedded, rust: bool) -> None:
     clock = started(75 * DAY)
     async with open_doors(embedded_server, rust=rust, clock=clock) as doors, calling(doors) as caller:
-        first = caller.shown[-1]
+        first = caller.certificates[-1]
         await clock.jump(50 * DAY)
         await caller.ask()
-        assert caller.shown[-1].fingerprint == first.fingerprint  # 40 of 90 days are left
+        assert caller.certificates[-1].fingerprint == first.fingerprint  # 40 of 90 days are left
         await clock.jump(20 * DAY)
-        await caller.until(lambda: caller.shown[-1].fingerprint != first.fingerprint)
-        renewed = caller.shown[-1]
+        await caller.until(lambda: caller.certificates[-1].fingerprint != first.fingerprint)
+        renewed = caller.certificates[-1]
         assert 70 * DAY <= renewed.not_after - first.not_after <= 70 * DAY + timedelta(seconds=2 * LOOK_SECONDS)
         await asyncio.sleep(0.3)
         await clock.advance(GRACE)  # the old generation of the listener ends
         await caller.ask()
-        assert caller.shown[-1].fingerprint == renewed.fingerprint
+        assert caller.certificates[-1].fingerprint == renewed.fingerprint
         assert f'certificate="config-server"}} {renewed.not_after.timestamp():.0f}' in _expiries()
 
 
@@ -158,7 +160,7 @@ async def test_the_authority_of_the_doors_changes_with_overlap_under_load(
         await clock.jump(2 * DAY)
         await caller.until(lambda: doors.door.doors.trusted[0].fingerprint != old.fingerprint)
         new = doors.door.doors.trusted[0]
-        await caller.until(lambda: caller.shown[-1].handle.issuer == new.handle.subject)
+        await caller.until(lambda: caller.certificates[-1].handle.issuer == new.handle.subject)
         assert [entry.fingerprint for entry in doors.door.doors.trusted] == [new.fingerprint, old.fingerprint]
         await clock.jump(DOORS.overlap + DAY)
         await caller.until(lambda: doors.door.doors.bundle.count("BEGIN") == 1)
@@ -223,8 +225,8 @@ async def test_a_damaged_authority_stops_nobody_and_is_put_right_by_a_repair(emb
         await doors.cluster.patch(SECRETS, DOORS.name, broken, PatchType.MERGE, NAMESPACE)
         await clock.jump(65 * DAY)
         await caller.ask()
-        renewed = caller.shown[-1]
-        assert renewed.not_after > caller.shown[0].not_after  # by the last good state
+        renewed = caller.certificates[-1]
+        assert renewed.not_after > caller.certificates[0].not_after  # by the last good state
         async with Informers(doors.cluster, clock=clock, entropy=SystemEntropy()) as informers:
             anew = DoorIssuer(doors.cluster, informers, clock, SystemEntropy())
             with pytest.raises(DamagedAuthority, match="fastness-system/doors-ca does not hold an authority"):

@@ -72,7 +72,7 @@ class World:
     @property
     def keys(self) -> dict[str, Ed25519Verifier]:
         """What an image of this cluster believes."""
-        return {one["kid"]: Ed25519Verifier.from_jwk(one) for one in self.doors.door.served.signer.jwks()}
+        return {jwk["kid"]: Ed25519Verifier.from_jwk(jwk) for jwk in self.doors.door.served.signer.jwks()}
 
     async def set(self, **spec: object) -> None:
         """Change the cluster's settings, and wait until the door has heard of it."""
@@ -102,8 +102,8 @@ def _payload(token: str) -> bytes:
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[World]:
-    async with opened(embedded_server) as found:
-        yield found
+    async with opened(embedded_server) as opening:
+        yield opening
 
 
 async def test_a_gate_gets_nothing_without_the_token_of_a_machine_of_that_pool(world: World) -> None:
@@ -225,5 +225,5 @@ async def test_a_gate_that_only_watches_forwards_the_ticket_of_the_machine_until
     ticket, other = await world.doors.ticket("secret"), await world.doors.ticket("plain")
     for mode, expected in (("Audit", [200, 403, 403, 401]), ("Enforce", [401, 403, 401, 401])):
         await world.set(mode=mode)
-        shown = [f"Bearer {ticket}", "", f"Bearer {other}", "Bearer made-up"]
-        assert [(await world.answer("gate", one)).status_code for one in shown] == expected
+        credentials = [f"Bearer {ticket}", "", f"Bearer {other}", "Bearer made-up"]
+        assert [(await world.answer("gate", credential)).status_code for credential in credentials] == expected

@@ -65,8 +65,8 @@ def parts(answer: bytes) -> tuple[list[bytes], bytes]:
 def with_body(answer: bytes, body: bytes) -> bytes:
     """The answer with another body."""
     lines, _ = parts(answer)
-    kept = [line for line in lines if not line.lower().startswith(b"content-length")]
-    return b"\r\n".join([*kept, b"content-length: %d" % len(body), b"", body])
+    headers = [line for line in lines if not line.lower().startswith(b"content-length")]
+    return b"\r\n".join([*headers, b"content-length: %d" % len(body), b"", body])
 
 
 def without(answer: bytes, header: bytes) -> bytes:

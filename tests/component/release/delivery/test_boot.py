@@ -43,10 +43,10 @@ from tests.enrolling import MovedClock
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded_server.cluster) as found:
+    async with delivering_world(embedded_server.cluster) as delivering:
         for tee in ("tpm", "snp", "tdx"):
-            await found.publish(default_image().reference_values(tee), f"values-{tee}")
-        yield found
+            await delivering.publish(default_image().reference_values(tee), f"values-{tee}")
+        yield delivering
 
 
 class Restless(MovedClock):
@@ -93,23 +93,23 @@ async def test_a_trust_domain_that_measured_anything_else_is_refused(world: Deli
     await machine.measure(b"something that ran later")
     with pytest.raises(BootRefused):
         await boot_once(machine, await world.ask(), world.trust, world.patience())
-    assert world.shelf.asked == []
+    assert world.shelf.requests == []
 
 
 async def refused(world: DeliveringWorld) -> BootRefused:
-    with pytest.raises(BootRefused) as found:
+    with pytest.raises(BootRefused) as raised:
         await booted(world)
-    assert found.value.hint
-    return found.value
+    assert raised.value.hint
+    return raised.value
 
 
 async def test_a_machine_of_each_kind_comes_by_its_configuration(world: DeliveringWorld) -> None:
     for tee in ("tpm", "snp", "tdx"):
-        found = await booted(world, tee)
-        assert found.body == world.shelf.body
-        assert found.machine.pool == "worker"
-        assert found.node_name
-    assert world.shelf.asked == [("worker", ACCEPT)] * 3
+        boot = await booted(world, tee)
+        assert boot.body == world.shelf.body
+        assert boot.machine.pool == "worker"
+        assert boot.node_name
+    assert world.shelf.requests == [("worker", ACCEPT)] * 3
     assert [entry.what for entry in world.record.entries] == ["release"] * 3
 
 
@@ -118,16 +118,16 @@ async def test_a_first_boot_asks_six_times_whatever_else_it_proves(
     world: DeliveringWorld, tee: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thousand machines boot at once: what they prove besides goes along with what they send anyway."""
-    asked, ask = [], HttpsClient.ask
+    requests, ask = [], HttpsClient.ask
 
     async def counted(client: HttpsClient, method: str, path: str, *rest: Any) -> Answered:
-        asked.append((method, path.partition("?")[0]))
+        requests.append((method, path.partition("?")[0]))
         return await ask(client, method, path, *rest)
 
     monkeypatch.setattr(HttpsClient, "ask", counted)
     await booted(world, tee)
     # Ticket and key, the answer to the challenge; nonce, evidence; the nonce of the gate, the configuration.
-    assert asked == [
+    assert requests == [
         ("POST", "/v1/enrol"), ("POST", "/v1/enrol/complete"), ("POST", "/kbs/v0/auth"), ("POST", "/kbs/v0/attest"),
         ("GET", "/config/worker"), ("GET", "/config/worker"),
     ]  # fmt: skip
@@ -141,7 +141,9 @@ async def test_a_guest_that_asks_its_kernel_for_reports_comes_by_its_configurati
     kernel = FakeKernel(tmp_path / "report", provider)
     if tee == "snp":
         chain = chip.quote(bytes(64))["cert_chain"]
-        kernel.auxiliary = table(tuple(TableEntry(one["cert_type"], base64.b64decode(one["data"])) for one in chain))
+        kernel.auxiliary = table(
+            tuple(TableEntry(entry["cert_type"], base64.b64decode(entry["data"])) for entry in chain)
+        )
         kernel.report_of = lambda data: base64.b64decode(chip.quote(data)["attestation_report"])
     else:
         kernel.report_of = lambda data: base64.b64decode(chip.quote(data)["quote"])
@@ -152,10 +154,10 @@ async def test_a_guest_that_asks_its_kernel_for_reports_comes_by_its_configurati
         return TsmAttester(kernel, tmp_path / "identity", ENTROPY, tee, event_log=tmp_path / "ccel", boot_key=key)
 
     guest = program()
-    found = await boot_once(guest, await world.ask(), world.trust, world.patience())
-    assert found.body == world.shelf.body
+    boot = await boot_once(guest, await world.ask(), world.trust, world.patience())
+    assert boot.body == world.shelf.body
     again = program()
-    assert (await boot_once(again, await world.ask(), world.trust, world.patience())).machine == found.machine
+    assert (await boot_once(again, await world.ask(), world.trust, world.patience())).machine == boot.machine
 
 
 async def test_settings_of_a_user_do_not_change_how_a_machine_shows_itself(
@@ -185,9 +187,9 @@ async def test_whoever_sits_between_can_change_nothing(world: DeliveringWorld) -
         }
         for what, change in changes.items():
             meddler.change = lambda answer, change=change: change(answer) if good(answer) else answer  # type: ignore[misc]
-            found = await refused(world)
-            assert found.reason in ("signature-invalid", "signature-unreadable"), what
-            assert "fastness attest explain machine-" in found.hint
+            refusal = await refused(world)
+            assert refusal.reason in ("signature-invalid", "signature-unreadable"), what
+            assert "fastness attest explain machine-" in refusal.hint
 
 
 async def test_an_answer_that_was_given_before_is_not_taken_again(world: DeliveringWorld) -> None:
@@ -196,9 +198,9 @@ async def test_an_answer_that_was_given_before_is_not_taken_again(world: Deliver
         await boot_once(machine, ask, world.trust, world.patience())
         [earlier] = [answer for answer in meddler.answers if good(answer)]
         meddler.change = lambda answer: earlier if good(answer) else answer
-        with pytest.raises(BootRefused) as found:
+        with pytest.raises(BootRefused) as raised:
             await boot_once(machine, ask, world.trust, world.patience())
-        assert found.value.reason == "signature-invalid"
+        assert raised.value.reason == "signature-invalid"
 
 
 async def test_a_signature_that_expired_on_the_way_counts_no_more(world: DeliveringWorld) -> None:
@@ -210,9 +212,9 @@ async def test_a_signature_that_expired_on_the_way_counts_no_more(world: Deliver
 
     async with meddling(world) as meddler:
         meddler.change = delayed
-        with pytest.raises(BootRefused) as found:
+        with pytest.raises(BootRefused) as raised:
             await booted(world, clock=clock)
-        assert found.value.reason == "signature-expired"
+        assert raised.value.reason == "signature-expired"
 
 
 async def test_a_body_that_was_cut_is_asked_for_again(world: DeliveringWorld) -> None:
@@ -228,16 +230,16 @@ async def test_a_body_that_was_cut_is_asked_for_again(world: DeliveringWorld) ->
         meddler.change = cutting
         assert (await booted(world)).body == world.shelf.body
     assert len(cut) == 1
-    assert len(world.shelf.asked) == 2
+    assert len(world.shelf.requests) == 2
 
 
 async def test_an_image_that_does_not_know_the_key_of_the_cluster_takes_nothing(world: DeliveringWorld) -> None:
     stranger = Ed25519Signer(SecretBytes(b"s" * 32)).verifier
     trust = ImageTrust(world.trust.tls, {stranger.id: stranger})
-    with pytest.raises(BootRefused) as found:
+    with pytest.raises(BootRefused) as raised:
         await boot_once(world.machine(), await world.ask(), trust, world.patience())
-    assert found.value.reason == "signature-key"
-    assert "trust.json" in found.value.hint
+    assert raised.value.reason == "signature-key"
+    assert "trust.json" in raised.value.hint
 
 
 async def test_what_will_pass_is_waited_for_longer_each_time(world: DeliveringWorld) -> None:
@@ -252,18 +254,18 @@ async def test_what_will_pass_is_waited_for_longer_each_time(world: DeliveringWo
 
 async def test_at_the_end_of_patience_the_last_answer_is_the_reason(world: DeliveringWorld) -> None:
     world.name_gate("https://127.0.0.1:9")
-    with pytest.raises(GateRefused) as found:
+    with pytest.raises(GateRefused) as raised:
         await boot_once(world.machine(), await world.ask(), world.trust, world.patience(0.3))
-    assert (found.value.reason, found.value.passing) == ("unreachable", True)
+    assert (raised.value.reason, raised.value.passing) == ("unreachable", True)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404])
 async def test_a_refusal_of_the_gate_is_final(world: DeliveringWorld, status: int) -> None:
     world.shelf.refusals = [Refusal(status, "some-code", "because")]
-    found = await refused(world)
-    assert found.reason == "some-code"
-    assert "because" in found.message
-    assert len(world.shelf.asked) == 1
+    refusal = await refused(world)
+    assert refusal.reason == "some-code"
+    assert "because" in refusal.message
+    assert len(world.shelf.requests) == 1
 
 
 async def test_a_gate_that_believes_no_token_is_asked_a_few_times(world: DeliveringWorld) -> None:
@@ -271,38 +273,38 @@ async def test_a_gate_that_believes_no_token_is_asked_a_few_times(world: Deliver
         meddler.change = lambda answer: without(answer, b"dpop-nonce")
         clock = Restless()
         patience = RetryBudget(clock, ENTROPY, 3600, pause=0.01)
-        with pytest.raises(BootRefused) as found:
+        with pytest.raises(BootRefused) as raised:
             await boot_once(world.machine(), await world.ask(), world.trust, patience)
-    assert found.value.reason == "no-proof"
+    assert raised.value.reason == "no-proof"
     assert len(clock.slept) == ATTEMPTS - 1
-    assert world.shelf.asked == []
+    assert world.shelf.requests == []
 
 
 async def test_a_changed_image_is_refused_and_the_operator_knows_what_to_run(world: DeliveringWorld) -> None:
     image = changed(default_image(), command_line="debug")
-    with pytest.raises(BootRefused) as found:
+    with pytest.raises(BootRefused) as raised:
         await boot_once(world.machine(image=image), await world.ask(), world.trust, world.patience())
-    assert found.value.reason == "value-differs"
-    assert "fastness attest explain machine-" in found.value.hint
-    assert world.shelf.asked == []
+    assert raised.value.reason == "value-differs"
+    assert "fastness attest explain machine-" in raised.value.hint
+    assert world.shelf.requests == []
 
 
 async def test_a_bad_ticket_is_final_and_names_the_remedy(world: DeliveringWorld) -> None:
     ask = BootRequest("worker", SecretText("nobody-made-this"), world.server)
-    with pytest.raises(BootRefused) as found:
+    with pytest.raises(BootRefused) as raised:
         await boot_once(world.machine(), ask, world.trust, world.patience())
-    assert found.value.reason == "ticket-required"
-    assert "user-data" in found.value.hint
+    assert raised.value.reason == "ticket-required"
+    assert "user-data" in raised.value.hint
     ask = BootRequest("master", (await world.ask()).ticket, world.server)
-    with pytest.raises(BootRefused) as found:
+    with pytest.raises(BootRefused) as raised:
         await boot_once(world.machine(), ask, world.trust, world.patience())
-    assert found.value.reason == "wrong-pool"
+    assert raised.value.reason == "wrong-pool"
 
 
 async def test_user_data_leads_no_machine_to_a_server_that_its_image_forbids(world: DeliveringWorld) -> None:
-    found = json.decode(world.trust_json) | {"origin": "https://cluster.example"}
+    trust = json.decode(world.trust_json) | {"origin": "https://cluster.example"}
     with pytest.raises(BootRefused) as refusal:
-        await boot_once(world.machine(), await world.ask(), ImageTrust.parse(json.encode(found)), world.patience())
+        await boot_once(world.machine(), await world.ask(), ImageTrust.parse(json.encode(trust)), world.patience())
     assert refusal.value.reason == "server-not-believed"
 
 
@@ -316,9 +318,9 @@ async def test_an_answer_without_end_is_not_read_to_its_end(
     world: DeliveringWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "MAX_CONFIG", 10)
-    with pytest.raises(GateRefused) as found:
+    with pytest.raises(GateRefused) as raised:
         await boot_once(world.machine(), await world.ask(), world.trust, world.patience(0.2))
-    assert found.value.reason == "answer-too-long"
+    assert raised.value.reason == "answer-too-long"
 
 
 async def test_a_way_that_is_switched_under_way_is_learnt_by_enrolling_again(world: DeliveringWorld) -> None:
@@ -337,10 +339,10 @@ async def test_a_way_that_is_switched_under_way_is_learnt_by_enrolling_again(wor
     world.shelf.refusals = [Refusal(503, "not-rendered", "soon")]
     clock = Switching()
     patience = RetryBudget(clock, ENTROPY, 3600, pause=0.01)
-    found = await boot_once(world.machine(), await world.ask(), world.trust, patience)
-    assert found.body == world.shelf.body
-    assert found.machine.doors is not None
-    assert found.machine.doors.via == "Broker"
+    boot = await boot_once(world.machine(), await world.ask(), world.trust, patience)
+    assert boot.body == world.shelf.body
+    assert boot.machine.doors is not None
+    assert boot.machine.doors.via == "Broker"
 
 
 async def test_a_machine_that_had_to_give_way_enrols_again_by_itself(world: DeliveringWorld) -> None:
@@ -354,27 +356,27 @@ async def test_a_machine_that_had_to_give_way_enrols_again_by_itself(world: Deli
         async def evidence(self, report_data: bytes) -> JsonObject:
             if not self.robbed:
                 self.robbed = 1
-                (found,) = (await world.cluster.list(MACHINE.resource)).items
-                await world.cluster.delete(MACHINE.resource, found["metadata"]["name"], NAMESPACE)
+                (stored,) = (await world.cluster.list(MACHINE.resource)).items
+                await world.cluster.delete(MACHINE.resource, stored["metadata"]["name"], NAMESPACE)
                 await until(lambda: not machines.list())
             return await super().evidence(report_data)
 
     attester = Robbed(world.machine("snp").machine)
-    found = await boot_once(attester, await world.ask(), world.trust, world.patience(clock=Restless()))
-    assert (attester.robbed, found.body) == (1, world.shelf.body)
+    boot = await boot_once(attester, await world.ask(), world.trust, world.patience(clock=Restless()))
+    assert (attester.robbed, boot.body) == (1, world.shelf.body)
     (left,) = (await world.cluster.list(MACHINE.resource)).items
-    assert left["metadata"]["uid"] == found.machine.machine
+    assert left["metadata"]["uid"] == boot.machine.machine
 
 
 async def approve(world: DeliveringWorld) -> None:
     """What an operator and the controller behind it write."""
     (machine,) = (await world.cluster.list(MACHINE.resource)).items
     name, resource = machine["metadata"]["name"], MACHINE.resource
-    kept = [one for one in machine["status"]["conditions"] if one["type"] != "Approved"]
+    others = [condition for condition in machine["status"]["conditions"] if condition["type"] != "Approved"]
     now = f"{world.clock.now():%Y-%m-%dT%H:%M:%SZ}"
-    said = {"type": "Approved", "status": "True", "reason": "ByOperator", "message": "", "lastTransitionTime": now}
+    approved = {"type": "Approved", "status": "True", "reason": "ByOperator", "message": "", "lastTransitionTime": now}
     await world.cluster.patch(resource, name, {"spec": {"approval": "Approved"}}, PatchType.MERGE, NAMESPACE)
-    status = {"status": {"conditions": [*kept, said]}}
+    status = {"status": {"conditions": [*others, approved]}}
     await world.cluster.patch(resource, name, status, PatchType.MERGE, NAMESPACE, WriteOptions(subresource="status"))
 
 
@@ -391,7 +393,7 @@ async def test_a_machine_waits_for_its_approval(embedded_server: Embedded) -> No
 
         clock = Approving()
         patience = RetryBudget(clock, ENTROPY, 3600, pause=0.05)
-        found = await boot_once(world.machine(), await world.ask(), world.trust, patience)
-        assert found.machine.state == "Pending"
-        assert found.body == world.shelf.body
+        boot = await boot_once(world.machine(), await world.ask(), world.trust, patience)
+        assert boot.machine.state == "Pending"
+        assert boot.body == world.shelf.body
         assert len(clock.slept) >= 2

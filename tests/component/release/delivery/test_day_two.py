@@ -34,9 +34,9 @@ STATUS = WriteOptions(subresource="status")
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded_server.cluster) as found:
-        await found.publish(default_image().reference_values("tpm"), "values-tpm")
-        yield found
+    async with delivering_world(embedded_server.cluster) as delivering:
+        await delivering.publish(default_image().reference_values("tpm"), "values-tpm")
+        yield delivering
 
 
 class Counting(SimAttester):
@@ -68,40 +68,40 @@ def configs(world: DeliveringWorld, attester: SimAttester, trust: ImageTrust | N
 
 async def test_a_machine_attests_on_demand_and_again_when_its_token_has_ended(world: DeliveringWorld) -> None:
     attester = await sent(world)
-    found = configs(world, attester)
+    agent = configs(world, attester)
     for ahead, quotes in ((0, 1), (1, 1), (12, 2)):
         world.clock.ahead = timedelta(minutes=ahead)
-        assert (await found.fetch(NEW))["spec"] == {"fips": False}
+        assert (await agent.fetch(NEW))["spec"] == {"fips": False}
         assert attester.quotes == quotes
     assert [entry.detail["basis"] for entry in world.record.entries if entry.what == "release"][1:] == ["verdict"] * 3
 
 
 async def test_the_broker_delivers_by_name_too_and_the_machine_finds_the_door_by_itself(world: DeliveringWorld) -> None:
     attester = await sent(world)
-    found = configs(world, attester)
+    agent = configs(world, attester)
     patch = {"spec": {"delivery": {"via": "Broker", "sync": "OnDemand"}}}
     await world.cluster.patch(CONFIDENTIAL_CLUSTER.resource, "cluster", patch, PatchType.MERGE)
     informer = world.informers.of(CONFIDENTIAL_CLUSTER.resource)
     await until(lambda: (informer.get("", "cluster") or {})["spec"]["delivery"]["via"] == "Broker")
-    assert (await found.fetch(NEW))["metadata"]["name"] == NEW
+    assert (await agent.fetch(NEW))["metadata"]["name"] == NEW
     with pytest.raises(ConfigRefused, match="not-assigned"):
-        await found.fetch(OTHER)
+        await agent.fetch(OTHER)
 
 
 async def test_a_config_that_is_not_the_machines_is_refused_and_says_so(world: DeliveringWorld) -> None:
     attester = await sent(world)
-    asked = len(world.shelf.asked)
+    before = len(world.shelf.requests)
     with pytest.raises(ConfigRefused, match="not-assigned") as caught:
         await configs(world, attester).fetch(OTHER)
     assert caught.value.hint
-    assert len(world.shelf.asked) == asked, "nobody fetched it for them"
+    assert len(world.shelf.requests) == before, "nobody fetched it for them"
 
 
 async def test_bytes_that_another_key_signed_are_not_believed(world: DeliveringWorld) -> None:
     attester = await sent(world)
     stranger = Ed25519Signer(SecretBytes(b"s" * 32)).verifier
-    known = next(iter(world.trust.keys))
-    for keys in ({stranger.id: stranger}, {known: stranger}):
+    trusted = next(iter(world.trust.keys))
+    for keys in ({stranger.id: stranger}, {trusted: stranger}):
         with pytest.raises(ConfigRefused, match="sign"):
             await configs(world, attester, replace(world.trust, keys=keys)).fetch(NEW)
 
@@ -116,7 +116,7 @@ async def test_a_door_that_gives_another_config_under_the_name_is_not_believed(w
 async def test_what_passes_is_waited_for_as_an_api_that_cannot_answer(world: DeliveringWorld) -> None:
     attester = await sent(world)
     world.shelf.refusals = [Refusal(503, "not-rendered", "not yet")]
-    found = configs(world, attester)
+    agent = configs(world, attester)
     with pytest.raises(Unavailable):
-        await found.fetch(NEW)
-    assert (await found.fetch(NEW))["metadata"]["name"] == NEW
+        await agent.fetch(NEW)
+    assert (await agent.fetch(NEW))["metadata"]["name"] == NEW

@@ -33,16 +33,16 @@ IMAGE = f"registry.example/os@sha256:{'ab' * 32}"
 QUESTION = Question("n" * 24)
 AT_ONCE, PATIENT = 1.0, 15.0
 TARGETS: dict[str, Callable[[JsonObject], object]] = {
-    "machine": lambda found: found["metadata"]["uid"],
-    "key": lambda found: found["status"]["keyThumbprint"],
-    "image": lambda found: found["status"]["properties"]["image"],
-    "tcbBelow": lambda found: {"snp": {"microcode": int(found["status"]["properties"]["tcb-microcode"]) + 1}},
+    "machine": lambda obj: obj["metadata"]["uid"],
+    "key": lambda obj: obj["status"]["keyThumbprint"],
+    "image": lambda obj: obj["status"]["properties"]["image"],
+    "tcbBelow": lambda obj: {"snp": {"microcode": int(obj["status"]["properties"]["tcb-microcode"]) + 1}},
 }
 
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded_server.cluster) as found:
+    async with delivering_world(embedded_server.cluster) as delivering:
         approval = {
             "apiVersion": APPROVED_IMAGE.api_version, "kind": "ApprovedImage",
             "metadata": {"name": "os", "namespace": NAMESPACE}, "spec": {"image": IMAGE},
@@ -51,12 +51,12 @@ async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
             "apiVersion": REFERENCE_VALUE_SET.api_version, "kind": "ReferenceValueSet", "metadata": {"name": "image-os"},
             "spec": {"source": "image", "image": IMAGE, "values": default_image().reference_values("snp")},
         }  # fmt: skip
-        await found.cluster.create(APPROVED_IMAGE.resource, approval)
-        await found.cluster.create(REFERENCE_VALUE_SET.resource, values)
-        informers = [found.informers.of(kind.resource) for kind in (APPROVED_IMAGE, REFERENCE_VALUE_SET)]
-        await until(lambda: all(one.list() for one in informers))
-        async with following(found):
-            yield found
+        await delivering.cluster.create(APPROVED_IMAGE.resource, approval)
+        await delivering.cluster.create(REFERENCE_VALUE_SET.resource, values)
+        informers = [delivering.informers.of(kind.resource) for kind in (APPROVED_IMAGE, REFERENCE_VALUE_SET)]
+        await until(lambda: all(informer.list() for informer in informers))
+        async with following(delivering):
+            yield delivering
 
 
 @asynccontextmanager
@@ -72,8 +72,8 @@ async def following(world: DeliveringWorld) -> AsyncIterator[None]:
 
 
 async def machine(world: DeliveringWorld) -> JsonObject:
-    (found,) = (await world.cluster.list(MACHINE.resource)).items
-    return found
+    (stored,) = (await world.cluster.list(MACHINE.resource)).items
+    return stored
 
 
 async def answer(call: Awaitable[object]) -> str:
@@ -97,10 +97,10 @@ class Asking:
         fetched = from_gate(gate, world.trust.tls, self.client, "worker", QUESTION, world.clock.now)
         return await answer(fetched), await answer(self.client.resource(STATUS))
 
-    async def until(self, wanted: tuple[str, str], seconds: float) -> None:
+    async def until(self, answers: tuple[str, str], seconds: float) -> None:
         """Ask until both doors say this, for so long at most."""
         async with asyncio.timeout(seconds):
-            while await self.both() != wanted:  # noqa: ASYNC110  # it is the doors that are asked
+            while await self.both() != answers:  # noqa: ASYNC110  # it is the doors that are asked
                 await asyncio.sleep(0.01)
 
     async def attested_again(self) -> None:
@@ -125,9 +125,9 @@ async def test_what_is_distrusted_stops_at_gate_and_broker_within_a_second_and_c
         body = {"apiVersion": DISTRUST.api_version, "kind": "Distrust", "metadata": {"name": "bad"}, "spec": spec}
         await world.cluster.create(DISTRUST.resource, body)
         await asking.until(("403 revoked", "403 revoked"), AT_ONCE)
-        served = len(world.shelf.asked)
+        served = len(world.shelf.requests)
         assert await asking.both() == ("403 revoked", "403 revoked")
-        assert len(world.shelf.asked) == served
+        assert len(world.shelf.requests) == served
         refused = await answer(client.attest())
         assert refused.startswith("403 "), refused
         await world.cluster.delete(DISTRUST.resource, "bad")
@@ -148,7 +148,7 @@ async def test_a_token_of_before_stays_dead_after_the_machine_is_trusted_again(w
         body = {"apiVersion": DISTRUST.api_version, "kind": "Distrust", "metadata": {"name": "bad"}, "spec": spec}
         await world.cluster.create(DISTRUST.resource, body)
         machines = world.informers.of(MACHINE.resource)
-        await until(lambda: any((one.get("status") or {}).get("epoch") for one in machines.list()))
+        await until(lambda: any((entry.get("status") or {}).get("epoch") for entry in machines.list()))
         await world.cluster.delete(DISTRUST.resource, "bad")
         await Asking(world, after).attested_again()
         assert await Asking(world, after).both() == ("ok", "ok")

@@ -32,11 +32,13 @@ QUESTION = Question("n" * 24)
 NO = Refusal(401, "bad-token", "not one of ours")
 
 
-async def events(cluster: Cluster, namespace: str, **wanted: str) -> list[JsonObject]:
+async def events(cluster: Cluster, namespace: str, **fields: str) -> list[JsonObject]:
     """Events of a namespace by fields of their own and of what they are about."""
-    found = (await cluster.list(EVENTS, Scope(namespace))).items
+    stored = (await cluster.list(EVENTS, Scope(namespace))).items
     return [
-        one for one in found if all((one | one["involvedObject"]).get(name) == text for name, text in wanted.items())
+        event
+        for event in stored
+        if all((event | event["involvedObject"]).get(name) == text for name, text in fields.items())
     ]
 
 
@@ -68,23 +70,25 @@ async def test_a_machines_way_can_be_read_from_its_events(embedded_server: Embed
                 await http.post(f"{world.server}/v1/enrol", content=b'{"tee":"snp","key":{}}', headers=headers)
             assert (await http.post(f"{world.server}/v1/enrol")).status_code == 401
     name = f"machine-{machine.machine.thumbprint.removeprefix('sha256:')[:20]}"
-    told = await events(cluster, NAMESPACE, name=name)
-    assert {(one["source"]["component"], one["type"], one["reason"], one["count"]) for one in told} == {
+    recorded = await events(cluster, NAMESPACE, name=name)
+    assert {(event["source"]["component"], event["type"], event["reason"], event["count"]) for event in recorded} == {
         ("fastness-enrolment", "Normal", "Enrolled", 1),
         ("fastness-gate", "Normal", "Released", 4),
         ("fastness-gate", "Warning", "Refused", 3),
         ("fastness-broker", "Normal", "Released", 1),
         ("fastness-broker", "Warning", "Refused", 1),
     }
-    assert all(one["involvedObject"]["uid"] for one in told)
-    (refused,) = [one for one in told if one["reason"] == "Refused" and one["source"]["component"] == "fastness-gate"]
+    assert all(event["involvedObject"]["uid"] for event in recorded)
+    (refused,) = [
+        event for event in recorded if event["reason"] == "Refused" and event["source"]["component"] == "fastness-gate"
+    ]
     assert refused["message"] == "the gate refused: wrong-pool: this machine belongs to another pool"
     (failed,) = await events(
         cluster, NAMESPACE, reason="Refused", name=f"machine-{bad.machine.thumbprint.removeprefix('sha256:')[:20]}"
     )
     assert failed["message"].startswith("the broker refused: ")
     strangers = await events(cluster, "default", kind=CONFIDENTIAL_CLUSTER.kind, reason="StrangersRefused")
-    assert {(one["source"]["component"], one["count"]) for one in strangers} == {
+    assert {(event["source"]["component"], event["count"]) for event in strangers} == {
         ("fastness-gate", 5),
         ("fastness-enrolment", 1),
     }
@@ -134,20 +138,20 @@ async def test_a_flood_is_one_event_and_one_write_for_each_code(
     here.stranger_refused(NO)
     await door(cluster).flush()
     await here.flush()
-    (told,) = await events(cluster, "default", reason="StrangersRefused")
-    assert told["count"] == 10_001
+    (event,) = await events(cluster, "default", reason="StrangersRefused")
+    assert event["count"] == 10_001
 
 
 async def test_two_doors_add_to_the_same_event_and_lose_nothing(embedded_server: Embedded) -> None:
     cluster = embedded_server.cluster
     doors = [door(cluster) for _ in range(3)]
     for _ in range(2):
-        for one in doors:
-            one.stranger_refused(NO)
-        while any(one._waiting for one in doors):
-            await asyncio.gather(*(one.flush() for one in doors))
-    (told,) = await events(cluster, "default", reason="StrangersRefused")
-    assert told["count"] == 6
+        for event in doors:
+            event.stranger_refused(NO)
+        while any(event._waiting for event in doors):
+            await asyncio.gather(*(event.flush() for event in doors))
+    (stored,) = await events(cluster, "default", reason="StrangersRefused")
+    assert stored["count"] == 6
 
 
 async def test_good_news_of_many_machines_is_folded_and_warnings_come_first(
@@ -179,8 +183,8 @@ async def test_good_news_is_told_once_a_minute_with_one_write_and_the_end_tells_
                 here.released(subject(number), "pool/worker/config")
             await here.flush()
             await clock.advance(doorevents.GATHER_SECONDS)
-        (told,) = await events(cluster, NAMESPACE, name="machine-0")
-        return int(told["count"])
+        (event,) = await events(cluster, NAMESPACE, name="machine-0")
+        return int(event["count"])
 
     assert await rounds(5) == 1
     assert counted.writes == 2 * doorevents.MOST_NORMAL + 1
@@ -191,8 +195,8 @@ async def test_good_news_is_told_once_a_minute_with_one_write_and_the_end_tells_
     await here.close()
     assert await rounds(0) == 9
     assert (
-        sum(one["count"] for one in await events(cluster, NAMESPACE))
-        + sum(one["count"] for one in await events(cluster, "default", reason="Released"))
+        sum(event["count"] for event in await events(cluster, NAMESPACE))
+        + sum(event["count"] for event in await events(cluster, "default", reason="Released"))
         == 9 * 2 * doorevents.MOST_NORMAL
     )
 
@@ -203,9 +207,9 @@ async def test_an_event_that_went_is_told_anew(embedded_server: Embedded) -> Non
     for _ in range(2):
         here.stranger_refused(NO)
         await here.flush()
-        (told,) = await events(cluster, "default", reason="StrangersRefused")
-        assert told["count"] == 1
-        await cluster.delete(EVENTS, told["metadata"]["name"], "default")
+        (event,) = await events(cluster, "default", reason="StrangersRefused")
+        assert event["count"] == 1
+        await cluster.delete(EVENTS, event["metadata"]["name"], "default")
 
 
 async def test_what_waits_is_bounded_and_what_is_lost_is_counted(embedded_server: Embedded) -> None:
@@ -217,9 +221,9 @@ async def test_what_waits_is_bounded_and_what_is_lost_is_counted(embedded_server
 
 
 def _lost() -> float:
-    found = metrics.REGISTRY.get_sample_value("fastness_door_events_lost_total")
-    assert found is not None
-    return found
+    sample = metrics.REGISTRY.get_sample_value("fastness_door_events_lost_total")
+    assert sample is not None
+    return sample
 
 
 async def test_nothing_is_told_before_a_round_and_a_round_needs_no_flush(embedded_server: Embedded) -> None:

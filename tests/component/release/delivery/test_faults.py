@@ -36,9 +36,9 @@ QUOTA = 8 * 1024 * 1024
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded_server.cluster, SPEC) as found:
-        await found.publish(default_image().reference_values("tpm"))
-        yield found
+    async with delivering_world(embedded_server.cluster, SPEC) as delivering:
+        await delivering.publish(default_image().reference_values("tpm"))
+        yield delivering
 
 
 async def test_while_the_disk_is_full_nothing_leaves_and_with_room_the_machine_goes_on_by_itself(
@@ -50,10 +50,10 @@ async def test_while_the_disk_is_full_nothing_leaves_and_with_room_the_machine_g
         machine, ask = world.machine("tpm"), await world.ask()
         assert (await boot_once(machine, ask, world.trust, world.patience())).body == world.shelf.body
         assert await _fill(world)
-        asked = len(world.shelf.asked)
+        before = len(world.shelf.requests)
         with pytest.raises((DoorRefused, DoorUnreachable)):
             await boot_once(machine, ask, world.trust, world.patience(1.0))
-        assert len(world.shelf.asked) == asked
+        assert len(world.shelf.requests) == before
         waiting = asyncio.ensure_future(boot_once(machine, ask, world.trust, world.patience(30.0)))
         server.api.store._database._connection.execute("PRAGMA max_page_count = 1000000")  # somebody made room
         assert (await waiting).body == world.shelf.body
@@ -98,7 +98,7 @@ async def test_two_machines_with_one_identity_are_one_machine_of_the_cluster(wor
     ask = await world.ask()
     # Copies that were booted equally often: with different counts the earlier one would be told from the later.
     twins = [SimAttester(world.vendor.chip("tpm", serial=1).boot(default_image())) for _ in range(2)]
-    booted = await asyncio.gather(*(boot_once(one, ask, world.trust, world.patience()) for one in twins))
+    booted = await asyncio.gather(*(boot_once(attester, ask, world.trust, world.patience()) for attester in twins))
     assert booted[0].machine == booted[1].machine
     assert len((await world.cluster.list(MACHINE.resource)).items) == 1
 
@@ -107,6 +107,6 @@ async def test_a_ticket_for_one_machine_that_two_use_at_the_same_instant_lets_on
     ask = BootRequest("worker", await world.ticket(uses=1), world.server, ACCEPT)
     walks = [boot_once(world.machine("tpm"), ask, world.trust, world.patience()) for _ in range(4)]
     ended = await asyncio.gather(*walks, return_exceptions=True)
-    refused = [one.reason for one in ended if isinstance(one, BootRefused)]
+    refused = [outcome.reason for outcome in ended if isinstance(outcome, BootRefused)]
     assert refused == ["ticket-used-up"] * 3
     assert len((await world.cluster.list(MACHINE.resource)).items) == 1

@@ -39,9 +39,9 @@ LIMITS = Limits()
 
 @pytest.fixture
 async def world(embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded_server.cluster) as found:
-        await found.publish(default_image().reference_values("tpm"))
-        yield found
+    async with delivering_world(embedded_server.cluster) as delivering:
+        await delivering.publish(default_image().reference_values("tpm"))
+        yield delivering
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ class Wire:
         ]
         self.writer.write("\r\n".join([*lines, "", ""]).encode())
         head = await self.reader.readuntil(b"\r\n\r\n")
-        length = next(int(one.split(b":")[1]) for one in head.split(b"\r\n") if one.startswith(b"content-length"))
+        length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.startswith(b"content-length"))
         return int(head.split(b" ", 2)[1]), await self.reader.readexactly(length)
 
 
@@ -128,15 +128,15 @@ class Attacks:
 
 async def attested(world: DeliveringWorld, stack: AsyncExitStack, count: int = MACHINES) -> list[BrokerClient]:
     """Machines with a token that no gate has seen yet."""
-    found = []
+    clients = []
     for _ in range(count):
         machine = world.machine()
         await boot_once(machine, await world.ask(), world.trust, world.patience())
         url = f"https://127.0.0.1:{world.doors.broker.port}"
         client = await stack.enter_async_context(BrokerClient(url, world.trust.tls, machine, ENTROPY))
         await client.attest()
-        found.append(client)
-    return found
+        clients.append(client)
+    return clients
 
 
 async def flood(world: DeliveringWorld, port: int, path: str, attacks: Attacks, first: int) -> Counter[int]:
@@ -161,8 +161,8 @@ async def test_a_flood_at_the_gate_costs_next_to_nothing_and_every_attested_fetc
 
         async def fetch(client: BrokerClient) -> int:
             for _ in range(FETCHES):
-                found = await from_gate(gate, world.trust.tls, client, "worker", QUESTION, world.clock.now)
-                assert found.config == world.shelf.body
+                delivered = await from_gate(gate, world.trust.tls, client, "worker", QUESTION, world.clock.now)
+                assert delivered.config == world.shelf.body
             return FETCHES
 
         async with asyncio.TaskGroup() as group:
@@ -217,10 +217,10 @@ async def test_bodies_that_never_end_hold_no_place_of_machines_and_few_of_strang
     async with AsyncExitStack() as stack:
         (machine,) = await attested(world, stack, 1)
         slow = [await stack.enter_async_context(wire(world.doors.broker.port, world.trust.tls)) for _ in range(80)]
-        asked = [asyncio.create_task(one.ask("/kbs/v0/auth", half, "POST")) for one in slow]
-        done, waiting = await asyncio.wait(asked, timeout=1.0)
-        while len(done) < len(asked) - LIMITS.address_reading:
-            done, waiting = await asyncio.wait(asked, timeout=1.0)
+        requests = [asyncio.create_task(connection.ask("/kbs/v0/auth", half, "POST")) for connection in slow]
+        done, waiting = await asyncio.wait(requests, timeout=1.0)
+        while len(done) < len(requests) - LIMITS.address_reading:
+            done, waiting = await asyncio.wait(requests, timeout=1.0)
         assert len(waiting) == LIMITS.address_reading
         assert {task.result()[0] for task in done} == {503}
         for _ in range(FETCHES):
@@ -266,8 +266,8 @@ async def test_one_machine_that_asks_too_often_is_asked_to_wait_and_others_are_n
                     break
         assert codes[503] == 10
         assert codes[200] >= LIMITS.machine.burst
-        found = await from_gate(gate, world.trust.tls, modest, "worker", QUESTION, world.clock.now)
-        assert found.config == world.shelf.body
+        delivered = await from_gate(gate, world.trust.tls, modest, "worker", QUESTION, world.clock.now)
+        assert delivered.config == world.shelf.body
 
 
 async def _via_broker(world: DeliveringWorld) -> None:

@@ -101,7 +101,7 @@ class Desk:
     def __init__(self, world: DeliveringWorld, client: BrokerClient, key: str, api: Cluster) -> None:
         self.world, self.client, self.key, self.api = world, client, key, api
 
-    async def asked(self, door: str) -> str:
+    async def answer(self, door: str) -> str:
         """What a door answers: `ok`, or how it refuses."""
         world = self.world
         try:
@@ -114,10 +114,10 @@ class Desk:
             return f"{refused.status} {refused.reason}"
         return RELEASED
 
-    async def until(self, door: str, wanted: str) -> list[str]:
+    async def until(self, door: str, expected: str) -> list[str]:
         """Ask until a door says this; what it said before."""
         before: list[str] = []
-        while (answer := await self.asked(door)) != wanted:
+        while (answer := await self.answer(door)) != expected:
             before.append(answer)
             assert len(before) < MOST_ASKED, before[-3:]
             await asyncio.sleep(0.01)
@@ -125,8 +125,8 @@ class Desk:
 
     async def quarantine(self) -> None:
         """Take trust away from the machine."""
-        (found,) = (await self.api.list(MACHINE.resource)).items
-        name, patch = found["metadata"]["name"], {"spec": {"approval": "Quarantined"}}
+        (machine,) = (await self.api.list(MACHINE.resource)).items
+        name, patch = machine["metadata"]["name"], {"spec": {"approval": "Quarantined"}}
         await self.api.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
 
     async def distrust(self) -> None:
@@ -148,7 +148,7 @@ async def desk_at(cluster: Cluster, api: Cluster) -> AsyncIterator[Desk]:
             await client.attest()
             desk = Desk(world, client, attester.machine.thumbprint, api)
             for door in DOORS:
-                assert await desk.asked(door) == RELEASED
+                assert await desk.answer(door) == RELEASED
             yield desk
 
 
@@ -213,7 +213,7 @@ async def test_a_door_that_is_cut_off_without_an_end_releases_nothing_until_it_i
     before = await desk.until(door, UNKNOWN)
     assert RELEASED not in before
     assert all(answer.startswith("503 ") for answer in before)
-    assert all([(await desk.asked(door)).startswith("503 ") for _ in range(5)])
+    assert all([(await desk.answer(door)).startswith("503 ") for _ in range(5)])
     freezer.thaw()
     assert all(answer.startswith("503 ") for answer in await desk.until(door, RELEASED))
 
@@ -221,15 +221,15 @@ async def test_a_door_that_is_cut_off_without_an_end_releases_nothing_until_it_i
 @pytest.fixture(scope="module")
 def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
     """A server of its own, with our kinds: it is stopped for a while."""
-    with RealKube.start(tmp_path_factory.mktemp("stopped"), real_kube_binaries, unsafe_no_fsync=True) as found:
+    with RealKube.start(tmp_path_factory.mktemp("stopped"), real_kube_binaries, unsafe_no_fsync=True) as server:
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        wanted = manifests()
-        with found.client() as admin:
-            for manifest in wanted:
+        definitions = manifests()
+        with server.client() as admin:
+            for manifest in definitions:
                 assert admin.post(path, json=manifest).status_code == 201, manifest["metadata"]["name"]
-            for manifest in wanted:
+            for manifest in definitions:
                 assert any(served(admin, f"{path}/{manifest['metadata']['name']}") for _ in range(600))
-        yield found
+        yield server
 
 
 async def test_an_api_server_that_is_stopped_stops_every_release_and_what_was_decided_since_counts(
@@ -240,7 +240,7 @@ async def test_an_api_server_that_is_stopped_stops_every_release_and_what_was_de
     async with https(kube.kubeconfig) as cluster, https(kube.kubeconfig) as api, desk_at(cluster, api) as desk:
         os.kill(apiserver, signal.SIGSTOP)
         try:
-            answers = [await desk.asked(door) for door in DOORS for _ in range(3)]
+            answers = [await desk.answer(door) for door in DOORS for _ in range(3)]
         finally:
             os.kill(apiserver, signal.SIGCONT)
         assert all(answer.startswith("503 ") for answer in answers), answers
@@ -248,4 +248,4 @@ async def test_an_api_server_that_is_stopped_stops_every_release_and_what_was_de
             assert all(answer.startswith("503 ") for answer in await desk.until(door, RELEASED))
         await desk.quarantine()
         for door in DOORS:
-            assert await desk.asked(door) == REVOKED
+            assert await desk.answer(door) == REVOKED

@@ -26,10 +26,10 @@ def silent(port: int, address: str) -> Iterator[None]:
     """Connections that say nothing."""
     with ExitStack() as stack:
         for _ in range(FLOOD):
-            one = stack.enter_context(socket.socket())
-            one.bind((address, 0))
-            one.setblocking(False)
-            one.connect_ex(("127.0.0.1", port))
+            listener = stack.enter_context(socket.socket())
+            listener.bind((address, 0))
+            listener.setblocking(False)
+            listener.connect_ex(("127.0.0.1", port))
         yield
 
 

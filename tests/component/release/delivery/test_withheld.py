@@ -50,7 +50,7 @@ class Desk:
         self.entries: list[RecordEntry] = []
         self.between: Callable[[], Awaitable[None]] | None = None
 
-    async def asked(self, door: str, question: Question = QUESTION) -> str:
+    async def answer(self, door: str, question: Question = QUESTION) -> str:
         """What a door answers: `ok`, or how it refuses."""
         world = self.world
         gate = f"https://127.0.0.1:{world.gate.port}"
@@ -68,14 +68,14 @@ class Desk:
 
     async def quarantine(self) -> None:
         """Take trust away from the machine."""
-        (found,) = (await self.world.cluster.list(MACHINE.resource)).items
-        name, patch = found["metadata"]["name"], {"spec": {"approval": "Quarantined"}}
+        (machine,) = (await self.world.cluster.list(MACHINE.resource)).items
+        name, patch = machine["metadata"]["name"], {"spec": {"approval": "Quarantined"}}
         await self.world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
 
     async def send(self, rendered: str) -> None:
         """Send the machine to another config, as the rollout does."""
-        (found,) = (await self.world.cluster.list(MACHINE.resource)).items
-        name, patch = found["metadata"]["name"], {"status": {"desiredConfig": rendered}}
+        (machine,) = (await self.world.cluster.list(MACHINE.resource)).items
+        name, patch = machine["metadata"]["name"], {"status": {"desiredConfig": rendered}}
         status = WriteOptions(subresource="status")
         await self.world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, status)
 
@@ -120,7 +120,7 @@ def _overhear(desk: Desk, record: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record, "append", append)
 
 
-def told(desk: Desk) -> list[tuple[str, str]]:
+def recorded(desk: Desk) -> list[tuple[str, str]]:
     """What is on the record, and why."""
     return [(entry.what, entry.detail.get("code", "")) for entry in desk.entries]
 
@@ -130,26 +130,26 @@ def told(desk: Desk) -> list[tuple[str, str]]:
 async def test_a_quarantine_that_lands_after_the_record_was_written_is_honoured(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, door: str, hears: bool
 ) -> None:
-    assert await desk.asked(door) == RELEASED
+    assert await desk.answer(door) == RELEASED
     if not hears:
         monkeypatch.setattr(Informer, "_take", lambda _self, _event: None)
     desk.entries, desk.between = [], desk.quarantine
-    assert await desk.asked(door) == REVOKED
-    assert told(desk) == [("release", ""), ("withheld", "revoked"), ("refusal", "revoked")]
+    assert await desk.answer(door) == REVOKED
+    assert recorded(desk) == [("release", ""), ("withheld", "revoked"), ("refusal", "revoked")]
     released, withheld, _ = desk.entries
     assert (withheld.grant, withheld.verdict, withheld.resource, withheld.who) == (
         released.grant, released.verdict, released.resource, released.who,
     )  # fmt: skip
     # Whoever was found out is not on its way out again, whatever the cache says: nothing more is written of it.
-    assert await desk.asked(door) == REVOKED
+    assert await desk.answer(door) == REVOKED
     assert [entry.what for entry in desk.entries].count("release") == 1
 
 
 @pytest.mark.parametrize("door", ["gate", "broker"])
 async def test_a_distrust_that_lands_after_the_record_was_written_is_honoured(desk: Desk, door: str) -> None:
     desk.between = desk.distrust
-    assert await desk.asked(door) == REVOKED
-    assert told(desk)[:2] == [("release", ""), ("withheld", "revoked")]
+    assert await desk.answer(door) == REVOKED
+    assert recorded(desk)[:2] == [("release", ""), ("withheld", "revoked")]
 
 
 @pytest.mark.parametrize("door", ["gate", "broker"])
@@ -161,17 +161,17 @@ async def test_a_config_that_is_taken_back_while_the_record_is_written_does_not_
     await until(lambda: (config.get("", "cluster") or {})["spec"].get("delivery") == delivery)
     question = Question("n" * 24, rendered=f"rendered-worker-{'a' * 32}")
     await desk.send(question.rendered)
-    assert await desk.asked(door, question) == RELEASED
+    assert await desk.answer(door, question) == RELEASED
     desk.entries, desk.between = [], lambda: desk.send(f"rendered-worker-{'b' * 32}")
-    assert await desk.asked(door, question) == "403 not-assigned"
-    assert told(desk)[:2] == [("release", ""), ("withheld", "not-assigned")]
+    assert await desk.answer(door, question) == "403 not-assigned"
+    assert recorded(desk)[:2] == [("release", ""), ("withheld", "not-assigned")]
 
 
 @pytest.mark.parametrize("door", ["gate", "broker"])
 async def test_a_proof_that_ends_while_the_record_is_written_opens_nothing(desk: Desk, door: str) -> None:
     desk.between = desk.expire
-    assert await desk.asked(door) == "401 verdict-expired"
-    assert told(desk)[:2] == [("release", ""), ("withheld", "verdict-expired")]
+    assert await desk.answer(door) == "401 verdict-expired"
+    assert recorded(desk)[:2] == [("release", ""), ("withheld", "verdict-expired")]
 
 
 @pytest.mark.parametrize("door", ["gate", "broker"])
@@ -193,10 +193,10 @@ async def test_nothing_leaves_while_the_api_does_not_answer_for_the_machine(
     with monkeypatch.context() as broken:
         broken.setattr(LocalCluster, "get", stuck)
         broken.setattr(revocations, "ASK_SECONDS", 0.01)
-        assert await desk.asked(door) == UNKNOWN
+        assert await desk.answer(door) == UNKNOWN
     assert len(reads) == 1
-    assert told(desk) == [("release", ""), ("withheld", "out-of-touch")]
-    assert await desk.asked(door) == RELEASED
+    assert recorded(desk) == [("release", ""), ("withheld", "out-of-touch")]
+    assert await desk.answer(door) == RELEASED
 
 
 @pytest.mark.parametrize("door", ["gate", "broker"])
@@ -209,24 +209,28 @@ async def test_a_door_whose_cache_has_been_silent_for_too_long_releases_nothing_
     ages = {"age": SILENCE}
     with monkeypatch.context() as quiet:
         quiet.setattr(Informer, "age", property(lambda self: ages["age"] if self.resource.plural == cache else 0.0))
-        assert await desk.asked(door) == RELEASED
+        assert await desk.answer(door) == RELEASED
         ages["age"] = SILENCE + 0.1
         knows = door == "gate" and cache == "resourcebindings"  # which say nothing of configurations
         desk.entries.clear()
-        assert await desk.asked(door) == (RELEASED if knows else UNKNOWN)
+        assert await desk.answer(door) == (RELEASED if knows else UNKNOWN)
         assert [entry.what for entry in desk.entries] == (["release"] if knows else [])
         assert b'fastness_door_cache_age_seconds{door="gate"}' in metrics.exposition()
-    assert await desk.asked(door) == RELEASED
+    assert await desk.answer(door) == RELEASED
 
 
 async def test_a_broker_that_cannot_know_judges_nobody(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [one["metadata"]["resourceVersion"] for one in (await desk.world.cluster.list(MACHINE.resource)).items]
+    before = [
+        machine["metadata"]["resourceVersion"] for machine in (await desk.world.cluster.list(MACHINE.resource)).items
+    ]
     with monkeypatch.context() as quiet:
         quiet.setattr(Informer, "age", property(lambda _self: SILENCE + 1))
         with pytest.raises(DoorRefused) as refused:
             await desk.client.attest()
         assert (refused.value.status, refused.value.reason) == (503, releases.OUT_OF_TOUCH)
-    after = [one["metadata"]["resourceVersion"] for one in (await desk.world.cluster.list(MACHINE.resource)).items]
+    after = [
+        machine["metadata"]["resourceVersion"] for machine in (await desk.world.cluster.list(MACHINE.resource)).items
+    ]
     assert after == before
     await desk.client.attest()
 
@@ -239,8 +243,8 @@ async def test_touch_that_is_lost_while_the_record_is_written_stops_the_release(
         monkeypatch.setattr(Informer, "age", property(lambda _self: SILENCE + 1))
 
     desk.between = lose
-    assert await desk.asked(door) == UNKNOWN
-    assert told(desk) == [("release", ""), ("withheld", "out-of-touch")]
+    assert await desk.answer(door) == UNKNOWN
+    assert recorded(desk) == [("release", ""), ("withheld", "out-of-touch")]
 
 
 async def test_a_cluster_that_begins_to_enforce_while_the_record_is_written_releases_nothing_for_a_ticket(

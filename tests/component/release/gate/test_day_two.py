@@ -26,7 +26,7 @@ async def here(embedded_server: Embedded) -> AsyncIterator[World]:
         yield world
 
 
-async def told(world: World, desired: str = "", current: str = "") -> Machine:
+async def assigned(world: World, desired: str = "", current: str = "") -> Machine:
     """An attested machine of its own chip, which the controllers sent somewhere."""
     attester = await world.attesting.enrolled("tpm")
     name = (await world.attesting.machine_object(attester))["metadata"]["name"]
@@ -36,8 +36,8 @@ async def told(world: World, desired: str = "", current: str = "") -> Machine:
 
 
 async def test_the_desired_and_the_current_config_are_given_signed_by_name_and_recorded(here: World) -> None:
-    machine = await told(here, NEW, OLD)
-    keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.served.signer.jwks()}
+    machine = await assigned(here, NEW, OLD)
+    keys = {jwk["kid"]: Ed25519Verifier.from_jwk(jwk) for jwk in here.served.signer.jwks()}
     for name in (NEW, OLD):
         answer = await machine.get(query=f"?rendered={name}", jti="mine")
         assert (answer.status_code, answer.content) == (200, BODY)
@@ -58,16 +58,16 @@ async def test_the_desired_and_the_current_config_are_given_signed_by_name_and_r
 
 
 async def test_any_other_rendered_config_is_refused_and_recorded(here: World) -> None:
-    first, second = await told(here, NEW, OLD), await told(here)
+    first, second = await assigned(here, NEW, OLD), await assigned(here)
     for machine, name in ((first, FOREIGN), (first, f"rendered-master-{'a' * 32}"), (second, NEW)):
         answer = await machine.get(query=f"?rendered={name}")
         assert code(answer) == (403, "not-assigned")
         assert here.record.entries[-1].what == "refusal"
-    assert here.shelf.asked == []
+    assert here.shelf.requests == []
 
 
 async def test_a_config_that_was_taken_back_is_refused_at_once(here: World) -> None:
-    machine = await told(here, NEW, OLD)
+    machine = await assigned(here, NEW, OLD)
     name = (await here.attesting.cluster.list(MACHINE.resource)).items[0]["metadata"]["name"]
     patch = {"status": {"desiredConfig": OLD}}
     await here.attesting.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, STATUS)
@@ -76,7 +76,7 @@ async def test_a_config_that_was_taken_back_is_refused_at_once(here: World) -> N
 
 
 async def test_another_pools_door_stays_shut_for_a_token_of_this_one(here: World) -> None:
-    machine = await told(here, NEW)
+    machine = await assigned(here, NEW)
     answer = await machine.get("/config/master", query=f"?rendered={NEW}")
     assert code(answer) == (403, "wrong-pool")
 
@@ -85,14 +85,14 @@ async def test_another_pools_door_stays_shut_for_a_token_of_this_one(here: World
     "query", ["?rendered=99-mine", "?rendered=", f"?rendered={NEW}%2f..", "?rendered=rendered-" + "x" * 300]
 )
 async def test_a_name_that_no_rendered_config_has_is_malformed(here: World, query: str) -> None:
-    machine = await told(here, NEW)
+    machine = await assigned(here, NEW)
     answer = await machine.get(query=query)
     assert code(answer) == (400, "bad-rendered")
 
 
 @pytest.mark.row("000-48")
 async def test_a_machine_in_quarantine_gets_its_desired_config_no_more(here: World) -> None:
-    machine = await told(here, NEW)
+    machine = await assigned(here, NEW)
     name = (await here.attesting.cluster.list(MACHINE.resource)).items[0]["metadata"]["name"]
     patch = {"spec": {"approval": "Quarantined"}}
     await here.attesting.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE)
@@ -101,4 +101,4 @@ async def test_a_machine_in_quarantine_gets_its_desired_config_no_more(here: Wor
         await here.attesting.clock.sleep(0.01)
     answer = await machine.get(query=f"?rendered={NEW}")
     assert code(answer) == (403, "revoked")
-    assert here.shelf.asked == []
+    assert here.shelf.requests == []

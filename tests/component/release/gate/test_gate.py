@@ -48,7 +48,7 @@ BODY = b'{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/secre
 class Shelf:
     """Configurations in memory."""
 
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     rendered: list[str] = field(default_factory=list)
     refusal: Refusal | None = None
 
@@ -58,7 +58,7 @@ class Shelf:
 
     async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Config:
         """The configuration of any pool."""
-        self.asked.append((path.type, query["accept"]))
+        self.requests.append((path.type, query["accept"]))
         if self.refusal is not None:
             raise self.refusal
         rendered = query["rendered"]
@@ -152,7 +152,7 @@ async def machine(here: World) -> Machine:
 async def test_a_proven_machine_gets_its_configuration_signed_for_this_request(here: World, machine: Machine) -> None:
     answer = await machine.get(jti="unique-7")
     assert (answer.status_code, answer.content) == (200, BODY)
-    keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.served.signer.jwks()}
+    keys = {jwk["kid"]: Ed25519Verifier.from_jwk(jwk) for jwk in here.served.signer.jwks()}
     now = here.attesting.clock.now()
     check(answer.headers[HEADER], Served(BODY, "worker", machine.uid, "unique-7", key=machine.thumbprint), keys, now)
     for other in (
@@ -203,7 +203,7 @@ async def test_without_a_token_nobody_learns_anything(here: World) -> None:
     ticket = await here.attesting.ticket()
     with_ticket = await here.http.get("/config/worker", headers={"authorization": f"Bearer {ticket.reveal()}"})
     assert code(with_ticket) == (401, "token-required")
-    assert here.shelf.asked == []
+    assert here.shelf.requests == []
 
 
 async def test_a_stolen_token_is_of_no_use_without_its_key(here: World, machine: Machine) -> None:
@@ -222,7 +222,7 @@ async def test_a_stolen_token_is_of_no_use_without_its_key(here: World, machine:
         headers=[("authorization", f"DPoP {machine.token}"), *[("dpop", machine.proof("/config/worker"))] * 2],
     )
     assert twice.status_code == 401
-    assert here.shelf.asked == []
+    assert here.shelf.requests == []
 
 
 async def test_a_token_that_expired_or_was_changed_is_401(here: World, machine: Machine) -> None:
@@ -267,7 +267,7 @@ async def test_two_gates_share_nothing_but_the_cluster(here: World, machine: Mac
         other.nonce = machine.nonce
         answer = await other.get(jti="elsewhere")
         assert (answer.status_code, answer.content) == (200, BODY)
-        keys = {one["kid"]: Ed25519Verifier.from_jwk(one) for one in here.served.signer.jwks()}
+        keys = {jwk["kid"]: Ed25519Verifier.from_jwk(jwk) for jwk in here.served.signer.jwks()}
         check(
             answer.headers[HEADER],
             Served(BODY, "worker", machine.uid, "elsewhere", key=machine.thumbprint),
@@ -279,7 +279,7 @@ async def test_two_gates_share_nothing_but_the_cluster(here: World, machine: Mac
         await around.cluster.patch(MACHINE.resource, name, quarantined, PatchType.MERGE, NAMESPACE)
 
         async def refused_at_both() -> bool:
-            return [(await one.get()).status_code for one in (machine, other)] == [403, 403]
+            return [(await each.get()).status_code for each in (machine, other)] == [403, 403]
 
         await until(refused_at_both)
 
@@ -303,7 +303,7 @@ async def test_what_the_config_server_lacks_passes_through_as_what_will_pass(her
 async def test_other_requests_are_refused_plainly(here: World, method: str, path: str, statuses: set[int]) -> None:
     answer = await here.http.request(method, path)
     assert answer.status_code in statuses
-    assert here.shelf.asked == []
+    assert here.shelf.requests == []
 
 
 async def test_in_audit_mode_a_ticket_is_enough_and_the_grant_says_so(embedded_server: Embedded) -> None:
@@ -345,12 +345,12 @@ async def test_in_audit_mode_a_gate_that_cannot_know_a_ticket_asks_its_machine_t
     embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with gate_world(embedded_server, {"mode": "Audit", "simulated": True}) as world:
-        known = {"authorization": f"Bearer {(await world.attesting.ticket()).reveal()}"}
+        credential = {"authorization": f"Bearer {(await world.attesting.ticket()).reveal()}"}
         monkeypatch.setattr(Informer, "in_touch", property(lambda _self: False))
         unknown = await world.http.get("/config/worker", headers={"authorization": f"Bearer {mint(ENTROPY).reveal()}"})
         assert code(unknown) == (503, "cluster-unavailable")
         assert int(unknown.headers["retry-after"]) > 0
-        assert code(await world.http.get("/config/worker", headers=known)) == (503, "out-of-touch")
+        assert code(await world.http.get("/config/worker", headers=credential)) == (503, "out-of-touch")
         garbage = await world.http.get("/config/worker", headers={"authorization": "Bearer garbage"})
         assert code(garbage) == (401, "ticket-required")
 
@@ -364,22 +364,22 @@ def stop(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_in_audit_mode_guesses_of_tickets_make_the_gate_ask_the_api_only_so_often(
     embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lookups, asked = list[str](), TicketCache.look_up
+    lookups, unchanged = list[str](), TicketCache.look_up
 
     async def counted(self: TicketCache, ticket: str, pool: str) -> TicketCheck:
         lookups.append(ticket)
-        return await asked(self, ticket, pool)
+        return await unchanged(self, ticket, pool)
 
     monkeypatch.setattr(TicketCache, "look_up", counted)
     async with gate_world(embedded_server, {"mode": "Audit", "simulated": True}) as world:
-        known = {"authorization": f"Bearer {(await world.attesting.ticket()).reveal()}"}
+        credential = {"authorization": f"Bearer {(await world.attesting.ticket()).reveal()}"}
         stop(world, monkeypatch)
         burst = int(Limits().wrong.burst)
         guesses = [{"authorization": f"Bearer {mint(ENTROPY).reveal()}"} for _ in range(burst + 5)]
         answers = [code(await world.http.get("/config/worker", headers=guess)) for guess in guesses]
         assert answers == [(401, "ticket-required")] * burst + [(503, "overload")] * 5
         assert len(lookups) == burst
-        assert (await world.http.get("/config/worker", headers=known)).status_code == 200
+        assert (await world.http.get("/config/worker", headers=credential)).status_code == 200
 
 
 async def test_who_shows_nothing_too_often_is_asked_to_wait_and_a_machine_from_the_same_address_is_not(
