@@ -18,6 +18,7 @@ from fastness.app.product import PRODUCT
 from fastness.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
+    from fastness.kube.informers import Informers
     from fastness.kube.port import Cluster
 
 
@@ -87,7 +88,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
                     ):
                         ports = {"enrolment": enrolment.port, "broker": broker.port, "gate": keeper.port}
                         urls[0] = DoorUrls(f"https://127.0.0.1:{broker.port}", f"https://127.0.0.1:{keeper.port}")
-                        await _rendered(source)
+                        await _rendered(informers)
                         keys = source.signer.jwks()
                         (directory / "kubeconfig").write_bytes(server.kubeconfig())
                         yield (
@@ -126,7 +127,7 @@ async def doors(told: IO[bytes]) -> None:
     ):
         source, record = configs.served, ClusterRecord(cluster, clock, ENTROPY, "gate")
         async with gate(cluster, informers, source, record, clock, ENTROPY, listen) as keeper:
-            await _rendered(source)
+            await _rendered(informers)
             settle_memory()  # as the product does when it is ready
             say({"configs": configs.port, "gate": keeper.port})
             await asyncio.to_thread(told.read)
@@ -166,15 +167,19 @@ async def _settled(cluster: Cluster) -> dict[str, Any]:
     return {"ticket": ticket.reveal(), "open": bare.reveal(), "accept": ACCEPT}
 
 
-async def _rendered(source: Any) -> None:
-    """Wait until the pool hands out the config of the benchmark."""
+async def _rendered(informers: Informers) -> None:
+    """Wait until the config server's own caches have the config of the benchmark for both pools."""
     from bench.serving import ACCEPT, WANTED
-    from fastness.http.refusals import Refusal
+    from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+    from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+    from fastness.machineconfig.serving import negotiate
+    from fastness.release.live.replies import NoConfig, Replies
 
+    replies = Replies(informers.of(MACHINE_CONFIG_POOL.resource), informers.of(MACHINE_CONFIG.resource))
     async with asyncio.timeout(PATIENCE):
         while True:
-            with suppress(Refusal):
-                if all([len((await source.plain.fetch(pool, ACCEPT)).body) > WANTED // 2 for pool in (POOL, BARE)]):
+            with suppress(NoConfig):
+                if all(len(replies.of(pool, negotiate(ACCEPT)).body) > WANTED // 2 for pool in (POOL, BARE)):
                     return
             await asyncio.sleep(0.05)
 
