@@ -123,7 +123,7 @@ async def _enrolled(attester: Attester, ask: BootRequest, trust: ImageTrust, pat
     except EnrolmentFailed as error:
         raise BootRefused(error.reason, error.message, hint_for(error.reason, ask.pool)) from error
     if enrolled.pool != ask.pool:
-        # Told early, for its hint. What keeps the other pool's files away is that `_Walk` asks and checks with the pool of `ask`.
+        # Told early, for its hint. What keeps the other pool's files away is that `_Boot` asks and checks with the pool of `ask`.
         text = f"this machine asked for pool {ask.pool}, and was enrolled for another one"
         raise BootRefused("other-pool", text, hint_for("other-pool", ask.pool))
     return enrolled
