@@ -15,6 +15,7 @@ from fastness.crypto.x509 import CertificateAuthority
 from fastness.http.certificates import load
 from fastness.kube.client.pool import ConnectionPool
 from fastness.runtime.clock import SystemEntropy
+from tests.patience import PATIENCE
 
 AUTHORITY = CertificateAuthority.create("test", datetime.now(UTC), SystemEntropy())
 TRUST = ssl.create_default_context(cadata=AUTHORITY.certificate.pem.decode())
@@ -160,7 +161,7 @@ async def test_a_server_that_says_nothing_is_a_timeout_and_its_connection_goes()
     async with listening(b"HTTP/1.1 200") as (server, client):
         for _ in range(2):
             with pytest.raises(httpx.ReadTimeout):
-                await client.get("/", timeout=0.05)
+                await client.get("/", timeout=httpx.Timeout(PATIENCE, read=0.05))
         assert server.connections == 2
 
 
