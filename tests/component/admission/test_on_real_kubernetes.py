@@ -174,7 +174,7 @@ class Loops:
                 await asyncio.sleep(0.05)
             for _ in range(2):
                 await self.sequencer.reconcile(SEQUENCE)
-                while (again := (await self.status.reconcile(KEY)).again_after) is not None and again < LOOK_SECONDS:
+                while (again := (await self.status.reconcile(KEY)).again_after) is not None and again != LOOK_SECONDS:
                     await asyncio.sleep(min(again, 1.0))
                     await self.sequencer.reconcile(SEQUENCE)
                 await asyncio.sleep(PACE_SECONDS)

@@ -52,7 +52,7 @@ async def uid(world: AttestingWorld) -> str:
 
 async def reconciled(loop: Confidential) -> None:
     """One reconcile that was not put off: after a slow one the loop rests, and says for how long."""
-    while (again := (await loop.reconcile(KEY)).again_after) is not None and again < LOOK_SECONDS:  # noqa: ASYNC110  # no event tells it
+    while (again := (await loop.reconcile(KEY)).again_after) is not None and again != LOOK_SECONDS:  # noqa: ASYNC110  # no event tells it
         await asyncio.sleep(again)
 
 

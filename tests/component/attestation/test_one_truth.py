@@ -73,7 +73,7 @@ class Surfaces:
                 await loop.reconcile(ObjectName(NAMESPACE, machine["metadata"]["name"]))
         await self._caught_up()
         await self.sequencer.reconcile(SEQUENCE)
-        while (again := (await self.status.reconcile(KEY)).again_after) is not None and again < LOOK_SECONDS:  # noqa: ASYNC110
+        while (again := (await self.status.reconcile(KEY)).again_after) is not None and again != LOOK_SECONDS:  # noqa: ASYNC110
             await asyncio.sleep(again)
         await self._caught_up()
         return await self.world.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")

@@ -207,6 +207,9 @@ class RootedFiles:
                 return
             if (what := _in_the_way(parent, name)) is not None:
                 raise PathTaken(f"{path} is {what}", "Remove it by hand.")
+            # What a crash left of a write to this path: it would keep a directory that we made from being empty.
+            with suppress(FileNotFoundError):
+                os.unlink(_temporary(name), dir_fd=parent)
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=parent)
                 os.fsync(parent)
@@ -218,7 +221,7 @@ class RootedFiles:
             raise FileFailure(f"{path}: its directory cannot be made")
         if (what := _in_the_way(parent, name)) is not None:
             raise PathTaken(f"{path} is {what}")
-        temporary = f"{TEMPORARY}.{name}"[:255]
+        temporary = _temporary(name)
         with suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=parent)
         try:
@@ -229,6 +232,11 @@ class RootedFiles:
                 os.unlink(temporary, dir_fd=parent)
             raise
         os.fsync(parent)
+
+
+def _temporary(name: str) -> str:
+    """The name that a file has beside its place until it is whole; names of files have at most 255 bytes."""
+    return f"{TEMPORARY}.{name}"[:255]
 
 
 def _in_the_way(parent: int, name: str) -> str | None:

@@ -129,6 +129,15 @@ def test_a_temporary_file_of_a_killed_writer_is_in_nobodys_way(files: RootedFile
     assert [path.name for path in files.root.iterdir()] == ["f"]
 
 
+def test_what_a_killed_writer_left_goes_with_the_path_that_it_was_for(files: RootedFiles) -> None:
+    """Else the directory that was made for it would never be empty, and stay when its configuration has gone."""
+    (files.root / "made").mkdir()
+    (files.root / "made/.fastness-new.f").write_text("half")
+    files.put("/made/f", ABSENT)
+    files.remove_empty("/made")
+    assert not (files.root / "made").exists()
+
+
 def test_missing_directories_are_named_outermost_first_and_removed_when_empty(files: RootedFiles) -> None:
     (files.root / "a").mkdir()
     assert files.missing_directories("/a/b/c/f") == ["/a/b", "/a/b/c"]
