@@ -49,9 +49,9 @@ crds: $(STAMP)  ## Write the generated definitions and reference pages.
 	$(BIN)/python -m fastness.app.accounts --write deploy/accounts
 	$(BIN)/python tools/docs.py --write
 
-lock: $(STAMP)  ## Resolve the dependencies anew.
+lock: $(STAMP)  ## Resolve the dependencies anew; versions stay where they fit (UPGRADE=--upgrade takes the newest).
 	$(BIN)/python -m pip install -q uv
-	$(BIN)/python tools/lock.py
+	$(BIN)/python tools/lock.py $(UPGRADE)
 
 components: $(STAMP)
 	@$(BIN)/python tools/components.py

@@ -88,12 +88,12 @@ def sizes_of(options: argparse.Namespace) -> list[int]:
     return [*SIZES, FULL] if options.full else list(SIZES)
 
 
-def told(given: list[str]) -> str:
+def command_line(given: list[str]) -> str:
     """The command as the page shows it: where its output went is nobody's business."""
-    kept = [
+    public = [
         word for at, word in enumerate(given) if "--output" not in (word.partition("=")[0], given[at - 1] if at else "")
     ]
-    return " ".join(["python -m bench", *kept])
+    return " ".join(["python -m bench", *public])
 
 
 def say(text: str) -> None:
@@ -103,9 +103,9 @@ def say(text: str) -> None:
 
 def measure(options: argparse.Namespace, results: Results) -> None:
     """Run what was asked for; what is measured stands in the results, also when a later part fails."""
-    wanted = set(options.family or FAMILIES)
+    chosen = set(options.family or FAMILIES)
     bench = cases.Bench(build(environment()), options.scale)
-    beside = bool(wanted - {*MACHINES, *ATTESTATION, "cli"}) and not options.alone
+    beside = bool(chosen - {*MACHINES, *ATTESTATION, "cli"}) and not options.alone
     binaries = locate(environment()) if beside else None
     if binaries is None and beside:
         raise TargetError("kube-apiserver and etcd are missing")
@@ -113,58 +113,58 @@ def measure(options: argparse.Namespace, results: Results) -> None:
         directory = Path(text)
         with ExitStack() as stack:
             targets, other = _start(
-                stack, directory / "rows", binaries, bool(wanted - {"curves", "cli", *MACHINES, *ATTESTATION})
+                stack, directory / "rows", binaries, bool(chosen - {"curves", "cli", *MACHINES, *ATTESTATION})
             )
-            if wanted & {"start"}:
+            if chosen & {"start"}:
                 results.singles += solo.starting(directory / "starts", say, other)
-            if wanted & set(cases.FAMILIES):
-                families = wanted & set(cases.FAMILIES)
+            if chosen & set(cases.FAMILIES):
+                families = chosen & set(cases.FAMILIES)
                 results.rows = asyncio.run(cases.side_by_side(bench, targets, families, options.rounds, say))
-            if "wait" in wanted:
+            if "wait" in chosen:
                 results.singles += waiting.figures(targets, say, options.rounds)
-        if "inprocess" in wanted:
+        if "inprocess" in chosen:
             created = next((row for row in results.rows if row.name == "create-64" and row.peer), None)
             rate = created.spread(created.peer, "rate").median if created else None
             results.singles += solo.in_process(say, bench.count(2000), rate)
-        if "cli" in wanted:
+        if "cli" in chosen:
             results.singles += solo.command_line(say)
-        if "curves" in wanted:
+        if "curves" in chosen:
             with ExitStack() as stack:
                 targets, _ = _start(stack, directory / "curves", binaries, True)
                 results.points = asyncio.run(curves.grow(bench, targets, sizes_of(options), say))
-        _machines(bench, results, wanted, directory, many=options.full)
-        if "evidence" in wanted:
+        _machines(bench, results, chosen, directory, many=options.full)
+        if "evidence" in chosen:
             results.singles += attestation.figures(say, results.rounds)
-        if "policy" in wanted:
+        if "policy" in chosen:
             results.singles += policy.figures(say, results.rounds)
-        if "features" in wanted:
+        if "features" in chosen:
             results.singles += features.figures(say, results.rounds)
-        if "workloads" in wanted:
+        if "workloads" in chosen:
             results.singles += workloads.figures(say, results.rounds)
             results.singles += kata.figures(say)
-        if "broker" in wanted:
+        if "broker" in chosen:
             results.singles += broker.figures(say, results.rounds, full=options.full)
-        if "delivery" in wanted:
+        if "delivery" in chosen:
             results.singles += delivery.figures(bench, say, results.rounds, full=options.full)
-        if "record" in wanted:
+        if "record" in chosen:
             results.singles += record.figures(say)
-        if "page" in wanted:
+        if "page" in chosen:
             results.singles += page.figures(say, results.rounds)
 
 
-def _machines(bench: cases.Bench, results: Results, wanted: set[str], directory: Path, *, many: bool) -> None:
+def _machines(bench: cases.Bench, results: Results, chosen: set[str], directory: Path, *, many: bool) -> None:
     """What belongs to machine configuration; its peer is nginx, and the rest stands for itself."""
-    if "serve" in wanted:
+    if "serve" in chosen:
         row, singles = asyncio.run(serving.beside_nginx(bench, directory / "serve", results.rounds, say))
         results.rows.append(row)
         results.singles += singles
-    if "render" in wanted:
+    if "render" in chosen:
         results.singles += rendering.figures(say, results.rounds)
-    if "rollout" in wanted:
+    if "rollout" in chosen:
         results.singles += [*rollouts.figures(say), *enforcing.figures(say)]
-    if "agent" in wanted:
+    if "agent" in chosen:
         results.singles += agents.memory(directory / "agent", say, results.rounds)
-    if "machines" in wanted:
+    if "machines" in chosen:
         results.singles += virtual.figures(directory / "machines", say, results.rounds, many=many)
 
 
@@ -186,7 +186,7 @@ def main(given: list[str]) -> int:
     if options.render is not None:
         options.render.write_text(as_markdown(Results.from_bytes(options.output.read_bytes())))
         return 0
-    results = Results(told(given), datetime.now(UTC).strftime("%Y-%m-%d"), machine(), options.rounds)
+    results = Results(command_line(given), datetime.now(UTC).strftime("%Y-%m-%d"), machine(), options.rounds)
     failed = 0
     try:
         measure(options, results)

@@ -87,8 +87,8 @@ def _fill(root: Path, client: httpx.Client, goal: str, size: int) -> None:
 def _goal(client: httpx.Client) -> str:
     """The config of the pool, once all sources are in it."""
     answer = client.get(f"{_MCO}/machineconfigpools/{configs.ROLE}")
-    wanted = (answer.json()["spec"].get("configuration") or {}) if answer.is_success else {}
-    return str(wanted["name"]) if len(wanted.get("source") or ()) >= 23 else ""
+    configuration = (answer.json()["spec"].get("configuration") or {}) if answer.is_success else {}
+    return str(configuration["name"]) if len(configuration.get("source") or ()) >= 23 else ""
 
 
 def _done(client: httpx.Client, goal: str) -> str:
@@ -100,7 +100,7 @@ def _done(client: httpx.Client, goal: str) -> str:
 def _eventually(ask: Any) -> str:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        if found := ask():
-            return str(found)
+        if answer := ask():
+            return str(answer)
         time.sleep(0.1)
     raise TargetError("the agent did not come to rest")

@@ -56,15 +56,15 @@ def figures(say: Progress, rounds: int) -> list[Single]:
     say("evidence")
     command = [sys.executable, "-m", "bench.attestation", str(max(5, 3 * rounds))]
     done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    found = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
+    spreads = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
     return [
-        Single(TPM_TIMES, found[TPM_TIMES], "×", 1.5),
-        Single(TPM_RSA_TIMES, found[TPM_RSA_TIMES], "×"),
-        Single(SNP_TIMES, found[SNP_TIMES], "×", 1.3),
-        Single(TDX_TIMES, found[TDX_TIMES], "×"),
-        Single(EVENT, found[EVENT], "µs", 6.0),
-        Single(EVENTS, found[EVENTS], ""),
-        *(Single(name, found[name], "µs") for name in (TPM_COST, SNP_COST, TDX_COST)),
+        Single(TPM_TIMES, spreads[TPM_TIMES], "×", 1.5),
+        Single(TPM_RSA_TIMES, spreads[TPM_RSA_TIMES], "×"),
+        Single(SNP_TIMES, spreads[SNP_TIMES], "×", 1.3),
+        Single(TDX_TIMES, spreads[TDX_TIMES], "×"),
+        Single(EVENT, spreads[EVENT], "µs", 6.0),
+        Single(EVENTS, spreads[EVENTS], ""),
+        *(Single(name, spreads[name], "µs") for name in (TPM_COST, SNP_COST, TDX_COST)),
     ]
 
 
@@ -104,12 +104,12 @@ def _tpm(vendor: SimVendor, keys: Any) -> tuple[Work, Work]:
     machine: Any = vendor.chip("tpm", keys=keys).boot()
     wire = machine.quote(NONCE)
     del wire["event_log"]  # has a figure of its own
-    known = AttestationKey(machine.identity_key.public_der())
-    expected = TpmExpectations(nonce=NONCE, known_key=known)
+    identity = AttestationKey(machine.identity_key.public_der())
+    expected = TpmExpectations(nonce=NONCE, known_key=identity)
     evidence = read_tpm(wire)
     assert appraise_tpm(evidence, expected).acceptable
     key, message, numbers = (
-        serialization.load_der_public_key(known.der),
+        serialization.load_der_public_key(identity.der),
         evidence.quote.message,
         evidence.signature.numbers,
     )
@@ -132,7 +132,7 @@ def _snp(vendor: SimVendor) -> tuple[Work, Work]:
 
     def verdict() -> bool:
         evidence = read_snp(wire)
-        pool = [one for der in evidence.certificates for one in load_certificates(der)]
+        pool = [certificate for der in evidence.certificates for certificate in load_certificates(der)]
         return appraise_snp(evidence.report, pool, expected, EPOCH).acceptable
 
     assert verdict()

@@ -83,11 +83,11 @@ def remembered(say: Progress, handshakes: int = LONG) -> list[Single]:
     say(f"the key broker, {handshakes:,} handshakes")
     stretch, curve = handshakes // STRETCHES, followed(handshakes)
     gained = [(after - before) / stretch for before, after in pairwise(curve[1:])]
-    shown = [
+    curve_figures = [
         Single(RESIDENT.format((number + 1) * stretch), Spread.of([value / 1024]), "MiB")
         for number, value in enumerate(curve)
     ]
-    return [*shown, Single(MEMORY, Spread.of(gained), "KiB")]
+    return [*curve_figures, Single(MEMORY, Spread.of(gained), "KiB")]
 
 
 def followed(handshakes: int, stretches: int = STRETCHES) -> list[float]:
@@ -157,16 +157,15 @@ def _heard(process: subprocess.Popen[bytes]) -> Any:
     return orjson.loads(line)
 
 
-async def keep(told: IO[bytes]) -> None:
+async def keep(orders: IO[bytes]) -> None:
     """The server with the loops that clean up behind it, until its input ends."""
-    await serve(told, loops=True)
+    await serve(orders, loops=True)
 
 
-async def serve(told: IO[bytes], *, loops: bool = False) -> None:
+async def serve(orders: IO[bytes], *, loops: bool = False) -> None:
     """The server, until its input ends."""
     from fastness.apiserver import ServerOptions, open_apiserver
     from fastness.apiserver.store.records import StoreSettings
-    from fastness.app.memory import settle_memory
     from fastness.attestation.loops.door_certificates import issuing
     from fastness.crypto.aead import KeyRing, SealKey
     from fastness.enrolment.door.server import enrolment_door
@@ -180,6 +179,7 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
     from fastness.kube.informers import Informers
     from fastness.release.door.broker.opening import broker_door
     from fastness.release.door.broker.server import BrokerOptions
+    from fastness.runtime.memory import settle_memory
     from fastness.sim.announce import announce_vendor
     from fastness.sim.tee import SimVendor, default_image
 
@@ -217,7 +217,7 @@ async def serve(told: IO[bytes], *, loops: bool = False) -> None:
                     "ca": broker.doors.bundle,
                 }  # fmt: skip
                 os.write(1, orjson.dumps(message) + b"\n")
-                await asyncio.to_thread(told.read)
+                await asyncio.to_thread(orders.read)
 
 
 @asynccontextmanager
@@ -231,13 +231,13 @@ async def _controlled(cluster: Cluster, informers: Informers, directory: Path | 
     from fastness.attestation.loops import challenges
     from fastness.attestation.loops import door_certificates as certificates
     from fastness.kube.controllers import Runner
-    from fastness.machineconfig.loops.controllers import Around
     from fastness.record.live.tiles import FileTiles
 
     challenges.SKEW = timedelta(seconds=SHORT)
-    around = Around(SystemClock(), ENTROPY, tiles=FileTiles(directory / "record"))
-    found = product_loops(cluster, informers, around, without=(*FAMILIES, certificates.FAMILY))
-    runner = asyncio.create_task(Runner(found, informers, SystemClock(), ENTROPY).run())
+    clock, tiles = SystemClock(), FileTiles(directory / "record")
+    without = (*FAMILIES, certificates.FAMILY)
+    loops = product_loops(cluster, informers, clock, ENTROPY, tiles=tiles, without=without)
+    runner = asyncio.create_task(Runner(loops, informers, clock, ENTROPY).run())
     try:
         yield
     finally:
@@ -245,14 +245,14 @@ async def _controlled(cluster: Cluster, informers: Informers, directory: Path | 
         await asyncio.wait([runner])
 
 
-async def machines(told: IO[bytes]) -> None:
+async def machines(orders: IO[bytes]) -> None:
     """Machines that enrol and then do handshakes, side by side, as they are told."""
     from fastness.agent.boot.enrol import HttpTransport, RetryBudget, enrol
     from fastness.agent.boot.prove import BrokerClient
     from fastness.sim.tee import SimVendor, default_image
     from fastness.sim.tee.attester import SimAttester
 
-    where = orjson.loads(await asyncio.to_thread(told.readline))
+    where = orjson.loads(await asyncio.to_thread(orders.readline))
     trust, vendor = ssl.create_default_context(cadata=where["ca"]), SimVendor()
     patience = RetryBudget(SystemClock(), ENTROPY, 20, pause=0.1)
 
@@ -270,7 +270,7 @@ async def machines(told: IO[bytes]) -> None:
             await enrol(transport, machine, SecretText(where["ticket"]), patience)
             client = BrokerClient(f"https://127.0.0.1:{where['broker']}", trust, machine, ENTROPY)
             brokers.append(await stack.enter_async_context(client))
-        while line := await asyncio.to_thread(told.readline):
+        while line := await asyncio.to_thread(orders.readline):
             share = orjson.loads(line)["handshakes"] // MACHINES
             async with asyncio.TaskGroup() as group:
                 for broker in brokers:
@@ -288,9 +288,9 @@ def alone() -> list[float]:
     from fastness.formats.evidence.tpm.envelope import parse_envelope
     from fastness.sim.tee import SimVendor, default_image
 
-    found: Any = SimVendor().chip("tpm").boot(default_image())
-    quote = parse_envelope(orjson.dumps(found.quote(bytes(32))))
-    key, signature = AttestationKey(found.identity_key.public_der()), quote.signature
+    guest: Any = SimVendor().chip("tpm").boot(default_image())
+    quote = parse_envelope(orjson.dumps(guest.quote(bytes(32))))
+    key, signature = AttestationKey(guest.identity_key.public_der()), quote.signature
     signed = (signature.scheme.name, signature.hash.name, signature.numbers, quote.quote.message)
     token, to = SigningKey.generate(ENTROPY), public_key(public_jwk(PrivateKey.generate(ENTROPY)))
     claims = {"sub": "x" * 64, "submods": {"cpu0": {str(number): "00" * 32 for number in range(24)}}}

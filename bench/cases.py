@@ -94,18 +94,18 @@ async def delete_64(bench: Bench, target: Target, _: int) -> Sample:
 
 async def get_64(bench: Bench, target: Target, _: int) -> Sample:
     """64 clients read single objects."""
-    asked = replace(job(target, "GET", f"{PATH}/bench-{{n}}", bench.count(4000)), wrap=BASE)
-    return (await bench.run(target, asked))[0]
+    load = replace(job(target, "GET", f"{PATH}/bench-{{n}}", bench.count(4000)), wrap=BASE)
+    return (await bench.run(target, load))[0]
 
 
 async def apply_64(bench: Bench, target: Target, number: int) -> Sample:
     """64 clients change one value by server-side apply; every round changes it to something else."""
     path = f"{PATH}/bench-{{n}}?fieldManager=bench&force=true"
-    asked = replace(
+    load = replace(
         job(target, "PATCH", path, bench.count(1500)),
         body=OBJECT % f"round-{number}", headers={"Content-Type": APPLY}, wrap=BASE,
     )  # fmt: skip
-    return (await bench.run(target, asked))[0]
+    return (await bench.run(target, load))[0]
 
 
 async def list_5000(bench: Bench, target: Target, _: int) -> Sample:
@@ -115,8 +115,8 @@ async def list_5000(bench: Bench, target: Target, _: int) -> Sample:
 
 async def table_5000(bench: Bench, target: Target, _: int) -> Sample:
     """One client lists the whole collection as the table that `kubectl get` prints."""
-    asked = replace(job(target, "GET", PATH, 5), connections=1, accept=TABLE)
-    return (await bench.run(target, asked))[0]
+    load = replace(job(target, "GET", PATH, 5), connections=1, accept=TABLE)
+    return (await bench.run(target, load))[0]
 
 
 async def watch_64(bench: Bench, target: Target, _: int) -> Sample:
@@ -124,11 +124,11 @@ async def watch_64(bench: Bench, target: Target, _: int) -> Sample:
     count = bench.count(100)
     with target.client() as client:
         version = client.get(f"{PATH}?limit=1").raise_for_status().json()["metadata"]["resourceVersion"]
-    asked = replace(
+    load = replace(
         creating(target, FIRST_NEW, count), connections=1, watchers=CLIENTS,
         watch_path=f"{PATH}?watch=true&resourceVersion={version}",
     )  # fmt: skip
-    sample, outcome = await bench.run(target, asked)
+    sample, outcome = await bench.run(target, load)
     await bench.run(target, deleting(target, FIRST_NEW, count))
     return Sample(
         outcome.events / outcome.seconds, outcome.delivery[0], outcome.delivery[2],

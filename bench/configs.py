@@ -44,16 +44,16 @@ def pool(configuration: str = "") -> Object:
     selector = {"matchLabels": {names.ROLE_LABEL: ROLE}}
     nodes = {"matchLabels": {f"{names.NODE_ROLE_PREFIX}{ROLE}": ""}}
     spec = {"machineConfigSelector": selector, "nodeSelector": nodes, "maxUnavailable": "10%"}
-    found: Object = {
+    obj: Object = {
         "apiVersion": names.API_VERSION,
         "kind": "MachineConfigPool",
         "metadata": {"name": ROLE},
         "spec": spec,
     }
     if configuration:
-        found["status"] = {"configuration": {"name": configuration}}
-        found["spec"]["configuration"] = {"name": configuration}
-    return found
+        obj["status"] = {"configuration": {"name": configuration}}
+        obj["spec"]["configuration"] = {"name": configuration}
+    return obj
 
 
 def node(number: int, configuration: str) -> Object:

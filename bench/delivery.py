@@ -64,40 +64,40 @@ def figures(bench: Bench, say: Progress, rounds: int, *, full: bool = False) -> 
         fleet = stack.enter_context(Started("machines"))
         where = server.hear()
         fleet.tell(where)
-        found = [_storm(server, fleet, size, say) for size in SIZES]
+        storms = [_storm(server, fleet, size, say) for size in SIZES]
         say("attested fetches beside the bare config server")
         apart = stack.enter_context(Started("doors"))
         tokens = fleet.ask({"tokens": FETCHERS})
         fetched = asyncio.run(_fetches(bench, apart, server, {**where, **apart.ask(where)}, tokens, rounds))
         say("how soon a revocation holds")
         held = [_revocation(server, fleet) for _ in range(REVOCATIONS)]
-        found += [_storm(server, fleet, MOST, say)] if full else []
+        storms += [_storm(server, fleet, MOST, say)] if full else []
         say(f"idle with {KNOWN:,} machines")
         idle = _idle(server)
     return [
-        *_storm_figures(found),
+        *_storm_figures(storms),
         *_fetch_figures(fetched),
         Single("time until a revocation holds at gate and broker", Spread.of(held), "ms", 1000.0),
         Single(f"idle CPU with {KNOWN:,} machines", Spread.of([idle]), "ms per s"),
     ]
 
 
-def _storm_figures(found: list[tuple[int, float, float]]) -> list[Single]:
+def _storm_figures(storms: list[tuple[int, float, float]]) -> list[Single]:
     each = "boot storm of {:,}: CPU per machine, machines and doors together"
     return [
-        *(Single(STORM, Spread.of([spent]), "s") for size, spent, _ in found if size == STORM_SIZE),
-        *(Single(each.format(size), Spread.of([1000 * spent / size]), "ms") for size, spent, _ in found),
+        *(Single(STORM, Spread.of([spent]), "s") for size, spent, _ in storms if size == STORM_SIZE),
+        *(Single(each.format(size), Spread.of([1000 * spent / size]), "ms") for size, spent, _ in storms),
         *(
             Single(f"boot storm of {size:,}: time until the last has its config", Spread.of([took]), "s")
-            for size, _, took in found
+            for size, _, took in storms
             if size == STORM_SIZE
         ),
     ]
 
 
 def _fetch_figures(fetched: list[dict[str, Round]]) -> list[Single]:
-    ratios = [one["gate"].doors / one["bare"].doors for one in fetched]
-    whole = [(one["gate"].doors + one["gate"].api) / (one["bare"].doors + one["bare"].api) for one in fetched]
+    ratios = [rates["gate"].doors / rates["bare"].doors for rates in fetched]
+    whole = [(rates["gate"].doors + rates["gate"].api) / (rates["bare"].doors + rates["bare"].api) for rates in fetched]
     return [
         Single(ATTESTED, Spread.of(ratios), "×"),
         Single("the same with what the API spends on the record", Spread.of(whole), "×"),
@@ -112,7 +112,7 @@ def _fetch_figures(fetched: list[dict[str, Round]]) -> list[Single]:
 
 
 def _spread(fetched: list[dict[str, Round]], what: str, measure: str) -> Spread:
-    return Spread.of([getattr(one[what], measure) for one in fetched])
+    return Spread.of([getattr(rates[what], measure) for rates in fetched])
 
 
 def _storm(server: Started, machines: Started, size: int, say: Progress) -> tuple[int, float, float]:
@@ -130,15 +130,15 @@ async def _fetches(
 ) -> list[dict[str, Round]]:
     """Bare, through the gate, and through the gate on kept connections, in turns."""
     ticket = ({"Authorization": f"Bearer {where['open']}"},)
-    found = []
+    fetched = []
     for _ in range(rounds):
-        one = {}
-        one["bare"] = await _load(bench, apart, server, _job(where, where["configs"], ticket, BARE))
-        one["gate"] = await _load(bench, apart, server, _job(where, where["gate"], _proofs(where, tokens)))
-        kept = _job(where, where["gate"], _proofs(where, tokens), fresh=False)
-        one["kept"] = await _load(bench, apart, server, kept)
-        found.append(one)
-    return found
+        rates = {}
+        rates["bare"] = await _load(bench, apart, server, _job(where, where["configs"], ticket, BARE))
+        rates["gate"] = await _load(bench, apart, server, _job(where, where["gate"], _proofs(where, tokens)))
+        on_kept_connections = _job(where, where["gate"], _proofs(where, tokens), fresh=False)
+        rates["kept"] = await _load(bench, apart, server, on_kept_connections)
+        fetched.append(rates)
+    return fetched
 
 
 def _job(where: Any, port: int, each: Any, pool: str = POOL, *, fresh: bool = True) -> Job:
@@ -172,9 +172,9 @@ def _proofs(where: Any, tokens: Any) -> list[dict[str, str]]:
 
     url = f"https://127.0.0.1:{where['gate']}/config/{POOL}"
     trust = ssl.create_default_context(cadata=where["ca"])
-    shown = {"Authorization": f"DPoP {tokens[0]['token']}"}
-    nonce = httpx.get(url, headers=shown, verify=trust, trust_env=False).headers["dpop-nonce"]
-    keys = [PrivateKey.from_pem(SecretBytes(one["key"].encode())) for one in tokens]
+    headers = {"Authorization": f"DPoP {tokens[0]['token']}"}
+    nonce = httpx.get(url, headers=headers, verify=trust, trust_env=False).headers["dpop-nonce"]
+    keys = [PrivateKey.from_pem(SecretBytes(token["key"].encode())) for token in tokens]
     publics, now, made = [dict(public_jwk(key)) for key in keys], datetime.now(UTC), []
     for number in range(FETCHES):
         turn = number % len(tokens)

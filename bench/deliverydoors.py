@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from fastness.kube.port import Cluster
 
 
-async def serve(told: IO[bytes]) -> None:
+async def serve(orders: IO[bytes]) -> None:
     """The cluster, until its input ends."""
-    from fastness.app.memory import settle_memory
     from fastness.kinds.fastness_dev import NAMESPACE
     from fastness.kinds.trusted_execution.machine import MACHINE
     from fastness.kube.port import PatchType
+    from fastness.runtime.memory import settle_memory
 
     with tempfile.TemporaryDirectory() as directory:
         async with opened(Path(directory)) as (cluster, where):
             settle_memory()  # as the product does when it is ready
             say(where)
-            while line := await asyncio.to_thread(told.readline):
+            while line := await asyncio.to_thread(orders.readline):
                 message = orjson.loads(line)
                 if name := message.get("quarantine"):
                     patch = {"spec": {"approval": "Quarantined"}}
@@ -55,7 +55,6 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
     from fastness.http.opening import ListenOptions
     from fastness.kube.controllers import Runner
     from fastness.kube.informers import Informers
-    from fastness.machineconfig.loops.controllers import Around as Beside
     from fastness.record.live.record import ClusterRecord
     from fastness.record.live.tiles import FileTiles
     from fastness.release.door.broker.opening import broker_door
@@ -67,10 +66,8 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
         cluster = server.cluster
         where = await _settled(cluster)
         async with Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
-            beside = Beside(clock, ENTROPY, tiles=FileTiles(directory / "record"))
-            runner = asyncio.create_task(
-                Runner(product_loops(cluster, informers, beside), informers, clock, ENTROPY).run()
-            )
+            loops = product_loops(cluster, informers, clock, ENTROPY, tiles=FileTiles(directory / "record"))
+            runner = asyncio.create_task(Runner(loops, informers, clock, ENTROPY).run())
             try:
                 async with config_server(cluster, informers, clock, ENTROPY, ListenOptions(rust=True)) as configs:
                     source = configs.served
@@ -107,21 +104,22 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
                 await asyncio.wait([runner])
 
 
-async def doors(told: IO[bytes]) -> None:
+async def doors(orders: IO[bytes]) -> None:
     """A config server and a gate against the API of the other process, until the input ends."""
-    from fastness.app.memory import settle_memory
     from fastness.http.opening import ListenOptions
-    from fastness.kube.client import Surroundings, connect, find
+    from fastness.kube.client.client import connect
+    from fastness.kube.client.config import Surroundings, find
     from fastness.kube.informers import Informers
     from fastness.record.live.record import ClusterRecord
     from fastness.release.door.config_server.server import config_server
     from fastness.release.door.gate.server import gate
+    from fastness.runtime.memory import settle_memory
 
-    where, clock = orjson.loads(await asyncio.to_thread(told.readline)), SystemClock()
+    where, clock = orjson.loads(await asyncio.to_thread(orders.readline)), SystemClock()
     listen = ListenOptions()
-    found = find(Surroundings({}, Path.home()), kubeconfig=Path(where["kubeconfig"]), context="")
+    connection = find(Surroundings({}, Path.home()), kubeconfig=Path(where["kubeconfig"]), context="")
     async with (
-        connect(found) as cluster,
+        connect(connection) as cluster,
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,
         config_server(cluster, informers, clock, ENTROPY, ListenOptions(rust=True)) as configs,
     ):
@@ -130,7 +128,7 @@ async def doors(told: IO[bytes]) -> None:
             await _rendered(informers)
             settle_memory()  # as the product does when it is ready
             say({"configs": configs.port, "gate": keeper.port})
-            await asyncio.to_thread(told.read)
+            await asyncio.to_thread(orders.read)
 
 
 async def _settled(cluster: Cluster) -> dict[str, Any]:
@@ -190,9 +188,9 @@ async def _fill(cluster: Cluster, count: int) -> None:
     from fastness.kinds.trusted_execution.machine import MACHINE
     from fastness.kube.port import PatchType, WriteOptions
 
-    known = (await cluster.list(MACHINE.resource)).items
-    pattern = next(one for one in known if one["spec"].get("approval") != "Quarantined")
-    for number in range(count - len(known)):
+    machines = (await cluster.list(MACHINE.resource)).items
+    pattern = next(machine for machine in machines if machine["spec"].get("approval") != "Quarantined")
+    for number in range(count - len(machines)):
         digest = f"{number:064x}"
         name = f"machine-idle-{number:05}"
         body = {

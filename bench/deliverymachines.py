@@ -107,13 +107,13 @@ class Machines:
         return time.monotonic()
 
 
-async def machines(told: IO[bytes]) -> None:
+async def machines(orders: IO[bytes]) -> None:
     """The machines, until the input ends."""
-    from fastness.app.memory import settle_memory
+    from fastness.runtime.memory import settle_memory
 
-    made = Machines(orjson.loads(await asyncio.to_thread(told.readline)))
+    made = Machines(orjson.loads(await asyncio.to_thread(orders.readline)))
     settle_memory()  # as the product does, which has its virtual machines in one process
-    while line := await asyncio.to_thread(told.readline):
+    while line := await asyncio.to_thread(orders.readline):
         message = orjson.loads(line)
         if "boot" in message:
             say({"booted": await made.boot(message["boot"])})

@@ -62,7 +62,6 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.controllers import Runner
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster, PatchType
-from fastness.machineconfig.loops.controllers import Around as Beside
 from fastness.record.live.record import ClusterRecord
 from fastness.record.live.tiles import FileTiles
 from fastness.release.door.broker.opening import broker_door
@@ -89,13 +88,15 @@ def figures(say: Progress, size: int = SIZE, rounds: int = ROUNDS) -> list[Singl
             command = [sys.executable, "-m", module, str(size)]
             results.append(orjson.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout))
     name = f"rollout over {size:,} nodes that enforce, doors included"
-    costs = [one["ms_per_node"] for one in enforcing]
-    ratios = [one["ms_per_node"] / other["ms_per_node"] for one, other in zip(enforcing, plain, strict=True)]
+    costs = [figure["ms_per_node"] for figure in enforcing]
+    ratios = [figure["ms_per_node"] / other["ms_per_node"] for figure, other in zip(enforcing, plain, strict=True)]
     return [
         Single(f"{name}: CPU per node", Spread.of(costs), "ms", TARGET_MS),
         Single("the same in the round that cost least", Spread.of([min(costs)]), "ms"),
         Single("beside the same in a pool that does not enforce", Spread.of(ratios), "×"),
-        Single("the machines' own CPU in it, per node", Spread.of([one["machines_ms"] for one in enforcing]), "ms"),
+        Single(
+            "the machines' own CPU in it, per node", Spread.of([figure["machines_ms"] for figure in enforcing]), "ms"
+        ),
     ]
 
 
@@ -178,14 +179,9 @@ async def _measured(
     await enter(issuing(cluster, informers, calendar, ENTROPY))
     where = await _doors(stack, server, informers, calendar)
     loops = kube_loops(cluster, Inventory(server.api), calendar, server.pki.bundle.decode(), WITHOUT_OWNERS)
-    beside = Beside(calendar, ENTROPY, tiles=FileTiles(directory / "record"))
-    runner = Runner(
-        [*loops.controllers, *product_loops(cluster, informers, beside, without=(FAMILY,))],
-        informers,
-        calendar,
-        ENTROPY,
-        feeds=loops.feeds,
-    )
+    tiles = FileTiles(directory / "record")
+    product = product_loops(cluster, informers, calendar, ENTROPY, tiles=tiles, without=(FAMILY,))
+    runner = Runner([*loops.controllers, *product], informers, calendar, ENTROPY, feeds=loops.feeds)
     fleet = await enter(Fleet.started())
     machines = FetchingMachines(cluster, informers.of(NODES), fleet, calendar)
     world = World(cluster, calendar, lambda: runner.idle and machines.idle, informers)
@@ -239,9 +235,9 @@ async def _installed(world: World, machines: FetchingMachines, fleet: Fleet, whe
     """Machines that attested and joined, each with a live token and a pod; the config that they have."""
     for config in configs.machine_configs(5, 50, 10):
         await world.cluster.create(CONFIGS, config)
-    await world.until(lambda: len(world.wanted().get("source") or ()) >= 8)
+    await world.until(lambda: len(world.configuration().get("source") or ()) >= 8)
     await world.cluster.patch(POOLS, configs.ROLE, {"spec": {"maxUnavailable": "10%"}}, PatchType.MERGE)
-    first = str(world.wanted()["name"])
+    first = str(world.configuration()["name"])
     booting = asyncio.create_task(fleet.ask(boot=size, where=where))
     while not booting.done():
         world.calendar.wake()
@@ -251,10 +247,12 @@ async def _installed(world: World, machines: FetchingMachines, fleet: Fleet, whe
         node["metadata"]["name"] = name
         await world.cluster.create(NODES, node)
         await world.cluster.create(PODS, configs.pod(number, name))
-    known = world.informers.of(MACHINE.resource)
+    objects = world.informers.of(MACHINE.resource)
 
     def assigned() -> bool:
-        return sum(bool((one.get("status") or {}).get("desiredConfig") == first) for one in known.list()) == size
+        return (
+            sum(bool((machine.get("status") or {}).get("desiredConfig") == first) for machine in objects.list()) == size
+        )
 
     await world.until(lambda: world.updated() == size and world.has(first) and assigned())
     for some in _batches(booting.result()):
@@ -270,8 +268,8 @@ async def _rolled_out(
     began, day = time.monotonic(), world.calendar.monotonic()
     spent, theirs = time.process_time(), cpu_seconds([fleet.process.pid])
     await world.cluster.create(CONFIGS, configs.machine_config("60-new", [configs.file("/etc/motd", "hello")]))
-    await world.until(lambda: world.wanted()["name"] != first)
-    goal = str(world.wanted()["name"])
+    await world.until(lambda: world.configuration()["name"] != first)
+    goal = str(world.configuration()["name"])
     await world.until(lambda: world.updated() == size and world.has(goal))
     return {
         "ms_per_node": 1000 * (time.process_time() - spent) / size,

@@ -35,13 +35,13 @@ def figures(say: Progress, rounds: int) -> list[Single]:
     say("feature rules")
     command = [sys.executable, "-m", "bench.features", str(max(3, rounds))]
     done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    found = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
+    spreads = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
     return [
-        Single(ALL, found[ALL], "s", AIM_SECONDS),
-        Single(HALF, found[HALF], "s"),
-        Single(TWICE, found[TWICE], "×"),
-        Single(ONE, found[ONE], "µs"),
-        Single(COMPILE, found[COMPILE], "s"),
+        Single(ALL, spreads[ALL], "s", AIM_SECONDS),
+        Single(HALF, spreads[HALF], "s"),
+        Single(TWICE, spreads[TWICE], "×"),
+        Single(ONE, spreads[ONE], "µs"),
+        Single(COMPILE, spreads[COMPILE], "s"),
     ]
 
 

@@ -58,7 +58,7 @@ class Row:
     def ratio(self, measure: Measure) -> Spread | None:
         """Ours over the peer's, round by round; None when either is missing."""
         pairs = [
-            (getattr(one, measure), getattr(other, measure)) for one, other in zip(self.ours, self.peer, strict=False)
+            (getattr(ours, measure), getattr(peer, measure)) for ours, peer in zip(self.ours, self.peer, strict=False)
         ]
         ratios = [mine / theirs for mine, theirs in pairs if theirs]
         return Spread.of(ratios) if ratios else None
@@ -116,8 +116,8 @@ class Gate:
         """pass, fail, or not measured."""
         if self.value is None:
             return "not measured"
-        kept = self.value.median >= self.bound if self.at_least else self.value.median <= self.bound
-        return "pass" if kept else "fail"
+        held = self.value.median >= self.bound if self.at_least else self.value.median <= self.bound
+        return "pass" if held else "fail"
 
     @property
     def disputed(self) -> bool:

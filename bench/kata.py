@@ -37,8 +37,8 @@ def figures(say: Progress) -> list[Single]:
     """CPU per node, in a process that does nothing else."""
     say(f"KataConfig over {SIZE} machines in virtual time")
     command = [sys.executable, "-m", "bench.kata", str(SIZE)]
-    found = orjson.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
-    return [Single(FIGURE, Spread.of([found["ms_per_node"]]), "ms")]
+    measured = orjson.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
+    return [Single(FIGURE, Spread.of([measured["ms_per_node"]]), "ms")]
 
 
 async def install(world: World, machines: Machines, size: int, settle: Callable[[], None]) -> dict[str, float]:
@@ -46,8 +46,8 @@ async def install(world: World, machines: Machines, size: int, settle: Callable[
     cluster = world.cluster
     for config in configs.machine_configs(5, 50, 10):
         await cluster.create(CONFIGS, config)
-    await world.until(lambda: len(world.wanted().get("source") or ()) >= 8)
-    first = world.wanted()["name"]
+    await world.until(lambda: len(world.configuration().get("source") or ()) >= 8)
+    first = world.configuration()["name"]
     for number in range(size):
         node = configs.node(number, first)
         await cluster.create(NODES, node)
@@ -59,8 +59,8 @@ async def install(world: World, machines: Machines, size: int, settle: Callable[
     machines.begin()
     kata = world.informers.of(KATA)
     began, spent, day = time.monotonic(), time.process_time(), world.calendar.monotonic()
-    asked = {"apiVersion": KATA_CONFIG.api_version, "kind": "KataConfig", "metadata": {"name": NAME}, "spec": {}}
-    await cluster.create(KATA, asked)
+    body = {"apiVersion": KATA_CONFIG.api_version, "kind": "KataConfig", "metadata": {"name": NAME}, "spec": {}}
+    await cluster.create(KATA, body)
     await world.until(lambda: is_done(kata.get("", NAME) or {}, size))
     cpu = time.process_time() - spent
     return {
@@ -72,9 +72,9 @@ async def install(world: World, machines: Machines, size: int, settle: Callable[
 
 def is_done(config: JsonObject, size: int) -> bool:
     """Whether every machine has the runtime and the config says so."""
-    said = condition(config, "InProgress") or {}
+    progress = condition(config, "InProgress") or {}
     ready = ((config.get("status") or {}).get("kataNodes") or {}).get("readyNodeCount")
-    return (said.get("status"), said.get("reason"), ready) == ("False", "", size)
+    return (progress.get("status"), progress.get("reason"), ready) == ("False", "", size)
 
 
 def main() -> None:

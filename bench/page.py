@@ -41,11 +41,11 @@ def figures(say: Progress, rounds: int) -> list[Single]:
     say("the page in a browser")
     command = [sys.executable, "-m", "bench.page", str(max(5, rounds))]
     done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    found = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
+    spreads = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
     return [
-        Single(PAINT, found[PAINT], "ms", AIM_PAINT),
-        Single(ANSWER, found[ANSWER], "ms"),
-        Single(WEIGHT, found[WEIGHT], "kB", AIM_WEIGHT),
+        Single(PAINT, spreads[PAINT], "ms", AIM_PAINT),
+        Single(ANSWER, spreads[ANSWER], "ms"),
+        Single(WEIGHT, spreads[WEIGHT], "kB", AIM_WEIGHT),
     ]
 
 
@@ -77,9 +77,9 @@ async def measure(rounds: int) -> dict[str, list[float]]:
             await first.get_by_role("button", name="Log in").press("Enter")
             await first.get_by_role("heading", name="Fleet").wait_for()
             await first.close()
-            found = [await _opened(context, web.page.url) for _ in range(rounds)]
+            loads = [await _opened(context, web.page.url) for _ in range(rounds)]
             await browser.close()
-    return {name: [one[name] for one in found] for name in (PAINT, ANSWER, WEIGHT)}
+    return {name: [load[name] for load in loads] for name in (PAINT, ANSWER, WEIGHT)}
 
 
 async def _opened(context: Any, url: str) -> dict[str, float]:
@@ -92,9 +92,9 @@ async def _opened(context: Any, url: str) -> dict[str, float]:
         if await page.evaluate(_PAINTED) >= 0:
             break
         await page.wait_for_timeout(20)
-    found = {PAINT: await page.evaluate(_PAINTED), ANSWER: answered, WEIGHT: await page.evaluate(_WEIGHED) / 1000}
+    load = {PAINT: await page.evaluate(_PAINTED), ANSWER: answered, WEIGHT: await page.evaluate(_WEIGHED) / 1000}
     await page.close()
-    return found
+    return load
 
 
 if __name__ == "__main__":

@@ -66,15 +66,15 @@ def figures(say: Progress, rounds: int) -> list[Single]:
     say("policies")
     command = [sys.executable, "-m", "bench.policy", str(max(5, 3 * rounds))]
     done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    found = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
+    spreads = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
     return [
-        *(Single(evaluation(tee), found[evaluation(tee)], "µs", AIM_US) for tee in TEES),
-        *(Single(again(tee), found[again(tee)], "µs") for tee in TEES),
-        Single(RESOURCE, found[RESOURCE], "µs", AIM_US),
-        Single(USERS, found[USERS], "µs"),
-        Single(USERS_AGAIN, found[USERS_AGAIN], "µs"),
-        Single(NEW_VALUES, found[NEW_VALUES], "µs"),
-        Single(BOOK, found[BOOK], "µs"),
+        *(Single(evaluation(tee), spreads[evaluation(tee)], "µs", AIM_US) for tee in TEES),
+        *(Single(again(tee), spreads[again(tee)], "µs") for tee in TEES),
+        Single(RESOURCE, spreads[RESOURCE], "µs", AIM_US),
+        Single(USERS, spreads[USERS], "µs"),
+        Single(USERS_AGAIN, spreads[USERS_AGAIN], "µs"),
+        Single(NEW_VALUES, spreads[NEW_VALUES], "µs"),
+        Single(BOOK, spreads[BOOK], "µs"),
     ]
 
 
@@ -141,8 +141,8 @@ def _appraised(vendor: SimVendor, tee: str) -> Appraisal:
     machine: Any = vendor.chip(tee).boot(default_image())
     data = orjson.dumps(machine.quote(NONCE))
     if tee == "tpm":
-        known = AttestationKey(machine.identity_key.public_der())
-        return appraise_tpm(parse_envelope(data), TpmExpectations(nonce=NONCE, known_key=known))
+        key = AttestationKey(machine.identity_key.public_der())
+        return appraise_tpm(parse_envelope(data), TpmExpectations(nonce=NONCE, known_key=key))
     if tee == "snp":
         snp = parse_snp(data)
         pool = [entry for der in snp.certificates for entry in load_certificates(der)]

@@ -36,15 +36,15 @@ def figures(say: Progress, rounds: int) -> list[Single]:
     say("render and plan")
     command = [sys.executable, "-m", "bench.rendering", str(max(5, 3 * rounds))]
     done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    found = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
-    times = found[LARGE].median / found[RENDER].median
+    spreads = {name: Spread.of(values) for name, values in orjson.loads(done.stdout).items()}
+    times = spreads[LARGE].median / spreads[RENDER].median
     return [
-        Single(RENDER, found[RENDER], "ms", 12.0, peer=UPSTREAM_RENDER_MS),
-        Single(LARGE, found[LARGE], "ms"),
+        Single(RENDER, spreads[RENDER], "ms", 12.0, peer=UPSTREAM_RENDER_MS),
+        Single(LARGE, spreads[LARGE], "ms"),
         Single("five times as many configs and files cost", Spread(times, times, times), "×", 7.5),
-        Single(RERENDER, found[RERENDER], "ms"),
-        Single(COLD, found[COLD], "ms", peer=UPSTREAM_SERVE_MS),
-        Single(PLAN, found[PLAN], "ms", 1000.0),
+        Single(RERENDER, spreads[RERENDER], "ms"),
+        Single(COLD, spreads[COLD], "ms", peer=UPSTREAM_SERVE_MS),
+        Single(PLAN, spreads[PLAN], "ms", 1000.0),
     ]
 
 
@@ -56,11 +56,13 @@ def measured(rounds: int) -> dict[str, list[float]]:
     first = _rendered(pool, orjson.loads(small))
     manifest = orjson.dumps(first.manifest(pool, Defaults()))
     return {
-        RENDER: _each(rounds, lambda: orjson.loads(small), lambda found: render(pool, found)),
-        LARGE: _each(rounds, lambda: orjson.loads(large), lambda found: render(pool, found)),
-        RERENDER: _each(rounds, lambda: _known(orjson.loads(small)), lambda one: render(pool, one[0], one[1])),
-        COLD: _each(rounds, lambda: orjson.loads(manifest), lambda found: document(found, "3.4.0")),
-        PLAN: _each(max(3, rounds // 3), lambda: _planning(orjson.loads(small)), lambda one: plan(*one)),
+        RENDER: _each(rounds, lambda: orjson.loads(small), lambda parsed: render(pool, parsed)),
+        LARGE: _each(rounds, lambda: orjson.loads(large), lambda parsed: render(pool, parsed)),
+        RERENDER: _each(
+            rounds, lambda: _known(orjson.loads(small)), lambda prepared: render(pool, prepared[0], prepared[1])
+        ),
+        COLD: _each(rounds, lambda: orjson.loads(manifest), lambda parsed: document(parsed, "3.4.0")),
+        PLAN: _each(max(3, rounds // 3), lambda: _planning(orjson.loads(small)), lambda prepared: plan(*prepared)),
     }
 
 
@@ -74,28 +76,28 @@ def _each(rounds: int, prepare: Callable[[], Any], work: Callable[[Any], Any]) -
     return spent
 
 
-def _rendered(pool: configs.Object, found: list[configs.Object]) -> Rendered:
-    result = render(pool, found)
+def _rendered(pool: configs.Object, machine_configs: list[configs.Object]) -> Rendered:
+    result = render(pool, machine_configs)
     assert isinstance(result, Rendered), result
     return result
 
 
-def _known(found: list[configs.Object]) -> tuple[list[configs.Object], Setting]:
+def _known(machine_configs: list[configs.Object]) -> tuple[list[configs.Object], Setting]:
     """All configs examined before, as the controller keeps them; then one is replaced."""
-    kept: dict[int, Examined] = {id(one): examine(one) for one in found}
+    examined: dict[int, Examined] = {id(config): examine(config) for config in machine_configs}
     changed = configs.machine_config("50-bench-007", [configs.file(f"/etc/changed/{n}") for n in range(15)])
 
     def remembered(config: Any, trust: Any) -> Examined:
-        return kept.get(id(config)) or examine(config, trust)
+        return examined.get(id(config)) or examine(config, trust)
 
-    after = [changed if one["metadata"]["name"] == "50-bench-007" else one for one in found]
+    after = [changed if config["metadata"]["name"] == "50-bench-007" else config for config in machine_configs]
     return after, Setting(examine=remembered)
 
 
-def _planning(found: list[configs.Object]) -> tuple[State, Proposal]:
+def _planning(machine_configs: list[configs.Object]) -> tuple[State, Proposal]:
     """A cluster of 5,000 machines with a pod on each, and a change of one file."""
     bare = configs.pool()
-    now = _rendered(bare, found).manifest(bare, Defaults())
+    now = _rendered(bare, machine_configs).manifest(bare, Defaults())
     current = now["metadata"]["name"]
     nodes = [configs.node(number, current) for number in range(NODES)]
     pods = [configs.pod(number, f"node-{number:05}") for number in range(NODES)]
@@ -104,7 +106,7 @@ def _planning(found: list[configs.Object]) -> tuple[State, Proposal]:
          "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": f"app-{n}"}}}}
         for n in range(10)
     ]  # fmt: skip
-    state = State([configs.pool(current)], [*found, now], nodes, pods, budgets)
+    state = State([configs.pool(current)], [*machine_configs, now], nodes, pods, budgets)
     return state, Proposal([configs.machine_config("60-new", [configs.file("/etc/motd", "hello")])])
 
 

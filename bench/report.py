@@ -39,8 +39,8 @@ class Results:
 
     def onto(self, earlier: Results) -> Results:
         """This run, with what an earlier one measured and this one did not."""
-        rows = {one.name: one for one in [*earlier.rows, *self.rows]}
-        singles = {one.name: one for one in [*earlier.singles, *self.singles]}
+        rows = {row.name: row for row in [*earlier.rows, *self.rows]}
+        singles = {single.name: single for single in [*earlier.singles, *self.singles]}
         command = "\n".join(dict.fromkeys([*earlier.command.splitlines(), self.command]))
         return Results(
             command, self.date, self.machine, self.rounds, list(rows.values()), list(singles.values()),
@@ -61,12 +61,12 @@ class Results:
     @classmethod
     def from_bytes(cls, data: bytes) -> Results:
         """A run out of its file."""
-        found = orjson.loads(data)
+        document = orjson.loads(data)
         return cls(
-            found["command"], found["date"], found["machine"], found["rounds"],
-            [Row.from_json(row) for row in found["rows"]],
-            [Single(**{**single, "value": Spread(**single["value"])}) for single in found["singles"]],
-            [Point.from_json(point) for point in found["curves"]],
+            document["command"], document["date"], document["machine"], document["rounds"],
+            [Row.from_json(row) for row in document["rows"]],
+            [Single(**{**single, "value": Spread(**single["value"])}) for single in document["singles"]],
+            [Point.from_json(point) for point in document["curves"]],
         )  # fmt: skip
 
 
@@ -157,21 +157,21 @@ def _curve_line(point: Point) -> list[str]:
     ]  # fmt: skip
 
 
-def gate_table(found: Sequence[Gate]) -> list[list[str]]:
+def gate_table(gates: Sequence[Gate]) -> list[list[str]]:
     """Header and one line per gate."""
     table = [["gate", "bound", "measured", "verdict"]]
-    for gate in found:
+    for gate in gates:
         bound = f"{'at least' if gate.at_least else 'at most'} {gate.bound:.1f}{gate.unit}"
-        told = times(gate.value, gate.unit.split()[0] if gate.unit.startswith("×") else gate.unit)
-        table.append([gate.name, bound, told, gate.verdict + (", rounds disagree" if gate.disputed else "")])
+        measured = times(gate.value, gate.unit.split()[0] if gate.unit.startswith("×") else gate.unit)
+        table.append([gate.name, bound, measured, gate.verdict + (", rounds disagree" if gate.disputed else "")])
     return table
 
 
 def tables(results: Results) -> list[tuple[str, list[list[str]]]]:
     """All tables that have something in them, with their titles."""
-    found = [("Gates", gate_table(results.gates)), ("Operations", row_table(results.rows))]
-    found += [("By themselves", single_table(results.singles)), ("Curves", curve_table(results.points))]
-    return [(title, table) for title, table in found if len(table) > 1]
+    titled = [("Gates", gate_table(results.gates)), ("Operations", row_table(results.rows))]
+    titled += [("By themselves", single_table(results.singles)), ("Curves", curve_table(results.points))]
+    return [(title, table) for title, table in titled if len(table) > 1]
 
 
 def as_text(results: Results) -> str:

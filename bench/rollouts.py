@@ -29,7 +29,6 @@ from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.apiserver.inventory import Inventory
 from fastness.apiserver.loops.controllers import kube_loops
 from fastness.app.controllers import product_loops
-from fastness.app.memory import COLLECT_AFTER
 from fastness.app.product import PRODUCT
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.kinds.kind import JsonObject
@@ -39,8 +38,8 @@ from fastness.kinds.registry import find
 from fastness.kube.controllers import Runner
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.machineconfig.loops.controllers import Around
 from fastness.runtime.clock import SystemEntropy
+from fastness.runtime.memory import COLLECT_AFTER
 
 SIZES = (500, 1000, 2000, 5000)
 TARGET_MS = 15.0
@@ -55,21 +54,21 @@ _AGENT = WriteOptions(manager="agent")
 
 def figures(say: Progress, sizes: tuple[int, ...] = SIZES) -> list[Single]:
     """CPU per node for every size, and how much dearer a node is in the largest cluster than in the smallest."""
-    found: dict[int, dict[str, float]] = {}
+    by_size: dict[int, dict[str, float]] = {}
     for size in sizes:
         say(f"rollout over {size:,} nodes in virtual time")
         command = [sys.executable, "-m", "bench.rollouts", str(size)]
-        found[size] = orjson.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
+        by_size[size] = orjson.loads(subprocess.run(command, check=True, capture_output=True, cwd=ROOT).stdout)
     singles = [
         Single(
             f"rollout over {size:,} nodes, control plane: CPU per node",
-            Spread.of([one["ms_per_node"]]),
+            Spread.of([measured["ms_per_node"]]),
             "ms",
             TARGET_MS,
         )
-        for size, one in found.items()
+        for size, measured in by_size.items()
     ]
-    growth = found[sizes[-1]]["ms_per_node"] / found[sizes[0]]["ms_per_node"]
+    growth = by_size[sizes[-1]]["ms_per_node"] / by_size[sizes[0]]["ms_per_node"]
     name = f"a node of {sizes[-1]:,} costs, beside one of {sizes[0]:,}"
     return [*singles, Single(name, Spread.of([growth]), "×", 1.3)] if len(sizes) > 1 else singles
 
@@ -168,17 +167,17 @@ def _next(notes: dict[str, str] | object) -> dict[str, str]:
     """What the agent of a machine with these annotations says next; nothing when it waits."""
     assert isinstance(notes, dict)
     current, desired = notes.get(names.CURRENT_CONFIG, ""), notes.get(names.DESIRED_CONFIG, "")
-    asked, applied = notes.get(names.DESIRED_DRAIN, ""), notes.get(names.LAST_APPLIED_DRAIN, "")
+    requested, applied = notes.get(names.DESIRED_DRAIN, ""), notes.get(names.LAST_APPLIED_DRAIN, "")
     if desired != current:
         drain = f"{names.DRAIN}-{desired}"
-        if asked != drain:
+        if requested != drain:
             return {names.DESIRED_DRAIN: drain, names.STATE: names.NodeState.WORKING.value}
         return (
             {names.CURRENT_CONFIG: desired, names.DESIRED_DRAIN: f"{names.UNCORDON}-{desired}"}
             if applied == drain
             else {}
         )
-    if notes.get(names.STATE) != names.NodeState.DONE.value and applied == asked:
+    if notes.get(names.STATE) != names.NodeState.DONE.value and applied == requested:
         return {names.STATE: names.NodeState.DONE.value}
     return {}
 
@@ -199,7 +198,7 @@ async def in_world(measure: Callable[[World, Machines], Awaitable[dict[str, floa
             loops = kube_loops(
                 server.cluster, Inventory(server.api), calendar, server.pki.bundle.decode(), WITHOUT_OWNERS
             )
-            controllers = [*loops.controllers, *product_loops(server.cluster, informers, Around(calendar, entropy))]
+            controllers = [*loops.controllers, *product_loops(server.cluster, informers, calendar, entropy)]
             runner = Runner(controllers, informers, calendar, entropy, feeds=loops.feeds)
             nodes = informers.of(NODES)
             machines = Machines(server.cluster, nodes)
@@ -229,9 +228,9 @@ class World:
     async def measure(self, size: int, machines: Machines, settle: Callable[[], None]) -> dict[str, float]:
         for config in configs.machine_configs(5, 50, 10):
             await self.cluster.create(CONFIGS, config)
-        await self.until(lambda: len(self.wanted().get("source") or ()) >= 8)
+        await self.until(lambda: len(self.configuration().get("source") or ()) >= 8)
         await self.cluster.patch(POOLS, configs.ROLE, {"spec": {"maxUnavailable": "10%"}}, PatchType.MERGE)
-        first = self.wanted()["name"]
+        first = self.configuration()["name"]
         for number in range(size):
             node = configs.node(number, first)
             await self.cluster.create(NODES, node)
@@ -241,8 +240,8 @@ class World:
         machines.begin()
         began, spent, day = time.monotonic(), time.process_time(), self.calendar.monotonic()
         await self.cluster.create(CONFIGS, configs.machine_config("60-new", [configs.file("/etc/motd", "hello")]))
-        await self.until(lambda: self.wanted()["name"] != first)
-        goal = self.wanted()["name"]
+        await self.until(lambda: self.configuration()["name"] != first)
+        goal = self.configuration()["name"]
         await self.until(lambda: self.updated() == size and self.has(goal))
         cpu = time.process_time() - spent
         return {
@@ -254,9 +253,9 @@ class World:
     def _pool(self) -> JsonObject:
         return self._pools.get("", configs.ROLE) or {}
 
-    def wanted(self) -> JsonObject:
-        found: JsonObject = (self._pool().get("spec") or {}).get("configuration") or {}
-        return found
+    def configuration(self) -> JsonObject:
+        configuration: JsonObject = (self._pool().get("spec") or {}).get("configuration") or {}
+        return configuration
 
     def updated(self) -> int:
         return int((self._pool().get("status") or {}).get("updatedMachineCount") or 0)

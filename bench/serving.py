@@ -181,10 +181,10 @@ def _nginx(program: str, directory: Path, body: bytes) -> Iterator[Door]:
     (directory / "root" / "config" / POOL).write_bytes(body)
     now = datetime.now(UTC)
     authority = CertificateAuthority.create("bench", now, SystemEntropy())
-    shown = authority.issue_server(["127.0.0.1"], timedelta(days=1), now)
-    (directory / "tls.crt").write_bytes(shown.certificate.pem)
+    credential = authority.issue_server(["127.0.0.1"], timedelta(days=1), now)
+    (directory / "tls.crt").write_bytes(credential.certificate.pem)
     (directory / "tls.key").touch(mode=0o600)
-    (directory / "tls.key").write_bytes(shown.key_pem.reveal())
+    (directory / "tls.key").write_bytes(credential.key_pem.reveal())
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -207,7 +207,7 @@ def _workers(master: int) -> list[int]:
     children = Path(f"/proc/{master}/task/{master}/children")
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        if children.exists() and (found := children.read_text().split()):
-            return [int(pid) for pid in found]
+        if children.exists() and (pids := children.read_text().split()):
+            return [int(pid) for pid in pids]
         time.sleep(0.05)
     raise TargetError("nginx did not start")

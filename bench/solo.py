@@ -66,10 +66,10 @@ def in_process(say: Progress, count: int, peer_rate: float | None) -> list[Singl
     command = [sys.executable, "-m", "bench.solo", str(count)]
     done = subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).resolve().parent.parent)
     rounds = orjson.loads(done.stdout)
-    rate = Spread.of([found["rate"] for found in rounds])
+    rate = Spread.of([measured["rate"] for measured in rounds])
     figures = [
         Single("create in process, 64 tasks", rate, "per s", peer=peer_rate),
-        Single("create in process, CPU", Spread.of([found["cpu_us"] for found in rounds]), "µs"),
+        Single("create in process, CPU", Spread.of([measured["cpu_us"] for measured in rounds]), "µs"),
     ]
     if peer_rate:
         times = Spread(rate.median / peer_rate, rate.low / peer_rate, rate.high / peer_rate)
@@ -92,7 +92,7 @@ async def create_in_process(count: int, rounds: int = 5) -> list[dict[str, float
             group, version, plural = PATH.split("/")[2:]
             served = api.served(group, version, plural)
 
-            async def one(bodies: list[str]) -> None:
+            async def create_all(bodies: list[str]) -> None:
                 for body in bodies:
                     await api.create(Call(user=user, manager="bench"), served, "", orjson.loads(body))
 
@@ -101,7 +101,7 @@ async def create_in_process(count: int, rounds: int = 5) -> list[dict[str, float
                 began, spent = time.monotonic(), time.process_time()
                 async with asyncio.TaskGroup() as group_of_tasks:
                     for task in range(TASKS):
-                        group_of_tasks.create_task(one(texts[task::TASKS]))
+                        group_of_tasks.create_task(create_all(texts[task::TASKS]))
                 seconds, cpu = time.monotonic() - began, time.process_time() - spent
                 results.append({"rate": count / seconds, "cpu_us": 1e6 * cpu / count})
     return results

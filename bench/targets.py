@@ -85,9 +85,9 @@ def ours(directory: Path) -> Iterator[Target]:
         command, cwd=directory, stdout=subprocess.PIPE, stderr=log, start_new_session=True
     ) as child:  # fmt: skip
         try:
-            said = _first_document(child)
+            announced = _first_document(child)
             ready = time.monotonic() - started
-            kubeconfig = directory / said["kubeconfig"]
+            kubeconfig = directory / announced["kubeconfig"]
             yield _with_account(OURS, _admin(kubeconfig), (child.pid,), ready)
         finally:
             child.terminate()
@@ -162,7 +162,7 @@ def _install_definitions(admin: _Admin) -> None:
 
 def _established(definition: dict[str, Any]) -> bool:
     conditions = definition.get("status", {}).get("conditions") or ()
-    return any(found["type"] == "Established" and found["status"] == "True" for found in conditions)
+    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
 
 
 def _client(admin: _Admin) -> httpx.Client:

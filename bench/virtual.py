@@ -44,11 +44,11 @@ def figures(directory: Path, say: Progress, rounds: int, *, many: bool) -> list[
     say(f"{USUAL} virtual machines")
     alone = booted(directory / "alone", 0).resident
     runs = [booted(directory / f"some-{number}", USUAL) for number in range(max(1, rounds))]
-    found = _singles(USUAL, runs, alone, AIM_SECONDS, AIM_BYTES)
+    singles = _singles(USUAL, runs, alone, AIM_SECONDS, AIM_BYTES)
     if many:
         say(f"{MANY} virtual machines")
-        found += _singles(MANY, [booted(directory / "many", MANY)], alone)
-    return found
+        singles += _singles(MANY, [booted(directory / "many", MANY)], alone)
+    return singles
 
 
 def _singles(
@@ -56,16 +56,16 @@ def _singles(
 ) -> list[Single]:
     what = f"{count} virtual machines"
     return [
-        Single(f"{what}: until all are attested and run", Spread.of([one.seconds for one in runs]), "s", seconds),
-        Single(f"{what}: CPU until then", Spread.of([one.cpu for one in runs]), "s"),
-        Single(f"{what}: without a processor until then", Spread.of([one.queued for one in runs]), "s"),
+        Single(f"{what}: until all are attested and run", Spread.of([boot.seconds for boot in runs]), "s", seconds),
+        Single(f"{what}: CPU until then", Spread.of([boot.cpu for boot in runs]), "s"),
+        Single(f"{what}: without a processor until then", Spread.of([boot.queued for boot in runs]), "s"),
         Single(f"{what}: memory beyond that without them", _memory(runs, alone), "MB", size and size / _MB),
-        Single(f"{what}: CPU when nothing happens", Spread.of([one.idle * 1000 for one in runs]), "ms/s"),
+        Single(f"{what}: CPU when nothing happens", Spread.of([boot.idle * 1000 for boot in runs]), "ms/s"),
     ]
 
 
 def _memory(runs: list[Boot], alone: int) -> Spread:
-    return Spread.of([(one.resident - alone) / _MB for one in runs])
+    return Spread.of([(boot.resident - alone) / _MB for boot in runs])
 
 
 def booted(directory: Path, count: int) -> Boot:
@@ -91,7 +91,7 @@ def _all_run(state: Path, count: int) -> bool:
         machines = ask_control(state, {"verb": "list"})["machines"]
     except OSError:
         return False
-    return len(machines) == count and all(one["running"] for one in machines)
+    return len(machines) == count and all(machine["running"] for machine in machines)
 
 
 @contextmanager

@@ -153,9 +153,9 @@ class AttestingWorld:
         from fastness.crypto.secret import SecretBytes
         from fastness.protocol.kbs_path import split_path
 
-        found = split_path(tuple(path.split("/")))
-        assert found is not None
-        await SealedResources(self.cluster, self.cipher).write(found, SecretBytes(value))
+        resource = split_path(tuple(path.split("/")))
+        assert resource is not None
+        await SealedResources(self.cluster, self.cipher).write(resource, SecretBytes(value))
 
     async def machine_object(self, attester: SimAttester) -> JsonObject:
         """The Machine of a machine."""

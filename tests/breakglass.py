@@ -42,9 +42,9 @@ async def appointed(cluster: Cluster, approvers: dict[str, str] | None = None) -
     await cluster.create(CONFIG_MAP.resource, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data})
 
 
-def signed_change(cluster: Any, present: dict[str, str], wanted: dict[str, str], by: tuple[str, ...]) -> str:
+def signed_change(cluster: Any, present: dict[str, str], desired: dict[str, str], by: tuple[str, ...]) -> str:
     """The text of the annotation with which these people agree to other approvers."""
-    statement = change_statement(cluster, present, wanted)
+    statement = change_statement(cluster, present, desired)
     agreed = [
         {"by": name, "signature": base64.b64encode(KEYS[name].sign(change_message(statement))).decode()} for name in by
     ]

@@ -144,10 +144,10 @@ async def delivering_world(
     cluster: Cluster, spec: JsonObject | None = None, names: tuple[str, ...] = (), bounds: Bounds | None = None
 ) -> AsyncIterator[DeliveringWorld]:
     """All doors in front of a cluster, for the time of the block; `names` are further ones that their certificates speak for."""
-    wanted = spec or {"mode": "Enforce", "simulated": True}
-    await settle_cluster(cluster, wanted)
+    settings = spec or {"mode": "Enforce", "simulated": True}
+    await settle_cluster(cluster, settings)
     vendor, clock, shelf, record = SimVendor(ENTROPY), MovedClock(), Shelf(), MemoryRecord()
-    if wanted.get("simulated"):
+    if settings.get("simulated"):
         with suppress(AlreadyExists):
             await announce_vendor(cluster, vendor, clock.now())
     cipher, urls = KeyRing([SealKey.generate(ENTROPY)], ENTROPY), [DoorUrls()]

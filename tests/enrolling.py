@@ -55,6 +55,7 @@ from tests.patience import PATIENCE
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False)
 ENTROPY = SystemEntropy()
+NOBODY = "fst_" + "x" * 43  # the shape of a ticket, and none
 
 
 class MovedClock(SystemClock):
@@ -139,10 +140,10 @@ class World:
 
     async def post(self, path: str, body: Any, ticket: str | SecretText = "", **headers: str) -> httpx.Response:
         """A request by hand."""
-        shown = ticket.reveal() if isinstance(ticket, SecretText) else ticket
-        known = {"content-type": "application/json", **({"authorization": f"Bearer {shown}"} if shown else {})}
+        bearer = ticket.reveal() if isinstance(ticket, SecretText) else ticket
+        own_headers = {"content-type": "application/json", **({"authorization": f"Bearer {bearer}"} if bearer else {})}
         content = body if isinstance(body, bytes) else json.encode(body)
-        return await self.http.post(path, content=content, headers={**known, **headers})
+        return await self.http.post(path, content=content, headers={**own_headers, **headers})
 
     async def begin(self, machine: Attester, ticket: str | SecretText, pool: str = "") -> httpx.Response:
         """The first message."""
@@ -151,8 +152,8 @@ class World:
     async def proof(self, machine: Attester, begun: httpx.Response) -> JsonObject:
         """The second message."""
         assert begun.status_code == 200, begun.text
-        found: JsonObject = json.decode(await second_message(machine, read_offer(begun.content)))
-        return found
+        message: JsonObject = json.decode(await second_message(machine, read_offer(begun.content)))
+        return message
 
     async def complete(self, machine: Attester, begun: httpx.Response) -> httpx.Response:
         """The second message, sent."""
@@ -181,12 +182,12 @@ async def settle_cluster(cluster: Cluster, spec: JsonObject) -> None:
     """A ConfidentialCluster with this spec, and our namespace."""
     with suppress(AlreadyExists):
         await cluster.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    wanted = {
+    body = {
         "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind,
         "metadata": {"name": "cluster"}, "spec": spec,
     }  # fmt: skip
     with suppress(AlreadyExists):
-        await cluster.create(CONFIDENTIAL_CLUSTER.resource, wanted)
+        await cluster.create(CONFIDENTIAL_CLUSTER.resource, body)
 
 
 async def change_cluster(world: World, **spec: Any) -> None:
@@ -230,3 +231,10 @@ async def forget(cluster: Cluster, machine: str) -> None:
     """Delete a Machine."""
     with suppress(NotFound, Conflict):
         await cluster.delete(MACHINE.resource, machine, NAMESPACE)
+
+
+async def nothing_was_made(world: World) -> None:
+    """No Machine, no key, no use."""
+    assert await world.machines() == []
+    assert await world.keys() == []
+    assert not world.record.of("enrol")

@@ -61,8 +61,8 @@ def _wrong(schema: Any, value: Any, depth: int) -> Any:
 
 def _properties(kind: Kind) -> Mapping[str, Any]:
     schema = definitions.definition(kind.definition) if kind.native else kind.schema
-    known = _members(schema)
-    return {name: below for name, below in known.items() if name not in ("apiVersion", "kind", "metadata")} or {
+    members = _members(schema)
+    return {name: below for name, below in members.items() if name not in ("apiVersion", "kind", "metadata")} or {
         "spec": {}, "status": {},
     }  # fmt: skip
 
@@ -75,8 +75,8 @@ def _members(schema: Any) -> Mapping[str, Any]:
     items = schema.get("items")
     if isinstance(items, dict):
         return _members(items)
-    known: Mapping[str, Any] = schema.get("properties") or {}
-    return known
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    return properties
 
 
 ODD_TEXTS = (
@@ -128,13 +128,13 @@ def _odd(schema: Any, source: Random, depth: int) -> Any:
 
 def _odd_object(schema: Any, source: Random, depth: int) -> Any:
     required = set(schema.get("required") or ())
-    known: Mapping[str, Any] = schema.get("properties") or {}
-    if not known and not schema.get("additionalProperties"):
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    if not properties and not schema.get("additionalProperties"):
         return source.choice([{}, nested(40), {"": []}, {"a": None}])
     more = schema.get("additionalProperties")
     entries = {"a": _odd(more, source, depth - 1)} if isinstance(more, dict) and source.random() < 0.5 else {}
-    chosen = (name for name in known if name in required or (depth > 0 and source.random() < 0.6))
-    return {**entries, **{name: _odd(known[name], source, depth - 1) for name in chosen}}
+    chosen = (name for name in properties if name in required or (depth > 0 and source.random() < 0.6))
+    return {**entries, **{name: _odd(properties[name], source, depth - 1) for name in chosen}}
 
 
 def _odd_text(schema: Any, source: Random) -> str:

@@ -92,14 +92,14 @@ class Place:
         return cls(kube.url, kube.ca, kube.kubeconfig, lambda _: header)
 
     @classmethod
-    def embedded(cls, found: Embedded) -> Place:
+    def embedded(cls, server: Embedded) -> Place:
         """The embedded API, with the signer that it has in Kubernetes' place."""
 
-        def shown(context: ssl.SSLContext) -> dict[str, str]:
-            context.load_cert_chain(str(found.directory / "pki" / "admin.pem"))
+        def present_admin(context: ssl.SSLContext) -> dict[str, str]:
+            context.load_cert_chain(str(server.directory / "pki" / "admin.pem"))
             return {}
 
-        return cls(found.url, found.ca_file, found.kubeconfig, shown, found.server.pki)
+        return cls(server.url, server.ca_file, server.kubeconfig, present_admin, server.server.pki)
 
     def trust(self) -> ssl.SSLContext:
         """TLS that trusts this cluster alone."""
@@ -167,9 +167,9 @@ class JoiningSite:
         context.load_cert_chain(path)
         return httpx.AsyncClient(base_url=self.place.url, verify=context, trust_env=False)
 
-    async def ask(self, http: httpx.AsyncClient, wanted: JsonObject) -> JsonObject:
+    async def ask(self, http: httpx.AsyncClient, request: JsonObject) -> JsonObject:
         """Send a request and wait until it is decided, and signed if it was approved."""
-        made = await http.post(CSRS, json=wanted)
+        made = await http.post(CSRS, json=request)
         assert made.status_code == 201, made.text
         return await self.settled(made.json()["metadata"]["name"])
 
@@ -177,23 +177,23 @@ class JoiningSite:
         """A request when it is denied, or approved and signed."""
         async with asyncio.timeout(PATIENCE):
             while True:
-                found = await self.world.cluster.get(REQUESTS, name)
-                status = found.get("status") or {}
+                request = await self.world.cluster.get(REQUESTS, name)
+                status = request.get("status") or {}
                 kinds = {entry["type"] for entry in status.get("conditions") or ()}
                 if "Denied" in kinds or status.get("certificate") or not decided:
-                    return found
+                    return request
                 await asyncio.sleep(0.02)
 
 
-def outcome(found: JsonObject) -> tuple[str, str]:
+def outcome(request: JsonObject) -> tuple[str, str]:
     """What became of a request: kind and reason; nothing when it is open."""
-    conditions = (found.get("status") or {}).get("conditions") or ()
+    conditions = (request.get("status") or {}).get("conditions") or ()
     return next(((entry["type"], entry["reason"]) for entry in conditions), ("", ""))
 
 
-def certificate_of(found: JsonObject) -> bytes:
+def certificate_of(request: JsonObject) -> bytes:
     """The certificate that was signed, PEM."""
-    return base64.b64decode(found["status"]["certificate"])
+    return base64.b64decode(request["status"]["certificate"])
 
 
 @asynccontextmanager

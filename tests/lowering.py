@@ -20,4 +20,6 @@ async def lowered(cluster: Cluster, spec: JsonObject) -> JsonObject:
 
 def word_of(refused: Forbidden) -> str:
     """The confirmation that a refusal asks for."""
-    return next(one.message for one in refused.causes if CONFIRM_LOWER in one.field).removeprefix("Required value: ")
+    return next(cause.message for cause in refused.causes if CONFIRM_LOWER in cause.field).removeprefix(
+        "Required value: "
+    )

@@ -125,12 +125,12 @@ class Maker:
         with tempfile.TemporaryDirectory(prefix="tpm-", dir=self.sockets) as place:
             state = Path(place) / "state"
             shutil.copytree(self.provision(name), state)
-            found = Swtpm(state, Path(place) / "sock")
+            tpm = Swtpm(state, Path(place) / "sock")
             try:
-                found.start()
-                yield found
+                tpm.start()
+                yield tpm
             finally:
-                found.stop()
+                tpm.stop()
 
     def _config(self) -> Path:
         authority, setup = self.directory / "localca.conf", self.directory / "setup.conf"

@@ -21,7 +21,7 @@ from fastness.keys.authorities import SECRETS
 from fastness.keys.certificates import read, secret_name
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kube.port import Cluster
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ async def relayed(door: str, trust: ImageTrust, heard: Heard) -> Reply:
     passed = {name: value for name, value in heard.headers.items() if name not in ("host", "content-length")}
     async with httpx.AsyncClient(verify=trust.tls, trust_env=False) as http:
         answer = await http.request(heard.method, door + heard.target, headers=passed, content=heard.body)
-    kept = ("content-type", "dpop-nonce", "retry-after", "set-cookie", "fastness-signature")
+    passed_on = ("content-type", "dpop-nonce", "retry-after", "set-cookie", "fastness-signature")
     return Reply(
-        answer.status_code, {name: answer.headers[name] for name in kept if name in answer.headers}, answer.content
+        answer.status_code, {name: answer.headers[name] for name in passed_on if name in answer.headers}, answer.content
     )
 
 

@@ -42,11 +42,11 @@ class Row(NamedTuple):
 
 def rows(root: Path) -> list[Row]:
     """All rows, in the order of their tables; raises BadRow."""
-    found = [row for path in sorted((root / ROWS).glob("[0-9]*.md")) for row in _table(path)]
-    ids = [row.id for row in found]
-    if twice := sorted({one for one in ids if ids.count(one) > 1}):
+    parsed = [row for path in sorted((root / ROWS).glob("[0-9]*.md")) for row in _table(path)]
+    ids = [row.id for row in parsed]
+    if twice := sorted({identifier for identifier in ids if ids.count(identifier) > 1}):
         raise BadRow(f"{ROWS}: rows that stand there twice: {', '.join(twice)}")
-    return found
+    return parsed
 
 
 def _table(path: Path) -> Iterator[Row]:
@@ -67,11 +67,13 @@ def proved(root: Path) -> dict[str, list[str]]:
         if "mark.row" not in text:
             continue
         place, tree = path.relative_to(root), ast.parse(text)
-        functions = [one for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
-        found = [(row, function.name) for function in functions for row in _claimed(function, place)]
-        for row, name in found:
+        functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        here = [(row, function.name) for function in functions for row in _claimed(function, place)]
+        for row, name in here:
             claims.setdefault(row, []).append(f"{place}::{name}")
-        if len(found) != sum(isinstance(one, ast.Attribute) and ast.unparse(one) == _MARKER for one in ast.walk(tree)):
+        if len(here) != sum(
+            isinstance(node, ast.Attribute) and ast.unparse(node) == _MARKER for node in ast.walk(tree)
+        ):
             raise BadRow(f"{place}: a row is claimed by a decorator of a test function, and by nothing else")
     return claims
 
@@ -80,28 +82,32 @@ def _claimed(function: ast.FunctionDef | ast.AsyncFunctionDef, place: Path) -> I
     for decorator in function.decorator_list:
         if not (isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == _MARKER):
             continue
-        named = [one.value for one in decorator.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        named = [
+            argument.value
+            for argument in decorator.args
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+        ]
         if len(named) != 1 or len(decorator.args) != 1 or decorator.keywords:
             raise BadRow(f'{place}:{decorator.lineno}: a marker names one row as text: pytest.mark.row("000-51")')
         yield named[0]
 
 
-def problems(known: Sequence[Row], proofs: Mapping[str, Sequence[str]]) -> list[str]:
+def problems(all_rows: Sequence[Row], proofs: Mapping[str, Sequence[str]]) -> list[str]:
     """What is wrong between rows and markers, a line each."""
-    ids = {row.id for row in known}
-    found = [
+    ids = {row.id for row in all_rows}
+    wrong = [
         f"{test}: there is no row {row} in {ROWS}" for row, tests in proofs.items() if row not in ids for test in tests
     ]
-    for row in known:
+    for row in all_rows:
         if row.id in proofs and row.open:
-            found.append(f"{row.id}: {proofs[row.id][0]} proves it, so its column `open` must be empty")
+            wrong.append(f"{row.id}: {proofs[row.id][0]} proves it, so its column `open` must be empty")
         elif row.id not in proofs and not row.open:
-            found.append(f"{row.id}: no test carries it, so its column `open` must say why")
-    return found
+            wrong.append(f"{row.id}: no test carries it, so its column `open` must say why")
+    return wrong
 
 
-def summary(known: Sequence[Row], proofs: Mapping[str, Sequence[str]]) -> list[tuple[str, str, str]]:
+def summary(all_rows: Sequence[Row], proofs: Mapping[str, Sequence[str]]) -> list[tuple[str, str, str]]:
     """Per table: its number, how many rows it has, how many are proved."""
-    tables = sorted({row.id[:3] for row in known})
-    counted = [(table, [row for row in known if row.id.startswith(table)]) for table in tables]
+    tables = sorted({row.id[:3] for row in all_rows})
+    counted = [(table, [row for row in all_rows if row.id.startswith(table)]) for table in tables]
     return [(table, str(len(of)), str(sum(row.id in proofs for row in of))) for table, of in counted]

@@ -74,14 +74,14 @@ def build(directory: Path) -> dict[str, int]:
 
 def dependencies() -> list[str]:
     """Every distribution that the agent needs, itself left out, as the metadata of what is installed says."""
-    waiting, found = [Requirement(line) for line in _declared()], set[str]()
+    waiting, names = [Requirement(line) for line in _declared()], set[str]()
     while waiting:
-        wanted = waiting.pop()
-        if (wanted.marker and not wanted.marker.evaluate({"extra": ""})) or wanted.name.lower() in found:
+        requirement = waiting.pop()
+        if (requirement.marker and not requirement.marker.evaluate({"extra": ""})) or requirement.name.lower() in names:
             continue
-        found.add(wanted.name.lower())
-        waiting += [Requirement(line) for line in importlib.metadata.requires(wanted.name) or ()]
-    return sorted(found)
+        names.add(requirement.name.lower())
+        waiting += [Requirement(line) for line in importlib.metadata.requires(requirement.name) or ()]
+    return sorted(names)
 
 
 def _declared() -> list[str]:

@@ -40,8 +40,8 @@ SERVER = (
 def place(module: str) -> Path | None:
     """The file of a module of ours; None if there is none of that name."""
     base = SOURCE.joinpath(*module.split("."))
-    found = [path for path in (base / "__init__.py", base.with_suffix(".py")) if path.exists()]
-    return found[0] if found else None
+    files = [path for path in (base / "__init__.py", base.with_suffix(".py")) if path.exists()]
+    return files[0] if files else None
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -57,13 +57,13 @@ def imports(path: Path) -> Iterator[str]:
 def closure() -> tuple[dict[str, Path], set[str]]:
     """The modules of the agent with their files, and the foreign packages that they import."""
     verbs = [f"{START}.{path.stem}" for path in sorted(SOURCE.joinpath(*START.split(".")).glob("agent*.py"))]
-    waiting, found, foreign = verbs, dict[str, Path](), set[str]()
+    waiting, modules, foreign = verbs, dict[str, Path](), set[str]()
     while waiting:
         module = waiting.pop()
         path = place(module)
-        if module in found or path is None or module.startswith(SERVER):
+        if module in modules or path is None or module.startswith(SERVER):
             continue
-        found[module] = path
+        modules[module] = path
         waiting += [module.rpartition(".")[0]] if "." in module else []
         for name in imports(path):
             top = name.partition(".")[0]
@@ -71,7 +71,7 @@ def closure() -> tuple[dict[str, Path], set[str]]:
                 waiting.append(name)
             elif top not in sys.stdlib_module_names:
                 foreign.add(top)
-    return found, foreign
+    return modules, foreign
 
 
 def build(directory: Path) -> Path:

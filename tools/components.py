@@ -58,6 +58,7 @@ COMPONENTS = (
     Component("zstd", "zstd", "initial disks that distributions pack with it are looked at"),
     Component("sbsign", "sbsigntool", "images with a signature for Secure Boot"),
     Component("openssl", "openssl", "unlocks the test key that signs them"),
+    Component("skopeo", "skopeo", "images are pulled as the container runtime would, with the files made for it"),
     *BED,
 )
 

@@ -32,7 +32,6 @@ from fastness.kinds.kind import Kind, Scope
 from fastness.kinds.registry import all_kinds
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.informers import Informers
-from fastness.machineconfig.loops.controllers import Around
 from fastness.observe import logs, metrics
 from fastness.runtime.clock import SystemEntropy
 
@@ -94,15 +93,15 @@ def _verb(parent: click.Context, name: str) -> str:
 
 def _described(command: click.Command, context: click.Context, name: str) -> str:
     """One verb, and after it those that it groups."""
-    told = inspect.cleandoc(command.help or "")
-    first, _, rest = told.partition("\n\n")
+    help_text = inspect.cleandoc(command.help or "")
+    first, _, rest = help_text.partition("\n\n")
     rest = "\n".join(f"    {line}" for line in rest.splitlines()) if rest.startswith("fastness ") else rest
     usage = f"```\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
-    rows = [row for one in command.params if (row := one.get_help_record(context)) is not None]
+    rows = [row for parameter in command.params if (row := parameter.get_help_record(context)) is not None]
     options = table(("Option", "Meaning"), ((_code(option), text) for option, text in rows)) if rows else ""
     below = [
-        _described(one, click.Context(one, info_name=each, parent=context), f"{name} {each}")
-        for each, one in _members(command, context)
+        _described(member, click.Context(member, info_name=each, parent=context), f"{name} {each}")
+        for each, member in _members(command, context)
     ]
     return "\n\n".join(part for part in (f"## {name}", first, usage, rest, options.rstrip(), *below) if part)
 
@@ -138,8 +137,8 @@ def kinds() -> str:
 
 
 def _split() -> tuple[list[Kind], list[Kind]]:
-    known = all_kinds()
-    return [kind for kind in known if not kind.native], [kind for kind in known if kind.native]
+    kinds = all_kinds()
+    return [kind for kind in kinds if not kind.native], [kind for kind in kinds if kind.native]
 
 
 def _kind_row(kind: Kind, *, link: bool) -> tuple[str, ...]:
@@ -194,15 +193,15 @@ def _type(node: Mapping[str, Any]) -> str:
 
 
 def _meaning(node: Mapping[str, Any]) -> str:
-    told = [str(node["description"])] if node.get("description") else []
+    sentences = [str(node["description"])] if node.get("description") else []
     if "enum" in node:
-        told.append(
+        sentences.append(
             "One of " + ", ".join(_code(str(value)) if value != "" else "empty" for value in node["enum"]) + "."
         )
     if "default" in node:
-        told.append(f"Default `{node['default']}`.")
-    told += [f"Rule: {rule['message']}." for rule in node.get("x-kubernetes-validations", ()) if "message" in rule]
-    return " ".join(told).replace("..", ".")
+        sentences.append(f"Default `{node['default']}`.")
+    sentences += [f"Rule: {rule['message']}." for rule in node.get("x-kubernetes-validations", ()) if "message" in rule]
+    return " ".join(sentences).replace("..", ".")
 
 
 # What is seen from outside.
@@ -238,14 +237,14 @@ def errors() -> str:
         "Every error has a stable code and a hint. Errors of the API travel as a Kubernetes `Status`: the code is the HTTP "
         "status and the reason is the name. A hint that depends on the case stands in the message itself."
     )
-    found: dict[str, list[tuple[str, str, str, str]]] = {}
-    for error in sorted(_error_types(), key=lambda one: (one.__module__, inspect.getsourcelines(one)[1])):
-        told = (inspect.getdoc(error) or "").partition("\n")[0]
+    by_module: dict[str, list[tuple[str, str, str, str]]] = {}
+    for error in sorted(_error_types(), key=lambda error: (error.__module__, inspect.getsourcelines(error)[1])):
+        meaning = (inspect.getdoc(error) or "").partition("\n")[0]
         hint = _text(error, "hint")
-        row = (error.__name__, _code(str(getattr(error, "code", ""))), told, hint)
-        found.setdefault(error.__module__, []).append(row)
+        row = (error.__name__, _code(str(getattr(error, "code", ""))), meaning, hint)
+        by_module.setdefault(error.__module__, []).append(row)
     heading = ("Error", "Code", "Meaning", "What to do")
-    return page("Errors", intro, *(f"## {module}\n\n{table(heading, rows)}" for module, rows in found.items()))
+    return page("Errors", intro, *(f"## {module}\n\n{table(heading, rows)}" for module, rows in by_module.items()))
 
 
 def _text(error: type[Exception], name: str) -> str:
@@ -270,9 +269,8 @@ def controllers() -> str:
         "controller are reads, arrows out of it are writes."
     )
     nowhere: Any = SimpleNamespace(listen=None)  # declarations are class attributes: drawing them needs no cluster
-    product = product_loops(
-        nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), Around(nowhere, SystemEntropy())
-    )
+    informers = Informers(nowhere, clock=nowhere, entropy=nowhere)
+    product = product_loops(nowhere, informers, nowhere, SystemEntropy())
     embedded = kube_loops(nowhere, nowhere, nowhere, "", (), nowhere).controllers
     return page(
         "Controllers", intro,
@@ -308,12 +306,12 @@ def who_may_write_what() -> str:
 def _drawn(loops: Sequence[Controller]) -> str:
     rows = (
         (
-            _code(one.name),
-            (inspect.getdoc(type(one)) or "").partition("\n")[0],
-            ", ".join(sorted({_every(source.resource.kind) for source in one.sources})) or "every kind",
-            ", ".join(sorted({_every(resource.kind) for resource in one.writes})),
+            _code(loop.name),
+            (inspect.getdoc(type(loop)) or "").partition("\n")[0],
+            ", ".join(sorted({_every(source.resource.kind) for source in loop.sources})) or "every kind",
+            ", ".join(sorted({_every(resource.kind) for resource in loop.writes})),
         )
-        for one in loops
+        for loop in loops
     )
     return f"```mermaid\n{graph(loops)}```\n\n{table(('Controller', 'What it does', 'Reads', 'Writes'), rows)}"
 
@@ -329,27 +327,27 @@ def manual_rows() -> str:
     """Every command of the manual: what it should do, what it does here, and which are still open."""
     from tests.manual.table import Row, rows  # test data: a walk holds every word of it to what really happens
 
-    known = sorted(rows(), key=lambda row: row.n)
-    counts = {state: sum(row.state == state for row in known) for state in ("works", "differs", "open")}
+    by_n = sorted(rows(), key=lambda row: row.n)
+    counts = {state: sum(row.state == state for row in by_n) for state in ("works", "differs", "open")}
     intro = (
         "The commands of the manual *Deploying confidential containers on bare-metal servers*, in its order, against "
         "`fastness up --profile containers --machines 3`. `oc` is `kubectl` but for `oc project` and `oc adm policy`. Every row "
         "that is not open is run by a test, which compares what is printed here with what is printed then; … stands for anything."
     )
-    summary = f"{len(known)} commands: {counts['works']} work, {counts['differs']} differ on purpose, {counts['open']} are open."
+    summary = f"{len(by_n)} commands: {counts['works']} work, {counts['differs']} differ on purpose, {counts['open']} are open."
 
     def ours(row: Row) -> str:
-        told = [row.open] if row.open else [_line(row.command.ours) or "(prints nothing)", row.differs]
+        parts = [row.open] if row.open else [_line(row.command.ours) or "(prints nothing)", row.differs]
         if row.fails is not None:
-            told.append(f"As printed it fails: {_line(row.fails.ours)}")
-        return "; ".join(part for part in told if part)
+            parts.append(f"As printed it fails: {_line(row.fails.ours)}")
+        return "; ".join(part for part in parts if part)
 
     def command(row: Row) -> str:
         printed = " ".join(row.printed.replace("\\\n", " ").split())
         corrected = "" if row.open or row.command.run == row.printed else f", run as `{row.command.run}`"
         return f"`{printed}`{corrected}"
 
-    cells = ((str(row.n), row.section, command(row), row.expected, ours(row), row.state) for row in known)
+    cells = ((str(row.n), row.section, command(row), row.expected, ours(row), row.state) for row in by_n)
     return page(
         "The manual, row by row",
         intro,
@@ -367,9 +365,9 @@ def manual_rows() -> str:
 
 def _line(lines: Sequence[str]) -> str:
     """Output in one cell: the line that says most, without the heading of a table."""
-    kept = [line.strip() for line in lines if line.strip() not in ("", "…")]
-    shown = kept[-1] if len(kept) == 2 and kept[0].startswith("NAME") else kept[0] if kept else ""
-    return f"`{' '.join(shown.split())}`" if shown else "(an error)" if lines else ""
+    telling = [line.strip() for line in lines if line.strip() not in ("", "…")]
+    cell = telling[-1] if len(telling) == 2 and telling[0].startswith("NAME") else telling[0] if telling else ""
+    return f"`{' '.join(cell.split())}`" if cell else "(an error)" if lines else ""
 
 
 # The source documents, row by row.
@@ -377,13 +375,13 @@ def _line(lines: Sequence[str]) -> str:
 
 def acceptance_rows() -> str:
     """Every row of docs/acceptance: the tests that prove it, or why none does."""
-    known, proofs = acceptance.rows(ROOT), acceptance.proved(ROOT)
+    all_rows, proofs = acceptance.rows(ROOT), acceptance.proved(ROOT)
     intro = (
         "What the source documents ask for ([docs/acceptance](../acceptance/index.md)), and the tests that would fail if a user "
         "could not do it."
     )
-    counts = table(("Table", "Rows", "Proved by a test"), acceptance.summary(known, proofs))
-    cells = ((row.id, row.does, _proof(proofs.get(row.id, ())) or f"none: {row.open}") for row in known)
+    counts = table(("Table", "Rows", "Proved by a test"), acceptance.summary(all_rows, proofs))
+    cells = ((row.id, row.does, _proof(proofs.get(row.id, ())) or f"none: {row.open}") for row in all_rows)
     return page("Acceptance, row by row", intro, counts, table(("Row", "A user", "Proved by"), cells))
 
 
@@ -417,20 +415,20 @@ def pages() -> dict[Path, str]:
 
 def stale(root: Path) -> list[str]:
     """Pages that differ from what the code says, are missing, or that nothing writes any more."""
-    wanted = pages()
+    generated = pages()
     present = {path.relative_to(root) for path in (root / REFERENCE).rglob("*.md")}
-    differing = {path for path, text in wanted.items() if path not in present or (root / path).read_text() != text}
-    return sorted(str(path) for path in differing | (present - set(wanted)))
+    differing = {path for path, text in generated.items() if path not in present or (root / path).read_text() != text}
+    return sorted(str(path) for path in differing | (present - set(generated)))
 
 
 def write(root: Path) -> list[str]:
     """Write what is stale, remove what nothing writes any more; returns the paths."""
-    wanted, changed = pages(), stale(root)
+    generated, changed = pages(), stale(root)
     for name in changed:
         path = root / name
-        if Path(name) in wanted:
+        if Path(name) in generated:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(wanted[Path(name)])
+            path.write_text(generated[Path(name)])
         else:
             path.unlink()
     return changed

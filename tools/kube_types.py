@@ -128,28 +128,28 @@ def references(schema: Any) -> Iterator[str]:
 
 def reachable(schemas: Json, roots: Iterable[str]) -> Json:
     """The roots and everything they refer to, stripped to facts."""
-    found: Json = {}
+    types: Json = {}
     queue = list(roots)
     while queue:
         name = queue.pop()
-        if name not in found:
-            found[name] = facts(schemas[name])
-            queue.extend(references(found[name]))
-    return found
+        if name not in types:
+            types[name] = facts(schemas[name])
+            queue.extend(references(types[name]))
+    return types
 
 
 def kinds_of(schemas: Json) -> dict[str, str]:
     """Name of the definition by `apiVersion/Kind`, for the served kinds and their lists."""
     served = {f"{version}/{kind}{suffix}" for version, kinds in SERVED.items() for kind in kinds for suffix in LISTS}
-    found = {
+    names = {
         f"{api_version(entry['group'], entry['version'])}/{entry['kind']}": name
         for name, schema in sorted(schemas.items())
         for entry in schema.get("x-kubernetes-group-version-kind", [])
     }
-    absent = {key for key in served - found.keys() if not key.endswith("List")}
+    absent = {key for key in served - names.keys() if not key.endswith("List")}
     if absent:
         raise UnknownFact(f"the server has no definition of {sorted(absent)}")
-    return {key: name for key, name in found.items() if key in served}
+    return {key: name for key, name in names.items() if key in served}
 
 
 def api_version(group: str, version: str) -> str:
@@ -175,8 +175,8 @@ def fetch_schemas(api: httpx.Client) -> Json:
     merged: Json = {}
     for version in SERVED:
         for name, schema in fetch(api, f"/openapi/v3/{root_of(version)}")["components"]["schemas"].items():
-            known = merged.setdefault(name, schema)
-            if facts(known) != facts(schema):
+            earlier = merged.setdefault(name, schema)
+            if facts(earlier) != facts(schema):
                 raise UnknownFact(f"{name} differs between group versions")
     return merged
 
@@ -189,18 +189,18 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 def fetch_resources(api: httpx.Client) -> list[Json]:
     """Resources of the served kinds, from discovery."""
-    found = []
+    resources = []
     for path in ("/api", "/apis"):
         for group in fetch(api, path, AGGREGATED)["items"]:
             name = group["metadata"].get("name", "")
             for version in group["versions"]:
                 served = SERVED.get(api_version(name, version["version"]), ())
-                found += [
+                resources += [
                     resource(name, version["version"], entry)
                     for entry in version["resources"]
                     if entry["responseKind"]["kind"] in served
                 ]
-    return sorted(found, key=lambda entry: (entry["group"], entry["version"], entry["plural"]))
+    return sorted(resources, key=lambda entry: (entry["group"], entry["version"], entry["plural"]))
 
 
 def resource(group: str, version: str, entry: Json) -> Json:
@@ -258,12 +258,12 @@ ROLE_FACTS = ("rules", "aggregationRule", "roleRef", "subjects")
 
 def fetch_roles(api: httpx.Client) -> list[Json]:
     """The cluster roles and bindings that the server makes at its first start, as manifests."""
-    found = []
+    roles = []
     for kind in ("ClusterRole", "ClusterRoleBinding"):
         path = f"/apis/{RBAC}/{kind.lower()}s"
         items = fetch(api, path, labelSelector="kubernetes.io/bootstrapping=rbac-defaults")["items"]
-        found += [role(kind, item) for item in sorted(items, key=lambda item: str(item["metadata"]["name"]))]
-    return found
+        roles += [role(kind, item) for item in sorted(items, key=lambda item: str(item["metadata"]["name"]))]
+    return roles
 
 
 def role(kind: str, item: Json) -> Json:

@@ -46,7 +46,7 @@ class Walk(NamedTuple):
     @property
     def changes(self) -> int:
         """How often the next file is in another room."""
-        return sum(one.partition("/")[0] != other.partition("/")[0] for one, other in pairwise(self.files))
+        return sum(before.partition("/")[0] != other.partition("/")[0] for before, other in pairwise(self.files))
 
 
 def problems(root: Path) -> list[str]:

@@ -80,16 +80,16 @@ def switched(source: str, numbered: Mapping[int, Mutant]) -> str:
 
 def mutants(root: Path) -> list[Mutant]:
     """Every mutant of the places where trust is decided, in the order of files and lines."""
-    places = [found for place in PLACES for found in (root / PACKAGE).glob(place)]
+    places = [path for place in PLACES for path in (root / PACKAGE).glob(place)]
     files = sorted({path for place in places for path in ([place] if place.is_file() else place.rglob("*.py"))})
-    return [mutant for path in files for mutant in _Finder(path.relative_to(root), path.read_text()).found]
+    return [mutant for path in files for mutant in _Finder(path.relative_to(root), path.read_text()).mutants]
 
 
 class _Finder(ast.NodeVisitor):
     """Walks one module and keeps what refuses."""
 
     def __init__(self, path: Path, source: str) -> None:
-        self.found: list[Mutant] = []
+        self.mutants: list[Mutant] = []
         self._path = path
         self._source = source
         self._starts = _line_starts(source)
@@ -180,7 +180,9 @@ class _Finder(ast.NodeVisitor):
         number = f"#{self._seen[name]}" if self._seen[name] > 1 else ""
         start, end = self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
         last = node.end_lineno or node.lineno
-        self.found.append(Mutant(name + number, self._path, node.lineno, last, branch or node.lineno, start, end, text))
+        self.mutants.append(
+            Mutant(name + number, self._path, node.lineno, last, branch or node.lineno, start, end, text)
+        )
 
     def _offset(self, line: int | None, column: int | None) -> int:
         """A place of the syntax tree, whose columns count bytes, as a number of characters."""

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, its neighbours are not on the path
 
 from tools.mutants import PACKAGE, SWITCH, Mutant, mutants, switched  # noqa: E402
-from tools.mutatefork import FOUND, OUTCOMES, REMOVED, SURVIVED, TRIALS, UNREACHED, Outcome, Trial  # noqa: E402
+from tools.mutatefork import FOUND, ONCE, OUTCOMES, REMOVED, SURVIVED, TRIALS, UNREACHED, Outcome, Trial  # noqa: E402
 from tools.mutatereach import BUDGET, COVERED, Reach, cover  # noqa: E402
 
 BUILD = ROOT / ".build" / "mutate"
@@ -49,26 +49,35 @@ def run(part: int, parts: int, only: str, budget: float, *, left: bool, workers:
     """Try the mutants of one part; 1 when one survived that nobody has explained."""
     reach = Reach(**json.loads((BUILD / "reach.json").read_text()))
     explained = harmless()
-    settled = {one.id for one in results().values() if one.state == FOUND or one.id in explained} if left else set()
+    settled = (
+        {outcome.id for outcome in results().values() if outcome.state == FOUND or outcome.id in explained}
+        if left
+        else set()
+    )
     chosen = [
-        Trial(number, one.id, reach.of(one, budget))
-        for number, one in numbered().items()
-        if number % parts == part - 1 and only in one.id and one.id not in settled
+        Trial(number, mutant.id, reach.of(mutant, budget))
+        for number, mutant in numbered().items()
+        if number % parts == part - 1 and only in mutant.id and mutant.id not in settled
     ]
     outcomes = _tried(chosen, workers)
     with RESULTS.open("a") as file:
-        file.writelines(json.dumps(one) + "\n" for one in outcomes)
+        file.writelines(json.dumps(outcome) + "\n" for outcome in outcomes)
     return _tell(outcomes, len(chosen))
 
 
 def short() -> int:
-    """Try the refusals that every run of the tests holds to; 1 when one is gone, or when its tests do not notice."""
+    """Try the refusals that every run of the tests holds to; 1 when one is gone, or when its tests do not notice.
+
+    One worker, because other tests run beside this; and a failure is believed at once, because the next run of the tests
+    tries the same again: what failed by chance today does not fail by chance tomorrow.
+    """
     checks: dict[str, list[str]] = _loaded(CHECKS)
-    numbers = {one.id: number for number, one in numbered().items()}
+    numbers = {mutant.id: number for number, mutant in numbered().items()}
     gone = [name for name in checks if name not in numbers]
-    outcomes = _tried([Trial(numbers[name], name, tests) for name, tests in checks.items() if name in numbers])
+    trials = [Trial(numbers[name], name, tests) for name, tests in checks.items() if name in numbers]
+    outcomes = _tried(trials, workers=1, once=True)
     wrong = [f"no such refusal: {name}" for name in gone]
-    wrong += [f"{one.state}: {one.id}" for one in outcomes if one.state != FOUND]
+    wrong += [f"{outcome.state}: {outcome.id}" for outcome in outcomes if outcome.state != FOUND]
     print("\n".join([*wrong, f"{len(outcomes)} of {len(checks)} tried, {len(wrong)} wrong"]))
     return 1 if wrong or len(outcomes) != len(checks) else 0
 
@@ -78,32 +87,37 @@ def numbered() -> dict[int, Mutant]:
     return dict(enumerate(mutants(ROOT), start=1))
 
 
-def _tried(trials: Sequence[Trial], workers: int = os.cpu_count() or 1) -> list[Outcome]:
-    """What becomes of mutants under the tests beside them, on all processors."""
-    unreached = [Outcome(one.id, UNREACHED) for one in trials if not one.tests]
-    reached = [one for one in trials if one.tests]
+def _tried(trials: Sequence[Trial], workers: int, *, once: bool = False) -> list[Outcome]:
+    """What becomes of mutants under the tests beside them, in so many processes; `once` believes the first failure."""
+    unreached = [Outcome(trial.id, UNREACHED) for trial in trials if not trial.tests]
+    reached = [trial for trial in trials if trial.tests]
     workers = min(workers, len(reached))
     with tempfile.TemporaryDirectory(prefix="fastness-mutate-", ignore_cleanup_errors=True) as place:
         tree = Path(place) / "tree"
-        _copy(tree)
+        _copy(tree, {trial.number for trial in reached})
         outcomes = [Path(place) / f"{worker}.jsonl" for worker in range(workers)]
-        children = [_worker(tree, reached[worker::workers], outcomes[worker]) for worker in range(workers)]
+        children = [_worker(tree, reached[worker::workers], outcomes[worker], once) for worker in range(workers)]
         for child in children:
             child.wait()
-        return unreached + [one for path in outcomes for one in _read(path)]
+        return unreached + [outcome for path in outcomes for outcome in _read(path)]
 
 
-def _copy(tree: Path) -> None:
-    """The repository with a switch for each refusal, which stands on 0 unless the environment says otherwise."""
+def _copy(tree: Path, numbers: Set[int]) -> None:
+    """The repository with a switch for each of these refusals, which stands on 0 unless the environment says otherwise.
+
+    What is compiled comes along: it is good for every file whose time and size stay, so only switched modules are compiled anew.
+    """
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
+            # Other tests compile beside this: what they have half written goes away again.
+            shutil.copytree(source, tree / name, symlinks=True, ignore=shutil.ignore_patterns("*.pyc.*"))
         else:
             shutil.copy2(source, tree / name)
     by_path: dict[Path, dict[int, Mutant]] = {}
     for number, mutant in numbered().items():
-        by_path.setdefault(mutant.path, {})[number] = mutant
+        if number in numbers:
+            by_path.setdefault(mutant.path, {})[number] = mutant
     for path, of_module in by_path.items():
         (tree / path).write_text(switched((ROOT / path).read_text(), of_module))
     with (tree / PACKAGE / "__init__.py").open("a") as file:
@@ -112,10 +126,10 @@ def _copy(tree: Path) -> None:
         )  # also for programs that tests start
 
 
-def _worker(tree: Path, trials: Sequence[Trial], outcomes: Path) -> subprocess.Popen[bytes]:
+def _worker(tree: Path, trials: Sequence[Trial], outcomes: Path, once: bool) -> subprocess.Popen[bytes]:
     plan = outcomes.with_suffix(".plan")
     plan.write_text(json.dumps(trials))
-    files = sorted({test.partition("::")[0] for one in trials for test in one.tests})
+    files = sorted({test.partition("::")[0] for trial in trials for test in trial.tests})
     words = [
         "-q",
         "-s",
@@ -130,6 +144,7 @@ def _worker(tree: Path, trials: Sequence[Trial], outcomes: Path) -> subprocess.P
         # Real evidence lies beside the tree, not beside its copy.
         "FASTNESS_VECTORS": str(ROOT.parent / "shared" / "vectors"),
         **os.environ, "PYTHONPATH": f"{tree / 'src'}{os.pathsep}{tree}", TRIALS: str(plan), OUTCOMES: str(outcomes),
+        ONCE: "1" if once else "",
     }  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-m", "pytest", *words, "--rootdir", str(tree), *files], cwd=tree, env=environment
@@ -143,21 +158,21 @@ def _read(path: Path) -> list[Outcome]:
 
 def results() -> dict[str, Outcome]:
     """The last outcome of each refusal that the tree still has: of a run in this checkout, or as the tree says."""
-    there = {one.id for one in mutants(ROOT)}
+    there = {mutant.id for mutant in mutants(ROOT)}
     before = [Outcome(name, SURVIVED) for name in harmless()]
     before += [Outcome(name, FOUND) for name in _loaded(NOTICED)["noticed"]]
-    return {one.id: one for one in [*before, *_read(RESULTS)] if one.id in there}
+    return {outcome.id: outcome for outcome in [*before, *_read(RESULTS)] if outcome.id in there}
 
 
 def _tell(outcomes: Sequence[Outcome], chosen: int) -> int:
     explained = harmless()
-    left = [one for one in outcomes if one.state != FOUND and one.id not in explained]
-    found = sum(one.state == FOUND for one in outcomes)
+    left = [outcome for outcome in outcomes if outcome.state != FOUND and outcome.id not in explained]
+    noticed = sum(outcome.state == FOUND for outcome in outcomes)
     print(
-        f"{len(outcomes)} of {chosen} tried, {found} found, {len(outcomes) - found} not, of these {len(left)} unexplained"
+        f"{len(outcomes)} of {chosen} tried, {noticed} found, {len(outcomes) - noticed} not, of these {len(left)} unexplained"
     )
-    for one in left:
-        print(f"  {one.state}: {one.id}")
+    for outcome in left:
+        print(f"  {outcome.state}: {outcome.id}")
     return 1 if left or len(outcomes) != chosen else 0
 
 
@@ -175,15 +190,17 @@ def _loaded(path: Path) -> dict[str, Any]:
 def write_page() -> int:
     """Write docs/mutation.md; 1 when a refusal survived and nobody has explained it."""
     outcomes, explained = results(), harmless()
-    untried = [one.id for one in mutants(ROOT) if one.id not in outcomes]
-    unexplained = [one.id for one in outcomes.values() if one.state != FOUND and one.id not in explained]
+    untried = [mutant.id for mutant in mutants(ROOT) if mutant.id not in outcomes]
+    unexplained = [
+        outcome.id for outcome in outcomes.values() if outcome.state != FOUND and outcome.id not in explained
+    ]
     noticed = [name for name in explained if name in outcomes and outcomes[name].state == FOUND]
     problems = [f"unexplained: {name}" for name in unexplained]
     problems += [f"explained, but a test notices: {name}" for name in noticed]
     if problems:
         print("\n".join(problems))
         return 1
-    names = [f"- {json.dumps(one.id)}\n" for one in outcomes.values() if one.state == FOUND]
+    names = [f"- {json.dumps(outcome.id)}\n" for outcome in outcomes.values() if outcome.state == FOUND]
     NOTICED.write_text("".join([NOTICED_INTRO, f"untried: {len(untried)}\n", "noticed:\n", *sorted(names)]))
     PAGE.write_text(page())
     return 0
@@ -192,13 +209,13 @@ def write_page() -> int:
 def page() -> str:
     """docs/mutation.md, from what is kept in the tree: which refusals were noticed, and why the others are harmless."""
     tried, explained = _loaded(NOTICED), harmless()
-    found = Counter(_room(name) for name in tried["noticed"])
+    noticed = Counter(_room(name) for name in tried["noticed"])
     left = Counter(_room(name) for name in explained)
     rows = [
-        f"| `{room}` | {found[room] + left[room]} | {found[room]} | {left[room]} |"
-        for room in sorted(found.keys() | left.keys())
+        f"| `{room}` | {noticed[room] + left[room]} | {noticed[room]} | {left[room]} |"
+        for room in sorted(noticed.keys() | left.keys())
     ]
-    total = f"| | {found.total() + len(explained)} | {found.total()} | {len(explained)} |"
+    total = f"| | {noticed.total() + len(explained)} | {noticed.total()} | {len(explained)} |"
     untried = f"\nRefusals that were not tried yet, and are not among these: {tried['untried']}."
     survivors = [f"| `{_cell(name)}` | {_cell(why)} |" for name, why in sorted(explained.items())]
     return "\n".join([INTRO, *rows, total, untried, SURVIVORS, *survivors]) + "\n"

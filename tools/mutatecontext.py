@@ -34,5 +34,5 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish() -> None:
     """Keep what was measured."""
-    kept = {test: seconds for test, seconds in _seconds.items() if seconds != float("inf")}
-    Path(os.environ["FASTNESS_DURATIONS"]).write_text(json.dumps(kept))
+    finite = {test: seconds for test, seconds in _seconds.items() if seconds != float("inf")}
+    Path(os.environ["FASTNESS_DURATIONS"]).write_text(json.dumps(finite))

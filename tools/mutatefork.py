@@ -5,7 +5,8 @@ turns one switch and runs the tests of its mutant until one fails, so that a mut
 that these tests start read the same switch from the environment.
 
 A failure counts only if that test alone passes with the refusal in place and fails once more without it: on a loaded machine
-tests fail for other reasons as well. A test that does not end within a minute has failed.
+tests fail for other reasons as well. Where the same trial is repeated soon anyway (`FASTNESS_ONCE`), one failure is enough. A
+test that does not end within a minute has failed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import pytest
 from tools.mutants import SWITCH
 
 TRIALS, OUTCOMES, REMOVED = "FASTNESS_TRIALS", "FASTNESS_OUTCOMES", "FASTNESS_REMOVED"
+ONCE = "FASTNESS_ONCE"
 FOUND, SURVIVED, UNREACHED = "found", "survived", "unreached"
 SECONDS = float(os.environ.get("FASTNESS_HANGS", "60"))  # a test that is silent for longer does not end
 _INTACT = 0
@@ -51,8 +53,9 @@ class Outcome(NamedTuple):
 class Forks:
     """Tries mutants on the tests of a session, one after the other."""
 
-    def __init__(self, session: pytest.Session) -> None:
+    def __init__(self, session: pytest.Session, *, once: bool = False) -> None:
         self._session = session
+        self._once = once
         self._items = {item.nodeid: item for item in session.items}
         self._good: set[str] = set()
 
@@ -65,7 +68,7 @@ class Forks:
             place = self._failing(left, trial.number)
             if place is None:
                 break
-            if self._passes(left[place]) and self._failing([left[place]], trial.number) is not None:
+            if self._passes(left[place]) and (self._once or self._failing([left[place]], trial.number) is not None):
                 return Outcome(trial.id, FOUND, left[place].nodeid)
             left = left[place + 1 :]
         return Outcome(trial.id, SURVIVED)
@@ -164,7 +167,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Instead of the tests, the mutants; each outcome is one more line of the file of outcomes."""
-    forks = Forks(session)
+    forks = Forks(session, once=bool(os.environ.get(ONCE)))
     outcomes = Path(os.environ[OUTCOMES])
     for words in json.loads(Path(os.environ[TRIALS]).read_text()):
         outcome = forks.outcome(Trial(*words))

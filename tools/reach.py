@@ -77,12 +77,15 @@ def holders() -> list[Holder]:
         ),
         *(Holder(f"`{name}`", Where.EVERYWHERE, rules) for name, rules in ours.items()),
     ]
-    return [*people, *(Holder(f"account `{one.account}`", Where.EVERYWHERE, _granted(one)) for one in ACCOUNTS)]
+    return [
+        *people,
+        *(Holder(f"account `{account.account}`", Where.EVERYWHERE, _granted(account)) for account in ACCOUNTS),
+    ]
 
 
 def reaches(holder: Holder) -> list[Reached]:
     """What a role may write, and what follows; kinds that nobody of ours reads are left out."""
-    loops, found = declared(), []
+    loops, reach = declared(), []
     for kind in all_kinds():
         if kind.scope is not Scope.NAMESPACED and holder.where is not Where.EVERYWHERE:
             continue
@@ -93,8 +96,8 @@ def reaches(holder: Holder) -> list[Reached]:
             named = {name for rule in writing for name in rule.names} if all(rule.names for rule in writing) else set()
             reached = _followed(kind, part, verbs, sorted(named), holder.where, loops) if verbs else None
             if reached is not None:
-                found.append(reached)
-    return found
+                reach.append(reached)
+    return reach
 
 
 def _followed(
@@ -106,12 +109,12 @@ def _followed(
     if names:
         return Reached(kind, part, verbs, tuple(names), (), (), ())
     resource = kind.resource
-    readers = [one for one in loops if any(_looks_at(source, kind, where) for source in one.sources)]
-    doors = [one.name for one in DOORS if resource.plural in one.reads.get(resource.group, ())]
+    readers = [loop for loop in loops if any(_looks_at(source, kind, where) for source in loop.sources)]
+    doors = [door.name for door in DOORS if resource.plural in door.reads.get(resource.group, ())]
     if not readers and not doors:
         return None
     moves = sorted({written.kind for reader in readers for written in reader.writes})
-    return Reached(kind, part, verbs, (), tuple(one.name for one in readers), tuple(doors), tuple(moves))
+    return Reached(kind, part, verbs, (), tuple(loop.name for loop in readers), tuple(doors), tuple(moves))
 
 
 def _looks_at(source: Source, kind: Kind, where: Where) -> bool:
@@ -137,11 +140,11 @@ def _aggregated(native: Mapping[str, Mapping[str, Any]], name: str) -> tuple[Rul
     selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
     labels = [selector.get("matchLabels") or {} for selector in selectors]
     parts = [
-        one
-        for one in native.values()
-        if any(wanted.items() <= ((one["metadata"].get("labels") or {}).items()) for wanted in labels if wanted)
+        candidate
+        for candidate in native.values()
+        if any(chosen.items() <= ((candidate["metadata"].get("labels") or {}).items()) for chosen in labels if chosen)
     ]
-    gathered = {str(one["metadata"]["name"]) for one in parts} - {name}
+    gathered = {str(candidate["metadata"]["name"]) for candidate in parts} - {name}
     return (*rules_of(role), *(rule for part in sorted(gathered) for rule in _aggregated(native, part)))
 
 
@@ -152,5 +155,5 @@ def _namespaced() -> tuple[Rule, ...]:
 
 
 def _granted(account: RoleAccount) -> tuple[Rule, ...]:
-    documents = [one for one in manifests(account) if one["kind"] in ("Role", "ClusterRole")]
+    documents = [document for document in manifests(account) if document["kind"] in ("Role", "ClusterRole")]
     return tuple(rule for document in documents for rule in rules_of(document))

@@ -1,9 +1,9 @@
-"""The real Kubernetes programs, etcd, CoreDNS and helm: find them, or build them once.
+"""The real Kubernetes programs, etcd, CoreDNS, helm and a puller of images: find them, or build them once.
 
 Fastness speaks the Kubernetes API and is compared with the real one, so the tests and the benchmarks need the real
 programs. A `Recipe` is a set of them that is built from pins of its own: Kubernetes and etcd in ``tools``, the name server
-of a test bed in ``tools/dns``, helm in ``tools/charts`` (they ask for other releases of the same modules). The programs of a
-recipe are looked for in this order:
+of a test bed in ``tools/dns``, helm in ``tools/charts``, the library that container runtimes pull with in ``tools/images``
+(they ask for other releases of the same modules). The programs of a recipe are looked for in this order:
 
 - the directory in ``KUBEBUILDER_ASSETS``;
 - a directory on ``PATH`` that holds all of them (the Kubernetes programs must be of one release);
@@ -47,6 +47,8 @@ class Recipe(NamedTuple):
     cost: str
     release: str = ""
     """The module whose release the programs report; without one they say what they were built with."""
+    tags: str = ""
+    """Which of the alternatives in its sources a program is built with."""
 
 
 PACKAGES: Mapping[str, str] = {
@@ -62,7 +64,12 @@ KUBERNETES = Recipe(
 )
 DNS = Recipe("the name server of a bed", HERE / "dns", {"coredns": "."}, "about three CPU minutes, once")
 CHARTS = Recipe("helm", HERE / "charts", {"helm": "helm.sh/helm/v4/cmd/helm"}, "about five CPU minutes, once")
-RECIPES = (KUBERNETES, DNS, CHARTS)
+# Without the tag signatures of the older sort would need a C library.
+IMAGES = Recipe(
+    "the library of container runtimes", HERE / "images", {"ask-image": "."}, "half a CPU minute, once",
+    tags="containers_image_openpgp",
+)  # fmt: skip
+RECIPES = (KUBERNETES, DNS, CHARTS, IMAGES)
 BUILD_FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false")
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
@@ -105,18 +112,18 @@ def locate(env: Mapping[str, str], recipe: Recipe = KUBERNETES) -> Path | None:
 
 def pinned_version(go_mod: str, module: str) -> str:
     """The version that go.mod requires of a module, for instance v1.36.4."""
-    found = re.search(rf"^\s*(?:require\s+)?{re.escape(module)}\s+(v\S+)", go_mod, re.MULTILINE)
-    if found is None:
+    requirement = re.search(rf"^\s*(?:require\s+)?{re.escape(module)}\s+(v\S+)", go_mod, re.MULTILINE)
+    if requirement is None:
         raise RealKubeError("PinMissing", f"go.mod does not require {module}", "run `go get` for it in tools/")
-    return found.group(1)
+    return requirement.group(1)
 
 
 def required_go(go_mod: str) -> tuple[int, int]:
     """The Go release that go.mod asks for, as (major, minor)."""
-    found = re.search(r"^go\s+(\d+)\.(\d+)", go_mod, re.MULTILINE)
-    if found is None:
+    directive = re.search(r"^go\s+(\d+)\.(\d+)", go_mod, re.MULTILINE)
+    if directive is None:
         raise RealKubeError("PinMissing", "go.mod has no go line", "restore tools/go.mod from version control")
-    return int(found.group(1)), int(found.group(2))
+    return int(directive.group(1)), int(directive.group(2))
 
 
 def link_flags(go_mod: str, module: str = KUBERNETES.release) -> str:
@@ -134,7 +141,9 @@ def link_flags(go_mod: str, module: str = KUBERNETES.release) -> str:
 def build_key(recipe: Recipe = KUBERNETES) -> str:
     """Name of the build in the cache: changes with any pin, any line of ours and any flag."""
     go_mod = (recipe.pins / "go.mod").read_bytes()
-    flags = repr((sorted(recipe.packages.items()), BUILD_FLAGS, link_flags(go_mod.decode(), recipe.release))).encode()
+    flag_sets = (sorted(recipe.packages.items()), BUILD_FLAGS, link_flags(go_mod.decode(), recipe.release))
+    # Recipes without tags keep the names that their builds have had so far.
+    flags = repr((*flag_sets, recipe.tags) if recipe.tags else flag_sets).encode()
     lines = [source.read_bytes() for source in sorted(recipe.pins.glob("*.go"))]
     digest = hashlib.sha256()
     for part in (go_mod, (recipe.pins / "go.sum").read_bytes(), flags, *lines):
@@ -153,14 +162,14 @@ def go_release(go: str) -> tuple[int, int] | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.match(r"go(\d+)\.(\d+)", answer.stdout)
-    return (int(found.group(1)), int(found.group(2))) if found and answer.returncode == 0 else None
+    release = re.match(r"go(\d+)\.(\d+)", answer.stdout)
+    return (int(release.group(1)), int(release.group(2))) if release and answer.returncode == 0 else None
 
 
 def go_environment(env: Mapping[str, str]) -> dict[str, str]:
     """Environment of the Go command: the local toolchain, no flags from outside, no C compiler needed."""
-    kept = {name: value for name, value in env.items() if name not in ("GOROOT", "GOOS", "GOARCH", "GOBIN")}
-    return {**kept, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off", "CGO_ENABLED": "0"}
+    inherited = {name: value for name, value in env.items() if name not in ("GOROOT", "GOOS", "GOARCH", "GOBIN")}
+    return {**inherited, "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off", "CGO_ENABLED": "0"}
 
 
 def provide_go(env: Mapping[str, str], needed: tuple[int, int]) -> str:
@@ -239,6 +248,7 @@ def build(env: Mapping[str, str], recipe: Recipe, target: Path) -> Path:
             go,
             "build",
             *BUILD_FLAGS,
+            *(["-tags", recipe.tags] if recipe.tags else []),
             "-ldflags",
             link_flags(go_mod, recipe.release),
             "-o",

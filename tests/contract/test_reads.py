@@ -14,17 +14,17 @@ from tests.contract.worlds import World
 
 async def fill(cluster: Cluster, namespace: str, count: int, label: str) -> list[str]:
     """Create labelled ConfigMaps, a few at a time, and return their names in order."""
-    wanted = [f"item-{index:04}" for index in range(count)]
+    ordered = [f"item-{index:04}" for index in range(count)]
     gate = asyncio.Semaphore(16)
 
-    async def one(name: str) -> None:
+    async def create(name: str) -> None:
         async with gate:
             await cluster.create(CONFIG_MAP, config_map(namespace, name, labels={"set": label}))
 
     async with asyncio.TaskGroup() as group:
-        for name in wanted:
-            group.create_task(one(name))
-    return wanted
+        for name in ordered:
+            group.create_task(create(name))
+    return ordered
 
 
 async def test_get_returns_what_was_created_with_its_kind_and_metadata(cluster: Cluster, namespace: str) -> None:
@@ -82,8 +82,8 @@ async def test_list_of_a_namespace_leaves_out_others_and_all_namespaces_do_not(
     await cluster.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other}})
     for where in (namespace, other):
         await cluster.create(CONFIG_MAP, config_map(where, "same", labels={"set": unique}))
-    one = await cluster.list(CONFIG_MAP, Scope(namespace, labels=f"set={unique}"))
-    assert [item["metadata"]["namespace"] for item in one.items] == [namespace]
+    within = await cluster.list(CONFIG_MAP, Scope(namespace, labels=f"set={unique}"))
+    assert [item["metadata"]["namespace"] for item in within.items] == [namespace]
     both = await cluster.list(CONFIG_MAP, Scope(labels=f"set={unique}"))
     assert [item["metadata"]["namespace"] for item in both.items] == [other, namespace]
 
@@ -128,14 +128,14 @@ async def test_a_selector_that_cannot_be_parsed_is_refused(cluster: Cluster, nam
 
 
 async def test_pages_join_to_the_whole_list_at_one_version(cluster: Cluster, namespace: str) -> None:
-    wanted = await fill(cluster, namespace, 7, "paged")
+    created = await fill(cluster, namespace, 7, "paged")
     scope = Scope(namespace, labels="set=paged")
     first = await cluster.list(CONFIG_MAP, scope, limit=3)
     await cluster.create(CONFIG_MAP, config_map(namespace, "item-0000a", labels={"set": "paged"}))
     await cluster.delete(CONFIG_MAP, "item-0005", namespace)
     second = await cluster.list(CONFIG_MAP, scope, limit=3, token=first.next)
     third = await cluster.list(CONFIG_MAP, scope, limit=3, token=second.next)
-    assert names(first.items) + names(second.items) + names(third.items) == wanted
+    assert names(first.items) + names(second.items) + names(third.items) == created
     assert first.resource_version == second.resource_version == third.resource_version
     assert third.next == ""
 
@@ -172,9 +172,9 @@ async def test_a_token_whose_version_is_gone_expires(world: World, cluster: Clus
 
 
 async def test_a_list_without_limit_is_complete_beyond_any_page(cluster: Cluster, namespace: str) -> None:
-    wanted = await fill(cluster, namespace, 620, "large")
+    created = await fill(cluster, namespace, 620, "large")
     page = await cluster.list(CONFIG_MAP, Scope(namespace, labels="set=large"))
-    assert names(page.items) == wanted
+    assert names(page.items) == created
     assert page.next == ""
 
 

@@ -26,7 +26,7 @@ async def written(cluster: Cluster, namespace: str) -> JsonObject:
     return made
 
 
-async def kept(cluster: Cluster, namespace: str) -> Any:
+async def strange_fields(cluster: Cluster, namespace: str) -> Any:
     """What is left of it by every way to read."""
     got = await cluster.get(TENANT, "one", namespace)
     listed = await cluster.list(TENANT, Scope(namespace))
@@ -38,13 +38,13 @@ async def kept(cluster: Cluster, namespace: str) -> Any:
 
 async def test_unknown_fields_survive_a_create(cluster: Cluster, namespace: str) -> None:
     await written(cluster, namespace)
-    assert await kept(cluster, namespace) == STRANGE
+    assert await strange_fields(cluster, namespace) == STRANGE
 
 
 async def test_unknown_fields_survive_a_merge_patch(cluster: Cluster, namespace: str) -> None:
     await written(cluster, namespace)
     await cluster.patch(TENANT, "one", {"metadata": {"labels": {"a": "b"}}}, PatchType.MERGE, namespace)
-    assert await kept(cluster, namespace) == STRANGE
+    assert await strange_fields(cluster, namespace) == STRANGE
 
 
 async def test_unknown_fields_survive_a_json_patch(cluster: Cluster, namespace: str) -> None:
@@ -52,7 +52,7 @@ async def test_unknown_fields_survive_a_json_patch(cluster: Cluster, namespace: 
     patch = [{"op": "add", "path": "/spec/ours", "value": 1}]
     after = await cluster.patch(TENANT, "one", patch, PatchType.JSON, namespace)
     assert after["spec"]["ours"] == 1
-    assert await kept(cluster, namespace) == STRANGE
+    assert await strange_fields(cluster, namespace) == STRANGE
 
 
 async def test_unknown_fields_survive_an_apply_of_others(cluster: Cluster, namespace: str) -> None:
@@ -60,7 +60,7 @@ async def test_unknown_fields_survive_an_apply_of_others(cluster: Cluster, names
     body = tenant(namespace, "one", {"ours": {"x": 1}})
     after = await cluster.patch(TENANT, "one", body, PatchType.APPLY, namespace, WriteOptions(manager="other"))
     assert after["spec"]["ours"] == {"x": 1}
-    assert await kept(cluster, namespace) == STRANGE
+    assert await strange_fields(cluster, namespace) == STRANGE
 
 
 async def test_unknown_fields_survive_a_status_patch(cluster: Cluster, namespace: str) -> None:
@@ -69,4 +69,4 @@ async def test_unknown_fields_survive_a_status_patch(cluster: Cluster, namespace
     options = WriteOptions(subresource="status")
     after = await cluster.patch(TENANT, "one", patch, PatchType.MERGE, namespace, options)
     assert after["status"] == {"phase": "Ready"}
-    assert await kept(cluster, namespace) == STRANGE
+    assert await strange_fields(cluster, namespace) == STRANGE

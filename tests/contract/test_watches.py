@@ -16,27 +16,27 @@ from tests.patience import PATIENCE
 
 async def take(events: AsyncIterator[Event], count: int) -> list[Event]:
     """That many changes, without bookmarks."""
-    found: list[Event] = []
+    changes: list[Event] = []
     async with asyncio.timeout(PATIENCE):
-        while len(found) < count:
+        while len(changes) < count:
             event = await anext(events)
             if event.type is not EventType.BOOKMARK:
-                found.append(event)
-    return found
+                changes.append(event)
+    return changes
 
 
 async def until_synced(events: AsyncIterator[Event]) -> tuple[list[Event], Event]:
     """The initial events and the bookmark that ends them."""
-    found: list[Event] = []
+    initial: list[Event] = []
     async with asyncio.timeout(PATIENCE):
         async for event in events:
             if event.synced:
-                return found, event
-            found.append(event)
+                return initial, event
+            initial.append(event)
     raise AssertionError("the watch ended before it was synced")
 
 
-def told(events: list[Event]) -> list[tuple[str, str]]:
+def summary(events: list[Event]) -> list[tuple[str, str]]:
     """Types and names."""
     return [(event.type.value, event.object["metadata"]["name"]) for event in events]
 
@@ -48,11 +48,11 @@ async def test_a_watch_tells_creation_change_and_deletion_in_order(cluster: Clus
         await cluster.create(CONFIG_MAP, config_map(namespace, "one", labels={"set": "w"}))
         changed = await cluster.patch(CONFIG_MAP, "one", {"data": {"a": "2"}}, PatchType.MERGE, namespace)
         await cluster.delete(CONFIG_MAP, "one", namespace)
-        found = await take(events, 3)
-    assert told(found) == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
-    assert found[1].object == changed
-    assert found[2].object["data"] == {"a": "2"}
-    versions = [int(event.resource_version) for event in found]
+        changes = await take(events, 3)
+    assert summary(changes) == [("ADDED", "one"), ("MODIFIED", "one"), ("DELETED", "one")]
+    assert changes[1].object == changed
+    assert changes[2].object["data"] == {"a": "2"}
+    versions = [int(event.resource_version) for event in changes]
     assert versions == sorted(set(versions))
 
 
@@ -62,8 +62,8 @@ async def test_a_watch_from_a_past_version_starts_with_what_came_after(cluster: 
     await cluster.create(TICKET, ticket(f"{unique}-b", labels={"set": unique}))
     await cluster.delete(TICKET, f"{unique}-a")
     async with cluster.watch(TICKET, scope, since=first["metadata"]["resourceVersion"]) as events:
-        found = await take(events, 2)
-    assert told(found) == [("ADDED", f"{unique}-b"), ("DELETED", f"{unique}-a")]
+        changes = await take(events, 2)
+    assert summary(changes) == [("ADDED", f"{unique}-b"), ("DELETED", f"{unique}-a")]
 
 
 async def test_a_list_and_a_watch_from_its_version_have_no_gap(cluster: Cluster, unique: str) -> None:
@@ -77,10 +77,10 @@ async def test_a_list_and_a_watch_from_its_version_have_no_gap(cluster: Cluster,
         group.create_task(write())
         await asyncio.sleep(0.02)
         page = await cluster.list(TICKET, scope)
-        seen = [item["metadata"]["name"] for item in page.items]
+        listed = [item["metadata"]["name"] for item in page.items]
         async with cluster.watch(TICKET, scope, since=page.resource_version) as events:
-            found = await take(events, 30 - len(seen))
-    assert seen + [name for _, name in told(found)] == [f"{unique}-{index:02}" for index in range(30)]
+            changes = await take(events, 30 - len(listed))
+    assert listed + [name for _, name in summary(changes)] == [f"{unique}-{index:02}" for index in range(30)]
 
 
 async def test_initial_state_comes_as_additions_and_ends_with_a_bookmark(cluster: Cluster, unique: str) -> None:
@@ -90,10 +90,10 @@ async def test_initial_state_comes_as_additions_and_ends_with_a_bookmark(cluster
         state, mark = await until_synced(events)
         await cluster.create(TICKET, ticket(f"{unique}-c", labels={"set": unique}))
         after = await take(events, 1)
-    assert sorted(told(state)) == [("ADDED", f"{unique}-a"), ("ADDED", f"{unique}-b")]
+    assert sorted(summary(state)) == [("ADDED", f"{unique}-a"), ("ADDED", f"{unique}-b")]
     assert mark.type is EventType.BOOKMARK
     assert int(mark.resource_version) >= max(int(event.resource_version) for event in state)
-    assert told(after) == [("ADDED", f"{unique}-c")]
+    assert summary(after) == [("ADDED", f"{unique}-c")]
 
 
 async def test_initial_state_of_nothing_is_a_bookmark(cluster: Cluster, unique: str) -> None:
@@ -110,7 +110,7 @@ async def test_the_bookmark_is_a_version_to_watch_from(cluster: Cluster, unique:
         _, mark = await until_synced(events)
     await cluster.create(TICKET, ticket(f"{unique}-b", labels={"set": unique}))
     async with cluster.watch(TICKET, scope, since=mark.resource_version) as events:
-        assert told(await take(events, 1)) == [("ADDED", f"{unique}-b")]
+        assert summary(await take(events, 1)) == [("ADDED", f"{unique}-b")]
 
 
 async def test_a_watch_of_one_namespace_leaves_out_others(cluster: Cluster, namespace: str) -> None:
@@ -119,7 +119,7 @@ async def test_a_watch_of_one_namespace_leaves_out_others(cluster: Cluster, name
     async with cluster.watch(CONFIG_MAP, scope, since=since) as events:
         await cluster.create(CONFIG_MAP, config_map("default", f"{namespace}-x", labels={"set": "mine"}))
         await cluster.create(CONFIG_MAP, config_map(namespace, "here", labels={"set": "mine"}))
-        assert told(await take(events, 1)) == [("ADDED", "here")]
+        assert summary(await take(events, 1)) == [("ADDED", "here")]
     await cluster.delete(CONFIG_MAP, f"{namespace}-x", "default")
 
 
@@ -131,10 +131,10 @@ async def test_entering_and_leaving_a_selection_is_addition_and_deletion(cluster
         await cluster.patch(TICKET, unique, {"metadata": {"labels": {"on": "yes"}}}, PatchType.MERGE)
         await cluster.patch(TICKET, unique, {"metadata": {"labels": {"extra": "1"}}}, PatchType.MERGE)
         left = await cluster.patch(TICKET, unique, {"metadata": {"labels": {"on": "no"}}}, PatchType.MERGE)
-        found = await take(events, 3)
-    assert [kind for kind, _ in told(found)] == ["ADDED", "MODIFIED", "DELETED"]
-    assert found[2].resource_version == left["metadata"]["resourceVersion"]
-    assert found[2].object["metadata"]["labels"]["on"] == "yes", "a deletion shows the last state that was selected"
+        changes = await take(events, 3)
+    assert [kind for kind, _ in summary(changes)] == ["ADDED", "MODIFIED", "DELETED"]
+    assert changes[2].resource_version == left["metadata"]["resourceVersion"]
+    assert changes[2].object["metadata"]["labels"]["on"] == "yes", "a deletion shows the last state that was selected"
 
 
 async def test_a_watch_by_name_sees_one_object(cluster: Cluster, unique: str) -> None:
@@ -142,7 +142,7 @@ async def test_a_watch_by_name_sees_one_object(cluster: Cluster, unique: str) ->
     async with cluster.watch(TICKET, Scope(fields=f"metadata.name={unique}-b"), since=since) as events:
         for name in ("a", "b"):
             await cluster.create(TICKET, ticket(f"{unique}-{name}"))
-        assert told(await take(events, 1)) == [("ADDED", f"{unique}-b")]
+        assert summary(await take(events, 1)) == [("ADDED", f"{unique}-b")]
 
 
 async def test_a_finalizer_shows_as_change_before_the_deletion(cluster: Cluster, unique: str) -> None:
@@ -151,9 +151,9 @@ async def test_a_finalizer_shows_as_change_before_the_deletion(cluster: Cluster,
     async with cluster.watch(TICKET, scope, since=made["metadata"]["resourceVersion"]) as events:
         await cluster.delete(TICKET, unique)
         await cluster.patch(TICKET, unique, {"metadata": {"finalizers": None}}, PatchType.MERGE)
-        found = await take(events, 2)
-    assert [kind for kind, _ in told(found)] == ["MODIFIED", "DELETED"]
-    assert found[0].object["metadata"]["deletionTimestamp"]
+        changes = await take(events, 2)
+    assert [kind for kind, _ in summary(changes)] == ["MODIFIED", "DELETED"]
+    assert changes[0].object["metadata"]["deletionTimestamp"]
 
 
 async def test_a_version_that_is_gone_expires(world: World, cluster: Cluster, unique: str) -> None:
@@ -186,7 +186,7 @@ async def test_many_watchers_see_the_same(cluster: Cluster, unique: str) -> None
 
     async def follow() -> list[tuple[str, str]]:
         async with cluster.watch(TICKET, scope, since=since) as events:
-            return told(await take(events, 10))
+            return summary(await take(events, 10))
 
     async with asyncio.TaskGroup() as group:
         watchers = [group.create_task(follow()) for _ in range(10)]

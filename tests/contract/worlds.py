@@ -22,7 +22,8 @@ import httpx
 
 from fastness.kinds.crd import manifests
 from fastness.kinds.registry import find as find_kind
-from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.client.client import connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.port import Cluster
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
@@ -79,7 +80,7 @@ async def compact(embedded: Embedded) -> None:
 
 def install_definitions(kube: RealKube) -> None:
     """Install the definitions that the contract uses and wait until they are served; again: does nothing."""
-    wanted = {
+    definitions = {
         kind.crd_name
         for kind in (
             find_kind("fastness.dev", "v1alpha1", "jointickets"),
@@ -94,10 +95,10 @@ def install_definitions(kube: RealKube) -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     with kube.client() as admin:
         for manifest in manifests():
-            if manifest["metadata"]["name"] in wanted:
+            if manifest["metadata"]["name"] in definitions:
                 assert admin.post(path, json=manifest).status_code in (201, 409)
         deadline = time.monotonic() + PATIENCE
-        while not all(served(admin, f"{path}/{name}") for name in wanted):
+        while not all(served(admin, f"{path}/{name}") for name in definitions):
             assert time.monotonic() < deadline, "the definitions were not established in time"
             time.sleep(0.05)
 

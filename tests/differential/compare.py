@@ -33,10 +33,10 @@ class Allowed:
     paths: tuple[str, ...]
     reason: str
 
-    def covers(self, found: Difference) -> bool:
+    def covers(self, difference: Difference) -> bool:
         """Whether this entry is about that difference."""
-        return any(fnmatchcase(found.step, step) for step in self.steps) and any(
-            fnmatchcase(found.path, path) for path in self.paths
+        return any(fnmatchcase(difference.step, step) for step in self.steps) and any(
+            fnmatchcase(difference.path, path) for path in self.paths
         )
 
 
@@ -53,7 +53,7 @@ def differences(step: str, embedded: Any, real: Any, path: str = "") -> Iterator
         yield Difference(step, path, embedded, real)
 
 
-def stale(found: Sequence[Difference], allowed: Sequence[Allowed]) -> list[str]:
+def stale(occurring: Sequence[Difference], allowed: Sequence[Allowed]) -> list[str]:
     """Patterns of steps and paths that no difference needs any more."""
     patterns = [
         (f"{pattern} ({entry.reason})", single)
@@ -63,12 +63,12 @@ def stale(found: Sequence[Difference], allowed: Sequence[Allowed]) -> list[str]:
             *((path, Allowed(entry.steps, (path,), "")) for path in entry.paths),
         )
     ]
-    return [name for name, single in patterns if not any(single.covers(each) for each in found)]
+    return [name for name, single in patterns if not any(single.covers(each) for each in occurring)]
 
 
-def unexplained(found: Iterable[Difference], allowed: Sequence[Allowed]) -> list[Difference]:
+def unexplained(occurring: Iterable[Difference], allowed: Sequence[Allowed]) -> list[Difference]:
     """The differences that no entry covers."""
-    return [each for each in found if not any(entry.covers(each) for entry in allowed)]
+    return [each for each in occurring if not any(entry.covers(each) for entry in allowed)]
 
 
 def side_by_side(embedded: Any, real: Any) -> str:

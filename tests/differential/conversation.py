@@ -46,12 +46,12 @@ class Conversation:
     client: httpx.AsyncClient
     nobody: httpx.AsyncClient
     run: str
-    known: dict[str, str] = field(default_factory=dict)
+    captured: dict[str, str] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
 
     async def speak(self, steps: Iterable[Step]) -> None:
         """Say every step in order."""
-        self.known["run"] = self.run
+        self.captured["run"] = self.run
         for step in steps:
             self.answers[step.id] = await self._say(step)
 
@@ -67,13 +67,13 @@ class Conversation:
         return self.nobody if step.bare else self.client
 
     def _request(self, step: Step) -> httpx.Request:
-        headers = {name: fill(value, self.known) for name, value in step.headers.items()}
-        content = step.content(self.known)
+        headers = {name: fill(value, self.captured) for name, value in step.headers.items()}
+        content = step.content(self.captured)
         if content is not None and "Content-Type" not in headers:
             headers["Content-Type"] = step.type
-        query = {name: fill(value, self.known) for name, value in step.query.items()}
+        query = {name: fill(value, self.captured) for name, value in step.query.items()}
         return self._client(step).build_request(
-            step.method, fill(step.path, self.known), params=query or None, headers=headers, content=content
+            step.method, fill(step.path, self.captured), params=query or None, headers=headers, content=content
         )
 
     async def _once(self, step: Step) -> Answer:
@@ -82,7 +82,7 @@ class Conversation:
         for name, path in step.capture.items():
             value = pick(body, path)
             if value is not None:
-                self.known[name] = value
+                self.captured[name] = value
         return _answer(response, body)
 
     async def _watch(self, step: Step) -> Answer:

@@ -25,10 +25,12 @@ _SETS = frozenset({"causes", "managedFields", "resourceRules", "nonResourceRules
 _NEAR = timedelta(days=1)
 
 
-def normal(facts: Mapping[str, Any], known: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def normal(facts: Mapping[str, Any], captured: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """The facts of an answer as they are compared."""
-    names = {value: f"${{{name}}}" for name, value in known.items() if len(value) > 1 and not name.endswith(".start")}
-    return {name: _value(value, "", names, known["run"], now) for name, value in facts.items()}
+    names = {
+        value: f"${{{name}}}" for name, value in captured.items() if len(value) > 1 and not name.endswith(".start")
+    }
+    return {name: _value(value, "", names, captured["run"], now) for name, value in facts.items()}
 
 
 def _value(value: Any, field: str, names: Mapping[str, str], run: str, now: datetime) -> Any:
@@ -71,9 +73,9 @@ def _string(text: str, field: str, names: Mapping[str, str], run: str, now: date
         return names[text]
     if _UID.fullmatch(text):
         return "<uid>"
-    if found := _TIME.fullmatch(text):
+    if time := _TIME.fullmatch(text):
         near = abs(datetime.fromisoformat(text).astimezone(UTC) - now) < _NEAR
-        return text if not near else "<now, fine>" if found[1] else "<now>"
+        return text if not near else "<now, fine>" if time[1] else "<now>"
     return _text(_TOKEN.sub("<token>", text), run)
 
 

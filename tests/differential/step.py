@@ -37,18 +37,18 @@ class Step:
     until: int = 0
     bare: bool = False
 
-    def content(self, known: Mapping[str, str]) -> bytes | None:
+    def content(self, captured: Mapping[str, str]) -> bytes | None:
         """The bytes to send: JSON of the body, or the raw bytes that it is."""
         if self.body is None:
             return None
         if isinstance(self.body, bytes):
-            return fill(self.body.decode("latin-1"), known).encode("latin-1")
-        return fill(json.dumps(self.body), known).encode()
+            return fill(self.body.decode("latin-1"), captured).encode("latin-1")
+        return fill(json.dumps(self.body), captured).encode()
 
 
-def fill(text: str, known: Mapping[str, str]) -> str:
+def fill(text: str, captured: Mapping[str, str]) -> str:
     """Put captured values in the place of their names; an unknown name stays, which makes the request fail visibly."""
-    return _PLACEHOLDER.sub(lambda found: known.get(found[1], found[0]), text)
+    return _PLACEHOLDER.sub(lambda placeholder: captured.get(placeholder[1], placeholder[0]), text)
 
 
 def pick(value: Any, path: str) -> str | None:

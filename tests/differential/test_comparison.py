@@ -13,8 +13,8 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 UID = "11111111-2222-3333-4444-555555555555"
 
 
-def normalised(body: Any, **known: str) -> Any:
-    return normal({"body": body}, {"run": "d123456", **known}, NOW)["body"]
+def normalised(body: Any, **captured: str) -> Any:
+    return normal({"body": body}, {"run": "d123456", **captured}, NOW)["body"]
 
 
 def test_equal_answers_have_no_difference() -> None:
@@ -22,8 +22,8 @@ def test_equal_answers_have_no_difference() -> None:
 
 
 def test_every_difference_is_named_by_its_path() -> None:
-    found = list(differences("s", {"a": {"b": 1}, "c": 2}, {"a": {"b": 2}, "d": 3}))
-    assert {(each.path, each.embedded, each.real) for each in found} == {
+    occurring = list(differences("s", {"a": {"b": 1}, "c": 2}, {"a": {"b": 2}, "d": 3}))
+    assert {(each.path, each.embedded, each.real) for each in occurring} == {
         ("a.b", 1, 2), ("d", "<absent>", 3), ("c", 2, "<absent>"),
     }  # fmt: skip
 
@@ -40,12 +40,12 @@ def test_lists_of_another_length_differ_as_a_whole() -> None:
 
 def test_only_listed_differences_are_forgiven() -> None:
     entry = Allowed(("a.*",), ("body.x",), "because")
-    found = [
+    occurring = [
         Difference("a.one", "body.x", 1, 2),
         Difference("a.one", "code", 1, 2),
         Difference("b.one", "body.x", 1, 2),
     ]
-    assert unexplained(found, [entry]) == found[1:]
+    assert unexplained(occurring, [entry]) == occurring[1:]
 
 
 def test_an_entry_is_stale_pattern_by_pattern() -> None:
@@ -90,6 +90,6 @@ def test_a_step_is_filled_with_what_was_captured() -> None:
 
 
 def test_two_answers_are_shown_side_by_side() -> None:
-    shown = side_by_side({"code": 1}, {"code": 2})
-    assert "embedded" in shown
-    assert "≠" in shown
+    table = side_by_side({"code": 1}, {"code": 2})
+    assert "embedded" in table
+    assert "≠" in table

@@ -41,11 +41,11 @@ class Compared:
     def pair(self, step: Step) -> tuple[dict[str, Any], dict[str, Any]]:
         """The two normal answers to a step."""
         left, right = (
-            normal(side.answers[step.id].facts(), side.known, self.now) for side in (self.embedded, self.real)
+            normal(side.answers[step.id].facts(), side.captured, self.now) for side in (self.embedded, self.real)
         )
         return left, right
 
-    def found(self, step: Step) -> list[Difference]:
+    def differences_at(self, step: Step) -> list[Difference]:
         """Every difference in the answers to a step."""
         return list(differences(step.id, *self.pair(step)))
 
@@ -94,7 +94,7 @@ async def compared(real_kube: RealKube, tmp_path_factory: pytest.TempPathFactory
 async def test_answers_are_those_of_a_real_api_server(family: str, compared: Compared) -> None:
     problems = []
     for step in FAMILIES[family]:
-        left = unexplained(compared.found(step), ALLOWED)
+        left = unexplained(compared.differences_at(step), ALLOWED)
         if left:
             problems.append(f"{left[0]}\n{step.method} {step.path}\n{side_by_side(*compared.pair(step))}")
     assert not problems, f"{len(problems)} steps differ\n\n" + "\n\n".join(problems)
@@ -102,8 +102,8 @@ async def test_answers_are_those_of_a_real_api_server(family: str, compared: Com
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_every_allowed_difference_still_occurs(compared: Compared) -> None:
-    found = [each for family in FAMILIES.values() for step in family for each in compared.found(step)]
-    assert not stale(found, ALLOWED)
+    occurring = [each for family in FAMILIES.values() for step in family for each in compared.differences_at(step)]
+    assert not stale(occurring, ALLOWED)
 
 
 def test_the_list_of_allowed_differences_is_short_and_explained() -> None:

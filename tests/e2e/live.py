@@ -27,12 +27,12 @@ FASTNESS = BIN / "fastness"
 
 def environment(home: Path, **more: str) -> dict[str, str]:
     """The environment of a user whose shell finds the programs of this installation and nobody's settings."""
-    kept = {key: os.environ[key] for key in ("LANG", "TMPDIR", "PYTHONPATH") if key in os.environ}
-    return {**kept, "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "TZ": "UTC", **more}
+    inherited = {key: os.environ[key] for key in ("LANG", "TMPDIR", "PYTHONPATH") if key in os.environ}
+    return {**inherited, "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "TZ": "UTC", **more}
 
 
 @dataclass(frozen=True)
-class Said:
+class Outcome:
     """What a program said and how it ended."""
 
     code: int
@@ -57,13 +57,13 @@ class Said:
 
 def run(
     command: Sequence[str | Path], env: Mapping[str, str], stdin: str | None = None, cwd: Path | None = None
-) -> Said:
+) -> Outcome:
     """Run a program to its end."""
     done = subprocess.run(
         [str(word) for word in command], env=dict(env), input=stdin if stdin is not None else "", cwd=cwd,
         capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
-    return Said(done.returncode, done.stdout, done.stderr)
+    return Outcome(done.returncode, done.stdout, done.stderr)
 
 
 @dataclass
@@ -113,14 +113,14 @@ class Live:
         """Where the API listens, from `endpoints.json`."""
         return str(json.loads((self.state / "endpoints.json").read_text())["api"])
 
-    def kubectl(self, *words: str, stdin: Any = None, binary: Path = KUBECTL, **env: str) -> Said:
+    def kubectl(self, *words: str, stdin: Any = None, binary: Path = KUBECTL, **env: str) -> Outcome:
         """Run kubectl as administrator; `stdin` is text, or an object that is sent as JSON."""
         text = stdin if isinstance(stdin, str) or stdin is None else json.dumps(stdin)
         return run(
             [binary, *words], environment(self.home, KUBECONFIG=str(self.kubeconfig), **env), text, cwd=self.home
         )
 
-    def stop(self, number: int = signal.SIGINT) -> Said:
+    def stop(self, number: int = signal.SIGINT) -> Outcome:
         """End it as Ctrl-C does, and return what it said."""
         if self.process.poll() is None:
             self.process.send_signal(number)
@@ -129,7 +129,7 @@ class Live:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
-        return Said(self.process.returncode, "\n".join(self.announced) + out, err)
+        return Outcome(self.process.returncode, "\n".join(self.announced) + out, err)
 
     def __enter__(self) -> Live:
         return self

@@ -38,8 +38,8 @@ def judged(
     if tee == "snp":
         snp = parse_snp(data)
         pool = [entry for der in snp.certificates for entry in load_certificates(der)]
-        wanted = SnpExpectations(**{"nonce": nonce, "roots": vendor.roots.amd, **expected})
-        return appraise_snp(snp.report, pool, wanted, at)
+        expectations = SnpExpectations(**{"nonce": nonce, "roots": vendor.roots.amd, **expected})
+        return appraise_snp(snp.report, pool, expectations, at)
     tdx = parse_tdx(data)
     documents = collateral or vendor.collateral(at)
     fields = {"nonce": nonce, "root": vendor.roots.intel, "collateral": documents, "event_log": tdx.event_log}

@@ -81,10 +81,10 @@ def digest_of(pcrs: Mapping[int, bytes], bank: str = "sha256") -> bytes:
 def envelope(quote: bytes, signature: bytes, pcrs: Mapping[int, bytes], key: Key | None, bank: str = "sha256") -> bytes:
     """The JSON that agents send."""
     whole = bank == "sha256" and sorted(pcrs) == list(range(24))
-    shown: object = {"bank": bank, "values": {str(index): value.hex() for index, value in pcrs.items()}}
+    pcr_values: object = {"bank": bank, "values": {str(index): value.hex() for index, value in pcrs.items()}}
     if whole:
-        shown = [value.hex() for _, value in sorted(pcrs.items())]
-    inner = {"message": _b64(quote), "signature": _b64(signature), "pcrs": shown}
+        pcr_values = [value.hex() for _, value in sorted(pcrs.items())]
+    inner = {"message": _b64(quote), "signature": _b64(signature), "pcrs": pcr_values}
     return json.dumps({"tpm_quote": inner, **({"ak_public": _b64(public(key))} if key else {})}).encode()
 
 

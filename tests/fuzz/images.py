@@ -8,8 +8,7 @@ import lzma
 from typing import Final
 
 from fastness.formats.cpio import unpack_initrd
-from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509
-from fastness.formats.evidence.efi.signature_lists import parse_siglists
+from fastness.formats.evidence.efi.signature_lists import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509, parse_siglists
 from fastness.formats.evidence.efi.variables import parse_store
 from fastness.formats.evidence.pe.authenticode import certificates, covered
 from fastness.formats.evidence.pe.image import PeImage, parse_pe
@@ -36,9 +35,9 @@ def _image(data: bytes) -> PeImage:
 
 
 def _uki(data: bytes) -> object:
-    found = parse_uki(data)
-    assert all(len(content) <= len(data) + 1024 * 1024 for content in found.sections.values())
-    return found.release
+    uki = parse_uki(data)
+    assert all(len(content) <= len(data) + 1024 * 1024 for content in uki.sections.values())
+    return uki.release
 
 
 TARGETS: Final = (

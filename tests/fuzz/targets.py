@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastness.formats import json as strict_json
+from fastness.formats import toml
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.errors import SelectorError, TokenError
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
@@ -60,6 +61,13 @@ def _yaml(data: bytes) -> object:
     documents = load_documents(data)
     assert all(strict_json.decode(strict_json.encode(document.value)) == document.value for document in documents)
     return documents
+
+
+def _toml(data: bytes) -> object:
+    document = toml.parse(data)
+    # As texts, because what is not a number is not equal to itself either.
+    assert toml.encode(toml.parse(toml.encode(document))) == toml.encode(document)
+    return document
 
 
 def _text(data: bytes) -> str:
@@ -195,6 +203,43 @@ TARGETS: Final = (
             b"---\n",
             b"|\n",
             b"%YAML 1.1\n",
+            b"\xff",
+        ),
+    ),
+    Target(
+        "toml",
+        _toml,
+        (
+            b'[storage]\ndriver = "overlay"\n[storage.options]\nsize = ""\nadditionalimagestores = [ "/a", \'/b\' ] # c\n',
+            b'[[registry]]\nlocation = "a.example"\n[[registry.mirror]]\nlocation = "b"\ninsecure = true\n',
+            b'a.b."c d" = {x = 1, y = [1.5, -inf, nan]}\nd = 2026-01-02T03:04:05Z\ne = 0x1F\nf = """\nlines\\\n  """\n',
+        ),
+        (
+            b"[",
+            b"]",
+            b"[[",
+            b"]]",
+            b"=",
+            b".",
+            b"a.b.",
+            b'"',
+            b"'",
+            b'"""',
+            b"'''",
+            b"{",
+            b"}",
+            b",",
+            b"\n",
+            b"#",
+            b"\\u00e9",
+            b"1e9",
+            b"_",
+            b"0b1",
+            b"9999999999",
+            b"2026-01-02",
+            b"23:59:60",
+            b"+nan",
+            b"true",
             b"\xff",
         ),
     ),

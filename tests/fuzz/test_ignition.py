@@ -20,9 +20,9 @@ from tests.fuzz.driver import Target, run
 
 
 def _config(data: bytes) -> object:
-    found = ignition.inspect(data)
+    report = ignition.inspect(data)
     config = ignition.parse(data)
-    assert config == found.config
+    assert config == report.config
     # What was accepted can be written and read again, and moved to every other version and back without an accident.
     assert ignition.parse(ignition.to_json(config)).body == config.body
     for version in ("3.0.0", ignition.LEGACY):
@@ -130,8 +130,8 @@ _VALUES = st.recursive(
     st.dictionaries(st.sampled_from(["storage", "systemd", "passwd", "x"]), _VALUES),
 )
 def test_any_json_gives_a_report(version: str, sections_: dict[str, object]) -> None:
-    found = ignition.inspect({"ignition": {"version": version}, **sections_})
-    assert (found.config is None) is any(item.severity == "error" for item in found.problems)
+    report = ignition.inspect({"ignition": {"version": version}, **sections_})
+    assert (report.config is None) is any(item.severity == "error" for item in report.problems)
 
 
 @given(st.binary(max_size=120))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.formats.errors import FormatError
-from fastness.formats.evidence.efi.guid import SIG_X509
+from fastness.formats.evidence.efi.signature_lists import SIG_X509
 from fastness.images.errors import OsImageError
 from fastness.images.firmware import FirmwareVars
 from fastness.images.measure import measure_uki

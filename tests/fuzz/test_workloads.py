@@ -34,9 +34,9 @@ def _encoded(data: bytes) -> object:
 
 
 def _plain(data: bytes) -> object:
-    found = parse_init_data(_text(data))
-    assert parse_init_data(write_init_data(found.algorithm, found.data)).data == found.data
-    return found
+    init_data = parse_init_data(_text(data))
+    assert parse_init_data(write_init_data(init_data.algorithm, init_data.data)).data == init_data.data
+    return init_data
 
 
 TARGETS = (

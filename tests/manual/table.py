@@ -72,18 +72,18 @@ class Row:
 
 def rows() -> Sequence[Row]:
     """Every row, in the order in which they are walked; raises ValueError for a field that does not exist."""
-    found = []
+    parsed = []
     for value in yaml.safe_load((HERE / "rows.yaml").read_text()):
         unknown = set(value) - FIELDS
         if unknown:
             raise ValueError(f"row {value.get('n')} has unknown fields: {', '.join(sorted(unknown))}")
         printed = str(value["printed"]).rstrip("\n")
-        found.append(
+        parsed.append(
             Row(
                 int(value["n"]), str(value["section"]), printed, str(value["expected"]), Command.of(value, printed),
                 tuple(value.get("before", ())), Command.of(value["fails"], printed) if "fails" in value else None,
-                tuple(Command.of(one) for one in value.get("then", ())), str(value.get("open", "")),
+                tuple(Command.of(follow_up) for follow_up in value.get("then", ())), str(value.get("open", "")),
                 str(value.get("differs", "")),
             )
         )  # fmt: skip
-    return found
+    return parsed

@@ -133,8 +133,8 @@ def join(uki: bytes, tpm: Path, ports: Mapping[int, int], user_data: bytes, plat
             machine.wait_for(place / "tpm.sock")
             started = time.monotonic()
             with machine.running(_qemu(place, ports), place / "qemu.log") as process:
-                said = machine.conversation(process, {}, started + DEADLINE)
-        return _read(said, time.monotonic() - started)
+                output = machine.conversation(process, {}, started + DEADLINE)
+        return _read(output, time.monotonic() - started)
 
 
 def _qemu(place: Path, ports: Mapping[int, int]) -> list[str]:
@@ -157,7 +157,7 @@ def _disk(place: Path, serial: str) -> list[str]:
 
 def _read(serial: bytes, seconds: float) -> Joined:
     ends = {name: re.search(rb"@@" + name + rb" (\d+)", serial) for name in (b"AGENT", b"IGNITION")}
-    statuses = {name: int(found[1]) if found else -1 for name, found in ends.items()}
+    statuses = {name: int(end[1]) if end else -1 for name, end in ends.items()}
     console, log, listed = (machine.part(serial, name).decode() for name in ("console", "ignition", "files"))
     rows = [line.split(None, 1) for line in listed.splitlines()]
     files = {path.removeprefix("./"): digest for digest, path in rows}

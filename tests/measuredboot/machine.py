@@ -126,21 +126,21 @@ def conversation(machine: subprocess.Popen[bytes], answers: Mapping[bytes, bytes
     """What a machine says until its last mark; each of its questions is answered with one line."""
     assert machine.stdout is not None
     assert machine.stdin is not None
-    said, open_questions = b"", dict(answers)
+    serial, open_questions = b"", dict(answers)
     with selectors.DefaultSelector() as ready:
         ready.register(machine.stdout, selectors.EVENT_READ)
-        while b"@@DONE" not in said:
-            assert time.monotonic() < deadline, f"the machine did not finish: {said[-2000:]!r}"
+        while b"@@DONE" not in serial:
+            assert time.monotonic() < deadline, f"the machine did not finish: {serial[-2000:]!r}"
             if not ready.select(timeout=1.0):
                 continue
             piece = os.read(machine.stdout.fileno(), 65536)
-            said += piece
-            assert piece, f"the machine stopped: {said[-2000:]!r}"
-            assert not any(mark in said for mark in FATAL), f"the machine does not boot: {said[-2000:]!r}"
-            for question in [mark for mark in open_questions if mark in said]:
+            serial += piece
+            assert piece, f"the machine stopped: {serial[-2000:]!r}"
+            assert not any(mark in serial for mark in FATAL), f"the machine does not boot: {serial[-2000:]!r}"
+            for question in [mark for mark in open_questions if mark in serial]:
                 machine.stdin.write(open_questions.pop(question) + b"\n")
                 machine.stdin.flush()
-    return said
+    return serial
 
 
 def _collected(serial: bytes, seconds: float) -> Booted:

@@ -14,7 +14,13 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
 from fastness.formats import der
-from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_X509, STORE_AUTHENTICATED, STORE_VOLUME
+from fastness.formats.evidence.efi.signature_lists import (
+    GLOBAL,
+    IMAGE_SECURITY,
+    SIG_X509,
+    STORE_AUTHENTICATED,
+    STORE_VOLUME,
+)
 from fastness.formats.evidence.pe.authenticode import covered
 from fastness.formats.evidence.pe.image import parse_pe
 
@@ -105,8 +111,8 @@ class Signer:
     def sign(self, image: bytes, *, beside: Sequence[Signer] = (), digest: bytes | None = None) -> bytes:
         """The image with an Authenticode signature by this key; expired on purpose, as firmware does not ask."""
         padded = image + bytes(-len(image) % 8)
-        seen = hashlib.sha256(b"".join(covered(parse_pe(padded)))).digest()
-        return with_certificates(padded, [self.signature(digest or seen, beside=beside)])
+        computed = hashlib.sha256(b"".join(covered(parse_pe(padded)))).digest()
+        return with_certificates(padded, [self.signature(digest or computed, beside=beside)])
 
     def signature(
         self, digest: bytes, *, beside: Sequence[Signer] = (), before: Sequence[Signer] = (), claimed: bytes = b""
@@ -114,15 +120,15 @@ class Signer:
         """PKCS #7 SignedData over an image's digest; `claimed` is put in the place of the digest after signing."""
         algorithm = _seq(SHA256 + b"\x05\x00")
         content = _seq(_oid("1.3.6.1.4.1.311.2.1.15") + _seq(b"")) + _seq(algorithm + der.encoded(der.OCTETS, digest))
-        told = _seq(_oid("1.2.840.113549.1.9.4") + der.encoded(SET, _octets(hashlib.sha256(content).digest())))
+        attributes = _seq(_oid("1.2.840.113549.1.9.4") + der.encoded(SET, _octets(hashlib.sha256(content).digest())))
         content = content.replace(digest, claimed or digest)
-        signed = self.key.sign(der.encoded(SET, told), padding.PKCS1v15(), hashes.SHA256())
+        signed = self.key.sign(der.encoded(SET, attributes), padding.PKCS1v15(), hashes.SHA256())
         serial = der.encoded(der.INTEGER, bytes([self.serial]))
         info = _seq(
             der.encoded(der.INTEGER, b"\1")
             + _seq(self.certificate.issuer.public_bytes() + serial)
             + algorithm
-            + der.encoded(TAGGED, told)
+            + der.encoded(TAGGED, attributes)
             + _seq(_oid("1.2.840.113549.1.1.1") + b"\x05\x00")
             + _octets(signed)
         )
@@ -172,8 +178,8 @@ def store(
 def keys(db: bytes, dbx: bytes = b"") -> dict[tuple[bytes, str], bytes]:
     """The variables of a machine whose platform key is enrolled."""
     platform = siglist(SIG_X509, Signer("platform").der)
-    found = {(GLOBAL, "PK"): platform, (GLOBAL, "KEK"): platform, (IMAGE_SECURITY, "db"): db}
-    return {**found, (IMAGE_SECURITY, "dbx"): dbx} if dbx else found
+    variables = {(GLOBAL, "PK"): platform, (GLOBAL, "KEK"): platform, (IMAGE_SECURITY, "db"): db}
+    return {**variables, (IMAGE_SECURITY, "dbx"): dbx} if dbx else variables
 
 
 @cache

@@ -131,9 +131,9 @@ def _copy(path: Path, root: Path) -> None:
 
 
 def _libraries(programs: Sequence[Path]) -> set[Path]:
-    said = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
-    found = {Path(name) for name in re.findall(r"(/\S+) \(0x", said)}
-    return found | {path.resolve() for path in found}
+    listing = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
+    libraries = {Path(name) for name in re.findall(r"(/\S+) \(0x", listing)}
+    return libraries | {path.resolve() for path in libraries}
 
 
 def image(root: Path) -> bytes:

@@ -30,10 +30,10 @@ from tests.simulation.loop import LoopClock
 
 def disturbed(node: JsonObject) -> bool:
     """Whether a node is out of service because of a rollout."""
-    seen = facts(node)
+    state = facts(node)
     cordoned = bool((node.get("spec") or {}).get("unschedulable"))
     drained = cordoned and names.drain_verb(annotations_of(node).get(names.DESIRED_DRAIN, "")) == names.DRAIN
-    going = seen.managed and seen.desired != seen.current and not seen.failing
+    going = state.managed and state.desired != state.current and not state.failing
     return going or drained
 
 
@@ -58,7 +58,7 @@ class Budget:
             self._machine(view(json.decode(entry.record.body), Machine), gone=entry.type is EventType.DELETED)
         if plural != "nodes":
             return ""
-        known = name in self.disturbed
+        counted_before = name in self.disturbed
         self.nodes.discard(name)
         self.disturbed.discard(name)
         if entry.type is EventType.DELETED:
@@ -68,10 +68,12 @@ class Budget:
             self.disturbed.add(name)
         else:
             self.spared.discard(name)
-        self.spared |= {one for one in self.disturbed if one in self.machines and not self._proved(self.machines[one])}
+        self.spared |= {
+            node for node in self.disturbed if node in self.machines and not self._proved(self.machines[node])
+        }
         counted = self.disturbed - self.spared
         self.worst = max(self.worst, len(counted))
-        if known or name not in counted or len(counted) <= self.most:
+        if counted_before or name not in counted or len(counted) <= self.most:
             return ""
         return f"{len(counted)} of at most {self.most} nodes are out of service because of us: {sorted(counted)}"
 

@@ -46,10 +46,10 @@ class Broken(AssertionError):
     """An invariant does not hold."""
 
 
-def is_release(seen: Exchange) -> bool:
+def is_release(exchange: Exchange) -> bool:
     """Whether an answer hands out a configuration."""
-    config = seen.path.startswith("/config/") or "/resource/pool/" in seen.path
-    return seen.status == 200 and config
+    config = exchange.path.startswith("/config/") or "/resource/pool/" in exchange.path
+    return exchange.status == 200 and config
 
 
 class Pieces(TileStore, Protocol):
@@ -80,22 +80,28 @@ class Watch:
     size: int = 0
     _root: bytes = b""
 
-    def exchange(self, seen: Exchange) -> None:
+    def exchange(self, exchange: Exchange) -> None:
         """An answer went over the wire."""
-        if seen.status == 500:
-            self.broken.append(f"{seen.door} met a defect: {seen.body!r}")
-        if seen.status == 403 and EARLIER_BOOT.encode() in seen.body and self.identity(seen.caller) not in self.copied:
-            self.broken.append(f"{seen.door} takes machine {seen.caller} for an earlier boot of itself")
-        if is_release(seen):
-            who = self.identity(seen.caller)
+        if exchange.status == 500:
+            self.broken.append(f"{exchange.door} met a defect: {exchange.body!r}")
+        if (
+            exchange.status == 403
+            and EARLIER_BOOT.encode() in exchange.body
+            and self.identity(exchange.caller) not in self.copied
+        ):
+            self.broken.append(f"{exchange.door} takes machine {exchange.caller} for an earlier boot of itself")
+        if is_release(exchange):
+            who = self.identity(exchange.caller)
             self.released[who] += 1
-            if why := self.may_have(seen):
-                self.broken.append(f"{seen.door} gave machine {seen.caller} its configuration: {why}")
+            if why := self.may_have(exchange):
+                self.broken.append(f"{exchange.door} gave machine {exchange.caller} its configuration: {why}")
             if self.released[who] > self.recorded[who]:
-                self.broken.append(f"{seen.door} gave machine {seen.caller} something that is not on the record")
-        sealed = not seen.path.startswith("/config/")
-        if (sealed or not is_release(seen)) and any(one in seen.body for one in self.secrets):
-            self.broken.append(f"{seen.door} told a secret in answer to {seen.path}")
+                self.broken.append(
+                    f"{exchange.door} gave machine {exchange.caller} something that is not on the record"
+                )
+        sealed = not exchange.path.startswith("/config/")
+        if (sealed or not is_release(exchange)) and any(secret in exchange.body for secret in self.secrets):
+            self.broken.append(f"{exchange.door} told a secret in answer to {exchange.path}")
 
     def writes(self, entries: list[LogEntry]) -> None:
         """Something became durable."""
@@ -109,15 +115,15 @@ class Watch:
                 # A door that does not know whether a batch arrived writes it once more; it counts once.
                 self._batches.add(body_key(body))
                 self.recorded.update(
-                    one["who"] for one in json.decode(body)["spec"]["entries"] if one["what"] == "release"
+                    line["who"] for line in json.decode(body)["spec"]["entries"] if line["what"] == "release"
                 )
             # What a configuration says stands in the configuration, and nowhere else.
-            if entry.record.key.plural != "machineconfigs" and any(one in body for one in self.secrets):
+            if entry.record.key.plural != "machineconfigs" and any(secret in body for secret in self.secrets):
                 self.broken.append(f"a secret was written to {entry.record.key}")
 
     def line(self, text: str) -> None:
         """Something was logged."""
-        if any(one.decode() in text for one in self.secrets):
+        if any(secret.decode() in text for secret in self.secrets):
             self.broken.append(f"a secret is in the log: {text}")
         if "request.failed" in text or ("record.alarm" in text and self.tiles.whole):
             self.broken.append(text)
@@ -135,7 +141,7 @@ class Watch:
         points = (await self.cluster.list(AUDIT_CHECKPOINT.resource)).items
         if not points:
             return
-        newest = max(points, key=lambda one: int(one["spec"]["size"]))
+        newest = max(points, key=lambda point: int(point["spec"]["size"]))
         size, root = int(newest["spec"]["size"]), base64.b64decode(newest["spec"]["rootHash"])
         open_note(newest["spec"]["note"], await known_keys(self.cluster))
         view = LogView(self.tiles, size, grown(self.cluster))
@@ -148,21 +154,21 @@ class Watch:
 
     async def _objects(self) -> None:
         machines = (await self.cluster.list(MACHINE.resource)).items
-        known = [one.get("status") or {} for one in machines]
+        statuses = [status.get("status") or {} for status in machines]
         for name in ("keyThumbprint", "nodeName"):
-            found = [one[name] for one in known if one.get(name)]
-            if len(set(found)) != len(found):
+            values = [status[name] for status in statuses if status.get(name)]
+            if len(set(values)) != len(values):
                 self.broken.append(f"two Machines have one {name}")
         self.broken += [
-            f"a machine that nobody copied is disputed: {one['disputes']}"
-            for one in known
-            if one.get("disputes") and one["keyThumbprint"] not in self.copied
+            f"a machine that nobody copied is disputed: {status['disputes']}"
+            for status in statuses
+            if status.get("disputes") and status["keyThumbprint"] not in self.copied
         ]
-        judged = [one for one in known if one.get("lastVerdict")]
-        verdicts = [one["spec"] for one in (await self.cluster.list(VERDICT.resource)).items]
-        if any(one.get("simulated") is not True for one in [*judged, *verdicts]):
+        judged = [status for status in statuses if status.get("lastVerdict")]
+        verdicts = [verdict["spec"] for verdict in (await self.cluster.list(VERDICT.resource)).items]
+        if any(judgement.get("simulated") is not True for judgement in [*judged, *verdicts]):
             self.broken.append("a simulated machine is shown as real")
-        if not self.simulated and any(one["result"] == "Affirmed" for one in verdicts):
+        if not self.simulated and any(verdict["result"] == "Affirmed" for verdict in verdicts):
             self.broken.append("a simulated machine was affirmed where machines must be real")
 
     async def complete(self) -> None:
@@ -182,9 +188,9 @@ class Watch:
         waiting = (await self.cluster.list(AUDIT_BATCH.resource)).items
         view = LogView(self.tiles, self.size, grown(self.cluster))
         entries = [json.decode(entry) async for _, entry in view.entries()] if self.size else []
-        kept = Counter(str(one["who"]) for one in map(_entry, entries) if one.get("what") == "release")
-        if waiting or kept != self.recorded or any(kept[who] < count for who, count in self.released.items()):
-            raise Broken(f"the record is not complete: {kept}, written {self.recorded}, released {self.released}")
+        sequenced = Counter(str(entry["who"]) for entry in map(_entry, entries) if entry.get("what") == "release")
+        if waiting or sequenced != self.recorded or any(sequenced[who] < count for who, count in self.released.items()):
+            raise Broken(f"the record is not complete: {sequenced}, written {self.recorded}, released {self.released}")
 
 
 def body_key(body: bytes) -> str:
@@ -193,9 +199,9 @@ def body_key(body: bytes) -> str:
     return json.canonical(spec).decode()
 
 
-def _entry(found: Any) -> dict[str, Any]:
+def _entry(line: Any) -> dict[str, Any]:
     """The door's entry in a line of the record."""
-    inner = found.get("entry", found)
+    inner = line.get("entry", line)
     return inner if isinstance(inner, dict) else {}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from fastness.agent.boot.boot import BootedConfig, BootRefused, BootRequest, boot_once
 from fastness.agent.boot.configs import AttestedConfigs
@@ -35,16 +34,6 @@ PATIENCE_SECONDS = 3600.0
 FIRST_PROOF_SECONDS = 60.0
 LAUNCHES = 1_000_000
 BROKER, GATE = "https://broker.test", "https://gate.test"
-
-
-class Around(NamedTuple):
-    """What machines find in the world: their maker, what their image believes, a disk, and a way to the API."""
-
-    vendor: SimVendor
-    trust: ImageTrust
-    entropy: Entropy
-    install: Callable[[SimMachine, BootedConfig], SimNode]
-    lines: Callable[[str], tuple[Line, Line]]
 
 
 @dataclass
@@ -74,23 +63,31 @@ class SimMachine:
         chip.boots = max(self.boots - 1, 0) + (0 if self.tee == "tpm" else LAUNCHES * self.number)
         return SimAttester(chip.boot(self.image))
 
-    async def live(self, around: Around) -> None:
-        """From power on until it is switched off."""
+    async def live(
+        self,
+        vendor: SimVendor,
+        trust: ImageTrust,
+        entropy: Entropy,
+        *,
+        install: Callable[[SimMachine, BootedConfig], SimNode],
+        lines: Callable[[str], tuple[Line, Line]],
+    ) -> None:
+        """From power on until it is switched off; `install` gives it a disk, `lines` a way to the API."""
         CALLER.set(str(self.number))
-        attester, clock = self.attester(around.vendor), LoopClock()
-        staying = Staying(attester, lambda: BROKER, lambda: around.trust.tls, clock, around.entropy)
-        configs = AttestedConfigs(attester, lambda: Doors(BROKER, GATE), lambda: around.trust, clock, around.entropy)
+        attester, clock = self.attester(vendor), LoopClock()
+        staying = Staying(attester, lambda: BROKER, lambda: trust.tls, clock, entropy)
+        configs = AttestedConfigs(attester, lambda: Doors(BROKER, GATE), lambda: trust, clock, entropy)
         wait = 0.0
         while not self.configured:
-            booted = await self._first_boot(attester, around)
+            booted = await self._first_boot(attester, trust, entropy)
             self.bodies.append(booted.body)
             try:
-                self.node = around.install(self, booted) if self.joins else None
+                self.node = install(self, booted) if self.joins else None
                 self.configured, wait = True, FIRST_PROOF_SECONDS
             except DriverError:  # Ignition fails in the same way, and somebody switches the machine off and on
                 await clock.sleep(AGAIN_SECONDS)
         if self.node is not None and not self.lines:
-            self.lines = around.lines(self.node.name)
+            self.lines = lines(self.node.name)
         while True:
             async with asyncio.TaskGroup() as group:
                 proving = group.create_task(staying.run(wait))
@@ -99,13 +96,13 @@ class SimMachine:
                     proving.cancel()
             wait = 0.0
 
-    async def _first_boot(self, attester: SimAttester, around: Around) -> BootedConfig:
+    async def _first_boot(self, attester: SimAttester, trust: ImageTrust, entropy: Entropy) -> BootedConfig:
         ask = BootRequest("worker", self.ticket, "https://enrol.test", ACCEPT)
         clock = LoopClock()
         while True:
             try:
-                patience = RetryBudget(clock, around.entropy, PATIENCE_SECONDS, pause=5.0)
-                return await boot_once(attester, ask, around.trust, patience)
+                patience = RetryBudget(clock, entropy, PATIENCE_SECONDS, pause=5.0)
+                return await boot_once(attester, ask, trust, patience)
             except BootRefused as error:
                 self.refusals.append(error.reason)
                 await clock.sleep(AGAIN_SECONDS)

@@ -134,41 +134,41 @@ MUTANTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Hunted:
     """The seed that missed a check, and what it said; no seed when none did."""
 
     seed: int | None
     tried: int
-    said: str = ""
+    complaint: str = ""
 
 
-def hunt(mutant: Mutant, seeds: Sequence[int]) -> Found:
+def hunt(mutant: Mutant, seeds: Sequence[int]) -> Hunted:
     """Run seeds until one of them finds the mutant."""
     for tried, seed in enumerate(seeds, 1):
         with mutant.alive():
             try:
                 run(tell(seed))
             except Broken as error:
-                return Found(seed, tried, str(error))
+                return Hunted(seed, tried, str(error))
             except Exception as error:  # noqa: BLE001  # it proves nothing about the check; the next seed may
                 print(f"{mutant.name}: seed {seed} ended with {type(error).__name__}", file=sys.stderr)
-    return Found(None, len(seeds))
+    return Hunted(None, len(seeds))
 
 
 def main() -> int:
     """Hunt those that were asked for; 1 when one of them gets away."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mutants", nargs="*", choices=[[], *(one.name for one in MUTANTS)], help="default all")
+    parser.add_argument("mutants", nargs="*", choices=[[], *(mutant.name for mutant in MUTANTS)], help="default all")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--first", type=int, default=0)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     missed = 0
     for mutant in MUTANTS:
-        if not asked.mutants or mutant.name in asked.mutants:
-            found = hunt(mutant, range(asked.first, asked.first + asked.seeds))
-            missed += found.seed is None
-            where = f"found by seed {found.seed}, number {found.tried}" if found.seed is not None else "NOT FOUND"
-            print(f"{mutant.name:12} {where}: {found.said[:160]}", flush=True)
+        if not options.mutants or mutant.name in options.mutants:
+            hunted = hunt(mutant, range(options.first, options.first + options.seeds))
+            missed += hunted.seed is None
+            where = f"found by seed {hunted.seed}, number {hunted.tried}" if hunted.seed is not None else "NOT FOUND"
+            print(f"{mutant.name:12} {where}: {hunted.complaint[:160]}", flush=True)
     return int(missed > 0)
 
 

@@ -94,8 +94,8 @@ class Network:
             raise httpx.ConnectError(f"nobody listens for {role}", request=request)
         name = self._random.choice(alive)
         for header in ("authorization", "cookie"):
-            if shown := request.headers.get(header):
-                self.credentials.add(shown[-TAIL:].encode())
+            if credential := request.headers.get(header):
+                self.credentials.add(credential[-TAIL:].encode())
         content = await request.aread()
         self._check_certificate(name, request)
         process = copy_context()
@@ -119,9 +119,9 @@ class Network:
         cut = self.cuts > 0 and bool(body)
         self.cuts -= cut
         path = request.url.raw_path.decode()
-        seen = Exchange(CALLER.get(), name, path, status, body, not cut)
+        exchange = Exchange(CALLER.get(), name, path, status, body, not cut)
         for watcher in self.watchers:
-            watcher(seen)
+            watcher(exchange)
         if cut:
             return httpx.Response(status, headers=headers, stream=_Half(body, request), request=request)
         return httpx.Response(status, headers=headers, content=body, request=request)
@@ -131,17 +131,17 @@ class Network:
         return [name for name in sorted(self._apps) if not self._valid(name)]
 
     def _valid(self, name: str) -> bool:
-        shown = self._certificates[name]
-        return shown.not_before <= LoopClock().now() <= shown.not_after
+        certificate = self._certificates[name]
+        return certificate.not_before <= LoopClock().now() <= certificate.not_after
 
     def _check_certificate(self, name: str, request: httpx.Request) -> None:
         """As the client's TLS does; raises httpx.ConnectError."""
-        shown, now = self._certificates[name], LoopClock().now()
+        certificate, now = self._certificates[name], LoopClock().now()
         if not self._valid(name):
             self.unbelieved += 1
             wrong = ssl.SSLCertVerificationError(1, "certificate verify failed")
             wrong.verify_code, wrong.verify_message = (
-                (9, "not yet valid") if now < shown.not_before else (10, "expired")
+                (9, "not yet valid") if now < certificate.not_before else (10, "expired")
             )
             raise httpx.ConnectError(str(wrong), request=request) from wrong
 

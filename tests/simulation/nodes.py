@@ -101,8 +101,8 @@ class SimNode:
 
     def says(self, path: str) -> bytes:
         """The content of a file, nothing when it is not there."""
-        found = self._machine.host.root.look(path)
-        return found.content if isinstance(found, File) else b""
+        entry = self._machine.host.root.look(path)
+        return entry.content if isinstance(entry, File) else b""
 
     async def live(self, configs: RenderedConfigs, kubelet: Cluster, agent: Cluster) -> None:
         """One boot, to the moment at which the machine goes down by itself."""
@@ -132,8 +132,8 @@ class SimNode:
         root = self._machine.host.root
         served = disk.read_first_boot(root)
         if served is None:
-            known = str((disk.read_current(root) or {}).get("metadata", {}).get("name", ""))
-            served = {names.CURRENT_CONFIG: known, names.DESIRED_CONFIG: known, names.STATE: names.NodeState.DONE}
+            current = str((disk.read_current(root) or {}).get("metadata", {}).get("name", ""))
+            served = {names.CURRENT_CONFIG: current, names.DESIRED_CONFIG: current, names.STATE: names.NodeState.DONE}
         labels = {f"{names.NODE_ROLE_PREFIX}{names.WORKER}": "", names.ZONE_LABEL: self._zone}
         notes = {str(key): str(value) for key, value in served.items()}
         node: JsonObject = {
@@ -150,6 +150,6 @@ class SimNode:
 async def tell_ready(cluster: Cluster, name: str, status: str, clock: LoopClock) -> None:
     """Write whether a node is there; raises NotFound."""
     now = rfc3339(clock.now())
-    told = {"type": "Ready", "status": status, "lastHeartbeatTime": now, "lastTransitionTime": now}
-    patch = {"status": {"conditions": [told]}}
+    condition = {"type": "Ready", "status": status, "lastHeartbeatTime": now, "lastTransitionTime": now}
+    patch = {"status": {"conditions": [condition]}}
     await cluster.patch(NODE.resource, name, patch, PatchType.STRATEGIC, options=_STATUS)

@@ -19,7 +19,6 @@ from fastness.http.refusals import Refusal
 from fastness.kube.controllers import Leadership, LostLease, Runner
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
-from fastness.machineconfig.loops.controllers import Around
 from fastness.record.live.record import ClusterRecord
 from fastness.record.live.tiles import TileStore
 from fastness.release.door.broker.opening import broker_door
@@ -87,10 +86,12 @@ class Plane:
     async def _lead(self, line: Line, clock: LoopClock) -> None:
         """Wait for the lease, work while it is held, begin again when it is lost."""
         leadership = Leadership(line, OWNER.get(), clock, self.entropy, LEASE)
-        beside = Around(clock, self.entropy, may_write=leadership.require, tiles=self.tiles)
         while True:
             async with leadership.held() as lost, Informers(line, clock=clock, entropy=self.entropy) as informers:
-                loops = [one for one in product_loops(line, informers, beside) if not one.name.startswith(ABSENT)]
+                product = product_loops(
+                    line, informers, clock, self.entropy, may_write=leadership.require, tiles=self.tiles
+                )
+                loops = [loop for loop in product if not loop.name.startswith(ABSENT)]
                 runner = Runner(loops, informers, clock, self.entropy)
                 work, ended = asyncio.ensure_future(runner.run()), asyncio.ensure_future(lost.wait())
                 try:

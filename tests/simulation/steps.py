@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import Protocol
 
 from fastness.attestation.live.simulated_vendor import NAME as VENDOR
 from fastness.http.refusals import Refusal
@@ -23,7 +25,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import PatchType
 from fastness.machineconfig.rollout.nodes import NodeFacts, facts
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.release.live.tokens import TOKEN_KEYS
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.images import BootImage
@@ -33,16 +35,26 @@ from tests.simulation.nodes import tell_ready
 from tests.simulation.whole_cluster import GOOD, NEXT, TAMPERED, World, vendor
 
 
+class Step(Protocol):
+    """One thing that happens; what it answers is what happened."""
+
+    __name__: str
+
+    def __call__(self) -> Awaitable[str]:
+        """Do it."""
+
+
 class Steps:
     """All of them, over one world."""
 
-    def __init__(self, here: World) -> None:
+    def __init__(self, here: World, taken: Counter[str] | None = None) -> None:
         self.here, self.random = here, here.random
-        self.told: list[str] = []
+        self.journal: list[str] = []
+        self.taken = Counter[str]() if taken is None else taken
         self.later: list[asyncio.Task[None]] = []
         self.pairs: list[tuple[SimMachine, SimMachine]] = []
         self.number = 0
-        self.steps: list[Callable[[], Awaitable[str]]] = [
+        self.steps: list[Step] = [
             self.kill, self.kill, self.lose_the_api, self.lose_the_api, self.tear_connections, self.cut_bodies, self.skew,
             self.reboot, self.reboot, self.reboot_all, self.tamper, self.quarantine, self.distrust, self.new_image,
             self.rotate_keys, self.switch_delivery, self.clone, self.one_ticket_twice, self.lose_collateral, self.refuse_configs,
@@ -50,6 +62,7 @@ class Steps:
             self.hang, self.hang, self.stop, self.stop, self.issue_with_a_wrong_clock, self.lose_tiles, self.withdraw_midway,
             self.withdraw_midway,
         ]  # fmt: skip
+        self.taken.update({step.__name__: 0 for step in self.steps})
 
     def _after(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         async def wait() -> None:
@@ -84,13 +97,13 @@ class Steps:
 
     async def lose_the_api(self) -> str:
         """One process, or all, cannot reach the API."""
-        several = [one for one in self.here.processes.values() if one.running]
+        several = [process for process in self.here.processes.values() if process.running]
         everybody = self.random.random() < 0.3
         chosen = several if everybody else [self.random.choice(several)] if several else []
         seconds = self.random.choice((1.0, 10.0, 120.0))
-        lines = [one.line for one in chosen]
-        cut = [one for one in self.here.machines if everybody or self.random.random() < 0.3]
-        machines = [line for one in cut for line in one.lines]
+        lines = [process.line for process in chosen]
+        cut = [machine for machine in self.here.machines if everybody or self.random.random() < 0.3]
+        machines = [line for machine in cut for line in machine.lines]
         for line in (*lines, *machines):
             line.break_off()
 
@@ -102,14 +115,14 @@ class Steps:
                 line.mend()
 
         self._after(seconds, mend)
-        return f"{', '.join(one.name for one in chosen)} and {len(cut)} machines lose the API for {seconds} s"
+        return f"{', '.join(process.name for process in chosen)} and {len(cut)} machines lose the API for {seconds} s"
 
     async def hang(self) -> str:
         """Connections to the API are half open: nobody is told, nothing comes."""
-        processes = [one for one in self.here.processes.values() if one.running]
-        chosen = [one for one in processes if self.random.random() < 0.5]
-        machines = [one for one in self.here.machines if self.random.random() < 0.3]
-        lines = [*(one.line for one in chosen), *(line for one in machines for line in one.lines)]
+        processes = [process for process in self.here.processes.values() if process.running]
+        chosen = [process for process in processes if self.random.random() < 0.5]
+        machines = [machine for machine in self.here.machines if self.random.random() < 0.3]
+        lines = [*(process.line for process in chosen), *(line for machine in machines for line in machine.lines)]
         seconds = self.random.choice((5.0, 60.0, 200.0))
         for line in lines:
             line.hang()
@@ -120,9 +133,7 @@ class Steps:
                     line.mend()
 
         self._after(seconds, mend)
-        return (
-            f"connections of {', '.join(one.name for one in chosen)} and {len(machines)} machines hang for {seconds} s"
-        )
+        return f"connections of {', '.join(process.name for process in chosen)} and {len(machines)} machines hang for {seconds} s"
 
     async def stop(self) -> str:
         """SIGSTOP, and SIGCONT somewhat later: a process goes on with what it knew."""
@@ -164,8 +175,8 @@ class Steps:
 
     async def tear_connections(self) -> str:
         """Some calls fail, some succeed and the answer is lost."""
-        lines = [one.line for one in self.here.processes.values() if one.running]
-        lines += [line for one in self.here.machines for line in one.lines]
+        lines = [process.line for process in self.here.processes.values() if process.running]
+        lines += [line for machine in self.here.machines for line in machine.lines]
         for line in lines:
             line.torn = 0.3
 
@@ -237,23 +248,23 @@ class Steps:
             self._after(120.0, back)
         return f"machine {machine.number} is quarantined"
 
-    async def _approval(self, machine: SimMachine, wanted: str) -> bool:
-        found = await self.here.machine_object(machine)
-        if found is None:
+    async def _approval(self, machine: SimMachine, approval: str) -> bool:
+        obj = await self.here.machine_object(machine)
+        if obj is None:
             return False
-        patch = {"spec": {"approval": wanted}}
-        await self.here.cluster.patch(MACHINE.resource, found["metadata"]["name"], patch, PatchType.MERGE, NAMESPACE)
+        patch = {"spec": {"approval": approval}}
+        await self.here.cluster.patch(MACHINE.resource, obj["metadata"]["name"], patch, PatchType.MERGE, NAMESPACE)
         return True
 
     async def distrust(self) -> str:
         """A machine or its key is distrusted for good."""
         machine = self._some_machine()
         await self._keep_token(machine)
-        found = await self.here.machine_object(machine)
-        if found is None:
+        obj = await self.here.machine_object(machine)
+        if obj is None:
             return "nobody to distrust"
-        key = {"key": found["status"]["keyThumbprint"]}
-        target = key if self.random.random() < 0.5 else {"machine": found["metadata"]["uid"]}
+        key = {"key": obj["status"]["keyThumbprint"]}
+        target = key if self.random.random() < 0.5 else {"machine": obj["metadata"]["uid"]}
         body = {
             "apiVersion": DISTRUST.api_version, "kind": DISTRUST.kind, "spec": {**target, "reason": "simulated"},
             "metadata": {"name": f"machine-{machine.number}"},
@@ -330,19 +341,19 @@ class Steps:
         """A configuration is taken back when one node has it and another is told to, which hears of both a moment later."""
         before, self.number = self.number, self.number + 1
         await self.here.configure(self.number)
-        if not await self._until_some_node(lambda seen, goal: seen.done and seen.current == goal, self.here.machines):
+        if not await self._until_some_node(lambda node, goal: node.done and node.current == goal, self.here.machines):
             return f"the pool is configured with {self.number}, and no node gets there"
-        late = [one for one in self.here.machines if one.node and not await self._has_its_goal(one)]
-        lines = [line for one in late for line in one.lines]
+        late = [machine for machine in self.here.machines if machine.node and not await self._has_its_goal(machine)]
+        lines = [line for machine in late for line in machine.lines]
         for line in lines:
             line.break_off()
-        told = await self._until_some_node(lambda seen, goal: seen.desired == goal, late)
+        midway = await self._until_some_node(lambda node, goal: node.desired == goal, late)
         self.number = before
         await self.here.configure(self.number)
         await asyncio.sleep(10)
         for line in lines:
             line.mend()
-        return f"the pool is configured with {self.number} again{' midway' if told else ''}"
+        return f"the pool is configured with {self.number} again{' midway' if midway else ''}"
 
     async def _goal(self) -> str:
         """The rendered config that the pool wants."""
@@ -350,8 +361,8 @@ class Steps:
         return str(pool["spec"]["configuration"]["name"])
 
     async def _has_its_goal(self, machine: SimMachine) -> bool:
-        found = await self._facts(machine)
-        return found is not None and found.current == await self._goal()
+        node = await self._facts(machine)
+        return node is not None and node.current == await self._goal()
 
     async def _facts(self, machine: SimMachine) -> NodeFacts | None:
         try:
@@ -370,8 +381,8 @@ class Steps:
         for _ in range(looks):
             await asyncio.sleep(2)
             goal = await self._goal()
-            found = [await self._facts(one) for one in machines]
-            if any(seen is not None and holds(seen, goal) for seen in found):
+            nodes = [await self._facts(machine) for machine in machines]
+            if any(node is not None and holds(node, goal) for node in nodes):
                 return True
         return False
 

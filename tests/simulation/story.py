@@ -7,6 +7,7 @@ Every step is one line of `told`, so that a failure can be read before it is rep
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 
 from fastness.kinds.kubernetes.core import NODE
@@ -36,13 +37,14 @@ class Story(Steps):
         for tee in (*TEES, self.random.choice(TEES)):
             self.here.add(tee, ticket)
         await self.here.pass_time(self.random.choice((1.0, 20.0, 40.0)))
-        self.told.append(f"{self.here.now:7.0f} s  {await self.new_config()}")
+        self.journal.append(f"{self.here.now:7.0f} s  {await self.new_config()}")
 
     async def go(self) -> None:
         """Steps, the invariants after each, then calm."""
         for _ in range(STEPS):
             step = self.random.choice(self.steps)
-            self.told.append(f"{self.here.now:7.0f} s  {await step()}")
+            self.taken[step.__name__] += 1
+            self.journal.append(f"{self.here.now:7.0f} s  {await step()}")
             await self.here.pass_time(self.random.choice((0.0, 0.3, 2.0, 20.0, 90.0)))
             await self.here.watch.step()
         await self.calm()
@@ -54,7 +56,7 @@ class Story(Steps):
         for process in self.here.processes.values():
             process.clock.skew = timedelta()
         await self.here.end_copies()
-        self.told.append(f"{self.here.now:7.0f} s  calm")
+        self.journal.append(f"{self.here.now:7.0f} s  calm")
         await self.here.pass_time(CALM_SECONDS)
         for left in reversed(range(PATIENCE)):
             try:
@@ -67,7 +69,7 @@ class Story(Steps):
         await self.here.watch.complete()
         for pair in self.pairs:
             # A guest key costs nothing, so only what is proved with it uses a ticket up: two may enrol, one gets in.
-            if all(one.bodies for one in pair):
+            if all(machine.bodies for machine in pair):
                 raise Broken("one ticket for one machine let two in")
 
     async def _is_healed(self) -> None:
@@ -79,36 +81,45 @@ class Story(Steps):
         await self._is_rolled_out()
 
     async def _is_well(self, machine: SimMachine) -> None:
-        found = await self.here.machine_object(machine)
-        if not machine.configured or found is None or (condition(found, "Attested") or {}).get("status") != "True":
+        obj = await self.here.machine_object(machine)
+        if not machine.configured or obj is None or (condition(obj, "Attested") or {}).get("status") != "True":
             raise Broken(f"machine {machine.number} is stuck: {machine.refusals}")
 
     async def _is_rolled_out(self) -> None:
         """Every node that may, has what its pool wants: those that may not use up no budget."""
         pool = await self.here.cluster.get(MACHINE_CONFIG_POOL.resource, names.WORKER)
         goal = Goal(pool["spec"]["configuration"]["name"])
-        nodes = {one["metadata"]["name"]: facts(one) for one in (await self.here.cluster.list(NODE.resource)).items}
-        kept = {one.node.name: one for one in self.here.machines if one.node is not None and self.here.good(one)}
-        for name, machine in kept.items():
-            seen, said = nodes.get(name), machine.node.says(STORY_FILE) if machine.node is not None else b""
-            if seen is None or not seen.updated(goal) or not seen.ready or said != f"{CANARY}-{self.number}".encode():
-                raise Broken(f"machine {machine.number} does not get to {goal.config}: {seen}, {said!r}")
+        nodes = {node["metadata"]["name"]: facts(node) for node in (await self.here.cluster.list(NODE.resource)).items}
+        trusted = {
+            machine.node.name: machine
+            for machine in self.here.machines
+            if machine.node is not None and self.here.good(machine)
+        }
+        for name, machine in trusted.items():
+            node, content = nodes.get(name), machine.node.says(STORY_FILE) if machine.node is not None else b""
+            if (
+                node is None
+                or not node.updated(goal)
+                or not node.ready
+                or content != f"{CANARY}-{self.number}".encode()
+            ):
+                raise Broken(f"machine {machine.number} does not get to {goal.config}: {node}, {content!r}")
 
     def _lost_its_ticket(self, machine: SimMachine) -> bool:
         single = any(machine.ticket is pair[0].ticket for pair in self.pairs)
         return single and "ticket-used-up" in machine.refusals
 
 
-async def tell(seed: int) -> list[str]:
-    """One run; the steps that were taken; raises what went wrong, with them."""
+async def tell(seed: int, taken: Counter[str] | None = None) -> list[str]:
+    """One run; what happened in it; raises what went wrong, with that. `taken` counts its steps, those not taken as 0."""
     async with world(seed, simulated=seed % REAL_EVERY != REAL_EVERY - 1) as here:
-        story = Story(here)
+        story = Story(here, taken)
         try:
             await story.begin()
             await story.go()
         except Exception as error:
-            error.add_note("\n".join(("after", *story.told, f"replay with FASTNESS_SEED={seed}")))
+            error.add_note("\n".join(("after", *story.journal, f"replay with FASTNESS_SEED={seed}")))
             raise
         released, budget = here.watch.released.total(), here.watch.budget
         done = f"{released} releases, record of {here.watch.size}, revision {here.store.revision}"
-        return [*story.told, f"{done}, at most {budget.worst} of {budget.most} nodes out of service"]
+        return [*story.journal, f"{done}, at most {budget.worst} of {budget.most} nodes out of service"]

@@ -36,12 +36,12 @@ class Walks:
 
     def __init__(self, here: World, part: str) -> None:
         self.here, self.part = here, part
-        self.asked = 0
+        self.requests = 0
         self._work: list[asyncio.Task[None]] = []
 
     async def walk(self, step: int = 0) -> SimMachine:
         """A new machine walks; at its request number `step` the part is gone, with 0 never."""
-        self.asked = 0
+        self.requests = 0
         ticket = await self.here.ticket(uses=1)
         await self.here.pass_time(1)  # until the doors have heard of it
         machine = self.here.add("tpm", ticket, GOOD, joins=False)
@@ -49,8 +49,8 @@ class Walks:
         def meet(caller: str) -> None:
             if caller != str(machine.number):
                 return
-            self.asked += 1
-            if self.asked == step:
+            self.requests += 1
+            if self.requests == step:
                 self._work.append(asyncio.ensure_future(self._gone(machine)))
 
         self.here.network.meet = meet
@@ -72,7 +72,7 @@ class Walks:
             await asyncio.sleep(GONE_SECONDS)
             await announce_vendor(self.here.cluster, vendor(), self.here.clock.now())
         elif self.part == "API":
-            lines = [one.line for one in self.here.processes.values()]
+            lines = [process.line for process in self.here.processes.values()]
             for line in lines:
                 line.break_off()
             await asyncio.sleep(GONE_SECONDS)
@@ -82,7 +82,7 @@ class Walks:
             await self._killed()
 
     async def _killed(self) -> None:
-        replicas = [one for name, one in self.here.processes.items() if name.startswith(self.part)]
+        replicas = [process for name, process in self.here.processes.items() if name.startswith(self.part)]
         for process in replicas:
             await process.kill()
         await asyncio.sleep(GONE_SECONDS)
@@ -101,7 +101,7 @@ def test_whatever_stops_at_any_step_the_machine_gets_there_and_a_changed_one_doe
             changed = here.add("tpm", ticket, TAMPERED, joins=False)
             walks = Walks(here, part)
             assert (await walks.walk()).configured
-            steps = walks.asked
+            steps = walks.requests
             assert steps >= 5, "enrol, prove to have the key, be challenged, attest, fetch"
             for step in range(1, steps + 1):
                 machine = await walks.walk(step)

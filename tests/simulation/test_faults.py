@@ -15,7 +15,7 @@ from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.errors import Unavailable
 from fastness.kube.port import PatchType
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from tests.simulation.loop import OWNER, run, virtual_loop
 from tests.simulation.whole_cluster import MemoryTiles, World, world
 
@@ -83,11 +83,11 @@ async def _revoked_with_its_token(here: World) -> list[str]:
     assert held is not None
     await held.use()
     assert held.answers == ["given", "503 delivered-by-gate"], "the token counts"
-    found = await here.machine_object(machine)
-    assert found is not None
+    obj = await here.machine_object(machine)
+    assert obj is not None
     here.revoked[here.identity(str(machine.number))] = here.now
     quarantined = {"spec": {"approval": "Quarantined"}}
-    await here.cluster.patch(MACHINE.resource, found["metadata"]["name"], quarantined, PatchType.MERGE, NAMESPACE)
+    await here.cluster.patch(MACHINE.resource, obj["metadata"]["name"], quarantined, PatchType.MERGE, NAMESPACE)
     await here.pass_time(5)
     held.answers.clear()
     await held.use()

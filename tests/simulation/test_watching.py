@@ -131,22 +131,22 @@ def test_reboots_are_silent_and_after_a_copy_was_ended_its_original_is_well(tee:
             here.switch_on(original)
             await here.pass_time(60)
         await here.watch.step()
-        found = await here.machine_object(original)
-        assert found is not None
-        assert "disputes" not in found["status"]
+        obj = await here.machine_object(original)
+        assert obj is not None
+        assert "disputes" not in obj["status"]
         here.add(tee, original.ticket, chip=original.chip, joins=False)
         await here.pass_time(2000)  # both prove themselves at their interval
-        found = await here.machine_object(original)
-        assert found is not None
-        assert [one["over"] for one in found["status"]["disputes"]] == ["Boot"]
+        obj = await here.machine_object(original)
+        assert obj is not None
+        assert [dispute["over"] for dispute in obj["status"]["disputes"]] == ["Boot"]
         assert not here.good(original)
-        disputed_boot = found["status"]["boot"]
+        disputed_boot = obj["status"]["boot"]
         await here.end_copies()
         await here.pass_time(60)
         assert here.good(original)
-        found = await here.machine_object(original)
-        assert found is not None
-        assert found["status"]["boot"] != disputed_boot
+        obj = await here.machine_object(original)
+        assert obj is not None
+        assert obj["status"]["boot"] != disputed_boot
 
     run(_one_machine(copy, tee=tee))
 
@@ -157,9 +157,9 @@ def test_a_simulated_machine_that_is_shown_as_real_is_found() -> None:
 
         async def as_real(resource: Any, *args: Any, **named: Any) -> Any:
             page = await listed(resource, *args, **named)
-            for one in page.items:
-                if resource == MACHINE.resource and "lastVerdict" in one["status"]:
-                    one["status"]["simulated"] = False
+            for machine in page.items:
+                if resource == MACHINE.resource and "lastVerdict" in machine["status"]:
+                    machine["status"]["simulated"] = False
             return page
 
         here.watch.cluster.list = as_real  # type: ignore[method-assign]  # nothing that writes it would get past the schema

@@ -56,7 +56,6 @@ from tests.simulation.configs import machine_config
 from tests.simulation.invariants import Log, Watch
 from tests.simulation.loop import Inline, LoopClock
 from tests.simulation.machines import TEES, SimMachine
-from tests.simulation.machines import Around as Found
 from tests.simulation.network import Exchange, Network
 from tests.simulation.nodes import SimNode
 from tests.simulation.plane import Plane
@@ -67,6 +66,8 @@ from tests.virtual import SeededEntropy
 TOKEN_LIFETIME = 600.0
 REVOKED_WITHIN = 1.0
 GOOD, NEXT = default_image("42.1"), default_image("42.2")
+# Nobody dials this API, so nobody verifies its certificate; nodes get it in their configuration.
+AUTHORITY = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"
 TAMPERED = changed(GOOD, command_line=f"{GOOD.command_line} init=/bin/sh")
 
 
@@ -162,22 +163,22 @@ class World:
         """The name under which an image is published; tampered ones never are."""
         return image.version if image in (GOOD, NEXT) else "tampered"
 
-    def _why_not(self, seen: Exchange) -> str:
+    def _why_not(self, exchange: Exchange) -> str:
         """Why a machine must not have its configuration now; nothing when it may."""
-        machine = self.machines[int(seen.caller)]
+        machine = self.machines[int(exchange.caller)]
         if not self.simulated:
             return "it is simulated, and this cluster is not"
         gone = self.withdrawn.get(self.truth(machine.image))
         if gone is not None and self.now > gone + TOKEN_LIFETIME:
             return f"its image was withdrawn {self.now - gone:.0f} s ago"
-        ended = self.revoked.get(self.identity(seen.caller))
+        ended = self.revoked.get(self.identity(exchange.caller))
         if ended is not None and self.now > ended + REVOKED_WITHIN:
             return f"it was revoked {self.now - ended:.1f} s ago"
         return ""
 
     def good(self, machine: SimMachine) -> bool:
         """Whether a machine should be attested and have its configuration."""
-        same = [one for one in self.machines if one.task is not None and one.chip == machine.chip]
+        same = [other for other in self.machines if other.task is not None and other.chip == machine.chip]
         # Of a machine and its copy whichever booted last counts, until somebody ends the copy.
         genuine = same == [machine] and self.truth(machine.image) not in self.withdrawn
         return genuine and self.identity(str(machine.number)) not in self.revoked
@@ -207,13 +208,13 @@ class World:
 
     async def end_copies(self) -> None:
         """Somebody looked at what is disputed: copies are switched off for good, and what they were copied from boots anew."""
-        copies = [one for one in self.machines if one.is_copy]
+        copies = [machine for machine in self.machines if machine.is_copy]
         for copy in copies:
             await copy.switch_off()
-        for original in {one.chip: self.machines[one.chip] for one in copies}.values():
+        for original in {copy.chip: self.machines[copy.chip] for copy in copies}.values():
             await original.switch_off()
             # A TPM is in front again when it was reset once more than its copy.
-            original.boots = max(one.boots for one in self.machines if one.chip == original.chip)
+            original.boots = max(machine.boots for machine in self.machines if machine.chip == original.chip)
             self.switch_on(original)
 
     def switch_on(self, machine: SimMachine, image: BootImage | None = None) -> None:
@@ -221,8 +222,8 @@ class World:
         machine.image = image or machine.image
         machine.boots += 1
         trust = ImageTrust(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), self.plane.keys)
-        around = Found(vendor(), trust, self.entropy, self._install, self._lines)
-        machine.task = asyncio.ensure_future(machine.live(around))
+        living = machine.live(vendor(), trust, self.entropy, install=self._install, lines=self._lines)
+        machine.task = asyncio.ensure_future(living)
 
     async def held_token(self, machine: SimMachine) -> HeldToken | None:
         """A token that a machine keeps, if the doors give it one now."""
@@ -279,8 +280,8 @@ class World:
     async def machine_object(self, machine: SimMachine) -> JsonObject | None:
         """Its Machine, once it enrolled."""
         identity = self.identity(str(machine.number))
-        found = (await self.cluster.list(MACHINE.resource)).items
-        return next((one for one in found if (one.get("status") or {}).get("keyThumbprint") == identity), None)
+        machines = (await self.cluster.list(MACHINE.resource)).items
+        return next((obj for obj in machines if (obj.get("status") or {}).get("keyThumbprint") == identity), None)
 
     async def pass_time(self, seconds: float) -> None:
         """Let things happen for a while; defects of machines and processes show here."""
@@ -308,7 +309,7 @@ async def world(number: int, *, simulated: bool = True) -> AsyncIterator[World]:
             Path(directory), cipher=KeyRing([SealKey.generate(entropy)], entropy), clock=clock, entropy=entropy,
             identity={"simulated": str(simulated).lower()},
         )  # fmt: skip
-        await seed_store(store, entropy, clock.now())
+        await seed_store(store, entropy, clock.now(), AUTHORITY)
         lookups = NodeLookups(store, clock, simulated)
         authorizer = Authorizer(lookups, lookups)
         lookups.use(authorizer.decide, authorizer.policy)

@@ -14,6 +14,7 @@ from fastness.kube.admission import Operation, Rule
 from fastness.kube.admission_rules import ON_ANY, ON_CREATE, ON_DELETE, ON_UPDATE, ON_WRITE, Row, RuleTable
 from fastness.machineconfig.admission import evictions as evicting
 from fastness.machineconfig.admission import machineconfig
+from fastness.machineconfig.admission import policies as machine_policies
 from fastness.workloads.admission import kata, runtime_class, workloads
 
 # Everything that has a pod in it.
@@ -42,7 +43,11 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(trusted_objects.bar_is_noted, ON_DELETE, *trusted_objects.MACHINES),
     Row(trusted_objects.bar_is_not_lifted, ON_UPDATE, *trusted_objects.MACHINES),
     Row(machineconfig.pool_selects_a_role, ON_WRITE, MCO_GROUP, "machineconfigpools"),
-    Row(machineconfig.configuration_is_singleton, ON_CREATE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
+    Row(machineconfig.configuration_is_singleton, ON_WRITE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
+    Row(machine_policies.boot_images_fit_the_platform, ON_WRITE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
+    Row(machine_policies.stream_is_on_offer, ON_WRITE, MCO_GROUP, "machineconfigpools"),
+    Row(machine_policies.streams_stay, ON_DELETE, MCO_GROUP, "osimagestreams"),
+    Row(machine_policies.daemon_reports_for_its_node, ON_WRITE, MCO_GROUP, "machineconfignodes", ("", "status")),
     Row(machineconfig.warn_about_trust_model, ON_WRITE, MCO_GROUP, "machineconfigs"),
     Row(kata.is_alone, ON_CREATE, kata.GROUP, kata.RESOURCE),
     Row(kata.some_pool_may_have_it, ON_CREATE, kata.GROUP, kata.RESOURCE),

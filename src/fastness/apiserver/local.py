@@ -38,7 +38,7 @@ from fastness.kube.port import (
     Scope,
     WriteOptions,
 )
-from fastness.observe import context
+from fastness.observe import logs
 
 CONTROL_PLANE = User("system:fastness", ("system:masters", "system:authenticated"))
 BOOKMARK_SECONDS = 60.0
@@ -152,7 +152,7 @@ class LocalCluster:
             manager=options.manager,
             dry_run=options.dry_run,
             force=options.force,
-            correlation=context.current(),
+            correlation=logs.current_correlation(),
             size=len(json.encode(body)),
         )
 

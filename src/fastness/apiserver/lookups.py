@@ -155,6 +155,14 @@ class StoreLookups(ABC):
         """Whether an operator was installed into a namespace."""
         return bool(self._store.range("operators.coreos.com", "operatorgroups", namespace).records)
 
+    def os_image_stream(self) -> JsonObject | None:
+        """The OSImageStream `cluster`."""
+        return self.get(Key(MCO, "osimagestreams", "", "cluster"))
+
+    def infrastructure(self) -> JsonObject | None:
+        """The Infrastructure `cluster`."""
+        return self.get(Key("config.openshift.io", "infrastructures", "", "cluster"))
+
     def find(self, resource: str, namespace: str, name: str) -> JsonObject | None:
         """One object of a core kind."""
         return self.get(Key("", resource, namespace, name))

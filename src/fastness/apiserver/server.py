@@ -37,8 +37,7 @@ from fastness.http.bounds import Bounds
 from fastness.http.edge import Edge
 from fastness.http.health import Health
 from fastness.http.listener import Listener, server_context
-from fastness.keys.kubeconfig import kubeconfig
-from fastness.keys.pki import ApiPki
+from fastness.keys.pki import ApiPki, kubeconfig
 from fastness.keys.ring_files import ring_file
 from fastness.keys.vault import Vault
 from fastness.kinds.registry import all_kinds
@@ -155,8 +154,8 @@ async def _assemble(
     stack.push_async_callback(_close_store, store)
     stack.enter_context(metrics.refreshed_by(lambda: _publish_store(store)))
     now = clock.now()
-    await seed(store, entropy, now)
     pki = ApiPki.open(options.state / "pki", _hosts(options.host), now, entropy)
+    await seed(store, entropy, now, pki.bundle.decode())
     lookups = product.lookups(store, clock, options.simulated)
     authorizer = Authorizer(lookups, lookups)
     lookups.use(authorizer.decide, authorizer.policy)
@@ -213,15 +212,15 @@ def _hosts(host: str) -> list[str]:
 
 def _health(store: Store) -> Health:
     health = Health()
-    health.add("store", lambda: str(store.problem) if store.problem is not None else "")
+    health.add("store", lambda: str(store.problem) if store.problem is not None else None)
     health.warn("unreadable", lambda: _unreadable(store))
     return health
 
 
-def _unreadable(store: Store) -> str:
+def _unreadable(store: Store) -> str | None:
     kinds = Counter(key.plural for key in store.aside)
     counted = ", ".join(f"{count} of {plural}" for plural, count in sorted(kinds.items()))
-    return f"objects that cannot be read are set aside: {counted}; `fastness state list` names them" if kinds else ""
+    return f"objects that cannot be read are set aside: {counted}; `fastness state list` names them" if kinds else None
 
 
 def _publish_store(store: Store) -> None:

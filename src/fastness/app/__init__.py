@@ -9,7 +9,6 @@ controllers.py         The controllers of the product: the same on the embedded 
 doors.py               Opens the doors of a process, each with what stands behind it
 embedded.py            `fastness up`: an API server of its own, all parts over it, and machines to try it with
 machines.py            The virtual machines of `fastness up --machines N`
-memory.py              The garbage collector of programs that stay
 node_lookups.py        What the embedded API must know of nodes and does not decide itself
 other_operators.py     Families of loops that do not start where another operator does their work
 parts.py               The parts of a control plane, by the names that users know them by
@@ -18,6 +17,5 @@ replica.py             `fastness serve`: one of any number of processes that run
 role_accounts.py       What an account of a role on Kubernetes is: its own Secrets, what it reads, what it writes, and where
 settings.py            What the parts of a control plane are told
 vault_rotation.py      A new vault key for a state directory: everything is sealed and tagged anew, then the old key goes
-vendor_documents.py    Vendors' documents for the doors that this command runs
 vms.py                 The real machines of `fastness up --vms N`
 """

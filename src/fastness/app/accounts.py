@@ -32,7 +32,7 @@ from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kube.access.user import NODE_PREFIX, NODES
 from fastness.kube.places import RESERVED, Places
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.record.live.door_keys import DOOR_KEYS
 from fastness.release.live import resources
 from fastness.release.live.admins import ADMIN_KEYS
@@ -124,7 +124,8 @@ PAGE: Final = RoleAccount(
 WEBHOOK: Final = RoleAccount(
     "webhook", (secret_name(DoorRole.WEBHOOK), _door_key("webhook")), (_door_key("webhook"),),
     {
-        _F: ["confidentialclusters"], _M: ["machineconfigpools"], "kataconfiguration.openshift.io": ["kataconfigs"],
+        _F: ["confidentialclusters"], _M: ["machineconfigpools", "osimagestreams"],
+        "kataconfiguration.openshift.io": ["kataconfigs"], "config.openshift.io": ["infrastructures"],
         "node.k8s.io": ["runtimeclasses"], "": ["namespaces"],
         "admissionregistration.k8s.io": ["validatingwebhookconfigurations"], **_MACHINES,
     },

@@ -15,7 +15,7 @@ from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.access import User
-from fastness.observe import context
+from fastness.observe import logs
 from fastness.page.acts import MAX_NAME, Act, AuditAct
 from fastness.page.simulator import aimed_at
 from fastness.runtime.clock import Entropy
@@ -32,7 +32,7 @@ def audit_of_page(server: ApiServer) -> AuditAct:
     def audit(request: Request, user: User, act: Act, code: int) -> None:
         machine = Target(MACHINE.group, MACHINE.version, MACHINE.plural, NAMESPACE, act.name)
         target = _virtual(act.name) if act.simulator else machine
-        server.audit.write(AuditEntry.of(request, user, "", context.current(), act.verb, target, code))
+        server.audit.write(AuditEntry.of(request, user, "", logs.current_correlation(), act.verb, target, code))
 
     return audit
 

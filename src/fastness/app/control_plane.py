@@ -34,7 +34,7 @@ from fastness.kube.controllers import Leadership, LostLease, Runner
 from fastness.kube.controllers.fenced import nobody_asks
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops.controllers import Around, nowhere
+from fastness.machineconfig.loops.controllers import nowhere
 from fastness.record.live.door_keys import RecordRole
 from fastness.record.live.health import RecordHealth
 from fastness.record.live.tiles import ConfigMapTiles
@@ -206,11 +206,10 @@ class _Process:
         watched: Callable[[], bool] = lambda: True,
     ) -> Runner:
         settings = self._settings
-        around = Around(
-            self._clock, self._entropy, settings.timing, await self._pointers(view), may_write=may_write,
-            tiles=settings.tiles, watched=watched, statuses=view.cluster.statuses,
+        product = product_loops(
+            view.cluster, view.informers, self._clock, self._entropy, timing=settings.timing, doors=await self._pointers(view),
+            may_write=may_write, tiles=settings.tiles, watched=watched, statuses=view.cluster.statuses, without=without,
         )  # fmt: skip
-        product = product_loops(view.cluster, view.informers, around, without=without)
         loops, feeds = [*settings.loops.controllers, *product], dict(settings.loops.feeds)
         runner = Runner(loops, view.informers, self._clock, self._entropy, feeds=feeds)
         self._health.add("controllers", runner.waiting_for)

@@ -34,8 +34,7 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
 from fastness.machineconfig.loops import other_operators as machine_configs
-from fastness.machineconfig.loops.controllers import Around
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.protocol.node_certificates import SIGNERS
 from fastness.record.live import log_key as logkey
 from fastness.record.live.door_keys import DOOR_KEYS
@@ -45,7 +44,7 @@ from fastness.workloads.olm.catalog import MARKETPLACE
 
 _F, _T, _C = "fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org"
 _M, _O, _NFD = "machineconfiguration.openshift.io", "operators.coreos.com", "nfd.openshift.io"
-_RBAC, _KATA = "rbac.authorization.k8s.io", "kataconfiguration.openshift.io"
+_RBAC, _KATA, _CONFIG = "rbac.authorization.k8s.io", "kataconfiguration.openshift.io", "config.openshift.io"
 STATUS: Final = "status"
 MADE: Final = ("create", "patch", "delete")
 CHANGED: Final = ("patch", "delete")
@@ -59,6 +58,8 @@ SECRETS: Final = (
 WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("", "nodes"): ("patch", STATUS),
     (_C, "kbsconfigs"): (STATUS,),
+    (_CONFIG, "featuregates"): (STATUS,),
+    (_CONFIG, "nodes"): (STATUS,),
     (_C, "trusteeconfigs"): (STATUS,),
     (_F, "appraisalpolicies"): (*MADE, STATUS),
     (_F, "auditbatches"): ("create", "delete"),
@@ -80,6 +81,7 @@ WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_M, "machineconfigpools"): (*MADE, STATUS),
     (_M, "machineconfigs"): MADE,
     (_NFD, "nodefeaturediscoveries"): (STATUS,),
+    (_CONFIG, "imagepolicies"): (STATUS,),
     ("node.k8s.io", "runtimeclasses"): MADE,
     ("operator.openshift.io", "machineconfigurations"): ("create", STATUS),
     (_O, "catalogsources"): ("create", STATUS),
@@ -112,6 +114,8 @@ _EVERYWHERE: Final[tuple[Rule, ...]] = (
     ("coordination.k8s.io", ["leases"], ["get"], machine_configs.LED),
     ("admissionregistration.k8s.io", ["validatingwebhookconfigurations"], LOOK),  # whether the webhook guards the API
     (_F, ["evidenceblobs"], ["list"]),
+    # What OpenShift says about names and networks, where the cluster is one.
+    ("config.openshift.io", ["dnses", "networks"], ["get"], ["cluster"]),
     # Which pods are on a node that is drained, or use a runtime class that is to go; evicting asks their budgets.
     ("", ["pods"], LOOK),
     ("", ["pods/eviction"], ["create"]),
@@ -149,6 +153,8 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     # User-data of pools, whose names end alike; rules know no endings.
     (USER_DATA_NAMESPACE, ("", ["secrets"], MADE)),
     (kata.CLUSTER_PULL_SECRET[0], ("", ["secrets"], ["get"], [kata.CLUSTER_PULL_SECRET[1]])),
+    # Certificates that a Proxy names; what is secret is in Secrets.
+    (kata.CLUSTER_PULL_SECRET[0], ("", ["configmaps"], ["get"])),
     (kata.NAMESPACE, ("", ["secrets"], ["create"])),
     (kata.NAMESPACE, ("", ["secrets"], CHANGED, [kata.PULL_SECRET])),
     (kata.NAMESPACE, ("", ["configmaps", "serviceaccounts"], MADE)),
@@ -169,8 +175,9 @@ NAMESPACES: Final = (
 def declared() -> list[Controller]:
     """The controllers of the product with their declarations; nothing of them runs."""
     nowhere: Any = SimpleNamespace(listen=None)
-    around = Around(nowhere, SystemEntropy(), statuses=Statuses("controllers", nowhere, nowhere, SystemEntropy()))
-    return product_loops(nowhere, Informers(nowhere, clock=nowhere, entropy=nowhere), around)
+    statuses = Statuses("controllers", nowhere, nowhere, SystemEntropy())
+    informers = Informers(nowhere, clock=nowhere, entropy=nowhere)
+    return product_loops(nowhere, informers, nowhere, SystemEntropy(), statuses=statuses)
 
 
 def controllers() -> RoleAccount:

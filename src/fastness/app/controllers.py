@@ -8,10 +8,11 @@ Where somebody else does the work of a family of loops, that family does not sta
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
 
 from fastness.attestation.live.named_record import NamedRecord
+from fastness.attestation.live.statuses import Statuses
 from fastness.attestation.loops import door_certificates as certificates
 from fastness.attestation.loops.approvers import Approvers
 from fastness.attestation.loops.challenges import ChallengeSweeper
@@ -29,81 +30,89 @@ from fastness.enrolment.loops.join_tokens import BootstrapTokenController
 from fastness.enrolment.loops.kubelet_certificates import Joins
 from fastness.enrolment.loops.machines import Machines
 from fastness.enrolment.loops.trusted_cluster import AttestationKeys, TrustedClusters, told_doors
+from fastness.enrolment.trusted_cluster import Doors
 from fastness.keys.authorities import SECRETS
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.kind import Resource
 from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.openshift.node_settings import NODE_CONFIG
 from fastness.kinds.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.kube.controllers.controller import Controller
-from fastness.kube.controllers.fenced import FencedCluster
+from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.controllers.misplaced import Elsewhere
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops.controllers import Around, machine_config_loops
+from fastness.machineconfig.loops.controllers import machine_config_loops, nowhere
 from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
 from fastness.machineconfig.loops.overlays import NodeOverlays
+from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.record.live.guard import RecordGuard
 from fastness.record.live.record import ClusterRecord
-from fastness.record.live.tiles import ConfigMapTiles
+from fastness.record.live.tiles import ConfigMapTiles, TileStore
 from fastness.record.loops.sequencer import Sequencer
 from fastness.record.loops.witnesses import RecordWitnesses
 from fastness.release.loops.kbs_config import KbsConfigs, TrusteeConfigs
+from fastness.runtime.clock import Clock, Entropy
 from fastness.workloads.loops.controllers import workload_loops
+
+PLAIN: Final = (
+    KbsConfigs, TrusteeConfigs, Images, Retention, ImageLives, Values, NodeOverlays, ProofAge, BootstrapTokenController,
+    TrustedClusters, Elsewhere, AttestationKeys,
+)  # fmt: skip
+"""Loops that need the cluster, its caches and the time."""
+RECORDED: Final = (Approvers, Machines, Distrusting, Joins)
+"""Loops whose decisions go into the record."""
 
 
 def product_loops(
-    cluster: Cluster, informers: Informers, around: Around, *, without: Collection[str] = ()
+    cluster: Cluster,
+    informers: Informers,
+    clock: Clock,
+    entropy: Entropy,
+    *,
+    timing: Timing = FIELD,
+    doors: Callable[[], Doors | None] = nowhere,
+    may_write: Callable[[], None] = nobody_asks,
+    tiles: TileStore | None = None,
+    watched: Callable[[], bool] = lambda: True,
+    statuses: Statuses | None = None,
+    without: Collection[str] = (),
 ) -> list[Controller]:
-    """All controllers of the product but those of some families, each behind its declaration of writes and the lease."""
+    """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
+
+    `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
+    Machines, where the cluster that the loops get signs them.
+    """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
-        return FencedCluster(cluster, name, writes, around.may_write)
+        return FencedCluster(cluster, name, writes, may_write)
 
     record = fenced(Sequencer.name, Sequencer.writes)
-    tiles = around.tiles or ConfigMapTiles(record)
+    tiles = tiles or ConfigMapTiles(record)
     guard = RecordGuard(record, tiles)
-    witnesses = RecordWitnesses(fenced(RecordWitnesses.name, RecordWitnesses.writes), tiles, guard, around.clock)
+    witnesses = RecordWitnesses(fenced(RecordWitnesses.name, RecordWitnesses.writes), tiles, guard, clock)
     own = fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAP.resource, SECRETS))
-    decisions = NamedRecord(ClusterRecord(own, around.clock, around.entropy, "controllers"), own, tiles)
-    members = fenced(Machines.name, Machines.writes)
-    standing = fenced(Confidential.name, Confidential.writes)
-    approvers = fenced(Approvers.name, Approvers.writes)
-    distrust = fenced(Distrusting.name, Distrusting.writes)
-    joins = fenced(Joins.name, Joins.writes)
-    statuses = fenced(MachineStatuses.name, MachineStatuses.writes)
-    with_named_broker = replace(
-        around, doors=told_doors(around.doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
-    )
-    issuer = DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, around.clock, around.entropy)
-    return [
-        *([issuer] if certificates.FAMILY not in without else ()),
-        ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), around.clock),
-        Sequencer(record, tiles, around.clock, around.entropy, guard=guard, ask_witnesses=witnesses.ask_first),
+    decisions = NamedRecord(ClusterRecord(own, clock, entropy, "controllers"), own, tiles)
+    loops: list[Controller] = [
+        ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), clock),
+        Sequencer(record, tiles, clock, entropy, guard=guard, ask_witnesses=witnesses.ask_first),
         witnesses,
-        Policies(fenced(Policies.name, Policies.writes), around.clock),
-        KbsConfigs(fenced(KbsConfigs.name, KbsConfigs.writes), informers, around.clock),
-        TrusteeConfigs(fenced(TrusteeConfigs.name, TrusteeConfigs.writes), informers, around.clock),
-        Images(fenced(Images.name, Images.writes), informers, around.clock),
-        Approvers(approvers, informers, decisions, around.clock),
-        Confidential(standing, informers, around.clock, decisions, tiles, around.watched),
-        Retention(fenced(Retention.name, Retention.writes), informers, around.clock),
-        ImageLives(fenced(ImageLives.name, ImageLives.writes), informers, around.clock),
-        Values(fenced(Values.name, Values.writes), informers, around.clock),
-        Machines(members, informers, decisions, around.clock),
-        *([MachineStatuses(statuses, informers, decisions, around.clock, around.statuses)] if around.statuses else ()),
-        NodeOverlays(fenced(NodeOverlays.name, NodeOverlays.writes), informers, around.clock),
-        ProofAge(fenced(ProofAge.name, ProofAge.writes), informers, around.clock),
-        Distrusting(distrust, informers, decisions, around.clock),
-        Joins(joins, informers, decisions, around.clock),
-        BootstrapTokenController(
-            fenced(BootstrapTokenController.name, BootstrapTokenController.writes), informers, around.clock
-        ),
-        TrustedClusters(fenced(TrustedClusters.name, TrustedClusters.writes), informers, around.clock),
-        Elsewhere(fenced(Elsewhere.name, Elsewhere.writes), informers, around.clock),
-        AttestationKeys(fenced(AttestationKeys.name, AttestationKeys.writes), informers, around.clock),
-        *(machine_config_loops(cluster, informers, with_named_broker) if MACHINE_CONFIG not in without else ()),
-        *workload_loops(cluster, informers, around, without=without),
+        Policies(fenced(Policies.name, Policies.writes), clock),
+        Confidential(fenced(Confidential.name, Confidential.writes), informers, clock, decisions, tiles, watched),
     ]
+    loops += [loop(fenced(loop.name, loop.writes), informers, clock) for loop in PLAIN]
+    loops += [loop(fenced(loop.name, loop.writes), informers, decisions, clock) for loop in RECORDED]
+    if statuses:
+        signed = fenced(MachineStatuses.name, MachineStatuses.writes)
+        loops.append(MachineStatuses(signed, informers, decisions, clock, statuses))
+    if certificates.FAMILY not in without:
+        loops.append(DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, clock, entropy))
+    if MACHINE_CONFIG not in without:
+        named = told_doors(doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
+        loops += machine_config_loops(
+            cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write
+        )
+    return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
 
 
 def graph(controllers: Iterable[Controller]) -> str:
@@ -113,11 +122,16 @@ def graph(controllers: Iterable[Controller]) -> str:
         node = controller.name.replace("-", "_")
         lines.append(f"  {node}([{controller.name}])")
         # No sources: it hears of every write from the store itself.
-        read = {_kind(source.resource.kind) for source in controller.sources} or {_kind("*")}
+        read = {_kind(source.resource) for source in controller.sources} or {EVERY_KIND}
         lines += sorted(f"  {kind} --> {node}" for kind in read)
-        lines += sorted({f"  {node} --> {_kind(resource.kind)}" for resource in controller.writes})
+        lines += sorted({f"  {node} --> {_kind(resource)}" for resource in controller.writes})
     return "\n".join(lines) + "\n"
 
 
-def _kind(kind: str) -> str:
-    return "everything[every kind]" if kind == "*" else kind
+EVERY_KIND = "everything[every kind]"
+
+
+def _kind(resource: Resource) -> str:
+    if resource == NODE_CONFIG.resource:
+        return f"NodeConfig[Node of {resource.group}]"
+    return EVERY_KIND if resource.kind == "*" else resource.kind

@@ -14,8 +14,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from fastness.admission.door.configuration import Reachable
 from fastness.admission.door.server import WebhookServer, webhook_server
 from fastness.app.parts import DOORS, LacksCluster, LacksOption, Part
-from fastness.app.settings import Addresses, AnyDoor, ClusterKeys, PlaneSettings
-from fastness.app.vendor_documents import opened
+from fastness.app.settings import Addresses, AnyDoor, ClusterKeys, PlaneSettings, open_documents
 from fastness.enrolment.door.server import EnrolServer, enrolment_door
 from fastness.enrolment.live.enrolments import DoorUrls
 from fastness.http.certificates import load
@@ -25,7 +24,7 @@ from fastness.keys.client_authorities import ClientAuthorities
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.page.server import Page, web_server
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.record.live.record import ClusterRecord
 from fastness.release.configs import ConfigService
 from fastness.release.door.broker.opening import broker_door
@@ -137,7 +136,7 @@ class DoorOpener:
         options = BrokerOptions(listen.host, listen.port, listen.names)
         async with (
             self._configs(Part.BROKER, cluster, informers) as configs,
-            opened(self._settings.documents, self._clock) as collateral,
+            open_documents(self._settings.documents, self._clock) as collateral,
             broker_door(
                 cluster, informers, self._clock, self._entropy, options,
                 cipher=vault, collateral=collateral, configs=configs,

@@ -17,17 +17,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastness.apiserver import ApiServer, ServerOptions, StoreSettings, open_apiserver
 from fastness.app.audit import audit_of_control_socket, audit_of_page
 from fastness.app.control_plane import control_plane
 from fastness.app.doors import OpenDoors
-from fastness.app.machines import Believed, Simulated
 from fastness.app.parts import DOORS, WITH_OWN_API
 from fastness.app.product import PRODUCT
-from fastness.app.settings import ClusterKeys, FurtherLoops, PlaneSettings
-from fastness.app.vendor_documents import Documents
-from fastness.app.vms import DoorTrust, vms
+from fastness.app.settings import ClusterKeys, Documents, FurtherLoops, PlaneSettings
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.crypto.secret import SecretBytes
 from fastness.enrolment.door.app import USUAL_RATE, Pace
@@ -45,6 +43,9 @@ from fastness.record.live.tiles import FileTiles
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.runtime.errors import FastnessError
 from fastness.runtime.tasks import background
+
+if TYPE_CHECKING:
+    from fastness.app.machines import Simulated
 
 RENEW_SECONDS = 60.0
 RESERVE_BYTES = 16 * 1024 * 1024  # twice what the write-ahead log grows to between two checkpoints
@@ -136,7 +137,7 @@ class ControlPlane:
 
     def problems(self) -> dict[str, str]:
         """What `/readyz` says is wrong, by check."""
-        return {name: text for name, text in self.server.health.problems(ready=True).items() if text}
+        return {name: text for name, text in self.server.health.problems(ready=True).items() if text is not None}
 
     @property
     def kubeconfig(self) -> Path:
@@ -177,6 +178,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
     listen = ListenOptions(options.host)
     tiles = FileTiles(options.state / "record")
     kube = server.controllers(WITHOUT_OWNERS)
+    machines = simulated.loops(server.cluster) if simulated is not None else ()
     page = PageOptions(
         options.host, options.page_port, administrator=lambda: server.pki.admin.certificate.der, tiles=tiles,
         audit=audit_of_page(server), simulator=simulated.simulation if simulated is not None else None,
@@ -187,7 +189,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
         # All virtual machines come from one address: what is one rack elsewhere is the whole cluster here.
         pace=Pace.of(max(USUAL_RATE, options.machines)),
         documents=Documents.below(options.state, services=options.vendor_services),
-        places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops(kube.controllers, kube.feeds),
+        places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops((*kube.controllers, *machines), kube.feeds),
     )  # fmt: skip
 
 
@@ -214,6 +216,8 @@ def _simulated(options: PlaneOptions, clock: Clock) -> Simulated | None:
     """Virtual machines, asked for or left by an earlier run."""
     if not options.machines and not (options.state / "simulator.json").exists():
         return None
+    from fastness.app.machines import Simulated  # with the simulator and the agent, a tenth of what is loaded
+
     return Simulated(options.state, options.machines, options.profile, options.tpm, clock, options.tell)
 
 
@@ -223,6 +227,8 @@ def _machines(
     """The virtual machines, if there are any."""
     if simulated is None:
         return nullcontext()
+    from fastness.app.machines import Believed
+
     where = doors.endpoints
     believed = Believed(
         doors.ca, doors.keys, lambda: where.broker, lambda: where.gate, (where.enrolment, where.config_server)
@@ -236,6 +242,8 @@ def _real_machines(
     """The real machines, if there are any; after a run that had some, what was believed of them is taken back."""
     if not options.vms and not (options.state / "vms").exists():
         return nullcontext()
+    from fastness.app.vms import DoorTrust, vms
+
     where = doors.endpoints
     trust = DoorTrust(doors.ca, doors.keys, where.enrolment, where.broker, where.gate)
     return vms(server.cluster, options.state, options.vms, trust, clock)

@@ -13,7 +13,7 @@ STATE/sim.sock takes requests.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,23 +30,28 @@ from fastness.formats.words import counted
 from fastness.keys.key_files import read_private, write_private
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-from fastness.kinds.kind import JsonObject
+from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kube.access import User
 from fastness.kube.access.user import AUTHENTICATED, NODE_PREFIX, NODES
+from fastness.kube.controllers.controller import Controller
+from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.port import Cluster
+from fastness.machineconfig.loops.machine_sets import MachineSets
+from fastness.machineconfig.scaling.machines import VIRTUAL
 from fastness.runtime.clock import Clock, Entropy
-from fastness.sim import swtpm
-from fastness.sim.announce import Desk
+from fastness.sim import first_set, swtpm
+from fastness.sim.announce import VendorDocuments
 from fastness.sim.clock import LeapingClock
 from fastness.sim.control_client import AuditHook
-from fastness.sim.control_socket import hatch
-from fastness.sim.faults import Ground
-from fastness.sim.fleet import hall
+from fastness.sim.control_socket import control_socket
+from fastness.sim.faults import FaultContext
+from fastness.sim.fleet import running_machines
 from fastness.sim.hardware import Hardware, Silicon
 from fastness.sim.inventory import Spec
 from fastness.sim.platform import Fleet, Proofs
+from fastness.sim.provider import VirtualMachineProvider
 from fastness.sim.simulation import CONTAINERS_PROFILE, Simulation
 from fastness.sim.tee.firmware import CURRENT_TCB
 from fastness.sim.tee.images import default_image
@@ -84,19 +89,34 @@ class Simulated:
         self._count = count
         self._noted: AuditHook
         running = self.simulation.kept
-        if self.simulation.roster.next and count not in (0, running):
+        if self.simulation.inventory.next and count not in (0, running):
             present = f"{state} has {counted(running, 'machine')} and goes on with {'it' if running == 1 else 'them'}"
             tell(f"{present}; `fastness sim add` and `remove` change that")
 
     @property
     def count(self) -> int:
         """How many machines there will be."""
-        return self.simulation.kept if self.simulation.roster.next else self._count
+        return self.simulation.kept if self.simulation.inventory.next else self._count
 
     async def prepare(self, cluster: Cluster) -> None:
         """What the cluster must know before its loops look at it for the first time; raises ApiError."""
-        if self.simulation.roster.profile != CONTAINERS_PROFILE:
+        if self.simulation.inventory.profile != CONTAINERS_PROFILE:
             await confidential(cluster)
+        if not self.simulation.inventory.next:
+            await first_set.create(cluster, self._count)
+
+    def loops(self, cluster: Cluster) -> tuple[Controller, ...]:
+        """The loops that make machines on demand."""
+
+        def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
+            return FencedCluster(cluster, name, writes, nobody_asks)
+
+        sets = fenced(MachineSets.name, MachineSets.writes)
+        provider = fenced(VirtualMachineProvider.name, VirtualMachineProvider.writes)
+        return (
+            MachineSets(sets, self.clock, (VIRTUAL,)),
+            VirtualMachineProvider(provider, self.simulation, self.clock),
+        )
 
     @asynccontextmanager
     async def running(
@@ -111,25 +131,29 @@ class Simulated:
         def as_node(name: str) -> Cluster:
             return server.acting_as(User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
 
-        if simulation.roster.profile == CONTAINERS_PROFILE:
+        if simulation.inventory.profile == CONTAINERS_PROFILE:
             fleet = Fleet(cluster, as_node, directory, clock, entropy, doors=believed.doors)
             async with self._opened(fleet, None, None):
                 yield
             return
         vendor = stored_vendor(simulation.state / SEED_FILE, entropy)
         async with _tpm_maker(simulation) as maker:
-            desk = Desk(cluster, vendor, clock, [maker.certificates] if maker is not None else ())
+            documents = VendorDocuments(cluster, vendor, clock, [maker.certificates] if maker is not None else ())
             proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker, believed.gate)
             fleet = Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors)
-            async with self._opened(fleet, desk, SimVendor(entropy)):
+            async with self._opened(fleet, documents, SimVendor(entropy)):
                 yield
 
     @asynccontextmanager
-    async def _opened(self, fleet: Fleet, desk: Desk | None, forger: SimVendor | None) -> AsyncIterator[None]:
-        async with hall(fleet) as opened, asyncio.TaskGroup() as group:
-            ground = Ground(opened, self.clock, desk, forger)
-            async with self.simulation.opened(ground, self._count), hatch(self.simulation, self._noted):
-                announcing = group.create_task(desk.run(), name="simulator:announce") if desk is not None else None
+    async def _opened(
+        self, fleet: Fleet, documents: VendorDocuments | None, forger: SimVendor | None
+    ) -> AsyncIterator[None]:
+        async with running_machines(fleet) as opened, asyncio.TaskGroup() as group:
+            context = FaultContext(opened, self.clock, documents, forger)
+            async with self.simulation.opened(context, self._count), control_socket(self.simulation, self._noted):
+                announcing = (
+                    group.create_task(documents.run(), name="simulator:announce") if documents is not None else None
+                )
                 try:
                     yield
                 finally:

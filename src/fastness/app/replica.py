@@ -18,24 +18,22 @@ from typing import Final
 from fastness.admission.door.configuration import NAME
 from fastness.app.control_plane import control_plane
 from fastness.app.doors import url_of
-from fastness.app.memory import settle_memory
 from fastness.app.parts import INTERNAL_PORT, PORTS, LacksCluster, Part
-from fastness.app.settings import Addresses, AnyDoor, ClusterKeys, Election, PlaneSettings
-from fastness.app.vendor_documents import Documents
+from fastness.app.settings import Addresses, AnyDoor, ClusterKeys, Documents, Election, PlaneSettings
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.enrolment.door.app import USUAL_RATE, Pace
 from fastness.formats.words import counted
-from fastness.http.health import Health
+from fastness.http.health import Health, OpsApp
 from fastness.http.listener import Listener
 from fastness.http.opening import ListenOptions
-from fastness.http.ops import OpsApp
 from fastness.keys.home import GONE, WAY_BACK, was_lost
 from fastness.keys.ring_files import ring_file
 from fastness.keys.vault import Vault
 from fastness.kinds.crd import manifests
 from fastness.kinds.kubernetes.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from fastness.kinds.kubernetes.core import NAMESPACE
-from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.client.client import connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.client.connection import Connection, Impersonation
 from fastness.kube.controllers import LeaderSettings
 from fastness.kube.errors import AlreadyExists, NotFound
@@ -46,6 +44,7 @@ from fastness.page.server import PageOptions
 from fastness.record.live.tiles import ConfigMapTiles
 from fastness.release.door.config_server.server import ConfigDoor
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
+from fastness.runtime.memory import settle_memory
 from fastness.runtime.tasks import work_until
 
 LEAVE_SECONDS: Final = 8.0

@@ -10,13 +10,19 @@ A process is either the whole control plane of its cluster (`fastness up`) or on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
+
+import httpx
 
 from fastness.admission.door.server import WebhookServer
 from fastness.app.parts import Part
-from fastness.app.vendor_documents import Documents
+from fastness.attestation.live.collateral import Collateral
+from fastness.attestation.live.collateral_files import CACHE, IMPORTED
+from fastness.attestation.live.vendor_services import SECONDS, Services, VendorServices
 from fastness.enrolment.door.app import Pace
 from fastness.enrolment.door.server import EnrolServer
 from fastness.http.opening import Authorities, ListenOptions
@@ -32,6 +38,36 @@ from fastness.release.door.broker.server import BrokerDoor
 from fastness.release.door.config_server.server import ConfigDoor
 from fastness.release.door.gate.server import GateDoor
 from fastness.release.live.resources import Cipher
+from fastness.runtime.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """Where documents of vendors are imported and kept; whether the vendors' services are asked.
+
+    The services learn which chips and platforms a site has, so they are not asked unless somebody says so.
+    """
+
+    imported: Path | None = None
+    cache: Path | None = None
+    services: bool = False
+
+    @classmethod
+    def below(cls, state: Path, *, services: bool) -> Documents:
+        """Those of a state directory."""
+        return cls(state / IMPORTED, state / CACHE, services)
+
+
+@asynccontextmanager
+async def open_documents(documents: Documents, clock: Clock) -> AsyncIterator[Collateral]:
+    """The documents, for the time of the block."""
+    if not documents.services:
+        yield Collateral(clock, imported=documents.imported, cache=documents.cache)
+        return
+    async with httpx.AsyncClient(timeout=SECONDS) as client:
+        services = VendorServices(client, clock, Services())
+        yield Collateral(clock, imported=documents.imported, cache=documents.cache, services=services)
+
 
 AnyDoor = ConfigDoor | EnrolServer | BrokerDoor | GateDoor | WebhookServer | Page
 

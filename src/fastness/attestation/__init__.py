@@ -9,7 +9,6 @@
     admission/  Rules about the objects that trust rests on, and what a change of them lowers
     live/       The verifier of a cluster, with its caches and documents
     loops/      Loops of attestation: what is kept of proofs, and what becomes of machines that lose theirs
-    errors.py   What can be wrong with reference values
 
 Formats parse, crypto verifies, this room judges. Each kind of evidence has one module with one function that takes parsed
 evidence, certificates, expectations and a time, and returns an `Appraisal`: an ordered list of checks. Outside `live` and

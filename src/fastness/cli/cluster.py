@@ -12,11 +12,15 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from fastness.kube.client import Connection, KubeCluster, Surroundings, connect, find
+from fastness.kube.client.config import Surroundings, find
+from fastness.kube.client.connection import Connection
+
+if TYPE_CHECKING:
+    from fastness.kube.client.client import KubeCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,7 +42,11 @@ def connection_to(kubeconfig: Path | None, context: str = "") -> Connection:
 
 def connected(kubeconfig: Path | None, context: str = "") -> AbstractAsyncContextManager[KubeCluster]:
     """The cluster that kubectl would talk to, until the block ends; raises ConfigError."""
-    return connect(connection_to(kubeconfig, context))
+    connection = connection_to(kubeconfig, context)
+    # A third of what a verb loads: who asks for help, or names no cluster, connects nowhere.
+    from fastness.kube.client.client import connect
+
+    return connect(connection)
 
 
 def named_kubeconfig(kubeconfig: Path | None) -> Path | None:

@@ -1,7 +1,7 @@
 """How a verb ends: its exit code, and the error that a person reads.
 
 Nothing of the rooms is imported here: every verb needs this module, and the agent's wheel has none of the server's rooms. What
-the rooms raise becomes a `CliError` in `room_errors`, what the agent raises in `machine/agent_errors`.
+the rooms raise becomes a `CliError` in `room_errors`, what the agent raises in `machine/agent`.
 """
 
 from __future__ import annotations

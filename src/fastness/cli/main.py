@@ -16,6 +16,7 @@ import click
 from fastness import __version__
 from fastness.cli.errors import Exit
 from fastness.cli.lazy import LazyGroup, Verb
+from fastness.runtime.memory import collect_rarely
 
 VERBS: Mapping[str, Verb] = {
     "up": Verb("fastness.cli.run.up:up", "Run a whole control plane on this machine."),
@@ -122,6 +123,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the command; what nobody expected is a defect: its traceback is shown and the exit code says so."""
+    collect_rarely()
     try:
         cli.main(prog_name="fastness", standalone_mode=True)
     except Exception:  # noqa: BLE001  # the outermost supervisor: nothing is above it

@@ -28,6 +28,7 @@ KeyId = NewType("KeyId", bytes)
 
 MAGIC: Final = b"FS1\0"
 KEY_BYTES: Final = 32
+# Names a key among the few of a ring; an envelope under a key of another ring with the same id fails at its tag.
 KEY_ID_BYTES: Final = 8
 NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
@@ -114,6 +115,7 @@ class KeyRing:
 
 def key_id_of(sealed: bytes) -> KeyId:
     """The id of the key that sealed an envelope; raises BrokenSeal when it is none."""
+    # Before anything is sliced: a cut envelope would give a short nonce, and an error of the library that callers do not expect.
     if len(sealed) < OVERHEAD or not sealed.startswith(MAGIC):
         raise BrokenSeal("not a sealed envelope")
     return KeyId(bytes(sealed[len(MAGIC) : HEADER_BYTES]))

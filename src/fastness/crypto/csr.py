@@ -70,6 +70,7 @@ def read_request(pem: bytes) -> SigningRequest:
         proved = handle.is_signature_valid
         public = handle.public_key()
         subject = _subject(handle)
+        # All is read before anything is decided: a request that is half understood is refused as a whole.
         dns, addresses = _names(handle)
     except _UNREADABLE as error:
         raise BadSigningRequest("the request cannot be read") from error
@@ -131,6 +132,8 @@ def _names(handle: x509.CertificateSigningRequest) -> tuple[tuple[str, ...], tup
         for name in extension.value:
             if isinstance(name, x509.DNSName):
                 dns.append(name.value)
+            # A network is a name constraint's form and no address; a signer might copy it, and a client match more with it than
+            # one host.
             elif isinstance(name, x509.IPAddress) and not isinstance(
                 name.value, ipaddress.IPv4Network | ipaddress.IPv6Network
             ):

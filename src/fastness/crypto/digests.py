@@ -39,6 +39,7 @@ class Digest:
     value: bytes
 
     def __post_init__(self) -> None:
+        # A digest that was cut is compared with a cut one somewhere, and finding a second text for four bytes takes seconds.
         if len(self.value) != self.algorithm.size:
             raise BadDigest(f"a {self.algorithm} digest has {self.algorithm.size} bytes, not {len(self.value)}")
 

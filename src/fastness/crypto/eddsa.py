@@ -53,6 +53,8 @@ class Ed25519Verifier:
     def signed(self, signature: bytes, message: bytes) -> bool:
         """Whether the key signed the message."""
         try:
+            # Over the message itself and not over its hash: so a collision of the hash is no second message (RFC 8032,
+            # PureEdDSA).
             self._handle.verify(signature, message)
         except InvalidSignature:
             return False

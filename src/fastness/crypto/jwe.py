@@ -43,6 +43,7 @@ _MEMBERS: Final = frozenset({"protected", "encrypted_key", "iv", "ciphertext", "
 # AlgorithmID, two empty parties and the key length (RFC 7518 §4.6.2). The algorithm is in it, so a key that was derived for
 # one use is not the key of another.
 OTHER_INFO: Final = struct.pack(">I", len(ECDH)) + ECDH.encode() + struct.pack(">III", 0, 0, 256)
+# One hash throughout (RFC 8017 §7.1). Whether the padding was wrong cannot be told from outside, unlike with RSA1_5.
 _OAEP: Final = padding.OAEP(padding.MGF1(hashes.SHA256()), hashes.SHA256(), None)
 
 
@@ -80,12 +81,14 @@ def opened(data: bytes, key: PrivateKey) -> SecretBytes:
         # `public_key` saw to it that the point is on the curve: agreeing with others gives the private key away, bit by bit.
         if ephemeral.curve != "P-256" or not isinstance(ephemeral.handle, ec.EllipticCurvePublicKey):
             raise BrokenSeal("the ephemeral key of the sealed answer is not on P-256")
+        # Key wrap has an integrity check of its own (RFC 3394 §2.2.3): a wrong key ends here and not as garbage.
         content_key = aes_key_unwrap(_agreed(key.handle, ephemeral.handle), decoded(parts["encrypted_key"]))
         body = decoded(parts["ciphertext"]) + decoded(parts["tag"])
         plain = AESGCM(content_key).decrypt(decoded(parts["iv"]), body, parts["protected"].encode())
     except (BadKey, InvalidTag, InvalidUnwrap, ValueError) as error:
         if isinstance(error, BrokenSeal):
             raise
+        # One answer for all of them: which step failed would help whoever forges more than whoever debugs.
         raise BrokenSeal("the sealed answer was changed, or is for another key") from error
     return SecretBytes(plain)
 

@@ -31,6 +31,7 @@ RSA_EXPONENT: Final = 65537
 REMEMBERED: Final = 8192
 CURVES: Final[dict[str, tuple[ec.EllipticCurve, int]]] = {
     "P-256": (ec.SECP256R1(), 32),
+    # Without P-384: guests of the KBS protocol have these two and RSA (Trustee's kbs_protocol), and each more is one more way in.
     "P-521": (ec.SECP521R1(), 66),
 }
 
@@ -62,6 +63,7 @@ def public_key(jwk: Mapping[str, Any]) -> PublicJwk:
     """Read a public key; raises BadKey. Members that do not make the key are not looked at."""
     kind = jwk.get("kty")
     names = ("crv", "kty", "x", "y") if kind == "EC" else ("e", "kty", "n")
+    # Nothing else of the JWK reaches the cache below: a stranger could fill it with one key and a thousand values of `kid`.
     values = tuple(jwk.get(name) for name in names)
     if kind not in ("EC", "RSA") or not all(isinstance(value, str) for value in values):
         raise BadKey("the key is neither an EC nor an RSA key in JWK form")
@@ -85,6 +87,8 @@ def _read(names: tuple[str, ...], values: tuple[str, ...]) -> PublicJwk:
     if len(x) != curve[1] or len(y) != curve[1]:
         raise BadKey(f"a coordinate on {jwk['crv']} has {curve[1]} bytes")
     try:
+        # The library checks that the point is on the curve, and refuses infinity: agreeing with an invalid point leaks the
+        # private key.
         handle = ec.EllipticCurvePublicKey.from_encoded_point(curve[0], b"\x04" + x + y)
     except ValueError as error:
         raise BadKey(f"the key is no point on {jwk['crv']}") from error
@@ -127,7 +131,7 @@ def public_jwk(key: PrivateKey, algorithm: str = "ECDH-ES+A256KW") -> dict[str, 
 
 
 def ec_members(key: ec.EllipticCurvePublicKey, curve: str) -> dict[str, str]:
-    """The members that make an EC key (RFC 7518, 6.2.1), in the order of its thumbprint."""
+    """The members that make an EC key (RFC 7518 §6.2.1), in the order of its thumbprint."""
     numbers, length = key.public_numbers(), CURVES[curve][1]
     x, y = (encoded(value.to_bytes(length, "big")) for value in (numbers.x, numbers.y))
     return {"crv": curve, "kty": "EC", "x": x, "y": y}

@@ -32,7 +32,7 @@ ALGORITHM: Final = "ES256"
 # Tokens travel in a header; the bound also limits what a stranger makes us decode before any signature is looked at.
 MAX_TOKEN_CHARS: Final = 16_384
 # A header with more is refused and not read selectively: `crit` (RFC 7515 §4.1.11) would have to be understood, and a verifier
-# that used `jwk` or `x5c` believed the key that the token itself brought along.
+# that used `jwk` or `x5c` believed the key that the token itself brought along (pitfall 1).
 _HEADER_FIELDS: Final = frozenset({"alg", "kid", "typ"})
 
 
@@ -55,6 +55,7 @@ class VerifyingKey:
             raise BadKey("tokens are signed with keys on P-256 only")
         return cls(handle)
 
+    # The caller has looked at the header; here the signature is over the text as it came, never over what was decoded from it.
     def check(self, token: str) -> bytes:
         """The payload, when this key signed it; raises BadSignature."""
         signing, _, signature = token.rpartition(".")
@@ -156,7 +157,8 @@ def _key_id(token: str, kind: str = "") -> str:
         header = orjson.loads(base64.b64decode(head + "=" * (-len(head) % 4), altchars=b"-_", validate=True))
     except (binascii.Error, orjson.JSONDecodeError) as error:
         raise BadSignature("the header of the token cannot be read") from error
-    # `none`, and HS256 keyed with a public key, are the classic forgeries: the algorithm is ours to choose (RFC 8725 §2.1, §3.1).
+    # `none`, and HS256 keyed with a public key, are the classic forgeries: the algorithm is ours to choose (RFC 8725 §2.1, §3.1;
+    # pitfall 16).
     if not isinstance(header, dict) or header.get("alg") != ALGORITHM or not header.keys() <= _HEADER_FIELDS:
         raise BadSignature(f"only {ALGORITHM} tokens with a plain header are accepted")
     # One key signs several kinds of token; without a type one kind could be shown where another is asked for (RFC 8725 §3.11).

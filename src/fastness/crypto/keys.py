@@ -28,6 +28,7 @@ class PrivateKey:
     __slots__ = ("handle",)
 
     def __init__(self, handle: ec.EllipticCurvePrivateKey) -> None:
+        # One curve for all of our own keys: whoever verifies need not ask which algorithm a key is for.
         if not isinstance(handle.curve, ec.SECP256R1):
             raise BadKey(f"a key on curve {handle.curve.name}; only P-256 is used here")
         self.handle = handle

@@ -37,6 +37,7 @@ class MacKey:
         if len(raw) != KEY_BYTES:
             raise BadKey(f"a MAC key has {KEY_BYTES} bytes, not {len(raw)}")
         self.id = hashlib.sha256(b"fastness mac key id\0" + raw).digest()[:ID_BYTES]
+        # Keyed once and copied for each text: half of the work of a short HMAC is hashing the padded key.
         self._keyed = hmac.new(raw, digestmod=hashlib.sha256)
 
     def tag(self, purpose: str, payload: bytes) -> bytes:
@@ -69,6 +70,7 @@ class MacRing:
             raw = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
         except (UnicodeEncodeError, binascii.Error):
             return None
+        # The id is in the clear and decides nothing: a wrong one finds no key, a right one still needs the tag.
         key = self._keys.get(raw[:ID_BYTES])
         payload = raw[HEAD_BYTES:]
         # In constant time: a comparison that ends at the first wrong byte tells a stranger the tag, byte by byte.

@@ -135,6 +135,7 @@ def verify_consistency(old: int, new: int, proof: Sequence[bytes], old_root: byt
     if len(ranges) != len(proof) or not _hashes(proof):
         return False
     hashes = list(proof)
+    # Where the old size is a power of two its root is a node of the new tree, and the proof leaves it out (RFC 6962 §2.1.2).
     begins_whole = not ranges or ranges[0][0] >= old
     seed = old_root if begins_whole else hashes.pop(0)
     if not begins_whole:

@@ -84,6 +84,7 @@ def open_note(note: str, verifiers: Iterable[NoteVerifier]) -> str:
     """The text of a note that one of these keys signed; raises NoteRefused."""
     text, signatures = split_note(note)
     by_id = {(verifier.name, verifier.id): verifier for verifier in verifiers}
+    # One good signature is enough, bad ones beside it are passed over: a note keeps those of keys that were replaced since.
     for name, blob in signatures:
         # By name and id together: four bytes of a hash are soon made to meet, so an id alone names nobody.
         key = by_id.get((name, blob[:ID_BYTES]))

@@ -41,6 +41,7 @@ class Secret(Generic[Value]):
             return NotImplemented
         return hmac.compare_digest(_raw(self._value), _raw(other._value))
 
+    # Python's own, salted for each process: it is used in memory and written nowhere.
     def __hash__(self) -> int:
         return hash(self._value)
 

@@ -78,4 +78,5 @@ class Macs:
 
 
 def _expand(material: bytes, label: bytes) -> bytes:
+    # No salt: the vault key is uniformly random already, and a salt would have to lie beside the store that it protects.
     return HKDF(SHA256(), TAG_BYTES, salt=None, info=b"fastness store mac v1 " + label).derive(material)

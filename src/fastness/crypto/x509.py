@@ -39,6 +39,7 @@ from fastness.crypto.errors import (
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 
+# Authorities are rotated long before (`keys.authorities`); a machine that was off for years must still believe the old one.
 CA_LIFETIME: Final = timedelta(days=3650)
 BACKDATE: Final = timedelta(minutes=5)
 _DIGEST: Final = hashes.SHA256()
@@ -51,6 +52,7 @@ _UNREADABLE: Final = (
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
+# digitalSignature alone: with ECDHE nothing is ever encrypted to a leaf's key (RFC 5280 §4.2.1.3).
 _LEAF_USAGE: Final = x509.KeyUsage(True, False, False, False, False, False, False, False, False)
 _CA_USAGE: Final = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
 
@@ -184,6 +186,7 @@ class CertificateAuthority:
     """An authority: a certificate, its key, and what it needs to issue."""
 
     def __init__(self, certificate: Certificate, key: PrivateKey, entropy: RandomBytes) -> None:
+        # With another authority's key the leaves would verify nowhere, and everybody would search for the fault in the leaves.
         if not certificate.belongs_to(key):
             raise BadCertificate("the authority's key does not belong to its certificate")
         self.certificate = certificate
@@ -303,6 +306,7 @@ def verify_server(
 ) -> None:
     """Check that a serving certificate verifies at that time and speaks for `host`; raises UntrustedCertificate."""
     _verify(certificate, authorities, at, via, ExtendedKeyUsageOID.SERVER_AUTH)
+    # Exactly, and out of subjectAltName alone: no wildcards, and no common name, which RFC 9525 no longer has either.
     if host not in certificate.hosts:
         raise UntrustedCertificate(
             f"the certificate does not speak for {host}", "Issue it for the name that is dialled."
@@ -382,7 +386,8 @@ def _builder(
     now: datetime,
     lifetime: timedelta,
 ) -> x509.CertificateBuilder:
-    # The top bit must be clear (a positive integer of at most 20 bytes) and a serial number of zero is not allowed.
+    # Positive and of at most 20 bytes (RFC 5280 §4.1.2.2), so the top bit must be clear, and zero is not allowed. Random, because
+    # a serial that can be guessed helps whoever looks for a collision of the signed part.
     serial = int.from_bytes(entropy.token(16), "big") >> 1 or 1
     return (
         x509.CertificateBuilder()

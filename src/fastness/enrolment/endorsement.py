@@ -34,6 +34,7 @@ from fastness.formats.evidence.tpm.public import Attributes, TpmPublic
 
 _TCG: Final = "TCG EK Credential Profile"
 _LIBRARY: Final = "TPM 2.0 Library"
+# Not ECDAA and the like: those sign for a group, and the thumbprint of one machine would say nothing.
 _SIGNING: Final = frozenset({"RSASSA", "RSAPSS", "ECDSA"})
 _HASHES: Final = frozenset({"sha256", "sha384", "sha512"})
 
@@ -70,6 +71,7 @@ def judge_endorsement(
             proof=True,
         )
         return None
+    # The first one and no other: a machine that sends several cannot have the key of one and the chain of another.
     facts, key = _certificate(findings, certificates[0])
     root = _chain(findings, certificates, roots, at)
     refused = any(check.refuses for check in findings.checks[before:])
@@ -121,12 +123,16 @@ def _certificate(findings: Findings, certificate: Certificate) -> tuple[EkFacts 
         findings.fail("endorsement-certificate", error.code, error.message, hint=error.hint, proof=True)
         return None, None
     wrong = []
+    # With an authority's key in the place of a TPM's, whoever has that authority could endorse itself.
     if facts.authority:
         wrong.append("it is an authority")
     if not facts.speaks_of_a_tpm:
         wrong.append("it was not issued for an endorsement key")
+    # The key must be able to open a credential (keyEncipherment or keyAgreement); one that only signs is not where the maker's
+    # promise lies.
     if not facts.unlocks:
         wrong.append("its key may not protect other keys")
+    # RFC 5280 §4.2: a critical extension that is not understood must make the reader refuse the certificate.
     if facts.strange:
         wrong.append(f"it has critical extensions that are not understood: {', '.join(facts.strange)}")
     findings.expect(
@@ -164,6 +170,8 @@ def _chain(findings: Findings, certificates: Sequence[Certificate], roots: Colle
     )
     wrong = outside_validity(chain, at)
     findings.expect(
+        # Makers give decades, and a TPM cannot be given a new certificate: an end that has passed is for a person to decide
+        # about.
         "endorsement-dates",
         not wrong,
         "certificate-dates",

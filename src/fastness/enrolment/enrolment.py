@@ -50,6 +50,7 @@ from fastness.protocol.enrolment import Completion, GuestRequest, Request, TpmRe
 
 # A TPM needs seconds to open a credential; the state travels with a stranger, so it does not count for long.
 LIFETIME: Final = timedelta(minutes=2)
+# Never longer than what a credential may hold: a TPM takes at most the digest of its endorsement key's name algorithm, SHA-256.
 SECRET_BYTES: Final = 32
 # SubjectPublicKeyInfo of a P-256 key up to the point itself.
 _P256_PREFIX: Final = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d03010703420004")
@@ -101,6 +102,7 @@ class Terms:
         `authorities` are certificates that may stand in a chain beside those that the machine sends.
         """
         spec = view(cluster or {}, ConfidentialCluster).spec
+        # A root that was added for processors vouches for no TPM.
         extra = [root.sha256 for root in spec.attestation.extra_roots if root.used_for == "tpm"]
         return cls(
             model=trust_model(cluster, pool),
@@ -108,6 +110,8 @@ class Terms:
             first_use=spec.join.trust_on_first_use,
             manual=spec.join.approval == "Manual",
             roots=frozenset([*TPM_ROOTS.values(), *extra]),
+            # The keys of simulated makers are in the open, so outside of a simulation anybody could endorse a TPM with them
+            # (pitfall 27).
             simulated_roots=frozenset(simulated_roots if spec.simulated else ()),
             authorities=tuple(authorities),
         )
@@ -141,6 +145,7 @@ class Enrolment:
             value = json.decode(data)
         except JsonError as error:
             raise EnrolmentRefused("enrolment-invalid", "begin again") from error
+        # Ours, and sealed; but perhaps of the release before: a member that is missing must not become its default.
         if not isinstance(value, dict) or value.keys() != {entry.name for entry in fields(cls)}:
             raise EnrolmentRefused("enrolment-invalid", "begin again")
         return cls(**value)
@@ -173,6 +178,8 @@ def begin(
     if isinstance(request, TpmRequest):
         return _begin_tpm(request, invitation, terms, now, secret, entropy)
     key = _identity(request)
+    # In the clear, unlike a credential: a signature over it proves the key, and there is no hardware yet that could keep a
+    # secret.
     challenge = secret.reveal()
     enrolment = _state(invitation, request.tee, key, now, proof=text(challenge))
     return Begun(enrolment, {"challenge": text(challenge)})
@@ -180,6 +187,7 @@ def begin(
 
 def prove(enrolment: Enrolment, completion: Completion, terms: Terms, now: datetime) -> Newcomer:
     """The machine that the second message proves; raises EnrolmentRefused."""
+    # The time is inside of the seal: the machine carries the state, and cannot make it younger.
     if now.timestamp() >= enrolment.expires:
         raise EnrolmentRefused("enrolment-expired", "it took too long: begin again")
     _welcome(enrolment.tee, enrolment.pool, Invitation(enrolment.ticket, enrolment.ticket_uid, enrolment.pool), terms)
@@ -191,6 +199,7 @@ def prove(enrolment: Enrolment, completion: Completion, terms: Terms, now: datet
     public = base64.b64decode(enrolment.public)
     if enrolment.tee == "tpm":
         # Only the TPM that holds both keys could open the credential: this is what a key on its own word lacks (pitfall 6).
+        # Keylime once let the step be passed by (CVE-2023-38201).
         if not same(str(sha256(completion.activated)), enrolment.proof):
             raise EnrolmentRefused("activation-failed", "the credential was not opened by this key's TPM")
     elif not p256_raw(public[-64:], completion.signature, signed_message(base64.b64decode(enrolment.proof))):
@@ -257,6 +266,8 @@ def _first_use(request: TpmRequest, area: TpmPublic, terms: Terms, now: datetime
         raise EnrolmentRefused(
             "endorsement-missing", "send ek_certificates, or ek_public of a TPM without a certificate"
         )
+    # The attestation key is judged as strictly as ever: trust on first use is about who made the TPM, not about what its key may
+    # do.
     judge_endorsement(findings, (), area, (), now)
     unfit = [check for check in findings.checks if check.refuses and check.code != "endorsement-missing"]
     if unfit:
@@ -275,6 +286,7 @@ def _public_area(request: TpmRequest) -> TpmPublic:
 
 
 def _identity(source: TpmPublic | GuestRequest) -> AttestationKey:
+    # Canonical bytes from either form: one key must have one thumbprint, or it would be two machines.
     spki = source.spki if isinstance(source, TpmPublic) else _P256_PREFIX + source.key
     try:
         return AttestationKey(spki)

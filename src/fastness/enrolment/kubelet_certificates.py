@@ -99,7 +99,9 @@ Decision = Approve | Deny | Wait | NotOurs
 
 def decide(request: KubeletRequest, facts: Known, now: datetime) -> Decision:
     """Whether a kubelet gets the certificate that it asks for."""
+    # By id and by group: a token that kubeadm made for somebody else has a name of the same form.
     ours = bool(request.token_id) and BOOTSTRAP_GROUP in request.groups
+    # Nobody's machine and nobody's token: other nodes of the cluster have approvers of their own, and a denial is for good.
     if not ours and facts.machine is None:
         return NotOurs()
     decision = (
@@ -115,6 +117,7 @@ def _requester(request: KubeletRequest, facts: Known, now: datetime) -> Deny | N
     """What is wrong with who asks."""
     if request.token_id and BOOTSTRAP_GROUP in request.groups:
         return _bootstrap(request, facts, now)
+    # Both, as the node authorizer has them: the API server puts them there out of a certificate that it verified.
     if request.username == f"{NODE_USER}{request.node}" and NODE_GROUP in request.groups:
         return None
     return Deny(
@@ -128,6 +131,7 @@ def _bootstrap(csr: KubeletRequest, facts: Known, now: datetime) -> Deny | None:
     # The API server believes a serving certificate for every address in it: a token that leaked must not get one.
     if csr.signer == SERVING_SIGNER:
         return Deny("NotTheNode", "a serving certificate is asked for with the node's own client certificate")
+    # Read at the API at this moment: a token that the controllers took back, because trust ended, is gone here at once.
     if token is None or now >= token.expires:
         return Deny("TokenEnded", "the bootstrap token has ended or was taken back: ask the broker for another")
     if facts.machine is None or facts.machine.metadata.uid != token.machine:
@@ -150,6 +154,7 @@ def _machine(request: KubeletRequest, facts: Known, now: datetime) -> Deny | Wai
     # The name follows from the machine's key, so one machine can never come as another one's node.
     if machine.status.node_name != request.node:
         return Deny("OtherNode", f"this machine may become the node {machine.status.node_name} and no other")
+    # The cluster may have been simulated when the machine enrolled: what it is now decides.
     if machine.status.simulated and not facts.simulated:
         return Deny("Simulated", "a simulated machine joins simulated clusters only")
     if facts.distrusted:
@@ -168,6 +173,7 @@ def _machine(request: KubeletRequest, facts: Known, now: datetime) -> Deny | Wai
     proof = proof_of(machine, now, facts.interval)
     if proof.good and not proved_as_enrolled(machine):
         return Wait("OtherSubject", "what the machine proved is of another type or endorsement than it enrolled with")
+    # Waits, because a machine that attests late is the common case; denied, it could never ask with this key again.
     return None if proof.good else Wait(proof.reason, f"the proof of the machine is not live: {proof.message}")
 
 
@@ -197,6 +203,8 @@ def _names(csr: KubeletRequest, facts: Known) -> Deny | Wait | None:
     names, addresses = csr.request.dns, csr.request.addresses
     if csr.signer == CLIENT_SIGNER:
         return None
+    # The API server dials kubelets by address, and believes a certificate for it: one for another node's address reads that
+    # node's pods.
     foreign = [host for host in (*names, *addresses) if not is_own_host(host, csr.node)]
     if foreign:
         return Deny("ForeignNames", f"these are not the node's own: {', '.join(foreign[:5])}")
@@ -214,5 +222,6 @@ def _names(csr: KubeletRequest, facts: Known) -> Deny | Wait | None:
 
 def other_approvers(bindings: Iterable[Object]) -> list[str]:
     """The ClusterRoleBindings by which Kubernetes itself approves requests of kubelets, whatever their machines proved."""
+    # Kubernetes' own approver needs no proof: with one of these bound, a stolen token becomes a node although we deny it.
     approving = (binding for binding in bindings if (binding.get("roleRef") or {}).get("name") in _APPROVING_ROLES)
     return sorted(object_name(binding).name for binding in approving if binding.get("subjects"))

@@ -30,6 +30,7 @@ Object = Mapping[str, Any]
 BROKER_PORT: Final = 8080
 ENROLMENT_PORT: Final = 8000
 MAX_PORT: Final = 65535
+# A name and nothing around it: what is written here goes into a URL, where a path, a user or a second host could hide behind it.
 _HOST: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]{0,62})(\.[a-z0-9]([a-z0-9-]{0,62}))*\Z", re.ASCII | re.IGNORECASE
 )
@@ -76,11 +77,11 @@ def enrolment_url(cluster: Object | None) -> str:
 
 
 def conditions_of(
-    cluster: Object, counts: Object | None, *, doors: bool, confidential: bool, unreachable: str = ""
+    cluster: Object, counts: Object | None, *, doors: bool, confidential: bool, unreachable: str | None = None
 ) -> list[InstallCondition]:
     """What a cluster is told about itself; `counts` is the one that is honoured, `doors` whether a door was ever opened.
 
-    `unreachable` says which of its addresses does not answer; empty when all do.
+    `unreachable` says which of its addresses does not answer; None when all do.
     """
     if is_being_deleted(cluster):
         return [
@@ -103,14 +104,14 @@ def conditions_of(
     ]
 
 
-def _installed(cluster: Object, *, doors: bool, confidential: bool, unreachable: str) -> InstallCondition:
+def _installed(cluster: Object, *, doors: bool, confidential: bool, unreachable: str | None) -> InstallCondition:
     if not confidential:
         return InstallCondition("Installed", False, "Installing", "the ConfidentialCluster is being made")
     if not doors:
         return InstallCondition(
             "Installed", False, "Installing", "no door was opened yet: fastness serve --roles enrol,broker"
         )
-    if unreachable:
+    if unreachable is not None:
         return InstallCondition(
             "Installed", False, "Unreachable", f"machines are sent where nobody answers: {unreachable}"
         )
@@ -119,9 +120,9 @@ def _installed(cluster: Object, *, doors: bool, confidential: bool, unreachable:
     return InstallCondition("Installed", True, "InstallationCompleted", f"machines can enrol and attest{more}")
 
 
-def _address(cluster: Object, unreachable: str) -> InstallCondition:
+def _address(cluster: Object, unreachable: str | None) -> InstallCondition:
     url, given = broker_url(cluster), _spec(cluster).get("publicTrusteeAddr")
-    if url and url in unreachable:
+    if url and unreachable is not None and url in unreachable:
         return InstallCondition(
             "KnownTrusteeAddress", False, "Unreachable", f"machines are told to attest at {unreachable}"
         )
@@ -145,6 +146,7 @@ def _url(address: object, port: object) -> str:
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not 0 < int(given) <= MAX_PORT or not (_is_v6(host) or _HOST.match(host)):
         return ""
+    # Always https, whatever was written: tickets and evidence travel there (pitfall 25).
     return f"https://[{host}]:{int(given)}" if _is_v6(host) else f"https://{host.lower()}:{int(given)}"
 
 

@@ -23,6 +23,7 @@ from fastness.kinds.trusted_execution.machine import Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
 from fastness.kinds.trusted_execution.subject import Endorsement
 
+# A rack or ten may wait for approval at once; a thousand objects cost the API nothing that it notices (pitfall 30).
 MOST_UNPROVED: Final = 1000
 
 
@@ -33,6 +34,7 @@ def counted_at_enrolment(tee: str) -> bool:
 
 def bound(most: int, uses: int) -> int:
     """How many Machines of a pool may wait for their first attestation: more where a ticket is for more."""
+    # Twice, because machines that fail and come again are two: a pool of honest machines must never push itself out.
     return max(most, 2 * uses)
 
 
@@ -50,6 +52,7 @@ def _gives_way(machine: Mapping[str, Any]) -> bool:
         return (condition(machine, "Revoked") or {}).get("reason") == SUPERSEDED
     if (condition(machine, "Approved") or {}).get("reason") == "Approved":
         return False
+    # Trust on first use gives way, too: a TPM in software opens its own credentials, and there can be as many as somebody likes.
     return typed.status.endorsed_by != Endorsement.EK_CERTIFICATE
 
 

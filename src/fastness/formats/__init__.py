@@ -5,23 +5,22 @@
     cursor.py          Reading fixed binary layouts: a cursor that cannot run past the end
     data_url.py        Data URLs, compression and verification hashes: how a config carries the contents of a file
     der.py             Just enough DER to read the vendors' certificate extensions
-    duration.py        Durations as people write them in a spec: `90s`, `15m`, `1h30m`, `250ms`
     errors.py          The errors of every parser in this package
     evidence/          Evidence and what it is made of, as bytes
-    frames.py          Messages between two processes over a pipe
     initdata.py        Init data: the small TOML document that a host hands to a guest, measured before the guest runs
     json.py            JSON as the Kubernetes API reads it: strict, bounded, cheap for small objects
-    json_cut.py        The upper levels of a JSON text that is too deep to decode: enough to say whose it is
     jsonpath/          JSONPath as Kubernetes uses it in printer columns, `kubectl wait` and `scale` paths
     names.py           The names that Kubernetes allows: labels, subdomains, qualified names, label values, path segments
     patch/             The three patch languages of the Kubernetes API, as pure functions on decoded JSON
     protobuf/          Kubernetes' protobuf request bodies, decoded to the JSON form that the rest of the house works with
-    quantity.py        Kubernetes quantities (`100m`, `1.5Gi`, `12e6`) and the int-or-percent of budgets (`2`, `"25%"`)
+    quantity.py        Numbers with a unit: quantities of Kubernetes, int-or-percent, durations
     selectors/         What `kubectl -l` and `--field-selector` send, and the LabelSelector of objects
     tlog.py            The record as bytes: tiles, bundles of entries and checkpoints, in the shape of C2SP tlog-tiles
+    toml.py            TOML as the tools of a node read it, and back to text: settings of the container runtime and its storage
     url_path.py        The path of a URL, taken apart without surprises
     words.py           Numbers of things as people say them: `1 entry`, `2 entries`
     yaml.py            YAML as Kubernetes reads it: one or more documents to JSON values, with line numbers for every complaint
+    yaml_text.py       JSON values as YAML text that Kubernetes reads back as the same values
     yaml_scalars.py    What a plain YAML scalar means to Kubernetes: YAML 1.1 as its Go library reads it, then JSON
     zstd.py            Where a zstd frame ends (RFC 8878, section 3.1.1), without unpacking it
 

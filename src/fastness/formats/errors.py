@@ -6,6 +6,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     FormatError                 base; never raised itself
     ├── JsonError               not JSON, or beyond a limit
     ├── YamlError               not YAML that Kubernetes accepts; `line` counts from 1
+    ├── TomlError               not TOML, beyond a limit, or a value that TOML has no words for
     ├── ProtobufError           not the Kubernetes envelope, or a damaged message
     ├── SelectorError           label or field selector
     ├── TokenError              continue token
@@ -13,6 +14,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── DurationError           duration
     ├── DataUrlError            data URL, its compression or its hash
     ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
+    ├── ImageError              a boot image, its signatures, or a store of firmware variables
     ├── CpioError               the initial file system of a boot image (`cpio`)
     ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`
     └── PatchError              `status` is the HTTP code a Kubernetes API server answers with
@@ -23,6 +25,8 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
 - `code` is stable and machine-readable, `hint` tells the reader what to do.
 - `path` is a field path in Kubernetes' notation (`spec.items[2].name`), empty for the whole document.
 """
+
+from __future__ import annotations
 
 from typing import ClassVar
 
@@ -53,6 +57,10 @@ class YamlError(FormatError):
 
     def __str__(self) -> str:
         return f"line {self.line}: {super().__str__()}" if self.line else super().__str__()
+
+
+class TomlError(FormatError):
+    """A text is not TOML or beyond a limit, or a value cannot be written as TOML."""
 
 
 class ProtobufError(FormatError):
@@ -105,3 +113,12 @@ class PatchFailed(PatchError):
     """The patch is well formed but does not fit the object."""
 
     status = 422
+
+
+class ImageError(FormatError):
+    """The bytes are not the image or firmware store that was asked for."""
+
+    def __init__(self, code: str, message: str, path: str = "", hint: str = "") -> None:
+        super().__init__(
+            code, message, path, hint or "Give the file as it was built; it may be cut off or of another kind."
+        )

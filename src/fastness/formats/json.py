@@ -9,10 +9,16 @@
 Looking for repeated keys costs almost nothing when there are none. Outside strings, JSON has one colon per key. Decoding
 drops the losers of a repeated key, so encoding the decoded value gives fewer colons than the input had; colons inside
 strings are on both sides. Two `bytes.count` and one encode, all in C, therefore decide the question exactly, provided
-no colon was written as an escape (`\\u003a`), which is looked for too. Only a suspicious document takes the slow walk.
+no colon was written as an escape (`\u003a`), which is looked for too. Only a suspicious document takes the slow walk.
 
 Values go on to admission and the store; `encode` and `canonical` are the way back to bytes.
+
+Decoders recurse, so a text of a thousand levels gives no value at all, not even the name of the object in it. `cut` replaces
+every container below a level by a string (`CUT`) without recursing, in one pass over strings and brackets; what is left decodes.
+It does not check the text: that is for the decoder that reads the result.
 """
+
+from __future__ import annotations
 
 import json as stdlib_json
 import re
@@ -188,7 +194,7 @@ _MAX_STEP_CHARS: Final = 256
 class _Place:
     """A place in the document, linked to its parent: a path is spelled out only when it is reported."""
 
-    parent: "_Place | None"
+    parent: _Place | None
     step: str | int
     depth: int
 
@@ -233,3 +239,28 @@ def _repeated(members: _Pairs, place: _Place | None) -> list[str]:
             paths.append(_Place(place, key, 0).path())
         names.add(key)
     return paths
+
+
+CUT: Final = b'"\\u0000cut: nested too deep"'
+_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+_OPEN: Final = frozenset(b"[{")
+_QUOTE: Final = ord('"')
+
+
+def cut(text: bytes, levels: int) -> bytes:
+    """The text with every container that lies deeper than `levels` replaced by `CUT`."""
+    parts: list[bytes] = []
+    depth = resume = 0
+    for token in _TOKEN.finditer(text):
+        first = text[token.start()]
+        if first == _QUOTE:
+            continue
+        if first in _OPEN:
+            depth += 1
+            if depth == levels + 1:
+                parts += (text[resume : token.start()], CUT)
+        else:
+            if depth == levels + 1:
+                resume = token.end()
+            depth -= 1
+    return b"".join((*parts, text[resume:])) if depth <= levels else b"".join(parts)

@@ -1,4 +1,4 @@
-"""Kubernetes quantities (`100m`, `1.5Gi`, `12e6`) and the int-or-percent of budgets (`2`, `"25%"`).
+"""Numbers with a unit: quantities (`100m`, `1.5Gi`, `12e6`), the int-or-percent of budgets (`2`, `"25%"`), durations (`1h30m`).
 
 A quantity is a number of billionths, exactly, and the notation it came in. Smaller amounts round away from zero to one
 billionth, binary ones stop at 2^63-1: Kubernetes' rules, which make every operation here exact integer arithmetic.
@@ -7,13 +7,19 @@ A suffix without digits is zero, as in Kubernetes.
 - Canonical form: no fraction, the largest suffix that allows that (`1.5Gi` is `1536Mi`, `0.5` is `500m`).
 - A binary amount that is small or not whole is written in decimal notation, because the binary suffixes have no fractions.
 - Quantities compare by amount, whatever the notation; `str()` gives the canonical form.
+
+Durations are hours, minutes, seconds and milliseconds, each with or without a fraction; no sign and no space, because no field of
+ours can mean less than nothing. What the reader of a bad one does (a default, a refusal) is the caller's decision.
 """
+
+from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Final, Literal
 
-from fastness.formats.errors import QuantityError
+from fastness.formats.errors import DurationError, QuantityError
 
 Notation = Literal["decimal", "binary", "exponent"]
 
@@ -99,3 +105,20 @@ def _decimal_text(nanos: int, as_exponent: bool) -> str:
     if as_exponent:
         return f"{nanos}e{exponent}" if exponent else str(nanos)
     return f"{nanos}{_DECIMAL_SUFFIX[exponent]}"
+
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)", re.ASCII)
+_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_WRITTEN: Final = "write it as 90s, 15m or 1h30m"
+
+
+def duration(text: object, field: str) -> timedelta:
+    """The duration that a field holds; raises DurationError."""
+    parts = _DURATION.findall(text) if isinstance(text, str) else []
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise DurationError("duration-syntax", f"{text!r} is not a duration", field, _WRITTEN)
+    try:
+        return timedelta(seconds=sum(float(number) * _SECONDS[unit] for number, unit in parts))
+    except OverflowError as error:
+        # 32 digits fit into every field; a timedelta ends at 999,999,999 days.
+        raise DurationError("duration-range", f"{text!r} is longer than can be counted", field, _WRITTEN) from error

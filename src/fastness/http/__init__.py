@@ -14,9 +14,9 @@
     arrivals.py      Who may hold a connection, from the moment that it is accepted
     bounds.py        How much a stranger may take: of memory, of descriptors, of time
     freshness.py     Whether a door can know what it must know before anything leaves it
-    health.py        Health with reasons
-    ops.py           The door for operators of a process without an API of its own: health and metrics, on loopback, without TLS
+    health.py        Health with reasons, and the door for operators of a process without an API of its own
     rustls.py        A listener whose TLS and HTTP run in Rust threads (granian, rustls), for a stand-alone config server
+    shared_port.py   A port that passes from one listening socket to the next, both of a library that gives neither away
     streaming.py     Sending a stream until it ends or the client has gone
 
 Doors are plain ASGI applications; there is no framework on the hot path (a small create must fit into a third of a

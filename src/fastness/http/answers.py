@@ -11,9 +11,13 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Headers = tuple[tuple[bytes, bytes], ...]
 
 JSON = b"application/json"
-# Answers depend on who asks: a cache in between must not give one caller's to another (RFC 9111, 5.2.2.7).
+# Answers depend on who asks: a cache in between must not give one caller's to another (RFC 9111 §5.2.2.7).
 NOT_SHARED: Headers = ((b"cache-control", b"no-cache, private"),)
 NOWHERE: AbstractContextManager[None] = nullcontext()
+
+
+def _nothing() -> None:
+    """For a stream that holds nothing before its first chunk is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +32,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An answer whose chunks come over time; `place` is what it takes up while it is sent."""
+    """An answer whose chunks come over time; `place` is what it takes up while it is sent.
+
+    `close` lets go of what the chunks come from, and is called also when none was asked for: a generator that never began does
+    not come to its `finally`.
+    """
 
     code: int
     chunks: AsyncIterator[bytes]
     content_type: bytes = JSON
     headers: Headers = ()
     place: AbstractContextManager[None] = NOWHERE
+    close: Callable[[], None] = _nothing
 
 
 def caching(answer: Answer | Stream) -> Headers:

@@ -26,8 +26,9 @@ from fastness.http.bounds import Bounds, Places
 from fastness.observe import metrics
 from fastness.runtime.cache import BoundedCache
 
+# Remembered by network, so that this many sites and not this many addresses have their place while others flood.
 MOST_KNOWN: Final = 10_000
-# A host has a /64 to itself (RFC 4291, 2.5.1) and may take any address in it: counted one by one it would be 2^64 clients.
+# A host has a /64 to itself (RFC 4291 §2.5.1) and may take any address in it: counted one by one it would be 2^64 clients.
 _V6_NETWORK: Final = 64
 
 
@@ -141,6 +142,7 @@ class Arrivals:
         self._known.put(group, True)
 
     def _place(self, group: str, most: Places) -> ConnectionState:
+        # By address, for want of anything better before TLS: a neighbour behind the same translator gets the same place.
         recognised = group in self._known
         full = self._taken[ConnectionState.OPEN] >= most.usual
         if not full and (recognised or self._open.get(group, 0) < most.of_one_address):
@@ -152,6 +154,7 @@ class Arrivals:
     def _heaviest(self) -> Held:
         """The unfinished ones of the address that has most of them; of known addresses only where there are no others."""
         strangers = [held for group, held in self._unfinished.items() if group not in self._known]
+        # The heaviest and not the oldest of all: a flood pays for its own newcomers, and a slow honest handshake elsewhere stays.
         return max(strangers or self._unfinished.values(), key=len)
 
     def _evict(self, held: Held) -> None:

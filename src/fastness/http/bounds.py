@@ -29,6 +29,7 @@ class Bounds:
     handshake_seconds: float = 10.0
     reserve: int = 32  # places beyond `connections`, for one answer each
     known_reserve: int = 512  # and for addresses that somebody proved itself from
+    # A session cookie of the broker may have 12 KiB, and kubectl sends long selectors; the rest is room that costs little.
     head_bytes: int = 64 * 1024
     head_seconds: float = 20.0  # the handshake has no longer either
     body_seconds: float = 60.0
@@ -80,6 +81,7 @@ class Share:
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft == resource.RLIM_INFINITY:
             return self._bounds.within(self.demand)
+        # In equal parts, whoever opened first: one door under a flood must not leave the others without descriptors.
         return self._bounds.within((soft - RESERVED_DESCRIPTORS) // len(_shares))
 
     def close(self) -> None:

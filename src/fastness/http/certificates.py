@@ -1,7 +1,7 @@
 """Listeners that can show another certificate without a restart.
 
-`Showing` is what `rotation.py` asks of a listener. `LoopListener` is the one of all doors, in our own loop, with the peer's
-certificate; `rustls.py` has a faster one for doors that need no peer's certificate.
+`TlsListener` is what `rotation.py` asks of a listener. `LoopListener` is the one of all doors, in our own loop, with the
+peer's certificate; `rustls.py` has a faster one for doors that need no peer's certificate.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class LoopListener:
         if mutual:
             self._context.verify_mode = ssl.CERT_REQUIRED
         elif peers is not None:
+            # Optional, because ports are shared; the row of a route demands what it needs (pitfall 7 is what happens when nobody
+            # does).
             self._context.verify_mode = ssl.CERT_OPTIONAL
             # A bundle may name an authority that another one issued, and not that one.
             self._context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -105,6 +107,7 @@ def load(context: ssl.SSLContext, credential: Credential) -> None:
 @contextmanager
 def anonymous(content: bytes) -> Iterator[Path]:
     """A path to bytes in memory for the time of the block: libraries of TLS read files, and a key must not lie in one."""
+    # Closed for programs that we start: a child that inherited it could read the key of the door out of /proc/self/fd.
     descriptor = os.memfd_create("fastness", os.MFD_CLOEXEC)
     try:
         with os.fdopen(os.dup(descriptor), "wb") as file:

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +26,7 @@ from fastness.http.request import BODY_SECONDS, ClientGone, Request, SlowBody
 from fastness.http.route import Auth, Body, NoRoute, Route, Routes, RouteTable, WrongMethod
 from fastness.http.streaming import send_stream
 from fastness.kube.errors import ApiError, BadRequest, TooLarge, UnsupportedMedia
-from fastness.observe import context, logs, metrics
+from fastness.observe import logs, metrics
 from fastness.runtime.clock import Entropy
 
 NO_ROUTE: Final = "none"
@@ -97,7 +98,8 @@ class Edge:
         if scope["type"] != "http":
             return
         request = Request(scope, receive, self._door.body_seconds)
-        correlation = context.begin(self._entropy.uid())
+        # Drawn here and never taken from the request: a caller's own id could be that of somebody else's lines in the log.
+        correlation = logs.begin_correlation(self._entropy.uid())
         stopwatch = self._door.stopwatch
         started = stopwatch.monotonic() if stopwatch is not None else 0.0
         name = NO_ROUTE
@@ -112,6 +114,7 @@ class Edge:
             answer = await _handled(route, request)
         except Refusal as refusal:
             answer = self._refused(name, refusal)
+        # Nobody is there to hear an answer, and counting it as a failure would let anybody write into our metrics by hanging up.
         except ClientGone:
             return
         except Exception as error:  # noqa: BLE001  # the HTTP edge: nothing may escape without an answer and a log line
@@ -129,7 +132,7 @@ class Edge:
     async def _send(self, request: Request, answer: Answer | Stream, send: Any, headers: Headers) -> None:
         try:
             if isinstance(answer, Stream):
-                with answer.place:
+                with closing(answer), answer.place:
                     await send_stream(request, answer, send, headers)
             else:
                 await send_answer(answer, send, headers, head=request.method == "HEAD")
@@ -151,7 +154,7 @@ class Edge:
                 return self._refused(name, row(error, name))
         _log.exception("request.failed", door=self._door.name, method=request.method, route=name)
         metrics.DEFECTS.inc(self._door.name)
-        return self._door.say(self._door.defect(context.current()))
+        return self._door.say(self._door.defect(logs.current_correlation()))
 
 
 def application(door: Door, routes: Routes, errors: ErrorTable, entropy: Entropy) -> Edge:
@@ -173,6 +176,7 @@ async def _handled(route: Route[Any], request: Request) -> Answer | Stream:
 
 async def _read(request: Request, body: Body) -> bytes:
     """A body of a type that the route takes; raises Refusal, ApiError. One that is still on its way takes a place of its own."""
+    # A form that a browser posts from any page has one of three types (Fetch standard, safelisted); JSON is none of them.
     demand_media(request, body.media)
     if request.complete:
         return await request.body(body.most)

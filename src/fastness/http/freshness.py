@@ -41,6 +41,7 @@ class Touch:
             informer.subscribe(self._changed)
 
     def _changed(self, _old: object, _new: object) -> None:
+        # A count and not a time: two changes within one tick of the clock are two.
         self.changes += 1
 
     async def synced(self) -> None:

@@ -29,6 +29,7 @@ from fastness.observe import metrics
 from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 
+# Bounded, because whoever has many addresses fills it: the least lately seen goes, and begins with a full bucket if it returns.
 MAX_BUCKETS: Final = 10_000
 RETRY_SECONDS: Final = 2
 # A bucket that is deeply empty would send a booting machine away for longer than its cause may last.
@@ -58,6 +59,7 @@ class Buckets:
     def take(self, key: str, now: float, cost: float = 1.0) -> float:
         """Take tokens: 0 when there were enough, otherwise the seconds until there will be. A refusal costs nothing."""
         level = self._level(key, now)
+        # A refusal takes nothing: a client that tries again while it waits must not move its own turn away.
         short = cost - level
         self._keep(key, level if short > 0 else level - cost, now)
         return max(0.0, short / self._rate.per_second)
@@ -92,7 +94,10 @@ class Limits:
     address_in_flight: int = 64
     reading: int = 512
     address_reading: int = 64
+    # The one step that costs processor time: certificates, quotes and a policy in another process. More at once only makes all of
+    # them late.
     appraisals: int = 64
+    # A rack behind one address may have stale tickets for a moment; four a second is nothing to somebody who guesses 256 bits.
     wrong: Rate = Rate(burst=40, per_second=4)
     wrong_of_all: Rate = Rate(burst=400, per_second=100)
 

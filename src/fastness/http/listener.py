@@ -145,6 +145,8 @@ class _Server(uvicorn.Server):
         if self.config.ssl is not None:
             waits = {
                 "ssl": self.config.ssl,
+                # Whoever opens a connection and says nothing holds a descriptor; TLS must not give it longer than plain HTTP
+                # would.
                 "ssl_handshake_timeout": min(self._bounds.handshake_seconds, self._bounds.head_seconds),
                 "ssl_shutdown_timeout": self._bounds.shutdown_seconds,
             }
@@ -220,10 +222,13 @@ def server_context(
     context.minimum_version = oldest
     # Clients here come back over connections that stay open: tickets would only cost (12 % of a new connection).
     context.num_tickets = 0
+    # Named, so that a client of another protocol fails in the handshake; connections cannot be moved between protocols (ALPACA).
     context.set_alpn_protocols(["http/1.1"])
     if certificate is not None:
         context.load_cert_chain(certificate, key)
     if client_ca is not None:
         context.load_verify_locations(client_ca)
+        # TLS only verifies what is shown; that something is shown is each route's `Auth` to demand. Keylime's registrar left it
+        # at this line, and anybody without a certificate administered it (CVE-2026-1709).
         context.verify_mode = ssl.CERT_OPTIONAL
     return context

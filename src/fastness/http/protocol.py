@@ -89,6 +89,7 @@ class Protocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._arrival.finished()
         secure = transport.get_extra_info("ssl_object")
+        # From TLS itself: a header that names a certificate could be written by whoever connects.
         self._peer = secure.getpeercert(binary_form=True) if secure is not None else None
         self._expect(self._bounds.head_seconds)
 
@@ -174,12 +175,14 @@ class Protocol(HttpToolsProtocol):
     def _count(self, size: int) -> None:
         self._head_bytes += size
         if self._head_bytes > self._bounds.head_bytes and not self.transport.is_closing():
+            # Answered and not only cut: a client with a cookie that grew too long must learn why it gets nothing.
             self.transport.write(_TOO_LARGE)
             self.transport.close()
 
     def _expect(self, seconds: float) -> None:
         """Cut the connection unless something ends the wait."""
         self._stop_expecting()
+        # Abort and not close: close would wait until a client that reads nothing has taken what is buffered.
         self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
     def _stop_expecting(self) -> None:

@@ -45,7 +45,7 @@ class Refusal(Exception):
         while len(body) > MAX_BODY and self.detail:
             self.detail = self.detail[: min(len(self.detail), MAX_DETAIL) // 2]
             body = self._body(self.detail)
-        # Only what passes says when to come again (RFC 9110, 10.2.3): after a final refusal nobody shall wait.
+        # Only what passes says when to come again (RFC 9110 §10.2.3): after a final refusal nobody shall wait.
         wait = ((b"retry-after", b"%d" % self.retry),) if self.status == 503 else ()
         return Answer(self.status, body, headers=(*self.headers, *wait))
 

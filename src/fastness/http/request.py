@@ -61,6 +61,7 @@ class Request:
     def address(self) -> str:
         """Where it comes from; empty where nobody can tell."""
         client = self.scope.get("client")
+        # The peer of the socket: `X-Forwarded-For` is not read, or whoever floods a door would choose its own address.
         return str(client[0]) if client else ""
 
     def recognised(self) -> None:
@@ -72,6 +73,7 @@ class Request:
     def header(self, name: bytes) -> str:
         """A header by its lower-case name; empty when it is missing."""
         if self._headers is None:
+            # Of a repeated header the last counts here; where two would be an attack, `headers` shows both.
             self._headers = dict(self.scope["headers"])
         return self._headers.get(name, b"").decode("latin-1")
 

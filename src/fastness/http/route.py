@@ -106,12 +106,12 @@ class WrongMethod(Exception):
 
     @property
     def allow(self) -> tuple[bytes, bytes]:
-        """The header that a 405 must have (RFC 9110, 15.5.6)."""
+        """The header that a 405 must have (RFC 9110 §15.5.6)."""
         return allow_header(self.methods)
 
 
 def allow_header(methods: Iterable[str]) -> tuple[bytes, bytes]:
-    """`Allow` with these methods, or with none (RFC 9110, 10.2.1)."""
+    """`Allow` with these methods, or with none (RFC 9110 §10.2.1)."""
     return b"allow", ", ".join(methods).encode()
 
 
@@ -128,6 +128,7 @@ class RouteTable:
 
     def __init__(self, routes: Sequence[Route[Any]]) -> None:
         """Raises ValueError for a table that says one thing twice."""
+        # Names are what metrics and the record call a way in; two ways under one name would hide each other.
         if len({route.name for route in routes}) != len(routes):
             raise ValueError("two routes have the same name")
         places: dict[tuple[str, ...], _Place] = {}
@@ -145,6 +146,7 @@ class RouteTable:
 
     def find(self, request: Request) -> Route[Any]:
         """The route of a request, which has its segments and values from then on; raises NoRoute, WrongMethod."""
+        # Split once, before anything is decoded, and handed on: a handler that split again could see another path (pitfall 17).
         segments = urlpath.split(request.path)
         if segments is None:
             raise NoRoute(readable=False)

@@ -15,8 +15,13 @@ from dataclasses import dataclass
 from fastness.crypto.digests import fingerprint
 from fastness.crypto.silicon.authenticode import leads_to, subject_of, tbs_digest
 from fastness.crypto.silicon.registers import hashed
-from fastness.formats.evidence.efi.guid import IMAGE_SECURITY, SIG_SHA256, SIG_X509, SIG_X509_SHA256
-from fastness.formats.evidence.efi.signature_lists import Signature
+from fastness.formats.evidence.efi.signature_lists import (
+    IMAGE_SECURITY,
+    SIG_SHA256,
+    SIG_X509,
+    SIG_X509_SHA256,
+    Signature,
+)
 from fastness.formats.evidence.pe.authenticode import certificates, covered
 from fastness.formats.evidence.pe.image import PeImage
 from fastness.formats.evidence.pe.pkcs7 import SignedImage, parse_signed_image

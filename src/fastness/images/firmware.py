@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY
-from fastness.formats.evidence.efi.signature_lists import Signature, parse_siglists
+from fastness.formats.evidence.efi.signature_lists import GLOBAL, IMAGE_SECURITY, Signature, parse_siglists
 from fastness.formats.evidence.efi.variables import parse_store
 
 # Name, vendor, whether an absent one is measured; in the order of EDK2's MeasureAllSecureVariables.

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastness.crypto.silicon.registers import hashed
-from fastness.formats.evidence.efi.guid import GLOBAL
+from fastness.formats.evidence.efi.signature_lists import GLOBAL
 from fastness.formats.evidence.efi.variables import variable_data
 from fastness.formats.evidence.pe.authenticode import covered
 from fastness.formats.evidence.pe.image import PeImage

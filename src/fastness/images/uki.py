@@ -13,7 +13,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from fastness.formats.evidence.pe.errors import ImageError
+from fastness.formats.errors import ImageError
 from fastness.formats.evidence.pe.image import PeImage, Section, parse_pe
 from fastness.formats.evidence.pe.uki import SECTIONS
 

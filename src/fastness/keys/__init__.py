@@ -9,7 +9,6 @@ home.py                The namespace that everything of ours lives in, watched: 
 internal.py            The authority between our own parts: who may ask the config server's internal port
 key_files.py           Private files: read only when they are private, written all or nothing
 keyrings.py            Keys that live in a Secret of the cluster and change by themselves
-kubeconfig.py          The kubeconfig document: how kubectl finds the API and proves who it is
 mac_keys.py            The MAC keys of the doors: challenge cookies, sessions, nonces of proofs
 pki.py                 The keys of the API: its authority, its serving certificate, its administrator, its token key
 ring_files.py          Where the ring of vault keys lives: in a private file, or in one that a command wraps

@@ -48,6 +48,7 @@ ACCOUNTS_HINT: Final = (
 )
 ROTATE: Final = "fastness.dev/rotate"
 PROMOTED: Final = "fastness.dev/promoted-at"
+# Rotated with a third of it left: images and machines that were off for years must still find a generation that they know.
 CA_LIFETIME: Final = timedelta(days=3650)
 TRIES: Final = 5
 PAUSE_SECONDS: Final = 0.05  # a write that another one made is told of before it can be read
@@ -186,6 +187,7 @@ class AuthoritySecret:
             after = replace(after, predecessors=())
         successor = after.successor
         if successor is not None and self._is_known(successor, now) and may_promote(successor.certificate):
+            # Certificates without keys: a predecessor is believed for a while and can never issue again.
             old = (after.issuing.certificate, *after.predecessors)
             after = Lineage(successor, None, old, now.replace(microsecond=0))
         return after
@@ -209,6 +211,7 @@ class AuthoritySecret:
         return Lineage(issuing, successor, old, promoted)
 
     def _is_known(self, successor: CertificateAuthority, now: datetime) -> bool:
+        # Counted from when it was made: its own beginning lies a little before that, for clocks that lag.
         return now - (successor.certificate.not_before + BACKDATE) >= self.overlap
 
     def _made(self, entropy: Entropy, now: datetime) -> CertificateAuthority:

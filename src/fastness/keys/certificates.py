@@ -41,11 +41,12 @@ from fastness.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.observe import logs
-from fastness.protocol.door_role import DoorRole, role_named
+from fastness.protocol.door import DoorRole, role_named
 from fastness.runtime.clock import Clock
 from fastness.runtime.tasks import news_or_time
 
 NAMES: Final = "fastness.dev/door-names"
+# The annotation is the door's to write: a bound on what one that was taken over can have a certificate speak for.
 MOST_NAMES: Final = 64
 WAIT_SECONDS: Final = 30.0
 INTERNAL_ROLES: Final = (DoorRole.GATE, DoorRole.BROKER, DoorRole.CONFIG_SERVER)
@@ -159,9 +160,10 @@ def _counts(credential: Credential, role: DoorRole, names: Sequence[str], issuer
     certificate = credential.certificate
     return (
         not is_due(credential, now)
-        # The Secret may be written by its door: a certificate of another role, put there, must not be kept as good.
+        # The Secret may be written by its door: a certificate of another role, put there, must not be kept as good (decision 29).
         and role_named(certificate.uris) is role
         and set(names) <= set(certificate.hosts)
+        # By the one that issues now: after a promotion every door gets a new one, so that the predecessor can be forgotten.
         and certificate.is_signed_by(issuer.issuing.certificate)
     )
 
@@ -273,5 +275,7 @@ class DoorCertificates:
         version = str(metadata(secret or {}).get("resourceVersion") or "")
         if secret is not None and version != self._version:
             self._version = version
+            # A Secret that was emptied changes nothing: a door that serves must not stop because somebody deleted its
+            # certificate.
             self._held = read(secret) or self._held
         return self._held

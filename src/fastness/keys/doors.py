@@ -16,12 +16,13 @@ from fastness.crypto.x509 import Credential
 from fastness.keys.authorities import SECRETS, AuthoritySecret, Lineage
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kube.port import Cluster
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.runtime.clock import Entropy
 
 # Images carry the authority, and are rebuilt and rolled out by people: a month, and `may_promote` asks whether all know it.
 DOORS: Final = AuthoritySecret("doors-ca", "fastness doors", overlap=timedelta(days=30))
 NAME: Final = DOORS.name
+# No list of revoked certificates is looked at by machines that boot, so a stolen key must end by itself.
 SERVING_LIFETIME: Final = timedelta(days=90)
 
 __all__ = ["DOORS", "NAME", "NAMESPACE", "SECRETS", "DoorsAuthority", "doors_authority"]

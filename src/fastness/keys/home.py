@@ -34,10 +34,10 @@ class Home:
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._problem = ""
+        self._problem: str | None = None
 
-    def problem(self) -> str:
-        """What is wrong with the namespace; empty when nothing is."""
+    def problem(self) -> str | None:
+        """What is wrong with the namespace; None when nothing is."""
         return self._problem
 
     async def watch(self) -> None:
@@ -55,7 +55,7 @@ class Home:
         except ApiError:
             return
         else:
-            self._problem = GOING if is_being_deleted(namespace) else ""
+            self._problem = GOING if is_being_deleted(namespace) else None
 
 
 async def was_lost(cluster: Cluster) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 from fastness.crypto.x509 import Certificate, Credential, verify_client
 from fastness.keys.authorities import AuthoritySecret, Lineage
 from fastness.kube.port import Cluster
-from fastness.protocol.door_role import DoorRole, role_named
+from fastness.protocol.door import DoorRole, role_named
 from fastness.runtime.clock import Entropy
 
 INTERNAL: Final = AuthoritySecret("internal-ca", "fastness internal", overlap=timedelta(days=2))

@@ -63,12 +63,14 @@ def _check(path: Path, status: os.stat_result) -> None:
             f"{path} is accessible to others (mode {mode:04o})",
             f"Run `chmod 600 {path}`, and replace the key if somebody may have read it.",
         )
+    # Root may own it, who can read everything anyway; any other owner can put another key there tomorrow.
     if status.st_uid not in (os.geteuid(), 0):
         raise UnsafeKeyFile(f"{path} belongs to another user", f"Run `chown {os.geteuid()} {path}` as root.")
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # In the same directory: a rename is one step only within a file system.
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)  # left over by a crash between the two steps
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)

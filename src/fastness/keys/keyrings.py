@@ -110,6 +110,7 @@ class KeySecret:
             if secret is not None and secret.get("data"):
                 return await self._published(cluster, self.read(secret))
             made: Ring = (RingKey(now.replace(microsecond=0), self.make(entropy)),)
+            # Of two replicas that start together one writes; the other throws its key away and reads the winner's.
             if await first_content(cluster, self.name, secret, self._data(made)):
                 return await self._published(cluster, made)
             await asyncio.sleep(PAUSE_SECONDS)
@@ -147,6 +148,7 @@ class KeySecret:
                 )
                 for entry in document["keys"]
             ]
+            # By date and not by place: a Secret that somebody edited must not make an old key sign again.
             ring = tuple(sorted(keys, key=lambda key: key.created, reverse=True))
             if not ring:
                 raise ValueError("empty")
@@ -220,6 +222,7 @@ class LiveKeys(Generic[Built]):
             self._seen = secret
             try:
                 self._ring = self.kind.read(secret)
+            # Somebody damaged the Secret: the keys from before go on, because a door without keys would lock every machine out.
             except DamagedKeys:
                 return self._built
         order = signing_first(self._ring, self._clock.now()) if len(self._ring) > 1 else self._ring

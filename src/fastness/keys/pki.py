@@ -11,10 +11,14 @@ Everything lives in one directory, is made on the first start and renewed when l
 * An authority changes with overlap: with a third of its life left a successor is made and handed out in `ca.crt`, with a sixth
   left the successor begins to issue, and the predecessor is trusted until it expires.
 * Nothing here keeps time: `renew(now)` is called at the start and now and then, and says what changed.
+
+A kubeconfig made of them has everything inline, no paths, so that the file can be copied to another machine. It holds a private
+key or a token: whoever writes it uses `key_files.write_private`.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -26,10 +30,11 @@ from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.jws import SigningKey, TokenKeys
 from fastness.crypto.keys import PrivateKey
-from fastness.crypto.secret import SecretBytes
+from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.x509 import Certificate, CertificateAuthority, Credential, split_pem, verify_client, verify_server
 from fastness.keys.errors import DamagedKeyFile
 from fastness.keys.key_files import read_private, write_private, write_public
+from fastness.kinds.kind import JsonObject
 
 CA_LIFETIME: Final = timedelta(days=3650)
 SERVING_LIFETIME: Final = timedelta(days=90)
@@ -236,3 +241,34 @@ def _token_key(path: Path, entropy: RandomBytes) -> SigningKey:
 def _damaged(path: Path, why: str) -> DamagedKeyFile:
     hint = f"Restore {path} from a backup; if you delete it, a new one is made and old credentials end."
     return DamagedKeyFile(f"{path} cannot be used: {why}", hint)
+
+
+def kubeconfig(
+    server: str, ca_pem: bytes, identity: Credential | SecretText, *, name: str = "fastness", namespace: str = ""
+) -> JsonObject:
+    """A kubeconfig with one cluster, one user and one context, all called `name`."""
+    context: JsonObject = {"cluster": name, "user": name}
+    if namespace:
+        context["namespace"] = namespace
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server, "certificate-authority-data": _base64(ca_pem)}}],
+        "users": [{"name": name, "user": _user(identity)}],
+        "contexts": [{"name": name, "context": context}],
+        "current-context": name,
+        "preferences": {},
+    }
+
+
+def _user(identity: Credential | SecretText) -> JsonObject:
+    if isinstance(identity, SecretText):
+        return {"token": identity.reveal()}
+    return {
+        "client-certificate-data": _base64(identity.certificate.pem),
+        "client-key-data": _base64(identity.key_pem.reveal()),
+    }
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -58,6 +58,7 @@ class Vault:
         if content is not None:
             entries, authenticated = _parse(content, file.path)
             return cls(file, entries, entropy, authenticated=authenticated)
+        # A new key beside sealed data would start well, and every secret would be lost with the next write.
         if not create:
             raise MissingVaultKey(
                 f"the vault key {file.path} is missing, and this store holds sealed data",
@@ -164,6 +165,7 @@ def _parse(content: SecretBytes, path: Path) -> tuple[list[tuple[SealKey, str]],
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries or document.get("version") != VERSION:
         raise _damaged(path, f"it is not a key ring of version {VERSION}")
+    # `is True`: a file from before has no such member, and only the word itself may demand tags.
     return [_key(entry, path) for entry in entries], document.get("authenticated") is True
 
 

@@ -12,7 +12,8 @@
     nfd/                     `nfd.openshift.io` and `nfd.k8s-sigs.io`: what nodes can do, found out and turned into labels
     objects.py               Raw objects and how to look at them
     openshift/               Kinds of OpenShift and its companions that users of the manuals touch
-    operator_openshift/      `operator.openshift.io/v1`: settings of the operator that looks after machine configuration
+    operator_openshift/      `operator.openshift.io`: settings of the machine-config operator, and an older kind about mirrors
+    predicates.py            Conditions that fields of several kinds share, each as a CEL rule with the words that users know
     registry.py              Where all kinds are found
     schema.py                A small vocabulary for structural schemas
     trusted_execution/       `trusted-execution-clusters.io/v1alpha1`: which machines and images a confidential cluster trusts

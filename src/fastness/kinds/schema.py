@@ -145,8 +145,9 @@ def immutable(fragment: Fragment, message: str = "Value is immutable") -> Fragme
 
 def with_rules(fragment: Fragment, *rules: Fragment) -> Fragment:
     """The same fragment with CEL rules added."""
-    present = list(fragment.get("x-kubernetes-validations", ()))
-    return {**fragment, "x-kubernetes-validations": [*present, *rules]}
+    every = [*fragment.get("x-kubernetes-validations", ()), *rules]
+    # An API server drops an empty list, and applying the definition again would change it for ever.
+    return {**fragment, "x-kubernetes-validations": every} if every else fragment
 
 
 def singleton(fragment: Fragment, name: str) -> Fragment:

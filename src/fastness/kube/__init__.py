@@ -1,7 +1,7 @@
 """A Kubernetes API as its client sees it: one port, the client of any API server, informers, controllers.
 
     port.py             The `Cluster` port: all that controllers and doors know of an API server
-    errors.py           Why the API said no, the same for both adapters
+    errors.py           Why the API said no, the same for both adapters, and why it could not even be asked
     readable.py         How large and how deep an object may be that anything here reads
     events.py           Events: what a controller or a door tells the user about an object
     client/             The HTTPS adapter: the `Cluster` port on any Kubernetes API server

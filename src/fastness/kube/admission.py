@@ -31,7 +31,7 @@ class PolicyTrial(NamedTuple):
     """What the policy engine says of an agent policy: requests that are open to everybody, and its complaint."""
 
     opened: Collection[str] = ()
-    error: str = ""
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +151,12 @@ class AdmissionLookups(Protocol):
 
     def runtime_classes(self) -> Iterable[str]:
         """The names of all RuntimeClasses."""
+
+    def os_image_stream(self) -> Object | None:
+        """The OSImageStream `cluster`."""
+
+    def infrastructure(self) -> Object | None:
+        """The Infrastructure `cluster`."""
 
     def has_operator_group(self, namespace: str) -> bool:
         """Whether an operator was installed into a namespace."""

@@ -1,4 +1,4 @@
-"""Why the API said no, the same for both adapters.
+"""Why the API said no, the same for both adapters, and why it could not even be asked.
 
     ApiError                 code, reason, message, causes, details
     ├── BadRequest           400  the request cannot be understood
@@ -17,7 +17,12 @@
     ├── Unavailable          503  the store or the server cannot answer now
     └── Timeout              504
 
-An error converts to the Kubernetes `Status` body and back (`status`, `from_status`), so a refusal reads the same in process,
+    ConfigError              code, hint
+    ├── NoCluster            nothing says where the cluster is
+    ├── BadConfig            a file or a field of it is wrong; the message names both
+    └── Unsupported          a way to reach a cluster that we do not take on purpose
+
+An `ApiError` converts to the Kubernetes `Status` body and back (`status`, `from_status`), so a refusal reads the same in process,
 over HTTPS and from a real kube-apiserver.
 """
 
@@ -28,6 +33,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fastness.kinds.kind import JsonObject
+from fastness.runtime.errors import FastnessError
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,3 +212,27 @@ def from_status(code: int, body: Mapping[str, Any]) -> ApiError:
         group=details.get("group", ""), kind=details.get("kind", ""), name=details.get("name", ""),
         uid=details.get("uid", ""), causes=causes, retry_after=details.get("retryAfterSeconds"),
     )  # fmt: skip
+
+
+class ConfigError(FastnessError):
+    """How to reach the cluster is not known."""
+
+    code = "cluster-config"
+
+
+class NoCluster(ConfigError):
+    """Nothing says where the cluster is."""
+
+    code = "no-cluster"
+
+
+class BadConfig(ConfigError):
+    """A file, or a field of it, is wrong."""
+
+    code = "bad-cluster-config"
+
+
+class Unsupported(ConfigError):
+    """A way to reach a cluster that is not taken."""
+
+    code = "unsupported-cluster-config"

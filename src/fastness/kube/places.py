@@ -8,7 +8,7 @@ Whoever owns a namespace may write any kind into it that a role of theirs names.
 | `HOME` | what enrolment writes: Machine, AttestationKey | `fastness-system` |
 | an operator | what administrators write, as the operator's manual says | `fastness-system`, the operator's, adopted ones |
 | `PLATFORM` | what makes machines | `openshift-machine-api` |
-| `OWN` | what speaks for the namespace that it is in: pods, budgets, workloads, subscriptions | every one |
+| `OWN` | what speaks for the namespace that it is in: pods, budgets, image policies, workloads, subscriptions | every one |
 | `NAMED` | everything else (Secret, ConfigMap, …) | the reader must name one |
 
 * The namespaces of operators count by name in the embedded API alone, which makes them before anybody can connect and lets
@@ -80,12 +80,14 @@ _TABLE: Final[Mapping[tuple[str, str], Belongs]] = {
         for plural in ("nodefeatures", "nodefeaturediscoveries", "nodefeaturegroups")
     },
     ("machine.openshift.io", "machinesets"): Belongs.PLATFORM,
+    ("machine.openshift.io", "machines"): Belongs.PLATFORM,
     ("machine.openshift.io", "controlplanemachinesets"): Belongs.PLATFORM,
     ("metal3.io", "baremetalhosts"): Belongs.PLATFORM,
     ("", "pods"): Belongs.OWN,
     ("", "events"): Belongs.OWN,
     ("", "serviceaccounts"): Belongs.OWN,
     ("policy", "poddisruptionbudgets"): Belongs.OWN,
+    ("config.openshift.io", "imagepolicies"): Belongs.OWN,
     **{
         ("operators.coreos.com", plural): Belongs.OWN
         for plural in ("subscriptions", "installplans", "clusterserviceversions", "operatorgroups", "catalogsources")

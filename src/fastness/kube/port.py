@@ -40,7 +40,7 @@ class Event:
     type: EventType
     object: JsonObject
     synced: bool = False
-    unreadable: str = ""
+    unreadable: str | None = None
 
     @property
     def resource_version(self) -> str:

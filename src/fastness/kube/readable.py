@@ -20,13 +20,13 @@ READABLE: Final = JsonLimits(max_bytes=8 * 1024 * 1024, max_depth=160)
 _NAMING: Final = ("name", "namespace", "uid", "resourceVersion")
 
 
-def too_deep(obj: Any) -> str:
-    """Why a decoded object is not to be walked, or nothing."""
+def too_deep(obj: Any) -> str | None:
+    """Why a decoded object is not to be walked; None for one that may be."""
     try:
         check_depth(obj, READABLE.max_depth)
     except JsonError as error:
         return error.message
-    return ""
+    return None
 
 
 def identity_of(obj: JsonObject) -> JsonObject:

@@ -8,8 +8,8 @@ before is good for a day more, because machines are created with the Secret of y
 twice the machines that the pool wants, ten at least, since failed machines are replaced. Machines of other pools show no key that
 could be counted (decision 11): there only time ends a ticket.
 
-What a pool wants is what its machine sets say; where machines are made by hand, an annotation of the pool; else the machines that
-it has. Only those that attested count: keys that somebody made up must not raise the bound.
+What a pool wants is what its machine sets say, or an annotation of the pool where machines are made by hand, whichever is more;
+else the machines that it has. Only those that attested count: keys that somebody made up must not raise the bound.
 """
 
 from __future__ import annotations
@@ -38,16 +38,15 @@ def wanted_machines(pool: Object, makers: Iterable[Object], attested: int) -> in
     """How many machines a pool wants; raises BadPointer for an annotation that is no number."""
     name = object_name(pool).name
     mine = [maker for maker in makers if user_data_of(maker) == f"{name}{names.USER_DATA_SUFFIX}"]
-    if mine:
-        return sum(_replicas(maker) for maker in mine)
+    in_sets = sum(_replicas(maker) for maker in mine)
     text = annotations_of(pool).get(names.WANTED_MACHINES)
     if text is None:
-        return attested
+        return in_sets if mine else attested
     if not text.isascii() or not text.isdecimal() or len(text) > _MOST_DIGITS:
         raise BadPointer(
             f"{names.WANTED_MACHINES} of pool {name} is {text[:32]!r}", "write the number of machines that the pool has"
         )
-    return int(text)
+    return max(in_sets, int(text))
 
 
 def uses_for(trust: TrustModel, limit: int) -> int:

@@ -5,6 +5,8 @@ is what alerts and runbooks refer to; an event that is not in it is a defect tha
 itself (secrets) stay hidden: a line uses `str()` of a value and nothing else. A line is one line: what a stranger sent cannot
 end it or speak to the terminal. Errors of the libraries below us come as `library.failed`; their warnings, which strangers can
 cause at will, do not come at all.
+
+The correlation id is one value that follows a request through logs, audit lines and the objects that it causes.
 """
 
 from __future__ import annotations
@@ -13,10 +15,9 @@ import json
 import logging
 import sys
 from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import IO, Any
-
-from fastness.observe import context
 
 EVENTS: Mapping[str, str] = {
     "agent.degraded": "a machine is not where its config says; the reason is on its node",
@@ -73,6 +74,7 @@ EVENTS: Mapping[str, str] = {
     "record.person-unknown": "an entry about a person's act was written without the person, because the act could not be read",
     "record.restarted": "the record goes on under a new name, because a person said so",
     "record.stopped": "nothing is added to the record: it does not continue what was signed of it before",
+    "registries.refused": "something that an object says about registries is not carried out",
     "release.unknown": "a release is withheld: the API did not answer whether its machine is still trusted",
     "request.failed": "a handler raised something unexpected",
     "server.ready": "all listeners accept",
@@ -101,6 +103,20 @@ EVENTS: Mapping[str, str] = {
 _ROOT = "fastness"
 _LIBRARIES = ("_granian", "asyncio", "uvicorn")
 MAX_VALUE = 2000
+
+
+_correlation: ContextVar[str] = ContextVar("correlation", default="")
+
+
+def begin_correlation(value: str) -> str:
+    """Use this id from here on, in this task and what it starts."""
+    _correlation.set(value)
+    return value
+
+
+def current_correlation() -> str:
+    """The id of what is being done now; empty outside of any request or reconcile."""
+    return _correlation.get()
 
 
 class Logger:
@@ -132,7 +148,9 @@ class Logger:
     def _write(self, level: int, event: str, values: Mapping[str, Any], *, exc_info: bool = False) -> None:
         if self._logger.isEnabledFor(level):
             texts = {key: str(value)[:MAX_VALUE] for key, value in values.items()}
-            self._logger.log(level, event, extra={"values": texts, "correlation": context.current()}, exc_info=exc_info)
+            self._logger.log(
+                level, event, extra={"values": texts, "correlation": current_correlation()}, exc_info=exc_info
+            )
 
 
 def logger(name: str) -> Logger:

@@ -25,6 +25,7 @@ from fastness.crypto.secret import SecretText
 from fastness.http import Request
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kubernetes.native import SUBJECT_ACCESS_REVIEW, TOKEN_REVIEW
 from fastness.kube.access import Attributes, Decision, User
 from fastness.kube.errors import ApiError, Unauthorized, Unavailable
 from fastness.kube.port import WRITE, Cluster, WriteOptions
@@ -38,8 +39,8 @@ from fastness.runtime.clock import Clock
 KEPT_FOR: Final = timedelta(seconds=10)
 MOST_KEPT: Final = 500
 AT_ONCE: Final = 8
-TOKEN_REVIEWS: Final = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False)
-ACCESS_REVIEWS: Final = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False)
+TOKEN_REVIEWS: Final = TOKEN_REVIEW.resource
+ACCESS_REVIEWS: Final = SUBJECT_ACCESS_REVIEW.resource
 Acting = Callable[[], AbstractAsyncContextManager[Cluster]]
 Question = tuple[str, str, str, str]
 

@@ -24,14 +24,13 @@ from fastness.kube.access import User
 from fastness.kube.errors import ApiError, NotFound, Unavailable
 from fastness.page.acts import MAX_NAME, Act, AuditAct, Notices, carry_out, operate
 from fastness.page.admission import Doorkeeper
-from fastness.page.assets import Assets
 from fastness.page.fleet import Rows
 from fastness.page.live_updates import News
 from fastness.page.pages.layout import Frame
 from fastness.page.pages.login import problem_page
 from fastness.page.pages.parts import machine_path
 from fastness.page.record import Reader
-from fastness.page.routes import VIEW_PATHS
+from fastness.page.routes import VIEW_PATHS, Assets
 from fastness.page.sessions import Session, Sessions
 from fastness.page.simulator import Simulator, aimed_at
 from fastness.page.view_scope import Stock

@@ -25,7 +25,7 @@ from fastness.page.record import Reader
 from fastness.page.sessions import Credential, Sessions
 from fastness.page.simulator import Simulator
 from fastness.page.view_scope import Stock
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.record.live.reader import grown
 from fastness.record.live.tiles import TileStore
 from fastness.runtime.clock import Clock, Entropy

@@ -76,8 +76,8 @@ class Simulator(Protocol):
         """Put a fault right again; raises ApiError."""
         ...
 
-    async def add(self, count: int, tee: str = "") -> str:
-        """Start further machines, of one kind or, without one, mixed; raises ApiError."""
+    async def add(self, count: int, tee: str = "", pool: str = "") -> str:
+        """Start further machines of a pool (worker if none is named), of one kind or mixed; raises ApiError."""
         ...
 
     async def remove(self, machine: str) -> str:

@@ -2,7 +2,7 @@
 
 config_proof.py       The signature of a served configuration: these bytes, for this machine, for this request
 delivered.py          A configuration that the key broker delivers: the question, and the sealed answer
-door_role.py          The role that the certificate of a door names, and whether a caller may speak to it
+door.py               A door as machines know it: where it is, and the role that its certificate names
 dpop.py               Proof of possession on every request: DPoP (RFC 9449), with nonces of the server
 enrolment.py          The messages of enrolment, as they go over the wire
 guest_key.py          How a machine without a TPM shows which machine it is, and which boot of it
@@ -12,7 +12,6 @@ kbs_path.py           Resources of the key broker: their paths, the addresses by
 machine_names.py      The names that follow from a machine's key: its thumbprint, its objects, its node
 node_certificates.py  What the certificates of a node are called, and for which hosts they may speak
 node_keys.py          The keys of a node's certificates: named in an attested session, good for one certificate
-origin.py             Origins: where a door is, as trust files, user-data and enrolment name it
 pointer.py            The pointer: the small Ignition config that leads a machine to the agent on its own loopback
 sealed.py             Text that lies in an ordinary Kubernetes Secret and means something only inside an attested guest
 user_data.py          User-data, read strictly: which pool, with which ticket, at which server; also as init-data

@@ -138,6 +138,7 @@ def _shown(kid: str, until: int, kind: str) -> str:
 
 def check(text: str, served: Statement, keys: Mapping[str, Ed25519Verifier], now: datetime) -> None:
     """Check a signature against the keys of the image, by id; raises BadConfigProof."""
+    # Two dots: the payload between them is left out (RFC 7515 Appendix F), so nothing that is sent can differ from what is known.
     encoded_header, _, signature = text.partition("..")
     try:
         header = json.decode(decoded(encoded_header), _LIMITS) if len(text) <= MAX_SIGNATURE else None

@@ -41,6 +41,7 @@ MAX_PROOF: Final = 4096
 # A proof that is shown twice within its minute must do no harm; what changes something would need a memory of proofs.
 METHODS: Final = ("GET", "HEAD")
 _PURPOSE: Final = "dpop-nonce"
+# Before anything is decoded: two dots and base64url alone, so that the text that is hashed is the text that was signed.
 _COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\Z", re.ASCII)
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_PROOF, max_depth=4)
 
@@ -75,6 +76,7 @@ class Demand:
 def new_nonce(macs: Macs, now: datetime, entropy: RandomBytes) -> str:
     """A nonce that is good for a minute, at every replica."""
     expires = int((now + NONCE_LIFETIME).timestamp())
+    # The random part keeps two nonces of one second apart, so that a proof names one answer of a door.
     return macs.write(_PURPOSE, expires.to_bytes(8, "big") + entropy.token(8))
 
 
@@ -165,6 +167,7 @@ def _object(part: str) -> dict[str, Any]:
 
 
 def _check_header(header: Mapping[str, Any], key: PublicJwk, embedded: PublicJwk) -> None:
+    # Checks 4 and 5 of RFC 9449 §4.3. Members that we do not know are refused: `crit` is one, and would have to be obeyed.
     if header.get("typ") != TYPE or header.get("alg") != ALGORITHM or header.keys() != {"typ", "alg", "jwk"}:
         raise BadProof("bad-proof", f"the header of a proof says typ {TYPE}, alg {ALGORITHM} and jwk, and nothing else")
     # A private key in the header was published to everybody on the way (RFC 9449 §4.3, check 7).
@@ -180,6 +183,7 @@ def _check_request(claims: Mapping[str, Any], demand: Demand, token: str) -> Non
     # The hash of this token (check 12): otherwise a proof beside an old token of the same key would serve a newer one.
     if not same(str(claims.get("ath") or ""), token):
         raise BadProof("proof-token", "the proof is for another token")
+    # Asked for although nobody remembers it: it names the request in the record.
     if not isinstance(claims.get("jti"), str) or not claims["jti"]:
         raise BadProof("bad-proof", "the proof has no jti")
 
@@ -190,6 +194,7 @@ def _check_time(claims: Mapping[str, Any], macs: Macs, now: datetime) -> None:
     # Loose on purpose: clocks of machines are wrong, and what proves freshness is the nonce of ours that follows.
     if type(issued) is not int or abs(moment - issued) > _MOST_APART:
         raise BadProof("proof-time", "the proof was not made now: check the clock", needs_nonce=True)
+    # Read by its tag: a nonce that some other door of the cluster wrote counts, one that a stranger made up does not.
     payload = macs.read(_PURPOSE, nonce) if isinstance(nonce, str) else None
     if payload is None or moment >= int.from_bytes(payload[:8], "big"):
         raise BadProof("use-dpop-nonce", "use the nonce of this answer", needs_nonce=True)

@@ -39,6 +39,7 @@ GUEST_KEY_TEES: Final = ("snp", "tdx")
 SIGNED_PREFIX: Final = b"fastness enrolment v1\x00"
 
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_BODY, max_depth=4)
+# `\Z` and not `$`, which would let a line break through into names of objects and lines of logs.
 _POOL: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?\Z", re.ASCII)
 _COORDINATE: Final = re.compile(r"[A-Za-z0-9_-]{43}\Z", re.ASCII)
 _ENROLMENT: Final = re.compile(r"[A-Za-z0-9._~=-]+\Z", re.ASCII)
@@ -95,6 +96,7 @@ def parse_request(data: bytes) -> Request:
     value = _object(data)
     tee = value.get("tee")
     if tee == TPM:
+        # By the kind that is claimed: a guest that sends `ek_certificates` along believes that they are looked at.
         _known(value, _TPM_MEMBERS)
         return TpmRequest(
             _pool(value),

@@ -76,6 +76,7 @@ def claimed_identity(additional: str) -> ClaimedIdentity:
 
 def proved_identity(claimed: ClaimedIdentity, nonce: str, tee_pubkey: Mapping[str, Any]) -> AttestationKey:
     """The guest key that signed this attempt; raises BadIdentity."""
+    # Over the key of the session as well: otherwise a signature that was recorded could be put beside a report of another guest.
     if not public_key(claimed.jwk).signed(claimed.signature, identity_message(nonce, tee_pubkey)):
         raise BadIdentity("identity-unproved", "the guest key did not sign this attempt")
     return claimed.key
@@ -110,6 +111,7 @@ def _claimed(additional: str, member: str, missing: BadIdentity) -> ClaimedIdent
     try:
         value = json.decode(additional.encode()) if additional else {}
         jwk = value[member]["key"]
+        # Strictly, and first: lengths and curve are checked before the coordinates are put behind a fixed head below.
         public_key(jwk)
         key = AttestationKey(P256_SPKI + decoded(jwk["x"]) + decoded(jwk["y"]))
         return ClaimedIdentity(key, jwk, decoded(value[member]["signature"]))

@@ -44,6 +44,7 @@ DIGEST_BYTES: Final = 48
 _AUTH_LIMITS: Final = json.JsonLimits(max_bytes=MAX_AUTH_BYTES, max_depth=8)
 _ATTEST_LIMITS: Final = json.JsonLimits(max_bytes=MAX_ATTEST_BYTES, max_depth=32)
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]{1,1400}\Z", re.ASCII)
+# REPORT_DATA of SNP, TDX, SGX and CCA has 64 bytes, so the digest is filled up; qualifying data of a TPM is cut to 32.
 _FIELD_BYTES: Final = {"tdx": 64, "snp": 64, "sgx": 64, "cca": 64, "tpm": 32, "nvidia": 32}
 _KEYS: Final[dict[str, tuple[str, ...]]] = {"EC": ("alg", "crv", "kty", "x", "y"), "RSA": ("alg", "e", "kty", "n")}
 # RSA1_5, which Trustee still takes, is left out: its padding can be probed (Bleichenbacher); RFC 8017 §7.2 advises against it.
@@ -135,6 +136,8 @@ def tee_pubkey(value: Any) -> JsonObject:
 
 def runtime_data(nonce: str, tee_pubkey: JsonObject, additional: str | None = "") -> bytes:
     """Canonical runtime data; None for `additional` gives the form that evidence of a device carries."""
+    # All that the answer must be bound to is in here: the challenge (nothing is replayed), the key that secrets are sealed to
+    # (nobody in between opens them), and the evidence of devices (none is exchanged): pitfalls 12 and 15.
     value: JsonObject = {"nonce": nonce, "tee-pubkey": tee_pubkey}
     if additional is not None:
         value["additional-evidence"] = additional

@@ -22,6 +22,7 @@ def is_own_host(host: str, node: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         return host == node or host.startswith(f"{node}.")
+    # Every machine has these addresses: a serving certificate for one of them would speak for whoever is asked there.
     return not (address.is_loopback or address.is_unspecified or address.is_multicast or address.is_link_local)
 
 

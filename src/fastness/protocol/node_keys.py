@@ -78,6 +78,7 @@ class KeyUse(StrEnum):
 
 def named_keys(additional: str) -> NamedKeys:
     """The keys that the additional evidence of an attempt names; raises BadNames."""
+    # A look at the text first: it may have a megabyte, and most sessions name no key.
     if MEMBER not in additional:
         return NamedKeys()
     try:
@@ -109,6 +110,7 @@ def keys_change(status: Mapping[str, Any], named: NamedKeys, now: datetime) -> J
         if key in replaced:
             return alarm(status, f"a session named the {purpose} key {key}: {REUSED}", now)
         fresh[purpose] = {"key": key, "named": rfc3339(now)}
+        # Remembered for good, within a bound: the copy of a disk that turns up after months still holds an old key.
         replaced += [before] if before else []
     if not fresh:
         return {}

@@ -43,4 +43,5 @@ def is_image_pointer(data: bytes) -> bool:
         value, repeated = json.decode_reporting_duplicates(data, json.JsonLimits(max_bytes=MAX_BYTES, max_depth=8))
     except JsonError:
         return False
+    # The whole value: a pointer with one member more is an image whose machines do something that nobody looked at.
     return not repeated and value == _POINTER

@@ -108,6 +108,7 @@ def parse_sealed(text: str) -> SealedText:
         raise SealedError("not-sealed", "a sealed secret has three parts of base64url after its prefix")
     head, body, tail = parts
     secret = _secret(_object(body, "payload"))
+    # Both words exactly: with one of them alone somebody cut a real signature off.
     if (head, tail) == UNSIGNED:
         return SealedText(secret, "", b"", b"")
     signature = _decoded(tail, "signature")

@@ -33,8 +33,8 @@ from fastness.formats import json
 from fastness.formats.errors import JsonError, UserDataError
 from fastness.formats.initdata import InitData
 from fastness.formats.names import dns1123_subdomain
+from fastness.protocol.door import is_origin
 from fastness.protocol.ignition_spec import SPEC3
-from fastness.protocol.origin import is_origin
 from fastness.protocol.pointer import CONFIG, FORWARDER, SERVER_HEADER
 
 VERSION: Final = "fastness.dev/userdata/v1"
@@ -78,6 +78,7 @@ class UserData:
 def parse_user_data(data: bytes) -> UserData:
     """Read user-data; raises UserDataError with the path of what is not taken from a host."""
     document = _members(_decoded(data), "")
+    # By what it is, not by what it says it is: a document of ours with a member `ignition` is refused by its path below.
     if "ignition" in document:
         return _of_pointer(document)
     if "version" not in document:
@@ -120,6 +121,7 @@ def _of_pointer(document: Mapping[str, Any]) -> UserData:
     entry = _members(_items(config["merge"], path, 1)[0], f"{path}/0")
     _closed(entry, f"{path}/0", ("source", "httpHeaders"))
     source, headers = entry["source"], f"{path}/0/httpHeaders"
+    # A source elsewhere is what an attacker would write: stock Ignition would fetch and apply it before anybody attested.
     if not isinstance(source, str) or not source.startswith(_SOURCE):
         raise _refused(
             f"{path}/0/source", f"the source is {_SOURCE}<pool>: Ignition does not follow it, the agent is there"
@@ -182,6 +184,7 @@ def _items(value: Any, path: str, count: int) -> list[Any]:
 
 def _closed(members: Mapping[str, Any], path: str, names: tuple[str, ...]) -> None:
     """An object has exactly these members; what is too much is named before what lacks."""
+    # In the order of the text, so that the first member that should not be there is the one that is named.
     for name in members:
         if name not in names:
             raise _refused(path + _step(name), "")

@@ -25,12 +25,13 @@ from fastness.formats.cursor import EvidenceError
 from fastness.formats.errors import JsonError
 from fastness.formats.evidence.eventlog.log import EV_IPL, Event, parse_log, with_event
 from fastness.formats.names import dns1123_subdomain
-from fastness.protocol.origin import is_origin
+from fastness.protocol.door import is_origin
 from fastness.protocol.user_data import UserData
 
 USER_DATA_PCR: Final = 15
 USER_DATA_RTMR: Final = 3
 MAX_EVENT: Final = 2048
+# Other programs write to the same register: the prefix keeps their texts from being read as what a machine was told.
 _PREFIX: Final = b"fastness.dev/userdata/v1 "
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_EVENT, max_depth=2)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}\Z", re.ASCII)

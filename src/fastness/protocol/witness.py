@@ -57,6 +57,7 @@ def parse_add_checkpoint(body: bytes) -> AddCheckpoint:
 def parse_latest(body: bytes) -> int:
     """The size that a witness has seen last, as a conflict tells it; raises TlogError."""
     text = body.decode("ascii", "replace")
+    # Cut off on the way, 1234 would be read as 12, and the log would send a proof from the wrong size.
     if not text.endswith("\n"):
         raise TlogError("the size of a witness does not end in a line break")
     return parse_size(text[:-1], "the size of a witness")

@@ -96,6 +96,7 @@ def sequence(
         if problem is not None:
             alarms.append(f"{problem}: door {door}, batch {number}")
             entries.append(_alarm(problem, time, door, str(number)))
+        # Folded in also after a gap or a fork: what a door wrote is evidence, and the alarm beside it says how far to believe it.
         entries += [_leaf(door, number, entry) for entry in spec["entries"]]
         # Also after a gap or a fork, or each later batch of the door would be one more alarm.
         after[door] = Head(number, batch_hash(spec), size + len(entries), str(spec["entries"][-1]["time"]))

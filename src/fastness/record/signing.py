@@ -91,6 +91,7 @@ def admitted(
         if problem is not None:
             refused.append(RefusedBatch(name, str(spec["door"]), problem))
             continue
+        # Only of batches that count: a refused one must not move the time on and make the door's next batch late.
         latest[spec["door"]] = str(spec["entries"][-1]["time"])
         good.append(batch)
     return good, refused

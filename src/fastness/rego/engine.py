@@ -76,6 +76,7 @@ class Program:
             ) from error
         if not bundle.ok():
             raise BadPolicy("policy-unreadable", "the policy cannot be compiled", "Correct the text and try it again.")
+        # On the plan and not on the text: an alias, a `with` or a name that is put together would get past a search for words.
         self._refuse_calls(bundle)
         return interpreter, bundle
 
@@ -113,6 +114,7 @@ class Program:
         bindings = output.results[0].bindings if output.results else {}
         if len(pool) < MAX_IDLE:
             pool.append(engine)
+        # Undefined is not false: a policy with a typing error in its rule must refuse, and say that it said nothing.
         if ANSWER not in bindings:
             raise NoAnswer("the rule is undefined")
         return bindings[ANSWER]
@@ -174,6 +176,7 @@ def _name(parts: list[int]) -> str:
 def _text(node: int, size: Any, read: Any) -> str:
     room = size(node) + 1
     buffer = ctypes.create_string_buffer(room)
+    # What cannot be read is a call of nobody knows what, and that is on no list.
     if read(node, buffer, room) != 0:
         return OPEN_CALL
     return buffer.value.decode(errors="replace")

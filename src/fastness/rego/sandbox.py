@@ -21,9 +21,8 @@ from typing import Any, Final
 import fastness
 from fastness.formats import json
 from fastness.formats.errors import JsonError
-from fastness.formats.frames import HEAD, frame_length, framed
 from fastness.kinds.kind import JsonObject
-from fastness.rego.tasks import Task
+from fastness.rego.tasks import HEAD, Task, frame_length, framed
 
 SECONDS: Final = 30.0
 START_SECONDS: Final = 60.0
@@ -55,6 +54,7 @@ class Worker:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-c", _PROGRAM, _PLACE,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+            # Nothing of ours: the environment of a door may hold paths to its keys.
             env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
         worker = cls(process)
@@ -74,6 +74,7 @@ class Worker:
         except (asyncio.IncompleteReadError, ConnectionError, ValueError, JsonError) as error:
             raise self._ended(await self._status()) from error
         finally:
+            # A frame that was read half would be the beginning of the next answer: such a process answers nobody any more.
             if self._open:
                 await self.end()
 

@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastness.formats import json
-from fastness.formats.frames import HEAD, frame_length, framed
 from fastness.kinds.kind import JsonObject
 from fastness.rego.engine import Program
 from fastness.rego.system_calls import allow_computing
-from fastness.rego.tasks import Task
+from fastness.rego.tasks import HEAD, Task, frame_length, framed
 
 MEMORY: Final = 512 * 1024**2
 READY: Final[JsonObject] = {"ready": True}
@@ -37,6 +36,7 @@ def main() -> None:
     """Answer until standard input ends."""
     source, sink = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
+    # What the engine prints would otherwise be read as the frame of an answer.
     for standard in (0, 1, 2):
         os.dup2(nowhere, standard)
     # Whatever the engine and the interpreter load late is loaded while that is possible.
@@ -53,6 +53,7 @@ def confine() -> bool:
     """Give up what no policy needs; whether the kernel refuses all but computing from now on."""
     most = _reserved_memory() + MEMORY
     for kind, limit in (
+        # No core file: the memory of this process holds claims of machines, and a crash is something that a policy can cause.
         (resource.RLIMIT_AS, most), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NPROC, 0),
         (resource.RLIMIT_NOFILE, 0),
     ):  # fmt: skip
@@ -62,6 +63,7 @@ def confine() -> bool:
 
 def limit_cpu(seconds: float) -> None:
     """End this process when it has used so much CPU time from now on; 0 for no bound. Nobody catches the signal."""
+    # CPU time and not the clock on the wall: on a busy machine a good policy must not fail for having had to wait.
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 

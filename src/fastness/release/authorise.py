@@ -43,6 +43,7 @@ from fastness.kinds.trusted_execution.subject import GRANTING, Basis, Grant, Pro
 from fastness.kube.admission import Denied
 from fastness.protocol.kbs_path import STATUS, ResourcePath, covers, is_pool_config
 
+# Words of ours in a name space that guests share with Trustee's `default`: nobody's binding may begin with one of them.
 _RESERVED: Final = ("machine", "pool", "tenant")
 
 
@@ -118,6 +119,7 @@ def authorise(
     denial = _proof_denial(caller, rules, now)
     if denial is not None:
         return denial
+    # The only line that makes one: whoever looks for a way around this function looks for `GRANTING`.
     return Grant(_id(caller, str(path)), caller, str(path), GRANTING)
 
 
@@ -130,6 +132,8 @@ def _ended(basis: Basis, *, revoked: bool) -> Denial | None:
 
 def _basis_denial(basis: Basis, path: ResourcePath, rules: ClusterRules) -> Denial | None:
     """Why a basis opens no resource of this kind: without a verdict there are configurations, and nothing else."""
+    # Anything else is somebody who may be honest and proved nothing: a ticket is text in user-data, a certificate says which node
+    # and not what it runs.
     if basis is Basis.VERDICT:
         return None
     if not is_pool_config(path):
@@ -159,6 +163,7 @@ def _path_denial(path: ResourcePath, subject: Subject, bindings: Iterable[Mappin
     if path == STATUS:
         return None
     bound = [binding for binding in bindings if _binds(binding, path, subject)]
+    # Any of them, because each binding is somebody's whole wish; two that both bind are not meant to be added up.
     if any(_satisfied(binding, subject.tee) for binding in bound):
         return None
     if bound:
@@ -177,6 +182,7 @@ def _binds(binding: Mapping[str, Any], path: ResourcePath, subject: Subject) -> 
         (subject.pool, subjects.get("pools")),
         (subject.tenant, subjects.get("tenants")),
     )
+    # Named by subject before the path is looked at: a binding with an empty list of subjects is for nobody, not for all.
     if not any(own and own in (listed or ()) for own, listed in named):
         return False
     return covers(str(spec.get("resource") or ""), path.segments)
@@ -203,6 +209,7 @@ def _policy_denial(access: Access) -> Denial | None:
 def _proof_denial(caller: ProvenCaller, rules: ClusterRules, now: datetime) -> Denial | None:
     """Why what a caller proved does not count, or no longer, or not in this kind of cluster."""
     subject = caller.subject
+    # After the policies, which may take seconds in another process: a proof that ended meanwhile must not open anything.
     if now >= caller.expires:
         reason = "the proof of this machine has expired: attest again"
         return Denial("verdict-expired", reason, "Let the machine attest again.", Remedy.PROOF)
@@ -237,6 +244,7 @@ def _id(caller: ProvenCaller, resource: str) -> str:
     if caller.basis not in (Basis.VERDICT, Basis.AUDIT):
         return ""
     subject = caller.subject
+    # Key, type and endorsement: a machine that was enrolled again is another subject (decision 22), and its releases are others.
     who = (subject.machine, subject.tee, subject.endorsement)
     key = (resource, who, caller.verdict, tuple(caller.recipient.items()), caller.expires)
     try:

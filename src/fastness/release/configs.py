@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
+from fastness.formats.quantity import duration
 from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
 from fastness.kinds.objects import rfc3339, view
 from fastness.protocol.config_proof import HEADER

@@ -1,4 +1,4 @@
-"""EAR tokens: what was proved about a machine, as claims (RFC 9711, EAT attestation results).
+"""EAR tokens: what was proved about a machine, as claims (EAT Attestation Results, draft-ietf-rats-ear; EAT is RFC 9711).
 
     sub        thumbprint of the machine's identity key         cnf        the key of this boot, bound in the evidence
     eat_nonce  the challenge that was answered                   submods    cpu0: status, trust vector, policy, claims
@@ -52,8 +52,10 @@ def ear_claims(
         "eat_profile": PROFILE, "iss": issuer, "aud": list(audiences), "jti": jti, "sub": subject.thumbprint,
         "iat": int(issued.timestamp()), "nbf": int(issued.timestamp()), "exp": int(expires.timestamp()),
         "eat_nonce": proved.nonce,
+        # The key that the evidence was bound to (RFC 7800): stolen, the token is of no use without it.
         "cnf": {"jwk": dict(proved.tee_pubkey), "jkt": public_key(proved.tee_pubkey).thumbprint},
         "ear.verifier-id": {"developer": "https://fastness.dev", "build": f"fastness {__version__}"},
+        # The name that policies written for Trustee look under; another one would make every such policy refuse.
         "submods": {"cpu0": _submodule(proved)},
         "fastness": {
             "machine": subject.machine, "name": subject.name, "pool": subject.pool, "tenant": subject.tenant,
@@ -67,6 +69,7 @@ def ear_claims(
 def _submodule(proved: Proved) -> JsonObject:
     vector = TrustVector.of(dict(proved.vector))
     runtime = {"nonce": proved.nonce, "tee-pubkey": dict(proved.tee_pubkey)}
+    # The event log is what the sender says; what counts of it has become claims, after its registers were replayed (pitfall 18).
     claims = {name: value for name, value in without_events(proved.claims).items() if name not in _LEFT_OUT}
     return {
         "ear.status": str(vector.status),
@@ -87,6 +90,7 @@ def subject_in(claims: Mapping[str, Any]) -> Subject | None:
     if not all(isinstance(name, str) for name in names) or not isinstance(simulated, bool) or type(epoch) is not int:
         return None
     machine, name, pool, tenant, tee, endorsement = map(str, names)
+    # Ours and signed, but perhaps by a release that took less for an endorsement.
     if not is_endorsed(tee, endorsement):
         return None
     return Subject(machine, name, thumbprint, pool, tenant, simulated, epoch, tee, endorsement)
@@ -102,6 +106,7 @@ def proven_caller(claims: Mapping[str, Any]) -> ProvenCaller | None:
     if not isinstance(verdict, str) or not isinstance(recipient, dict) or any(type(time) is not int for time in times):
         return None
     try:
+        # Here and not when something is sealed: a key on no curve must end the request before a grant is on the record.
         public_key(recipient)
     except BadKey:
         return None

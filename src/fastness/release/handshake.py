@@ -31,6 +31,7 @@ from fastness.protocol.kbs import TEES, VERSIONS, KbsAttestation, KbsRequest
 
 COOKIE: Final = "kbs-session-id"
 COOKIE_PATH: Final = "/kbs/v0"
+# Nobody can wait for a number to come again, nor collect quotes for numbers in advance.
 NONCE_BYTES: Final = 32
 # Servers and proxies bound the head of a request; beyond this a guest would fail somewhere that explains nothing.
 MAX_COOKIE: Final = 12 * 1024
@@ -80,6 +81,8 @@ class Handshake:
 
     macs: Macs
     audience: str
+    # Long enough for a TPM that takes seconds for a quote; short, because evidence is fresh only as an answer to this
+    # (pitfall 14).
     challenge_lifetime: timedelta = timedelta(seconds=60)
     accepted: Collection[str] = TEES
 
@@ -87,6 +90,8 @@ class Handshake:
         """A challenge and the cookie that carries it; raises HandshakeError."""
         if request.version not in VERSIONS:
             raise HandshakeError("unsupported-version", f"spoken here: {', '.join(VERSIONS)}", fresh=False)
+        # Before any evidence is made: a guest learns here that its kind is not wanted, and the verifier never sees what was
+        # switched off.
         if request.tee not in self.accepted:
             spoken = ", ".join(sorted(self.accepted)) or "none"
             raise HandshakeError(
@@ -95,6 +100,7 @@ class Handshake:
         # Standard base64 with padding, as guests expect: they hash the text as it is and never decode it.
         nonce = base64.b64encode(entropy.token(NONCE_BYTES)).decode()
         expires = datetime.fromtimestamp(int((now + self.challenge_lifetime).timestamp()), UTC)
+        # The kind of evidence is fixed with the number: what was promised as one kind cannot be answered as another (pitfall 27).
         payload = {"n": nonce, "t": request.tee, "a": self.audience, "e": int(expires.timestamp())}
         return Challenge(nonce, request.tee, self.audience, expires), self.macs.write(_CHALLENGE, json.encode(payload))
 
@@ -106,6 +112,7 @@ class Handshake:
         challenge = Challenge(payload["n"], payload["t"], payload["a"], datetime.fromtimestamp(payload["e"], UTC))
         if now >= challenge.expires:
             raise HandshakeError("challenge-expired", "the challenge has expired: ask for a new one", fresh=True)
+        # One MAC ring for all doors: a challenge of another door, perhaps with weaker demands, must not be answered here.
         if not same(challenge.audience, self.audience):
             raise HandshakeError("other-audience", "the challenge was made for another door", fresh=True)
         return challenge
@@ -120,6 +127,7 @@ class Handshake:
 
     def opened(self, claims: Mapping[str, Any], expires: datetime) -> str:
         """The cookie of a session with these claims; raises HandshakeError when they do not fit."""
+        # Compressed because cookies are short, and safe because nothing secret is in it: CRIME needs a secret beside chosen text.
         packed = zlib.compress(json.encode(claims), 6)
         cookie = self.macs.write(_SESSION, int(expires.timestamp()).to_bytes(8, "big") + packed)
         if len(cookie) > MAX_COOKIE:
@@ -131,6 +139,7 @@ class Handshake:
         payload = self.macs.read(_SESSION, cookie) if cookie and len(cookie) <= MAX_COOKIE else None
         if payload is None:
             raise HandshakeError("no-session", "attest first", fresh=True)
+        # Our own time, inside of the tag: `Max-Age` is a wish to whoever keeps the cookie.
         expires = datetime.fromtimestamp(int.from_bytes(payload[:8], "big"), UTC)
         if now >= expires:
             raise HandshakeError("session-expired", "the session has expired: attest again", fresh=True)
@@ -147,6 +156,7 @@ def set_cookie(value: str, expires: datetime, now: datetime) -> str:
     age = max(0, int((expires - now).total_seconds()))
     return (
         f"{COOKIE}={value}; Path={COOKIE_PATH}; Max-Age={age}; "
+        # Path and Strict keep it from other services of the host, and from pages that somebody opens beside a guest's client.
         f"Expires={expires.astimezone(UTC):%a, %d %b %Y %H:%M:%S GMT}; HttpOnly; Secure; SameSite=Strict"
     )
 

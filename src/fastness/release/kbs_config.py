@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from fastness.attestation.errors import BadValues
 from fastness.attestation.policy.cases import proven_by_nothing
+from fastness.attestation.values.from_images import BadValues
 from fastness.attestation.values.rvps import values_of
 from fastness.crypto.digests import sha256
 from fastness.formats import json
@@ -80,17 +80,20 @@ def derive(config: Object, maps: Mapping[str, Object], now: datetime) -> Derived
             sets[made["metadata"]["name"]] = made
         except (BadValues, JsonError) as error:
             problems.append(f"reference-values.json: {error.message}")
+    # All or nothing: half of a config, the policy without the values that it asks for, would refuse machines that should pass, or
+    # pass others.
     return Derived(policies, sets, until=until) if not problems else Derived(problems=tuple(problems))
 
 
-def not_in_use(policy: Object) -> str:
-    """Why a derived policy does not judge as it is written now; empty when it does."""
+def not_in_use(policy: Object) -> str | None:
+    """Why a derived policy does not judge as it is written now; None when it does."""
     meta, target = policy.get("metadata") or {}, (policy.get("spec") or {}).get("for")
     active = condition(policy, "Active") or {}
+    # The word of the controller is about an older text: what it says does not count for this one.
     if active.get("observedGeneration") != meta.get("generation"):
         return f"the policy for {target} is being tried"
     if active.get("status") == "True" and active.get("reason") != OLDER:
-        return ""
+        return None
     refused = [
         state for kind in ("Parsed", "CasesPass") if (state := condition(policy, kind) or {}).get("status") == "False"
     ]
@@ -100,6 +103,7 @@ def not_in_use(policy: Object) -> str:
 
 def owner_label(place: ObjectName) -> str:
     """The label of everything that is derived from a KbsConfig."""
+    # A label holds 63 characters of a small alphabet; namespace and name together may be longer.
     return sha256(str(place).encode()).hex[:32]
 
 
@@ -122,6 +126,7 @@ def _policy(place: ObjectName, suffix: str, target: str, rego: str) -> JsonObjec
 
 
 def _spec(target: str, rego: str) -> JsonObject:
+    # A case that nobody wrote, so that the policy is tried at least once before it judges: it must refuse who proved nothing.
     return {"for": target, "rego": rego, "cases": [proven_by_nothing(target)], "active": True}
 
 
@@ -146,6 +151,8 @@ def _values(text: str, now: datetime) -> tuple[list[JsonObject], datetime | None
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             raise BadValues("unreadable", "an entry is no object with a name")
         end = _end(entry.get("expiration"))
+        # Values that have ended would come back to life with the validity of the set, which is written anew each time
+        # (pitfall 21).
         if end is not None and end <= now:
             continue
         ends += [end] if end is not None else []
@@ -171,6 +178,7 @@ def _end(text: Any) -> datetime | None:
         end = datetime.fromisoformat(str(text))
     except ValueError as error:
         raise BadValues("unreadable", "the expiration of an entry is no time") from error
+    # A time without a zone is two times for two readers, and the difference may be a day of trust.
     if end.tzinfo is None:
         raise BadValues("unreadable", "the expiration of an entry has no zone")
     return end

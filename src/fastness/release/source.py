@@ -52,6 +52,7 @@ async def read_resource(
     sources: Sequence[BrokerSource], grant: Grant, path: ResourcePath, query: Query
 ) -> Content | None:
     """What the first source has that serves the path, None when none has it; raises Refusal, ApiError, CryptoError."""
+    # Before any source is asked: a path that changed between grant and read would open what nobody decided about.
     require_for(grant, path)
     for source in sources:
         content = await source.read(grant, path, query) if source.serves(path) else None

@@ -9,12 +9,16 @@ for the longest goes first.
     cache.get(name)      # its value, and it ages: what was put longest ago goes first
 
 A cache of large values is bounded by their weight besides. One value stays even if it is too heavy: it was just asked for.
+
+`ExpiringCache` is for credentials that verified: an entry answers only between the two times it was stored with, so that a cache
+cannot make a credential live longer than it says itself.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, ItemsView, ValuesView
+from datetime import datetime
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -81,3 +85,35 @@ class BoundedCache(Generic[K, V]):
         """Forget everything."""
         self._entries.clear()
         self._weight = 0
+
+
+Value = TypeVar("Value")
+
+
+class ExpiringCache(Generic[Value]):
+    """Values by hash, each valid from one time until another."""
+
+    def __init__(self, capacity: int) -> None:
+        self._entries = BoundedCache[bytes, tuple[Value, datetime, datetime]](capacity)
+
+    def get(self, key: bytes, now: datetime) -> Value | None:
+        """The value, when it is known and valid now."""
+        entry = self._entries.use(key)
+        if entry is None:
+            return None
+        value, since, until = entry
+        if not since <= now < until:
+            self._entries.pop(key)
+            return None
+        return value
+
+    def put(self, key: bytes, value: Value, since: datetime, until: datetime) -> None:
+        """Remember a value; the oldest makes room."""
+        self._entries.put(key, (value, since, until))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+
+    def __len__(self) -> int:
+        return len(self._entries)

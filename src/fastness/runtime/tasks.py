@@ -1,7 +1,7 @@
 """Shapes of waiting that everything long-running has: for news or a time, for a block with tasks beside it, for work or a stop.
 
     await news_or_time(changed, clock, 30.0)
-    async with beside("gate", rotation=rotation.run, events=events.run): ...
+    async with background("gate", rotation=rotation.run, events=events.run): ...
     await work_until(stop, serve(), leave=8.0)
 
 None may swallow a cancellation that comes at the very moment when it ends: whoever does that goes on for ever.

@@ -1,7 +1,7 @@
 """Simulation: virtual machines that run the real agent, and everything that can go wrong with them.
 
     simulation.py      The simulation: virtual machines and what was done to them, as the page and the command line see it
-    fleet.py           Where virtual machines stand: they come and go while it is open
+    fleet.py           Virtual machines that run: they come and go until all of them are switched off
     machines.py        Virtual machines: directories that boot, join the cluster and run the real agent
     platform.py        The platform under virtual machines: what they share, what an installed disk has, the user-data of a pool
     inventory.py       Which virtual machines there are and what was done to them
@@ -20,6 +20,8 @@
     discovery.py       Feature discovery on virtual hosts of confidential containers
     errors.py          What cannot be done to virtual machines: errors of the API whose hints are about the simulator
     kubelet.py         The parts of a cluster that virtual machines do not bring along
+    provider.py        The provider of virtual machines: one for each Machine object that asks for one
+    first_set.py       The machine set that `fastness up` begins with
     pool_demand.py     How many machines a pool wants, said on the pool where no machine set says it
 
 Used by tests and by the verbs that start a whole cluster on a laptop; nothing else imports it. What is simulated says so: nodes

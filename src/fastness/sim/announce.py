@@ -59,7 +59,7 @@ def _papers(vendor: SimVendor, makers: Makers) -> str:
     return pem(works.authority.certificate, works.root.certificate, *others)
 
 
-class Desk:
+class VendorDocuments:
     """Where a vendor publishes: again every day, unless its service is down."""
 
     def __init__(self, cluster: Cluster, vendor: SimVendor, clock: Clock, makers: Makers = ()) -> None:
@@ -98,4 +98,4 @@ class Desk:
 
 async def keep_announced(cluster: Cluster, vendor: SimVendor, clock: Clock) -> None:
     """Announce new documents every day, until cancelled."""
-    await Desk(cluster, vendor, clock).run()
+    await VendorDocuments(cluster, vendor, clock).run()

@@ -1,4 +1,4 @@
-"""The hatch of a simulation: a Unix socket in the state directory, through which `fastness sim` asks for things.
+"""The control socket of a simulation: a Unix socket in the state directory, through which `fastness sim` asks for things.
 
     STATE/sim.sock   one line of JSON in, one line of JSON out, and the connection is closed
 
@@ -39,7 +39,7 @@ TOGETHER: Final = 16
 _CREDENTIALS: Final = struct.Struct("3i")
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_REQUEST, max_depth=4)
 _TEXTS: Final = {
-    "list": (), "do": ("kind", "machine", "argument"), "undo": ("fault",), "add": ("tee",), "remove": ("machine",),
+    "list": (), "do": ("kind", "machine", "argument"), "undo": ("fault",), "add": ("tee", "pool"), "remove": ("machine",),
     "reboot": ("machine",),
 }  # fmt: skip
 _log = logger("simulator")
@@ -49,7 +49,7 @@ def _unnoted(_user: int, _request: JsonObject, _code: int) -> None:
     """Where nobody keeps lines about it."""
 
 
-class Hatch:
+class ControlSocket:
     """Answers what is asked of a simulation; `noted` hears of everything that is more than looking."""
 
     def __init__(self, simulation: Simulation, noted: AuditHook = _unnoted) -> None:
@@ -171,10 +171,12 @@ def ours(connection: socket.socket) -> bool:
 
 
 @asynccontextmanager
-async def hatch(simulation: Simulation, noted: AuditHook = _unnoted) -> AsyncIterator[None]:
+async def control_socket(simulation: Simulation, noted: AuditHook = _unnoted) -> AsyncIterator[None]:
     """Listen for the time of the block; raises OSError."""
     listening = _bound(simulation.state)
-    server = await asyncio.start_unix_server(Hatch(simulation, noted).connected, sock=listening, limit=MAX_REQUEST)
+    server = await asyncio.start_unix_server(
+        ControlSocket(simulation, noted).connected, sock=listening, limit=MAX_REQUEST
+    )
     try:
         yield
     finally:

@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from fastness.agent.apply.node import uninterrupted
-from fastness.agent.apply.report import NODES
 from fastness.agent.host.memory_os import MemoryPackages
 from fastness.agent.kata.step import RuntimeSteps, StepReport
 from fastness.formats.errors import SelectorError
@@ -23,13 +22,14 @@ from fastness.kinds.kata.config import DEFAULT_LOG_LEVEL
 from fastness.kinds.kata.names import InstallState
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.native import DAEMON_SET
+from fastness.kinds.kubernetes.resources import NODES
 from fastness.kinds.objects import is_being_deleted, labels_of, object_name
 from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock, Entropy
-from fastness.sim.fleet import Hall
+from fastness.sim.fleet import RunningMachines
 from fastness.sim.machines import VirtualMachine
 
 DAEMON_SETS: Final = DAEMON_SET.resource
@@ -43,9 +43,9 @@ _log = logger("machines")
 class Daemons:
     """Does on every machine what the DaemonSets' pods would do there."""
 
-    def __init__(self, cluster: Cluster, hall: Hall, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, cluster: Cluster, machines: RunningMachines, clock: Clock, entropy: Entropy) -> None:
         self._cluster = cluster
-        self._hall = hall
+        self._machines = machines
         self._clock = clock
         self._entropy = entropy
         self._waiting: set[str] = set()
@@ -64,7 +64,7 @@ class Daemons:
                 await self._changed.wait()
                 self._changed.clear()
                 waiting, self._waiting = self._waiting, set()
-                concerned = [machine for machine in self._hall if machine.node in waiting]
+                concerned = [machine for machine in self._machines if machine.node in waiting]
                 self._wake_later({machine.node for machine in concerned if not machine.running}, RETRY_SECONDS)
                 for machine in concerned:
                     node = nodes.get("", machine.node) if machine.running else None
@@ -150,15 +150,15 @@ def _told(daemon_set: Mapping[str, Any] | None, variable: str) -> str:
 
 
 @asynccontextmanager
-async def daemons(hall: Hall, *, wanted: bool) -> AsyncIterator[None]:
+async def daemons(machines: RunningMachines, *, wanted: bool) -> AsyncIterator[None]:
     """The pods of the DaemonSets for the time of the block, on hosts of confidential containers."""
     if not wanted:
         yield
         return
-    fleet = hall.fleet
+    fleet = machines.fleet
     async with asyncio.TaskGroup() as group:
         task = group.create_task(
-            Daemons(fleet.cluster, hall, fleet.clock, fleet.entropy).run(), name="simulator:daemons"
+            Daemons(fleet.cluster, machines, fleet.clock, fleet.entropy).run(), name="simulator:daemons"
         )
         try:
             yield

@@ -27,7 +27,7 @@ from fastness.kube.places import EMBEDDED
 from fastness.kube.port import Cluster
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock
-from fastness.sim.fleet import Hall
+from fastness.sim.fleet import RunningMachines
 from fastness.sim.hardware import Tee
 from fastness.sim.inventory import Spec
 from fastness.workloads.features.discovered import Features
@@ -99,13 +99,15 @@ class Discovery:
 
 
 @asynccontextmanager
-async def discovering(hall: Hall, *, wanted: bool) -> AsyncIterator[None]:
-    """Discovery on the hosts of a hall, for the time of the block."""
+async def discovering(machines: RunningMachines, *, wanted: bool) -> AsyncIterator[None]:
+    """Discovery on the hosts of a machines, for the time of the block."""
     if not wanted:
         yield
         return
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(Discovery(hall.fleet.cluster, hall, hall.fleet.clock).run(), name="simulator:features")
+        task = group.create_task(
+            Discovery(machines.fleet.cluster, machines, machines.fleet.clock).run(), name="simulator:features"
+        )
         try:
             yield
         finally:

@@ -4,7 +4,7 @@
     NotPossible   400  something that cannot be asked for
     DoneAlready   409  something that stands in the way of itself
 
-They travel through the hatch by their reason (`asking.refusal`), so that the command line and the page tell the same.
+They travel through the control socket by their reason (`control_client.refusal`), so that command line and page tell the same.
 """
 
 from __future__ import annotations

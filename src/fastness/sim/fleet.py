@@ -1,11 +1,11 @@
-"""The hall where virtual machines stand: machines come and go while it is open.
+"""Virtual machines that run: they come and go until all of them are switched off.
 
-    async with hall(fleet) as open_hall:
-        open_hall.place(spec)              # a machine is put there and switched on
-        await open_hall.take(name)         # switched off and thrown away
+    async with running_machines(fleet) as running:
+        running.place(spec)              # a machine is put there and switched on
+        await running.take(name)         # switched off and thrown away
 
-One task for each machine, one inotify instance for all of them. When the hall closes, every machine is switched off, and what it
-had running has ended.
+One task for each machine, one inotify instance for all of them. At the end of the block every machine is switched off, and what
+it had running has ended.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fastness.agent.apply.ports import Watcher
 from fastness.agent.host.file_changes import Inotify, InotifyWatcher, NoInotify, PollingWatcher
+from fastness.kinds.machineconfiguration import names
 from fastness.observe.logs import logger
 from fastness.sim.hardware import TEES
 from fastness.sim.inventory import Spec
@@ -27,7 +28,7 @@ from fastness.sim.platform import Fleet
 _log = logger("machines")
 
 
-class Hall:
+class RunningMachines:
     """Machines that run."""
 
     def __init__(self, fleet: Fleet, group: asyncio.TaskGroup, inotify: Inotify | None) -> None:
@@ -75,8 +76,8 @@ class Hall:
 
 
 @asynccontextmanager
-async def hall(fleet: Fleet) -> AsyncIterator[Hall]:
-    """An empty hall, for the time of the block."""
+async def running_machines(fleet: Fleet) -> AsyncIterator[RunningMachines]:
+    """Room for machines, empty at first, for the time of the block."""
     inotify: Inotify | None = None
     try:
         inotify = Inotify()
@@ -84,7 +85,7 @@ async def hall(fleet: Fleet) -> AsyncIterator[Hall]:
         _log.warning("machine.polling", error=error)
     try:
         async with asyncio.TaskGroup() as group:
-            opened = Hall(fleet, group, inotify)
+            opened = RunningMachines(fleet, group, inotify)
             try:
                 yield opened
             finally:
@@ -97,7 +98,7 @@ async def hall(fleet: Fleet) -> AsyncIterator[Hall]:
 @asynccontextmanager
 async def machines(fleet: Fleet, count: int) -> AsyncIterator[list[VirtualMachine]]:
     """So many machines for the time of the block, with all kinds of evidence in turn."""
-    async with hall(fleet) as opened:
+    async with running_machines(fleet) as opened:
         for number in range(count):
-            opened.place(opened.build(Spec(f"{fleet.pool}-{number}", number, TEES[number % len(TEES)])))
+            opened.place(opened.build(Spec(f"{names.WORKER}-{number}", number, TEES[number % len(TEES)])))
         yield list(opened)

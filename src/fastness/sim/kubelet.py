@@ -10,15 +10,16 @@ import uuid
 from contextlib import suppress
 from typing import Final
 
-from fastness.agent.apply.report import NODES
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.resources import NODES
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import rfc3339
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.runtime.clock import Clock
+from fastness.sim.inventory import Spec
 
 SIMULATED: Final = "fastness.dev/simulated"
 _KUBELET: Final = WriteOptions(manager="virtual-kubelet")
@@ -33,24 +34,24 @@ OFF: Final = ("Unknown", "NodeStatusUnknown", "the virtual machine is switched o
 class Kubelet:
     """The kubelet of one machine, named as its directory is."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, name: str, pool: str, zone: str) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, spec: Spec) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._name = name
-        self._pool = pool
-        self._zone = zone
+        self._spec = spec
+        # Machines of custom pools come as workers, too; the loop that knows the pool adds its labels.
+        self._role = spec.pool if spec.pool in names.BUILT_IN_POOLS else names.WORKER
 
     async def register(self, node: str, notes: JsonObject) -> bool:
         """The Node is there, with its role and these annotations; whether it was not before."""
         labels = {
-            f"{names.NODE_ROLE_PREFIX}{self._pool}": "", names.OS_LABEL: "linux", names.ZONE_LABEL: self._zone,
+            f"{names.NODE_ROLE_PREFIX}{self._role}": "", names.OS_LABEL: "linux", names.ZONE_LABEL: self._spec.zone,
             "kubernetes.io/hostname": node, "kubernetes.io/arch": "amd64",
         }  # fmt: skip
         annotations = {SIMULATED: "true", **{str(key): str(value) for key, value in notes.items()}}
         body: JsonObject = {
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": node, "labels": labels, "annotations": annotations},
-            "spec": {"providerID": f"virtual:///{self._zone}/{self._name}"},
+            "spec": {"providerID": self._spec.provider_id},
         }  # fmt: skip
         try:
             await self._cluster.create(NODES, body, _KUBELET)
@@ -65,7 +66,7 @@ class Kubelet:
             "type": "Ready", "status": status, "reason": reason, "message": message,
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         }  # fmt: skip
-        identity = uuid.uuid5(uuid.NAMESPACE_DNS, self._name)
+        identity = uuid.uuid5(uuid.NAMESPACE_DNS, self._spec.name)
         info = {
             "osImage": "Virtual machine of Fastness", "architecture": "amd64", "operatingSystem": "linux",
             "machineID": identity.hex, "systemUUID": str(identity), "bootID": boot,

@@ -53,7 +53,6 @@ from fastness.sim.network import Cable, Cabled
 from fastness.sim.platform import Fleet, install, machine_of, user_data_of
 
 FORGOTTEN: Final = "not-enrolled"
-ZONES: Final = ("zone-a", "zone-b", "zone-c")
 REFUSED_AGAIN: Final = Backoff(first=5.0, most=60.0)
 LOOK_AGAIN: Final = Backoff(first=0.1, most=1.0)
 ASK_AGAIN: Final = Backoff(first=0.5, most=10.0)
@@ -73,8 +72,7 @@ class VirtualMachine:
         self.running = False
         self.boots = 0
         self._hardware = fleet.proofs.hardware(spec) if fleet.proofs is not None else None
-        self._zone = ZONES[spec.number % len(ZONES)]
-        self._kubelet = Kubelet(fleet.cluster, fleet.clock, spec.name, fleet.pool, self._zone)
+        self._kubelet = Kubelet(fleet.cluster, fleet.clock, spec)
         self._directory = fleet.directory / spec.name
         self.machine = DirectoryMachine(self._directory, watcher(self._directory / "root"), fleet.entropy.uid)
         self._node = self._node_file.read_text() if self._node_file.exists() else ""
@@ -249,7 +247,7 @@ class VirtualMachine:
     async def _fetched(self) -> JsonObject:
         """The config that the user-data of today leads to, by the way that the image of this machine goes."""
         user_data, fleet = await self.user_data(), self.fleet
-        attests = self._attester is not None and await carries_pointer(fleet.cluster, fleet.pool)
+        attests = self._attester is not None and await carries_pointer(fleet.cluster, self.spec.pool)
         return await fetch(user_data, self._pause, self._prove if attests else None)
 
     async def _prove(self, user_data: bytes) -> bytes:
@@ -283,7 +281,7 @@ class VirtualMachine:
                     return
                 if not error.passing and error.status != 401:
                     raise BootRefused(
-                        error.reason, error.message, hint_for(error.reason, fleet.pool, self.node)
+                        error.reason, error.message, hint_for(error.reason, self.spec.pool, self.node)
                     ) from error
                 self.console = f"waiting ({error.reason}): {error.message}"
                 pause = max(error.retry_after, ASK_AGAIN.delay(attempt, fleet.entropy.fraction()))
@@ -312,7 +310,7 @@ class VirtualMachine:
 
     async def user_data(self) -> bytes:
         """What the platform starts the machine with; waits until the pool has it, and it leads to a door of today."""
-        return await user_data_of(self.fleet, self._pause)
+        return await user_data_of(self.fleet, self.spec.user_data, self._pause)
 
     async def _pause(self, attempt: int) -> None:
         await self.fleet.clock.sleep(LOOK_AGAIN.delay(attempt, self.fleet.entropy.fraction()))

@@ -54,7 +54,6 @@ class Fleet:
     directory: Path
     clock: Clock
     entropy: Entropy
-    pool: str = names.WORKER
     settings: Settings = FAST
     reboot_seconds: float = REBOOT_SECONDS
     proofs: Proofs | None = None
@@ -72,20 +71,20 @@ def install(files: Files, name: str) -> None:
             files.put(path, state)
 
 
-async def user_data_of(fleet: Fleet, pause: Callable[[int], Awaitable[None]]) -> bytes:
-    """The user-data of a pool; waits until the pool has it, and it leads to a door of today.
+async def user_data_of(fleet: Fleet, secret_name: str, pause: Callable[[int], Awaitable[None]]) -> bytes:
+    """The user-data in a Secret; waits until it is there, and leads to a door of today.
 
     Doors of an embedded control plane are elsewhere after each start, and a machine follows what it booted with for long.
     """
-    name, attempt = f"{fleet.pool}{names.USER_DATA_SUFFIX}", 0
+    attempt = 0
     while True:
         try:
-            secret = await fleet.cluster.get(SECRET.resource, name, names.USER_DATA_NAMESPACE)
+            secret = await fleet.cluster.get(SECRET.resource, secret_name, names.USER_DATA_NAMESPACE)
             user_data = base64.b64decode(secret["data"]["userData"])
             if not fleet.doors or any(door.encode() in user_data for door in fleet.doors):
                 return user_data
         except NotFound:
-            _log.debug("machine.waiting", pool=fleet.pool)
+            _log.debug("machine.waiting", secret=secret_name)
         await pause(attempt)
         attempt += 1
 

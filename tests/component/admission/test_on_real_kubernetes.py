@@ -128,6 +128,85 @@ async def _walk(admin: httpx.Client) -> None:
     assert "A KataConfig instance already exists" in second.json()["message"]
 
 
+MCO = "/apis/machineconfiguration.openshift.io/v1"
+CONFIGURATIONS = "/apis/operator.openshift.io/v1/machineconfigurations"
+ROLE = {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}}
+DAEMON = {
+    "Impersonate-User": "system:serviceaccount:openshift-machine-config-operator:machine-config-daemon",
+    "Impersonate-Group": "system:masters",
+}
+CLAIM = "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name"
+
+
+def machine_object(kind: str, name: str, spec: Object, group: str = "machineconfiguration") -> Object:
+    return {"apiVersion": f"{group}.openshift.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+async def test_machine_configuration_is_judged_there_as_in_the_embedded_api(kube: RealKube) -> None:
+    clock, entropy = SystemClock(), SystemEntropy()
+    with kube.client() as admin:
+        async with (
+            https(kube.kubeconfig) as cluster,
+            Informers(cluster, clock=clock, entropy=entropy) as informers,
+            issuing(cluster, informers, clock, entropy),
+            webhook_server(cluster, informers, clock, entropy),
+        ):
+            await anyio.to_thread.run_sync(_machine_configuration, admin)
+
+
+def _machine_configuration(admin: httpx.Client) -> None:
+    merge = {"Content-Type": "application/merge-patch+json"}
+
+    def refused(answer: httpx.Response, words: str) -> None:
+        assert answer.status_code in (403, 422), answer.text
+        assert words in answer.json()["message"]
+
+    pool = machine_object("MachineConfigPool", "worker", {"machineConfigSelector": ROLE})
+    follow = {"spec": {"osImageStream": {"name": "rhel-10"}}}
+    assert admin.post(f"{MCO}/machineconfigpools", json=pool).status_code == 201
+    late = admin.patch(f"{MCO}/machineconfigpools/worker", json=follow, headers=merge)
+    refused(late, "rhel-10 is not on offer (there are: none)")
+    unknown = {**pool, "metadata": {"name": "gpu"}, "spec": {"machineConfigSelector": {"matchLabels": {"a": "b"}}}}
+    refused(admin.post(f"{MCO}/machineconfigpools", json=unknown), "must inherit from the worker pool")
+
+    image = "registry.example.com/os/rhcos@sha256:" + "ab" * 32
+    stream = machine_object("OSImageStream", "cluster", {"defaultStream": "rhel-10"})
+    offers = [{"name": "rhel-10", "osImage": image, "osExtensionsImage": image}]
+    status = {"status": {"availableStreams": offers, "defaultStream": "rhel-10"}}
+    assert admin.post(f"{MCO}/osimagestreams", json=stream).status_code == 201
+    assert admin.patch(f"{MCO}/osimagestreams/cluster/status", json=status, headers=merge).is_success
+    assert admin.patch(f"{MCO}/machineconfigpools/worker", json=follow, headers=merge).is_success
+    refused(admin.delete(f"{MCO}/osimagestreams/cluster"), "Deletion of OSImageStream resources is not allowed")
+
+    other = machine_object("MachineConfiguration", "other", {}, "operator")
+    refused(admin.post(CONFIGURATIONS, json=other), "Only a single object of MachineConfiguration is allowed")
+    manager = {"resource": "machinesets", "apiGroup": "machine.openshift.io", "selection": {"mode": "All"}}
+    managed = {"managedBootImages": {"machineManagers": [manager]}}
+    infrastructure = machine_object("Infrastructure", "cluster", {}, "config")
+    path = "/apis/config.openshift.io/v1/infrastructures"
+    assert admin.post(path, json=infrastructure).status_code == 201
+    platform = {"status": {"platformStatus": {"type": "OpenStack"}}}
+    assert admin.patch(f"{path}/cluster/status", json=platform, headers=merge).is_success
+    configuration = machine_object("MachineConfiguration", "cluster", {}, "operator")
+    assert admin.post(CONFIGURATIONS, json=configuration).status_code == 201
+    elsewhere = admin.patch(f"{CONFIGURATIONS}/cluster", json={"spec": managed}, headers=merge)
+    refused(elsewhere, "only supported on these platforms: GCP, AWS, VSphere, Azure")
+    platform = {"status": {"platformStatus": {"type": "BareMetal"}}}
+    assert admin.patch(f"{path}/cluster/status", json=platform, headers=merge).is_success
+    assert admin.patch(f"{CONFIGURATIONS}/cluster", json={"spec": managed}, headers=merge).is_success
+
+    spec = {"node": {"name": "n1"}, "pool": {"name": "worker"}, "configVersion": {"desired": "not-yet-set"}}
+    assert admin.post(f"{MCO}/machineconfignodes", json=machine_object("MachineConfigNode", "n1", spec)).is_success
+    report = {"status": {"observedGeneration": 1}}
+    own = f"{MCO}/machineconfignodes/n1/status"
+    refused(admin.patch(own, json=report, headers={**merge, **DAEMON}), "node-name")
+    refused(
+        admin.patch(own, json=report, headers={**merge, **DAEMON, CLAIM: "n2"}),
+        "updates to MCN n1 can only be done from the MCN's owner node",
+    )
+    assert admin.patch(own, json=report, headers={**merge, **DAEMON, CLAIM: "n1"}).is_success
+
+
 async def test_enabling_twice_on_a_real_server_changes_nothing_the_second_time(kube: RealKube) -> None:
     """Our objects are compared with what a real server makes of them; nobody answers for the webhook any more."""
     with kube.client() as admin:

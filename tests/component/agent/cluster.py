@@ -135,7 +135,7 @@ class Play:
 
     async def events(self) -> list[str]:
         """The reasons of all events."""
-        from fastness.agent.apply.report import EVENTS
+        from fastness.kinds.kubernetes.resources import EVENTS
 
         return [str(event["reason"]) for event in (await self.admin.list(EVENTS)).items]
 

@@ -12,12 +12,12 @@ from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.journal import PATH, Begin, Doing
-from fastness.agent.apply.report import EVENTS
 from fastness.agent.apply.update import Goal
 from fastness.agent.host.errors import UnitFailure
 from fastness.agent.host.states import Absent, File
 from fastness.apiserver import LocalCluster
 from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.kubernetes.resources import EVENTS
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kinds.machineconfiguration.names import Progress

@@ -32,7 +32,7 @@ from fastness.kube.client.pool import WrongDoor
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType
 from fastness.protocol.delivered import Question
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.release.configs import ConfigRequest
 from fastness.release.live.configs import RemoteConfigs
 from fastness.runtime.clock import SystemClock, SystemEntropy

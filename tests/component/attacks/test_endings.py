@@ -152,7 +152,7 @@ async def test_our_own_namespace_goes_with_the_word_of_that_deletion_and_on_the_
         assert (await nina.delete(HOME)).status_code == 403
         home = Home(embedded_server.cluster, None)  # type: ignore[arg-type]
         await home.look()
-        assert home.problem() == ""
+        assert home.problem() is None
         noted = {"metadata": {"annotations": {CONFIRM_LOWER: word}}}
         assert (await nina.patch(HOME, json=noted, headers=MERGE)).status_code == 200
         assert (await nina.delete(HOME)).status_code == 200

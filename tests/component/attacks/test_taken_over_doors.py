@@ -23,7 +23,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.protocol.config_proof import HEADER
 from fastness.protocol.delivered import Delivered, Question
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.release.configs import Config
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import default_image

@@ -30,7 +30,8 @@ from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition, rfc3339
 from fastness.kinds.trusted_execution.machine import MACHINE
-from fastness.kube.client import Connection, connect
+from fastness.kube.client.client import connect
+from fastness.kube.client.connection import Connection
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.events import EVENTS
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fastness.cli.images.machine_image import deployed_files
 from fastness.cli.main import cli
 from fastness.images.check.ways import MASKED_UNITS, WORDS
 from fastness.protocol.pointer import SYSTEM_CONFIG, is_image_pointer
+from fastness.runtime.deployed import deployed_files
 from tests.components import require_program
 from tests.imaging import trust_document
 

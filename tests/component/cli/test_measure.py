@@ -13,7 +13,7 @@ from fastness.agent.host.errors import FileFailure
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.states import Large, State
 from fastness.cli.main import cli
-from fastness.formats.evidence.efi.guid import SIG_X509
+from fastness.formats.evidence.efi.signature_lists import SIG_X509
 from fastness.images.check.ways import WORDS
 from fastness.images.firmware import FirmwareVars
 from fastness.images.measure import measure_uki

@@ -24,7 +24,7 @@ from fastness.cli.main import cli
 from fastness.cli.support.gather import Bounds, Bundle, collected_kinds
 from fastness.cli.support.layout import BundleFile, LeftOut, index_page, safe
 from fastness.kinds.registry import find
-from fastness.kube.client import KubeCluster
+from fastness.kube.client.client import KubeCluster
 from fastness.kube.errors import Unavailable
 from fastness.record.entry import RecordEntry as RecordEntry
 from fastness.record.live.record import ClusterRecord

@@ -28,7 +28,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.page.admission import GuardDoor
 from fastness.page.server import Page, PageOptions, web_server
 from fastness.protocol import dpop, kbs
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.release.door.config_server.server import ConfigDoor, config_server
 from fastness.release.door.gate.server import GateDoor, gate
 from fastness.release.live.admins import ROLES

@@ -38,7 +38,6 @@ from fastness.kube.errors import NotFound
 from fastness.kube.events import EVENTS
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType
-from fastness.machineconfig.loops.controllers import Around
 from fastness.machineconfig.loops.timing import SIMULATED
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
@@ -65,8 +64,8 @@ async def loops(cluster: Cluster, informers: Informers, reach: Reach | None = No
             running.cancel()
 
 
-async def _everywhere(_url: str) -> str:
-    return ""
+async def _everywhere(_url: str) -> str | None:
+    return None
 
 
 async def make(cluster: Cluster, name: str, namespace: str = NAMESPACE, **spec: Any) -> JsonObject:
@@ -144,11 +143,9 @@ async def test_pointers_lead_to_the_enrolment_that_the_object_names(embedded_ser
     cluster, clock = embedded_server.cluster, MovedClock()
     doors = Doors("https://enrol.internal", "https://config.internal", "-----BEGIN CERTIFICATE-----")
     async with attesting_world(cluster), Informers(cluster, clock=clock, entropy=ENTROPY) as informers:
-        around = Around(clock, ENTROPY, SIMULATED, lambda: doors)
+        loops = product_loops(cluster, informers, clock, ENTROPY, timing=SIMULATED, doors=lambda: doors)
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(
-                Runner(product_loops(cluster, informers, around), informers, clock, ENTROPY).run()
-            )
+            running = group.create_task(Runner(loops, informers, clock, ENTROPY).run())
             await until(lambda: _leads(cluster, "https://enrol.internal"))
             await make(cluster, "one", publicAttestationKeyRegisterAddr="enrol.example")
             await until(lambda: _leads(cluster, "https://enrol.example:8000"))
@@ -223,7 +220,7 @@ async def test_an_address_where_nobody_answers_is_not_installed(embedded_server:
     """The port was free a moment ago, and nobody listens on it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = int(taken.getsockname()[1])
-        assert await answers(f"https://127.0.0.1:{port}") == ""
+        assert await answers(f"https://127.0.0.1:{port}") is None
     cluster = embedded_server.cluster
     async with attesting_world(cluster) as world, loops(cluster, world.informers, answers):
         await make(cluster, "far", publicTrusteeAddr="127.0.0.1", trusteeKbsPort=port)

@@ -15,7 +15,7 @@ from fastness.crypto.x509 import Certificate, Credential
 from fastness.http.rotation import AGAIN_SECONDS, LOOK_SECONDS, Rotation, ServedCertificate
 from fastness.keys.certificates import DoorCertificates
 from fastness.kube.informers import Informers
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE

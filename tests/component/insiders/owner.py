@@ -31,7 +31,6 @@ from fastness.kinds.registry import find
 from fastness.kube.controllers.runner import Runner
 from fastness.kube.places import EMBEDDED, counted_kinds
 from fastness.kube.port import PatchType, WriteOptions
-from fastness.machineconfig.loops.controllers import Around
 from fastness.machineconfig.loops.timing import SIMULATED
 from fastness.record.live.tiles import FileTiles
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world
@@ -137,7 +136,6 @@ async def occupied(directory: Path, **spec: Any) -> AsyncIterator[House]:
         embedded = Embedded(server, directory / "state")
         whole = {"mode": "Enforce", "simulated": True, **spec}
         world = await ending.enter_async_context(attesting_world(server.cluster, whole, places=EMBEDDED))
-        around = Around(world.clock, ENTROPY, SIMULATED, tiles=FileTiles(directory / "record"))
         entries: list[JsonObject] = []
 
         def collect(old: JsonObject | None, new: JsonObject | None) -> None:
@@ -148,8 +146,9 @@ async def occupied(directory: Path, **spec: Any) -> AsyncIterator[House]:
         place = Place.embedded(embedded)
         assert place.signer is not None
         signing = NodeSigning(server.cluster, place.signer, world.clock)
-        loops = [*product_loops(server.cluster, world.informers, around), signing]
-        runner = Runner(loops, world.informers, world.clock, ENTROPY)
+        tiles = FileTiles(directory / "record")
+        loops = product_loops(server.cluster, world.informers, world.clock, ENTROPY, timing=SIMULATED, tiles=tiles)
+        runner = Runner([*loops, signing], world.informers, world.clock, ENTROPY)
         group = await ending.enter_async_context(asyncio.TaskGroup())
         running = group.create_task(runner.run())
         ending.callback(running.cancel)

@@ -14,6 +14,7 @@ ANYTHING = HOLDERS["every namespaced kind of ours, and `admin`"]
 FROM_A_NAMESPACE = {
     "catalogsources": "operators are installed into the namespace that asks",
     "clusterserviceversions": "operators are installed into the namespace that asks",
+    "imagepolicies": "machines ask for signatures on images of that namespace's pods; what is wrong with one stops nobody else",
     "installplans": "operators are installed into the namespace that asks",
     "operatorgroups": "operators are installed into the namespace that asks",
     "subscriptions": "operators are installed into the namespace that asks",

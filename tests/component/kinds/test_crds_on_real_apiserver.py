@@ -6,9 +6,7 @@ at the field or with the words that it names; whether a schema, a CEL rule or a 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,61 +14,13 @@ import pytest
 
 from fastness.formats.patch.merge import apply_merge_patch
 from fastness.kinds import registry
-from fastness.kinds.crd.files import load
 from fastness.kinds.crd.roles import roles
 from fastness.kinds.kind import JsonObject
-from tests.patience import PATIENCE
-from tests.realkube import RealKube
-from tests.unit.kinds.examples import EXAMPLES, IMAGE, LATER, NOW, SELECTIONS, Refusal
+from tests.component.kinds.conftest import APPLY, conditions
+from tests.unit.kinds.examples import EXAMPLES, NOW, SELECTIONS, Refusal
 from tests.unit.kinds.refusals import REFUSALS
 
-CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-DIRECTORY = Path(__file__).resolve().parents[3] / "deploy" / "crds"
 MERGE = {"Content-Type": "application/merge-patch+json"}
-APPLY = {"Content-Type": "application/apply-patch+yaml"}
-
-
-@pytest.fixture(scope="module")
-def api(real_kube: RealKube) -> Iterator[httpx.Client]:
-    """A client of a server that has all our definitions established."""
-    with real_kube.client() as client:
-        for definition in load(DIRECTORY):
-            name = definition["metadata"]["name"]
-            answer = client.patch(
-                f"{CRDS}/{name}",
-                params={"fieldManager": "fastness-crds", "force": "true"},
-                headers=APPLY,
-                json=definition,
-            )
-            assert answer.is_success, f"{name}: {answer.text}"
-        wait_until_established(client)
-        yield client
-
-
-def wait_until_established(client: httpx.Client) -> None:
-    """Wait until all of our definitions are established and their storage answers, which comes a moment later."""
-    definitions = {definition["metadata"]["name"] for definition in load(DIRECTORY)}
-    deadline = time.monotonic() + PATIENCE
-    while missing := definitions - {
-        name for name, states in conditions(client).items() if states.get("Established") == "True"
-    }:
-        assert time.monotonic() < deadline, f"not established: {sorted(missing)}"
-        time.sleep(0.1)
-    for kind in registry.custom_kinds():
-        while client.get(kind.resource.path()).status_code in (404, 429):
-            assert time.monotonic() < deadline, f"not served: {kind.crd_name}"
-            time.sleep(0.1)
-
-
-def conditions(client: httpx.Client) -> dict[str, dict[str, str]]:
-    """Condition statuses by definition."""
-    items = client.get(CRDS).raise_for_status().json()["items"]
-    return {
-        item["metadata"]["name"]: {
-            entry["type"]: entry["status"] for entry in item.get("status", {}).get("conditions", [])
-        }
-        for item in items
-    }
 
 
 def path_of(obj: JsonObject, name: str = "", subresource: str = "") -> str:
@@ -108,6 +58,7 @@ def test_every_definition_is_established_under_its_names_with_a_structural_schem
         assert "NonStructuralSchema" not in state, kind.crd_name
 
 
+@pytest.mark.row("003-64")
 def test_every_kind_is_in_discovery_with_its_short_names(api: httpx.Client) -> None:
     for kind in registry.custom_kinds():
         resources = api.get(f"/apis/{kind.group}/{kind.version}").raise_for_status().json()["resources"]
@@ -121,6 +72,7 @@ def test_every_kind_is_in_discovery_with_its_short_names(api: httpx.Client) -> N
         assert children == set(kind.subresources)
 
 
+@pytest.mark.row("003-64")
 def test_tables_have_our_columns(api: httpx.Client) -> None:
     table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
     for kind in registry.custom_kinds():
@@ -208,31 +160,6 @@ STATUSES = [
         {"pool": "worker"},
         {"pool": "infra"},
         "status.pool changes only to the pool",
-    ),
-    (
-        "machineosbuilds.machineconfiguration.openshift.io",
-        {"buildStart": NOW},
-        {"buildStart": LATER},
-        "buildStart is immutable",
-    ),
-    ("machineosbuilds.machineconfiguration.openshift.io", {"buildStart": LATER}, {"buildEnd": NOW}, "after buildStart"),
-    (
-        "machineosbuilds.machineconfiguration.openshift.io",
-        {"conditions": [condition("Failed")]},
-        {"conditions": [condition("Failed", "False")]},
-        "once Failed is True",
-    ),
-    (
-        "machineosconfigs.machineconfiguration.openshift.io",
-        {"observedGeneration": 3},
-        {"observedGeneration": 2},
-        "backwards",
-    ),
-    (
-        "machineosconfigs.machineconfiguration.openshift.io",
-        {"currentImagePullSpec": IMAGE},
-        {"currentImagePullSpec": "quay.example.com/os:latest"},
-        "status.currentImagePullSpec",
     ),
 ]
 

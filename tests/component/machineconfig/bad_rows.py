@@ -8,8 +8,11 @@ from typing import Any
 
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
+from fastness.kinds.registry import find
 
 MEBIBYTE = 1024 * 1024
+KUBELET = find("machineconfiguration.openshift.io", "v1", "kubeletconfigs").resource
+RUNTIME = find("machineconfiguration.openshift.io", "v1", "containerruntimeconfigs").resource
 
 
 def spec(version: str | None = "3.4.0", **sections: Any) -> JsonObject:
@@ -138,3 +141,24 @@ SHAPES: dict[str, JsonObject] = {
     "config": {"config": "{}"},
     "osImageURL": {"osImageURL": 7},
 }
+
+# Settings that are refused: the kind, the spec, and what the condition says, word for word.
+SETTINGS: dict[str, tuple[Any, JsonObject, str]] = {
+    "kubelet field of the cluster": (
+        KUBELET, {"kubeletConfig": {"cgroupDriver": "cgroupfs"}},
+        "Error: KubeletConfiguration: cgroupDriver is not allowed to be set, but contains: cgroupfs",
+    ),
+    "kubelet static pods": (
+        KUBELET, {"kubeletConfig": {"staticPodPath": "/x"}},
+        'Error: KubeletConfiguration: staticPodPath must be empty for pool "worker", but contains: /x',
+    ),
+    "kubelet reserve twice": (
+        KUBELET, {"autoSizingReserved": True, "kubeletConfig": {"systemReserved": {"cpu": "1"}}},
+        "Error: KubeletConfiguration: autoSizingReserved and systemdReserved cannot be set together",
+    ),
+    "runtime log size": (
+        RUNTIME, {"containerRuntimeConfig": {"logSizeMax": "8192"}},
+        'Error: invalid LogSizeMax "8192", cannot be less than 8kB',
+    ),
+    "runtime pids": (RUNTIME, {"containerRuntimeConfig": {"pidsLimit": -1}}, "Error: invalid PidsLimit -1"),
+}  # fmt: skip

@@ -10,8 +10,8 @@
 | YAML bombs, duplicate keys, files of ten megabytes    | the command line          | FILES                                  |
 | KubeletConfig and ContainerRuntimeConfig              | their own conditions      | SETTINGS                               |
 | paths, links, modes, units, content on a machine      | the agent                 | ON_THE_MACHINE                         |
-| selectors of all or nothing, two pools for one node   | the pool                  | the tests at the end                   |
-| a node that vanishes, a clock that jumps              | the drain                 | the tests at the end                   |
+| selectors of all or nothing, two pools for one node   | the pool                  | test_bad_pools.py                      |
+| a node that vanishes, a clock that jumps              | the drain                 | test_bad_drains.py                     |
 
 Every row runs through the real loops, driver or verb. After a refused config the pool still points at what it had, no node was
 told anything, and no rendered config was stored.
@@ -21,8 +21,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +40,9 @@ from fastness.app.product import PRODUCT
 from fastness.cli.main import cli
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
-from fastness.kinds.objects import ObjectName, annotations_of, condition
+from fastness.kinds.objects import condition
 from fastness.kinds.registry import find
 from fastness.kube.errors import Invalid, NotFound
-from fastness.kube.informers import Informers
-from fastness.kube.port import PatchType, WriteOptions
-from fastness.machineconfig.loops.drain import Drains
-from fastness.runtime.clock import SystemClock
 from tests.component.agent.directory_machine import apply, file, make_machine, rendered, snapshot, unit
 from tests.component.apiserver.door.raw import exchange, post
 from tests.component.machineconfig.bad_rows import (
@@ -57,6 +51,7 @@ from tests.component.machineconfig.bad_rows import (
     IRRECONCILABLE,
     MEBIBYTE,
     REFUSED,
+    SETTINGS,
     SHA,
     SHAPES,
     TOGETHER,
@@ -65,67 +60,19 @@ from tests.component.machineconfig.bad_rows import (
     packed,
 )
 from tests.component.machineconfig.worker_pool import (
-    BUDGET,
     CONFIG,
-    NODE,
-    POD,
-    POOL,
-    QUICK,
-    WorkerPool,
+    Bench,
     config,
     open_worker_pool,
     until,
 )
 from tests.embedded.fixtures import Embedded
-from tests.virtual import SeededEntropy, VirtualClock
 
 CONFIDENTIAL_CLUSTER = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
-KUBELET = find("machineconfiguration.openshift.io", "v1", "kubeletconfigs").resource
-RUNTIME = find("machineconfiguration.openshift.io", "v1", "containerruntimeconfigs").resource
-STREAM = find("machineconfiguration.openshift.io", "v1", "osimagestreams").resource
-EVENT = find("", "v1", "events").resource
 NAME = "60-bad"
+
+
 module_loop = pytest.mark.asyncio(loop_scope="module")
-
-
-class Bench:
-    """A settled pool with one node, and what it has."""
-
-    def __init__(self, workers: WorkerPool, before: JsonObject) -> None:
-        self.workers = workers
-        self.before = before
-        self.goal = before["spec"]["configuration"]["name"]
-
-    async def state_of(self, kind: str = "RenderDegraded", status: str = "True") -> Any:
-        async def looked() -> Any:
-            state = condition(await self.workers.pool(), kind)
-            return state if state and state["status"] == status else None
-
-        return await until(looked, f"{kind} does not become {status}")
-
-    async def refused(self, *configs: JsonObject) -> str:
-        """Apply configs, and have the message of the pool; everything else is as it was, also after taking them back."""
-        stored = await self._rendered()
-        for body in configs:
-            await self.workers.cluster.create(CONFIG, body)
-        try:
-            message = str((await self.state_of())["message"])
-            assert (await self.state_of("Degraded"))["status"] == "True"
-            assert await self.workers.goal() == self.goal
-            assert await self._rendered() == stored
-            node = await self.workers.cluster.get(NODE, "a")
-            assert annotations_of(node)[names.DESIRED_CONFIG] == self.goal
-            assert annotations_of(node)[names.STATE] == "Done"
-        finally:
-            for body in configs:
-                await self.workers.cluster.delete(CONFIG, body["metadata"]["name"])
-        await self.state_of(status="False")
-        assert await self.workers.goal() == self.goal
-        return message
-
-    async def _rendered(self) -> set[str]:
-        every = (body["metadata"]["name"] for body in (await self.workers.cluster.list(CONFIG)).items)
-        return {name for name in every if name.startswith("rendered-worker-")}
 
 
 def bad(body: JsonObject, name: str = NAME) -> JsonObject:
@@ -223,19 +170,6 @@ async def test_a_config_of_ten_megabytes_is_refused_by_the_api_and_nothing_is_st
         await embedded_server.cluster.get(CONFIG, NAME)
 
 
-SETTINGS: dict[str, tuple[Any, JsonObject, str]] = {
-    "kubelet field of the cluster": (
-        KUBELET, {"kubeletConfig": {"cgroupDriver": "cgroupfs"}}, "spec.kubeletConfig.cgroupDriver is set by the cluster",
-    ),
-    "kubelet static pods": (KUBELET, {"kubeletConfig": {"staticPodPath": "/x"}}, "staticPodPath can only be emptied"),
-    "kubelet reserve twice": (
-        KUBELET, {"autoSizingReserved": True, "kubeletConfig": {"systemReserved": {"cpu": "1"}}}, "contradicts",
-    ),
-    "runtime log size": (RUNTIME, {"containerRuntimeConfig": {"logSizeMax": "1"}}, "must be at least 8192"),
-    "runtime pids": (RUNTIME, {"containerRuntimeConfig": {"pidsLimit": 5}}, "pidsLimit must be at least 20"),
-}  # fmt: skip
-
-
 @module_loop
 @pytest.mark.parametrize("row", SETTINGS)
 async def test_settings_that_are_refused_say_so_on_themselves_and_generate_nothing(bench: Bench, row: str) -> None:
@@ -249,10 +183,10 @@ async def test_settings_that_are_refused_say_so_on_themselves_and_generate_nothi
         return failure if failure and failure["status"] == "True" else None
 
     try:
-        assert says in (await until(failed, "nobody says it"))["message"]
+        assert (await until(failed, "nobody says it"))["message"] == says
         accepted = condition(await cluster.get(resource, "bad"), "Accepted")
         assert accepted is not None
-        assert accepted["status"] == "False"
+        assert (accepted["status"], accepted["message"]) == ("False", says)
         every = [config["metadata"]["name"] for config in (await cluster.list(CONFIG)).items]
         assert not [name for name in every if "-generated-" in name]
         assert await bench.workers.goal() == bench.goal
@@ -265,7 +199,11 @@ async def test_settings_that_are_refused_say_so_on_themselves_and_generate_nothi
 BOMB = "a: &a [x]\n" + "".join(
     f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
 )
+
+
 GOOD = yaml.safe_dump(config("50-good"))
+
+
 FILES: dict[str, tuple[str, str]] = {
     "YAML bomb": (BOMB, "expand to too many"),
     "duplicate key": (GOOD + "kind: MachineConfig\n", "stands twice"),
@@ -330,175 +268,3 @@ def test_a_config_that_no_renderer_would_make_leaves_the_machine_as_it_was(tmp_p
     assert snapshot(tmp_path / "m" / "root") == before, "nothing is half applied, the good file neither"
     assert list(outside.iterdir()) == []
     assert disk.read_current(machine.host.root) is None
-
-
-def custom(name: str, nodes: JsonObject | None, configs: JsonObject | None = None) -> JsonObject:
-    both = {"matchExpressions": [{"key": names.ROLE_LABEL, "operator": "In", "values": ["worker", name]}]}
-    body: JsonObject = {"machineConfigSelector": both if configs is None else configs}
-    if nodes is not None:
-        body["nodeSelector"] = nodes
-    return {"apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": name}, "spec": body}
-
-
-async def heard(workers: WorkerPool, reason: str, about: str) -> JsonObject:
-    async def looked() -> JsonObject | None:
-        events = (await workers.cluster.list(EVENT)).items
-        return next((e for e in events if e["reason"] == reason and e["involvedObject"]["name"] == about), None)
-
-    return await until(looked, f"nobody says {reason}")  # type: ignore[no-any-return]
-
-
-async def test_a_pool_whose_node_selector_takes_everything_gets_nothing_and_says_so(workers: WorkerPool) -> None:
-    await workers.add_node("a")
-    before = await workers.settled()
-    await workers.cluster.create(POOL, custom("greedy", {}))
-    event = await heard(workers, "SelectingAll", "greedy")
-    assert event["type"] == "Warning"
-    assert (await workers.settled())["status"]["machineCount"] == before["status"]["machineCount"] == 1
-    assert not (await workers.cluster.get(POOL, "greedy")).get("status", {}).get("machineCount")
-
-
-async def test_a_pool_whose_config_selector_finds_nothing_is_degraded_and_one_that_takes_all_is_told(
-    workers: WorkerPool,
-) -> None:
-    nothing = {"matchLabels": {names.ROLE_LABEL: "worker", "no": "such"}}
-    await workers.cluster.create(POOL, custom("empty", None, nothing))
-
-    async def degraded() -> Any:
-        state = condition(await workers.cluster.get(POOL, "empty"), "RenderDegraded")
-        return state if state and state["status"] == "True" else None
-
-    reported = await until(degraded, "it does not say so")
-    assert reported["message"].startswith("Failed to render configuration for pool empty: ")
-    assert not ((await workers.cluster.get(POOL, "empty"))["spec"].get("configuration") or {}).get("name")
-
-
-async def test_a_pool_with_a_stream_that_is_not_on_offer_keeps_what_it_has_and_says_what_there_is(
-    workers: WorkerPool,
-) -> None:
-    await workers.add_node("a")
-    good = (await workers.settled())["spec"]["configuration"]["name"]
-    await workers.cluster.patch(POOL, "worker", {"spec": {"osImageStream": {"name": "rhel-10"}}}, PatchType.MERGE)
-    state = await Bench(workers, await workers.pool()).state_of()
-    assert "the stream rhel-10, which is not on offer (there are: none)" in state["message"]
-    assert await workers.goal() == good
-    digest = "@sha256:" + "0" * 64
-    offer = {"name": "rhel-10", "osImage": f"a.example/os{digest}", "osExtensionsImage": f"a.example/ext{digest}"}
-    made = {"apiVersion": names.API_VERSION, "kind": "OSImageStream", "metadata": {"name": "cluster"}, "spec": {}}
-    await workers.cluster.create(STREAM, made)
-    status = {"status": {"availableStreams": [offer], "defaultStream": "rhel-10"}}
-    await workers.cluster.patch(STREAM, "cluster", status, PatchType.MERGE, "", WriteOptions(subresource="status"))
-    pool = await workers.settled(goal_is_not=good)
-    assert pool["status"]["osImageStream"] == {"name": "rhel-10"}
-    config = await workers.cluster.get(CONFIG, pool["spec"]["configuration"]["name"])
-    assert config["spec"]["osImageURL"] == offer["osImage"]
-
-
-async def test_a_node_that_two_pools_claim_goes_to_neither_and_both_say_so(workers: WorkerPool) -> None:
-    await workers.add_node("a")
-    good = (await workers.settled())["spec"]["configuration"]["name"]
-    for name in ("infra", "storage"):
-        await workers.cluster.create(POOL, custom(name, {"matchLabels": {f"{names.NODE_ROLE_PREFIX}{name}": ""}}))
-    both = {f"{names.NODE_ROLE_PREFIX}{name}": "" for name in ("infra", "storage")}
-    await workers.cluster.patch(NODE, "a", {"metadata": {"labels": both}}, PatchType.MERGE)
-    for name in ("infra", "storage"):
-        event = await heard(workers, "NodeInSeveralPools", name)
-        assert event["type"] == "Warning"
-        assert "infra" in event["message"]
-        assert "storage" in event["message"]
-
-    async def counted() -> bool:
-        pools = {pool["metadata"]["name"]: pool for pool in (await workers.cluster.list(POOL)).items}
-        return all(not (pools[name].get("status") or {}).get("machineCount") for name in ("worker", "infra", "storage"))
-
-    assert await until(counted, "somebody counts it")
-    assert annotations_of(await workers.cluster.get(NODE, "a"))[names.DESIRED_CONFIG] == good
-    await workers.cluster.patch(
-        NODE, "a", {"metadata": {"labels": {f"{names.NODE_ROLE_PREFIX}storage": None}}}, PatchType.MERGE
-    )
-
-    async def claimed() -> bool:
-        return bool(((await workers.cluster.get(POOL, "infra")).get("status") or {}).get("machineCount") == 1)
-
-    assert await until(claimed, "nobody takes it although only one claims it")
-
-
-async def test_a_node_that_vanishes_during_its_drain_holds_up_nobody(workers: WorkerPool) -> None:
-    for name in ("a", "b"):
-        await workers.add_node(name)
-    good = (await workers.settled())["spec"]["configuration"]["name"]
-    await blocked_pod(workers, "a")
-    await blocked_pod(workers, "b")
-    await workers.cluster.create(CONFIG, config("50-motd"))
-
-    async def draining() -> str:
-        nodes = (await workers.cluster.list(NODE)).items
-        return next((n["metadata"]["name"] for n in nodes if (n.get("spec") or {}).get("unschedulable")), "")
-
-    gone = await until(draining, "nobody drains")
-    await workers.cluster.delete(NODE, gone)
-    other = "b" if gone == "a" else "a"
-    await workers.cluster.delete(BUDGET, f"keep-{other}", "default")
-    pool = await workers.settled(goal_is_not=good)
-    assert pool["status"]["machineCount"] == pool["status"]["updatedMachineCount"] == 1
-    assert pool["status"]["unavailableMachineCount"] == 0
-    assert not (await workers.cluster.get(NODE, other)).get("spec", {}).get("unschedulable")
-
-
-async def blocked_pod(workers: WorkerPool, node: str) -> None:
-    """A pod on a node that a budget keeps there."""
-    name = f"web-{node}"
-    meta = {"name": name, "namespace": "default", "labels": {"app": node}}
-    body = {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
-    await workers.cluster.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body})
-    ready = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
-    await workers.cluster.patch(POD, name, ready, PatchType.MERGE, "default", WriteOptions(subresource="status"))
-    budget = {
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": f"keep-{node}", "namespace": "default"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": node}}},
-    }  # fmt: skip
-    await workers.cluster.create(BUDGET, budget)
-
-
-class JumpingClock(VirtualClock):
-    """A clock whose wall time somebody sets."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.off = timedelta()
-
-    def now(self) -> datetime:
-        return super().now() + self.off
-
-
-@pytest.mark.parametrize("jump", [timedelta(days=-3650), timedelta(days=3650)], ids=["back", "ahead"])
-async def test_a_clock_that_jumps_neither_ends_nor_hastens_a_drain(embedded_server: Embedded, jump: timedelta) -> None:
-    cluster, clock = embedded_server.cluster, JumpingClock()
-    request = {names.DESIRED_DRAIN: "drain-rendered-worker-1"}
-    meta = {"name": "a", "annotations": request}
-    await cluster.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
-    body = {"nodeName": "a", "containers": [{"name": "c", "image": "i"}]}
-    pod = {"name": "web", "namespace": "default", "labels": {"app": "a"}}
-    await cluster.create(POD, {"apiVersion": "v1", "kind": "Pod", "metadata": pod, "spec": body})
-    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}
-    keep = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "keep", "namespace": "default"},
-    }
-    await cluster.create(BUDGET, {**keep, "spec": budget})
-    async with Informers(cluster, clock=SystemClock(), entropy=SeededEntropy()) as informers:
-        drains = Drains(cluster, informers, clock, QUICK)
-        first = await drains.reconcile(ObjectName("", "a"))
-        clock.off = jump
-        second = await drains.reconcile(ObjectName("", "a"))
-        assert first == second, "only time that passed counts"
-        reasons = {event["reason"] for event in (await cluster.list(EVENT)).items}
-        assert not reasons & {"DrainFailed", "DrainThresholdExceeded"}
-        await cluster.delete(BUDGET, "keep", "default")
-        for _ in range(3):
-            await drains.reconcile(ObjectName("", "a"))
-            with suppress(NotFound):
-                await cluster.delete(POD, "web", "default")
-        node = await cluster.get(NODE, "a")
-        assert annotations_of(node)[names.LAST_APPLIED_DRAIN] == request[names.DESIRED_DRAIN]

@@ -146,3 +146,27 @@ async def test_a_node_that_booted_into_a_custom_pool_gets_its_labels_once(worker
 
     await until(lost, "the pool keeps it")
     assert key not in labels_of(await workers.cluster.get(NODE, "n")), "what somebody takes away stays away"
+
+
+async def test_a_node_of_plain_kubernetes_gets_the_role_that_its_kubelet_could_not_give_it(workers: WorkerPool) -> None:
+    goal, master = await goal_of(workers, "worker"), await goal_of(workers, "master")
+    await add(workers, "n", "", **{names.FIRST_PIVOT_CONFIG: goal})
+    await add(workers, "claims", "", **{names.FIRST_PIVOT_CONFIG: master})
+
+    async def labelled() -> bool:
+        return names.WORKER_LABEL in labels_of(await workers.cluster.get(NODE, "n"))
+
+    await until(labelled, "the worker gets no role")
+    assert labels_of(await workers.cluster.get(NODE, "claims")) == {}, (
+        "a node does not make itself part of the control plane"
+    )
+    await workers.cluster.patch(NODE, "n", {"metadata": {"labels": {names.WORKER_LABEL: None}}}, PatchType.MERGE)
+    await add(workers, "later", "", **{names.FIRST_PIVOT_CONFIG: goal})
+
+    async def went_on() -> bool:
+        return names.WORKER_LABEL in labels_of(await workers.cluster.get(NODE, "later"))
+
+    await until(went_on, "the loop stopped")
+    assert names.WORKER_LABEL not in labels_of(await workers.cluster.get(NODE, "n")), (
+        "what somebody takes away stays away"
+    )

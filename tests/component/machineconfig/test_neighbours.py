@@ -16,7 +16,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import rfc3339
 from fastness.kinds.registry import find
 from fastness.kube.informers import Informers
-from fastness.machineconfig.loops.controllers import Around
+from fastness.kube.port import PatchType
 from fastness.machineconfig.loops.other_operators import NAMESPACE, other_operator
 from fastness.runtime.clock import SystemClock
 from tests.embedded.fixtures import Embedded
@@ -65,9 +65,8 @@ async def test_what_an_operator_left_behind_is_no_operator(embedded_server: Embe
     await deploy(embedded_server, 0)
     await lease(embedded_server, NOW - timedelta(hours=1))
     notes = {"machineconfiguration.openshift.io/generated-by-version": "v4.21"}
-    left = {"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "ControllerConfig", "spec": {}}
-    meta = {"name": "machine-config-controller", "annotations": notes}
-    await embedded_server.cluster.create(CONTROLLER, {**left, "metadata": meta})
+    stamp = {"metadata": {"annotations": notes}}
+    await embedded_server.cluster.patch(CONTROLLER, "machine-config-controller", stamp, PatchType.MERGE)
     assert await other_operator(embedded_server.cluster, NOW) is None
 
 
@@ -99,8 +98,8 @@ async def test_the_family_does_not_start_without_being_adopted_and_the_others_do
     assert set(held) == {"machine-config"}
     assert await held_back(cluster, ("machine-config",), NOW) == {}
     async with Informers(cluster, clock=clock, entropy=entropy) as informers:
-        every = {loop.name for loop in product_loops(cluster, informers, Around(clock, entropy))}
-        some = {loop.name for loop in product_loops(cluster, informers, Around(clock, entropy), without=held)}
+        every = {loop.name for loop in product_loops(cluster, informers, clock, entropy)}
+        some = {loop.name for loop in product_loops(cluster, informers, clock, entropy, without=held)}
     left_out = every - some
     assert {"machine-config-render", "machine-config-rollout", "machine-config-drain", "user-data"} <= left_out
     assert "challenge-sweeper" in some

@@ -19,10 +19,10 @@ from fastness.kinds.registry import find
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType
-from fastness.machineconfig.loops.controllers import Around
 from fastness.machineconfig.loops.timing import SIMULATED
 from fastness.runtime.clock import SystemClock
 from tests.embedded.fixtures import Embedded
+from tests.unit.kinds.registry_examples import REGISTRIES as EXAMPLES
 from tests.virtual import SeededEntropy
 
 MCO = "machineconfiguration.openshift.io"
@@ -43,8 +43,9 @@ class Loops:
         self.store = embedded.server.api.store
         self._informers = informers
         self._random = random.Random(seed)
-        around = Around(SystemClock(), SeededEntropy(seed), SIMULATED, lambda: DOORS)
-        self.controllers: list[Controller] = product_loops(self.cluster, informers, around)
+        self.controllers: list[Controller] = product_loops(
+            self.cluster, informers, SystemClock(), SeededEntropy(seed), timing=SIMULATED, doors=lambda: DOORS
+        )
 
     async def settle(self) -> None:
         """Rounds until one changes nothing."""
@@ -86,7 +87,7 @@ def config(name: str, content: str, role: str = "worker") -> JsonObject:
 
 
 async def populate(cluster: Cluster) -> None:
-    """Nodes in every state, good and bad configs, an owner of generated configs, challenges old and new."""
+    """Nodes in every state, good and bad configs, owners of generated configs, challenges old and new."""
     done = {names.STATE: "Done"}
     for number, notes in enumerate(({}, done, {names.STATE: "Degraded", names.REASON: "no"})):
         labels = {f"{names.NODE_ROLE_PREFIX}worker": ""}
@@ -97,6 +98,8 @@ async def populate(cluster: Cluster) -> None:
     spec = {"machineConfigPoolSelector": selector, "kubeletConfig": {"maxPods": 100}}
     kubelet = {"apiVersion": f"{MCO}/v1", "kind": "KubeletConfig", "metadata": {"name": "pods"}, "spec": spec}
     await cluster.create(KUBELET, kubelet)
+    for kind in ("images", "imagedigestmirrorsets", "clusterimagepolicies", "imagepolicies"):
+        await cluster.create(find("config.openshift.io", "v1", kind).resource, EXAMPLES[f"{kind}.config.openshift.io"])
     now = SystemClock().now()
     for name, moment in (("old", now - timedelta(hours=1)), ("new", now + timedelta(hours=1))):
         made = {"apiVersion": "fastness.dev/v1alpha1", "kind": "SpentChallenge", "metadata": {"name": name}}
@@ -118,7 +121,8 @@ async def test_any_order_comes_to_rest_and_another_look_changes_nothing(embedded
         assert loops.store.revision == before
         pool = await loops.cluster.get(POOL, "worker")
         sources = [entry["name"] for entry in pool["spec"]["configuration"]["source"]]
-        assert {"00-worker", "50-good", "99-worker-generated-kubelet"} <= set(sources)
+        generated = {"99-worker-generated-kubelet", "99-worker-generated-registries"}
+        assert {"00-worker", "50-good", *generated} <= set(sources)
         assert {entry["metadata"]["name"] for entry in (await loops.cluster.list(CHALLENGE)).items} == {"new"}
 
     await run(embedded_server, seed, play)

@@ -20,7 +20,6 @@ from fastness.kube.controllers import Runner
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType
-from fastness.machineconfig.loops.controllers import Around
 from fastness.machineconfig.loops.timing import Timing
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.embedded.fixtures import Embedded
@@ -158,8 +157,10 @@ def no_doors() -> Doors | None:
 async def running(embedded: Embedded, doors: Callable[[], Doors | None] = no_doors) -> AsyncIterator[WorkerPool]:
     clock, entropy, cluster = SystemClock(), SystemEntropy(), embedded.cluster
     async with Informers(cluster, clock=clock, entropy=entropy) as informers:
-        loops = kube_loops(cluster, Inventory(embedded.server.api), clock, "ca", WITHOUT_OWNERS)
-        controllers = [*loops.controllers, *product_loops(cluster, informers, Around(clock, entropy, QUICK, doors))]
+        bundle = embedded.server.pki.bundle.decode()
+        loops = kube_loops(cluster, Inventory(embedded.server.api), clock, bundle, WITHOUT_OWNERS)
+        product = product_loops(cluster, informers, clock, entropy, timing=QUICK, doors=doors)
+        controllers = [*loops.controllers, *product]
         runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
         workers = WorkerPool(cluster, runner)
         async with asyncio.TaskGroup() as tasks:
@@ -190,3 +191,43 @@ async def open_worker_pool(
     finally:
         over.set()
         await holding
+
+
+class Bench:
+    """A settled pool with one node, and what it has."""
+
+    def __init__(self, workers: WorkerPool, before: JsonObject) -> None:
+        self.workers = workers
+        self.before = before
+        self.goal = before["spec"]["configuration"]["name"]
+
+    async def state_of(self, kind: str = "RenderDegraded", status: str = "True") -> Any:
+        async def looked() -> Any:
+            state = condition(await self.workers.pool(), kind)
+            return state if state and state["status"] == status else None
+
+        return await until(looked, f"{kind} does not become {status}")
+
+    async def refused(self, *configs: JsonObject) -> str:
+        """Apply configs, and have the message of the pool; everything else is as it was, also after taking them back."""
+        stored = await self._rendered()
+        for body in configs:
+            await self.workers.cluster.create(CONFIG, body)
+        try:
+            message = str((await self.state_of())["message"])
+            assert (await self.state_of("Degraded"))["status"] == "True"
+            assert await self.workers.goal() == self.goal
+            assert await self._rendered() == stored
+            node = await self.workers.cluster.get(NODE, "a")
+            assert annotations_of(node)[names.DESIRED_CONFIG] == self.goal
+            assert annotations_of(node)[names.STATE] == "Done"
+        finally:
+            for body in configs:
+                await self.workers.cluster.delete(CONFIG, body["metadata"]["name"])
+        await self.state_of(status="False")
+        assert await self.workers.goal() == self.goal
+        return message
+
+    async def _rendered(self) -> set[str]:
+        every = (body["metadata"]["name"] for body in (await self.workers.cluster.list(CONFIG)).items)
+        return {name for name in every if name.startswith("rendered-worker-")}

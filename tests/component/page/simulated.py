@@ -66,7 +66,7 @@ class MemorySimulator:
         self.faults.remove(matches[0])
         return f"{matches[0].kind} undone"
 
-    async def add(self, count: int, tee: str = "") -> str:
+    async def add(self, count: int, tee: str = "", pool: str = "") -> str:
         """More machines."""
         self.calls.append(("add", str(count), tee))
         start = len(self.rows)

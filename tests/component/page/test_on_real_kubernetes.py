@@ -14,7 +14,8 @@ from fastness.kinds.crd import manifests
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import Resource
 from fastness.kinds.trusted_execution.machine import MACHINE
-from fastness.kube.client import KubeCluster, Surroundings, connect, find
+from fastness.kube.client.client import KubeCluster, connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType, WriteOptions

@@ -16,7 +16,8 @@ from fastness.crypto.secret import SecretText
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.trusted_execution.machine import MACHINE
-from fastness.kube.client import KubeCluster, Surroundings, connect, find
+from fastness.kube.client.client import KubeCluster, connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.errors import Unavailable
 from fastness.kube.port import WRITE, Cluster, PatchType, WriteOptions
 from fastness.page.admission import ACCESS_REVIEWS, KEPT_FOR, ReviewDoor

@@ -46,9 +46,9 @@ from fastness.kinds.kind import Resource
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.node import MACHINE_CONFIG_NODE
-from fastness.kube.client import Surroundings, connect, find
-from fastness.kube.client.connection import Impersonation
-from fastness.kube.client.tls import context_for
+from fastness.kube.client.client import connect
+from fastness.kube.client.config import Surroundings, find
+from fastness.kube.client.connection import Impersonation, context_for
 from fastness.kube.errors import Forbidden, Invalid
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
@@ -97,7 +97,7 @@ WITHOUT_NAMES: dict[tuple[str, str], set[str]] = {
 }
 # Of the controllers, by name; creating asks without a name.
 NAMED_ELSEWHERE = {
-    ("openshift-config", "pull-secret"): {"get"},
+    ("openshift-config", "pull-secret"): {"get", "list", "watch"},
     ("openshift-config", "htpasswd"): set[str](),
     ("openshift-sandboxed-containers-operator", "auth-json-secret"): {
         "get",

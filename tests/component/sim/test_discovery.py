@@ -91,6 +91,6 @@ def test_hosts_of_containers_are_alike_and_confidential_machines_are_of_all_kind
         state = tmp_path / profile
         state.mkdir()
         simulation = Simulation(state, profile)
-        simulation._grow(3, "")
-        kinds[profile] = [machine.tee for machine in simulation.roster.machines]
+        simulation._grow(3, "", "worker")
+        kinds[profile] = [machine.tee for machine in simulation.inventory.machines]
     assert kinds == {"containers": ["tdx"] * 3, "cluster": list(TEES)}

@@ -162,7 +162,11 @@ def test_units_are_what_systemd_understands(unit: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unit", sorted(str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.service")))
 def test_units_start_the_agent_with_verbs_and_options_that_it_has(unit: str) -> None:
-    for line in re.findall(r"^ExecStart=(.*fastness-agent .*)$", (DEPLOY / unit).read_text(), flags=re.M):
+    text = (DEPLOY / unit).read_text().replace("\\\n", "")  # a line that goes on
+    # What a variable of the unit stands for, word by word, as systemd splits it.
+    for name, value in re.findall(r'^Environment="?(\w+)=([^"\n]*)"?$', text, flags=re.M):
+        text = text.replace(f"${name} ", f"{value} ")
+    for line in re.findall(r"^ExecStart=(.*fastness-agent .*)$", text, flags=re.M):
         program, verb, *options = shlex.split(line)
         assert program == "/usr/lib/fastness/agent/bin/fastness-agent"
         agent_verb(verb).make_context(verb, list(options))

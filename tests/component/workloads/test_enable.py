@@ -50,8 +50,8 @@ async def everything(embedded: Embedded) -> dict[str, str]:
     from fastness.workloads.enable.inputs import LOOKED_AT
 
     objects = {}
-    for kind in LOOKED_AT:
-        for obj in (await embedded.cluster.list(find(kind.group, kind.version, kind.plural).resource)).items:
+    for kind, _ in LOOKED_AT:
+        for obj in (await embedded.cluster.list(kind.resource)).items:
             meta = obj["metadata"]
             objects[f"{kind.plural}/{meta.get('namespace', '')}/{meta['name']}"] = meta["resourceVersion"]
     return objects

@@ -20,7 +20,6 @@ from fastness.kube.controllers.runner import Runner
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope
-from fastness.machineconfig.loops.controllers import Around
 from fastness.runtime.clock import SystemClock
 from fastness.workloads.loops.controllers import operator_loops
 from fastness.workloads.loops.olm.catalogs import NAMESPACES, SOURCES
@@ -105,7 +104,7 @@ async def world(embedded_server: Embedded) -> AsyncIterator[World]:
     cluster, clock, entropy = embedded_server.cluster, SystemClock(), SeededEntropy(1)
     async with Informers(cluster, clock=clock, entropy=entropy) as informers:
         kube = kube_loops(cluster, Inventory(embedded_server.server.api), clock, "", WITHOUT_OWNERS)
-        loops = operator_loops(cluster, informers, Around(clock, entropy))
+        loops = operator_loops(cluster, informers, clock)
         runner = Runner([*kube.controllers, *loops], informers, clock, entropy, feeds=kube.feeds)
         task = asyncio.create_task(runner.run())
         here = World(cluster)
@@ -225,7 +224,7 @@ async def test_at_rest_nothing_is_written(world: World, embedded_server: Embedde
     loops = operator_loops(
         world.cluster,
         Informers(world.cluster, clock=SystemClock(), entropy=SeededEntropy(2)),
-        Around(SystemClock(), SeededEntropy(2)),
+        SystemClock(),
     )
     for loop in loops:
         resource = loop.sources[0].resource
@@ -285,10 +284,10 @@ async def test_a_cluster_with_its_own_olm_is_left_to_it_unless_adopted(embedded_
     held = await held_back(cluster, (), now)
     assert "olm/olm-operator" in held[OPERATORS]
     assert await held_back(cluster, (OPERATORS,), now) == {}
-    async with Informers(cluster, clock=SystemClock(), entropy=SeededEntropy(1)) as informers:
-        around = Around(SystemClock(), SeededEntropy(1))
-        with_it = {loop.name for loop in product_loops(cluster, informers, around)}
-        without = {loop.name for loop in product_loops(cluster, informers, around, without=held)}
+    clock, entropy = SystemClock(), SeededEntropy(1)
+    async with Informers(cluster, clock=clock, entropy=entropy) as informers:
+        with_it = {loop.name for loop in product_loops(cluster, informers, clock, entropy)}
+        without = {loop.name for loop in product_loops(cluster, informers, clock, entropy, without=held)}
     assert "operator-versions" in with_it - without
     await cluster.patch(DEPLOYMENTS, "olm-operator", {"spec": {"replicas": 0}}, PatchType.MERGE, "olm")
     assert await held_back(cluster, (), now) == {}

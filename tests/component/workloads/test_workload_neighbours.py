@@ -13,7 +13,6 @@ from fastness.kinds.registry import find
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType
-from fastness.machineconfig.loops.controllers import Around
 from fastness.runtime.clock import SystemClock
 from fastness.workloads.loops.features import NodeFeatures
 from fastness.workloads.loops.kata.loop import KataConfigs
@@ -54,10 +53,9 @@ async def test_signs_of_others_hold_our_loops_back_until_they_retire_or_are_adop
 async def test_a_family_that_is_held_back_does_not_start(embedded_server: Embedded, family: str, loop: str) -> None:
     clock, entropy = SystemClock(), SeededEntropy(1)
     async with Informers(embedded_server.cluster, clock=clock, entropy=entropy) as informers:
-        around = Around(clock, entropy)
-        every = {controller.name for controller in product_loops(embedded_server.cluster, informers, around)}
+        every = {controller.name for controller in product_loops(embedded_server.cluster, informers, clock, entropy)}
         less = {
             controller.name
-            for controller in product_loops(embedded_server.cluster, informers, around, without=(family,))
+            for controller in product_loops(embedded_server.cluster, informers, clock, entropy, without=(family,))
         }
     assert every - less == {loop}

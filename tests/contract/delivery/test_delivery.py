@@ -35,10 +35,10 @@ def spec(via: str, sync: str = "OnDemand") -> JsonObject:
 
 @pytest.fixture(params=WAYS)
 async def world(request: pytest.FixtureRequest, embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded_server.cluster, spec(request.param)) as found:
+    async with delivering_world(embedded_server.cluster, spec(request.param)) as delivering:
         for tee in ("tpm", "snp", "tdx"):
-            await found.publish(default_image().reference_values(tee), f"values-{tee}")
-        yield found
+            await delivering.publish(default_image().reference_values(tee), f"values-{tee}")
+        yield delivering
 
 
 async def boot(world: DeliveringWorld, machine: SimAttester, pool: str = "worker", seconds: float = PATIENCE) -> bytes:
@@ -54,16 +54,16 @@ async def releases(world: DeliveringWorld) -> list[JsonObject]:
 async def entries(world: DeliveringWorld, what: str) -> list[JsonObject]:
     """What both doors wrote down: the gate of these tests into a list, the broker into the cluster."""
     batches = (await world.cluster.list(AUDIT_BATCH.resource)).items
-    kept = [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == what]
-    return kept + [
+    batched = [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == what]
+    return batched + [
         {
-            "who": one.who,
-            "resource": one.resource,
-            "verdict": one.verdict,
-            "grant": one.grant,
-            "detail": dict(one.detail),
+            "who": entry.who,
+            "resource": entry.resource,
+            "verdict": entry.verdict,
+            "grant": entry.grant,
+            "detail": dict(entry.detail),
         }
-        for one in world.record.of(what)
+        for entry in world.record.of(what)
     ]
 
 
@@ -94,12 +94,12 @@ async def test_a_machine_that_booted_something_else_gets_nothing_and_a_final_ans
 async def test_a_quarantined_machine_gets_nothing(world: DeliveringWorld) -> None:
     machine = world.machine("tpm")
     await boot(world, machine)
-    (found,) = (await world.cluster.list(MACHINE.resource)).items
+    (obj,) = (await world.cluster.list(MACHINE.resource)).items
     patch = {"spec": {"approval": "Quarantined"}}
-    await world.cluster.patch(MACHINE.resource, found["metadata"]["name"], patch, PatchType.MERGE, NAMESPACE)
+    await world.cluster.patch(MACHINE.resource, obj["metadata"]["name"], patch, PatchType.MERGE, NAMESPACE)
     machines = world.informers.of(MACHINE.resource)
-    name = found["metadata"]["name"]
-    await until(lambda: (machines.get(NAMESPACE, name) or found)["spec"].get("approval") == "Quarantined")
+    name = obj["metadata"]["name"]
+    await until(lambda: (machines.get(NAMESPACE, name) or obj)["spec"].get("approval") == "Quarantined")
     with pytest.raises(BootRefused):
         await boot(world, machine)
     assert len(await releases(world)) == 1
@@ -158,7 +158,7 @@ async def test_the_way_that_is_not_chosen_hands_out_nothing(embedded_server: Emb
         await world.publish(default_image().reference_values("tpm"))
         machine = world.machine("tpm")
         await boot(world, machine)
-        asked, doors, question = len(world.shelf.requests), world.urls[0], Question("n" * 24)
+        requests, doors, question = len(world.shelf.requests), world.urls[0], Question("n" * 24)
         async with BrokerClient(doors.broker, world.trust.tls, machine, ENTROPY) as broker:
             await broker.attest()
             with pytest.raises(DoorRefused) as refused:
@@ -167,7 +167,7 @@ async def test_the_way_that_is_not_chosen_hands_out_nothing(embedded_server: Emb
                 else:
                     await from_gate(doors.gate, world.trust.tls, broker, "worker", question, world.clock.now)
         assert refused.value.reason == f"delivered-by-{via.lower()}"
-        assert len(world.shelf.requests) == asked
+        assert len(world.shelf.requests) == requests
 
 
 @pytest.mark.parametrize("via", WAYS)

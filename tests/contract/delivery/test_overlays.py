@@ -35,23 +35,23 @@ RENDERED = {"metadata": {"name": "rendered-worker-1"}, "spec": {"config": {"igni
 
 @pytest.fixture(params=WAYS, ids="-".join)
 async def world(request: pytest.FixtureRequest, embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with opened(embedded_server, *request.param) as found:
-        yield found
+    async with opened(embedded_server, *request.param) as delivering:
+        yield delivering
 
 
 @pytest.fixture(params=COPIES, ids="-".join)
 async def copying(request: pytest.FixtureRequest, embedded_server: Embedded) -> AsyncIterator[DeliveringWorld]:
-    async with opened(embedded_server, *request.param) as found:
-        yield found
+    async with opened(embedded_server, *request.param) as delivering:
+        yield delivering
 
 
 @asynccontextmanager
 async def opened(embedded: Embedded, via: str, sync: str) -> AsyncIterator[DeliveringWorld]:
-    async with delivering_world(embedded.cluster, spec(via, sync)) as found:
+    async with delivering_world(embedded.cluster, spec(via, sync)) as delivering:
         for tee in ("tpm", "snp"):
-            await found.publish(default_image().reference_values(tee), f"values-{tee}")
-        found.shelf.body = document(RENDERED, "3.3.0")
-        yield found
+            await delivering.publish(default_image().reference_values(tee), f"values-{tee}")
+        delivering.shelf.body = document(RENDERED, "3.3.0")
+        yield delivering
 
 
 async def boot(world: DeliveringWorld, machine: SimAttester, seconds: float = PATIENCE) -> bytes:
@@ -60,9 +60,9 @@ async def boot(world: DeliveringWorld, machine: SimAttester, seconds: float = PA
 
 
 async def uid_of(world: DeliveringWorld, machine: SimAttester) -> str:
-    found = (await world.cluster.list(MACHINE.resource)).items
+    machines = (await world.cluster.list(MACHINE.resource)).items
     thumbprint = machine.machine.thumbprint
-    return next(str(one["metadata"]["uid"]) for one in found if one["status"]["keyThumbprint"] == thumbprint)
+    return next(str(obj["metadata"]["uid"]) for obj in machines if obj["status"]["keyThumbprint"] == thumbprint)
 
 
 async def lay(world: DeliveringWorld, name: str, match: JsonObject, text: str = "x", **more: Any) -> None:
@@ -78,8 +78,8 @@ async def lay(world: DeliveringWorld, name: str, match: JsonObject, text: str = 
 
 
 def files_of(body: bytes) -> dict[str, bytes]:
-    found = ignition.upgrade(body)["storage"]["files"]
-    return {entry["path"]: dataurl.contents(entry["contents"]) for entry in found}
+    files = ignition.upgrade(body)["storage"]["files"]
+    return {entry["path"]: dataurl.contents(entry["contents"]) for entry in files}
 
 
 async def test_a_machine_gets_its_overlay_and_another_of_its_pool_does_not(world: DeliveringWorld) -> None:
@@ -114,9 +114,9 @@ async def test_what_a_machine_proved_chooses_its_overlay(world: DeliveringWorld)
 async def test_what_a_host_writes_on_its_machine_chooses_nothing(world: DeliveringWorld) -> None:
     machine = world.machine("tpm")
     await boot(world, machine)
-    (found,) = (await world.cluster.list(MACHINE.resource)).items
+    (obj,) = (await world.cluster.list(MACHINE.resource)).items
     labelled = {"metadata": {"labels": {"tee": "snp"}, "annotations": {"tee": "snp"}}}
-    meta = found["metadata"]
+    meta = obj["metadata"]
     await world.cluster.patch(MACHINE.resource, meta["name"], labelled, PatchType.MERGE, meta["namespace"])
     await lay(world, "for-snp", {"properties": {"tee": "snp"}})
     assert await boot(world, machine) == world.shelf.body

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.live import FASTNESS, Live, Said, environment, run
+from tests.e2e.live import FASTNESS, Live, Outcome, environment, run
 
 SECONDS = 60.0
 GROUP = "machineconfiguration.openshift.io"
@@ -48,30 +48,30 @@ class Acceptance:
         self.live = live
         self.workers = workers
 
-    def kubectl(self, *words: str, stdin: Any = None) -> Said:
+    def kubectl(self, *words: str, stdin: Any = None) -> Outcome:
         """Run kubectl as administrator; it must succeed."""
-        said = self.live.kubectl(*words, stdin=stdin)
-        assert said.code == 0, (words, said.err)
-        return said
+        outcome = self.live.kubectl(*words, stdin=stdin)
+        assert outcome.code == 0, (words, outcome.err)
+        return outcome
 
-    def apply(self, obj: dict[str, Any]) -> Said:
+    def apply(self, obj: dict[str, Any]) -> Outcome:
         """`kubectl apply` of one object."""
         return self.kubectl("apply", "-f", "-", stdin=obj)
 
-    def fastness(self, *words: str) -> Said:
+    def fastness(self, *words: str) -> Outcome:
         """Run the command line as administrator."""
         env = environment(self.live.home, KUBECONFIG=str(self.live.kubeconfig))
         return run([FASTNESS, *words], env, cwd=self.live.home)
 
     def get(self, *words: str) -> dict[str, Any]:
         """An object, or a list of objects, as JSON; empty when there is none."""
-        said = self.live.kubectl("get", *words, "-o", "json")
-        return dict(said.json) if said.code == 0 else {}
+        outcome = self.live.kubectl("get", *words, "-o", "json")
+        return dict(outcome.json) if outcome.code == 0 else {}
 
-    def condition(self, kind: str, name: str, wanted: str) -> dict[str, Any]:
+    def condition(self, kind: str, name: str, type_name: str) -> dict[str, Any]:
         """A condition of an object; empty when it does not have it."""
         conditions = self.get(kind, name).get("status", {}).get("conditions", [])
-        return next((one for one in conditions if one["type"] == wanted), {})
+        return next((condition for condition in conditions if condition["type"] == type_name), {})
 
     def degraded(self, pool: str = "worker") -> str:
         """The message of RenderDegraded; empty while the pool can be rendered."""
@@ -90,7 +90,7 @@ class Acceptance:
         """Whether all of a pool's nodes are at what it wants, and nothing is wrong."""
         status = self.get("mcp", pool).get("status", {})
         count = status.get("machineCount")
-        good = {one["type"]: one["status"] for one in status.get("conditions", [])}
+        good = {condition["type"]: condition["status"] for condition in status.get("conditions", [])}
         at = status.get("configuration", {}).get("name")
         return (
             count == status.get("updatedMachineCount") == status.get("readyMachineCount")
@@ -117,4 +117,4 @@ class Acceptance:
 
     def events(self, reason: str) -> list[dict[str, Any]]:
         """Events with a reason."""
-        return [one for one in self.get("events", "-A").get("items", []) if one["reason"] == reason]
+        return [event for event in self.get("events", "-A").get("items", []) if event["reason"] == reason]

@@ -14,7 +14,7 @@ REFUSED = "99-worker-refused"
 
 def refuses(cluster: Acceptance, obj: dict[str, Any], field: str) -> None:
     """Apply a config that a confidential pool must refuse, look, and take it back."""
-    before, known = cluster.rendered(), cluster.rendered_configs()
+    before, configs = cluster.rendered(), cluster.rendered_configs()
     applied = cluster.apply(obj)
     assert "Warning" in applied.err
     assert field in applied.err
@@ -22,7 +22,7 @@ def refuses(cluster: Acceptance, obj: dict[str, Any], field: str) -> None:
     assert field in cluster.degraded()
     row = cluster.kubectl("get", "mcp", "worker").rows[1]
     assert row[4] == "True"  # DEGRADED
-    assert cluster.rendered_configs() == known
+    assert cluster.rendered_configs() == configs
     assert not cluster.degraded("master")
     assert len(cluster.ready()) == cluster.workers
     cluster.kubectl("delete", "mc", REFUSED)
@@ -100,10 +100,10 @@ def test_files_units_and_ssh_keys_reach_every_node(cluster: Acceptance) -> None:
     assert cluster.contents("/etc/systemd/system/crio.service.d/10-told.conf") == {"[Service]\nNice=1\n"}
     keys = cluster.contents("/home/core/.ssh/authorized_keys.d/ignition")
     assert all(text and key in text for text in keys)
-    wanted = cluster.rendered()
+    rendered = cluster.rendered()
     assert {
         node["metadata"]["annotations"]["machineconfiguration.openshift.io/currentConfig"] for node in cluster.nodes()
-    } == {wanted}
+    } == {rendered}
 
 
 @pytest.mark.row("000-19")

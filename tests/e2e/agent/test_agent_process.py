@@ -26,8 +26,8 @@ def admit(live: Live) -> None:
         "name": "byhand", "labels": {"node-role.kubernetes.io/worker": ""},
         "annotations": {f"{NOTE}/desiredConfig": live.kubectl(*words).out},
     }  # fmt: skip
-    said = live.kubectl("create", "-f", "-", stdin={"apiVersion": "v1", "kind": "Node", "metadata": meta})
-    assert said.code == 0, said.err
+    created = live.kubectl("create", "-f", "-", stdin={"apiVersion": "v1", "kind": "Node", "metadata": meta})
+    assert created.code == 0, created.err
 
 
 def start(live: Live, root: Path) -> subprocess.Popen[str]:
@@ -39,15 +39,17 @@ def start(live: Live, root: Path) -> subprocess.Popen[str]:
 
 def notes(live: Live) -> dict[str, Any]:
     """The node's annotations, by their short names."""
-    found = live.kubectl("get", "node", "byhand", "-o", "json").json["metadata"].get("annotations") or {}
-    return {key.removeprefix(f"{NOTE}/"): value for key, value in found.items()}
+    annotations = live.kubectl("get", "node", "byhand", "-o", "json").json["metadata"].get("annotations") or {}
+    return {key.removeprefix(f"{NOTE}/"): value for key, value in annotations.items()}
 
 
 def done(live: Live, root: Path, count: int) -> bool:
     """Whether the node says Done and the directory has so many files."""
-    said = notes(live)
+    report = notes(live)
     files = len(list((root / "etc/many").glob("*"))) if (root / "etc/many").exists() else 0
-    return said.get("state") == "Done" and said.get("currentConfig") == said.get("desiredConfig") and files == count
+    return (
+        report.get("state") == "Done" and report.get("currentConfig") == report.get("desiredConfig") and files == count
+    )
 
 
 def test_an_agent_that_is_killed_again_and_again_ends_where_it_should(tmp_path: Path) -> None:

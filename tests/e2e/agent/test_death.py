@@ -61,12 +61,12 @@ def test_a_process_that_is_killed_at_any_point_leaves_the_old_machine_or_the_new
         assert child(directory, point, old, new).returncode == -signal.SIGKILL
         recovered = child(directory, 0, old, "-")
         assert recovered.returncode == 0, recovered.stderr
-        found = snapshot(directory / "root")
+        survived = snapshot(directory / "root")
         if "committed" in recovered.stdout or point == points:
-            assert relevant(found) == after
+            assert relevant(survived) == after
             outcomes["completed"] += 1
         else:
-            assert found == before
+            assert survived == before
             assert not (directory / "agent/journal").exists()
             assert not list(directory.glob("agent/kept/*"))
             outcomes["reverted"] += 1

@@ -108,8 +108,8 @@ def wait(live: Live, state: str, *, done: bool = True) -> None:
     """Until the node is in a state, with what it should have or not."""
 
     def so() -> bool:
-        said = notes(live)
-        return said.get("state") == state and (said.get("currentConfig") == said.get("desiredConfig")) == done
+        report = notes(live)
+        return report.get("state") == state and (report.get("currentConfig") == report.get("desiredConfig")) == done
 
     until(so, f"{state}: {notes(live)}")
 
@@ -122,8 +122,8 @@ def rendered_has(live: Live, name: str) -> bool:
 
 
 def change(live: Live, config: dict[str, Any]) -> None:
-    said = live.kubectl("apply", "-f", "-", stdin=config)
-    assert said.code == 0, said.err
+    applied = live.kubectl("apply", "-f", "-", stdin=config)
+    assert applied.code == 0, applied.err
     until(lambda: rendered_has(live, config["metadata"]["name"]), "the new config is desired")
 
 
@@ -149,13 +149,13 @@ def test_no_secret_is_in_anything_that_an_agent_prints_tells_or_leaves(live: Liv
         unit = root / "etc/systemd/system/app.service"
         unit.write_text(f"{unit.read_text()}# {WORDS['late']}\n")
         wait(live, "Degraded")
-        told = [notes(live)["reason"]]
+        reasons = [notes(live)["reason"]]
         (root / "etc/app/password").write_text(WORDS["file"])
         unit.write_text(unit.read_text().replace(f"# {WORDS['late']}\n", ""))
         wait(live, "Done")
         change(live, FAILING)
         wait(live, "Degraded", done=False)
-        told.append(notes(live)["reason"])
+        reasons.append(notes(live)["reason"])
         assert not (root / "etc/app/late").exists()
         objects = live.kubectl("get", "events,nodes,machineconfignodes", "-A", "-o", "json").out
         bundle = run(
@@ -169,9 +169,9 @@ def test_no_secret_is_in_anything_that_an_agent_prints_tells_or_leaves(live: Liv
             assert read_as_nobody(root).split() == ["./etc/systemd/system/app.service"]
             assert read_as_nobody(live.home / "machine.state") == ""
     secrets = [*WORDS.values(), *credentials(live.kubeconfig)]
-    assert "content differs: sha256" in told[0]
-    assert "/etc/passwd" in told[1]
-    assert leaks("\n".join((*told, objects, bundle.out, bundle.err)).encode(), secrets) == []
+    assert "content differs: sha256" in reasons[0]
+    assert "/etc/passwd" in reasons[1]
+    assert leaks("\n".join((*reasons, objects, bundle.out, bundle.err)).encode(), secrets) == []
     assert leaks(log.read_bytes(), secrets) == []
     files = [path for path in (tmp_path / "bundle").rglob("*") if path.is_file()]
     assert len(files) > 5

@@ -49,12 +49,12 @@ class Cluster:
         return self.pool() == ["True", "False", "False", count, count, count, "0"]
 
     def apply(self, config: dict[str, Any]) -> None:
-        said = self.live.kubectl("apply", "-f", "-", stdin=config)
-        assert said.code == 0, said.err
+        applied = self.live.kubectl("apply", "-f", "-", stdin=config)
+        assert applied.code == 0, applied.err
 
     def delete(self, name: str) -> None:
-        said = self.live.kubectl("delete", "mc", name)
-        assert said.code == 0, said.err
+        deleted = self.live.kubectl("delete", "mc", name)
+        assert deleted.code == 0, deleted.err
 
     def note(self, machine: str, key: str) -> str:
         node = self.live.kubectl("get", "node", machine, "-o", "json").json
@@ -80,23 +80,23 @@ def until(holds: Callable[[], object], what: str) -> None:
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Three machines that have their first config."""
     with Live.start(tmp_path, "--profile", "containers", "--machines", "3") as live:
-        found = Cluster(live, 3)
-        until(found.updated, "the first config on all machines")
-        until(lambda: all(found.note(one, "reason") == "" for one in found.machines), "the first report")
-        yield found
+        virtual = Cluster(live, 3)
+        until(virtual.updated, "the first config on all machines")
+        until(lambda: all(virtual.note(machine, "reason") == "" for machine in virtual.machines), "the first report")
+        yield virtual
 
 
 def test_a_machineconfig_reaches_every_machine_and_its_deletion_takes_it_back(cluster: Cluster) -> None:
     before = cluster.files()
     cluster.apply(MOTD)
-    seen: list[list[str]] = []
+    rows: list[list[str]] = []
 
     def watched() -> bool:
-        seen.append(cluster.pool())
+        rows.append(cluster.pool())
         return cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated()
 
     until(watched, "the rollout")
-    assert any(row[:2] == ["False", "True"] for row in seen), seen
+    assert any(row[:2] == ["False", "True"] for row in rows), rows
     assert cluster.note("worker-0", "state") == "Done"
     cluster.delete("99-worker-motd")
     until(lambda: cluster.contents("/etc/motd") == {None} and cluster.updated(), "the way back")
@@ -125,8 +125,8 @@ def test_a_changed_file_is_reported_at_once_and_well_again_when_restored(cluster
     motd.write_text("tampered\n")
     until(lambda: cluster.note("worker-1", "state") == "Degraded", "a report of the drift")
     assert "+tampered" in cluster.note("worker-1", "reason")
-    said = cluster.live.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}").out
-    assert "ConfigDriftDetected" in said
+    reasons = cluster.live.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}").out
+    assert "ConfigDriftDetected" in reasons
     motd.write_text("hello\n")
     until(lambda: cluster.note("worker-1", "state") == "Done", "a machine that is well again")
 
@@ -148,9 +148,9 @@ def test_one_file_on_two_machines_drains_and_reboots_each_of_them_once(tmp_path:
     with Live.start(tmp_path, "--profile", "containers", "--machines", "2") as live:
         cluster = Cluster(live, 2)
         until(cluster.updated, "the first config")
-        until(lambda: all(cluster.note(one, "reason") == "" for one in cluster.machines), "the first report")
+        until(lambda: all(cluster.note(machine, "reason") == "" for machine in cluster.machines), "the first report")
         cluster.apply(MOTD)
         until(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
-        said = live.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}").out.split()
-        assert {"Cordon", "Drain", "Reboot", "Uncordon"} <= set(said)
-        assert said.count("Reboot") == 2
+        reasons = live.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}").out.split()
+        assert {"Cordon", "Drain", "Reboot", "Uncordon"} <= set(reasons)
+        assert reasons.count("Reboot") == 2

@@ -61,26 +61,26 @@ def outside() -> dict[str, str]:
 
 
 def wheel_requirements() -> list[str]:
-    found: list[str] = tomllib.loads(agent_wheel.RECIPE.read_text())["project"]["dependencies"]
-    return found
+    dependencies: list[str] = tomllib.loads(agent_wheel.RECIPE.read_text())["project"]["dependencies"]
+    return dependencies
 
 
 def declared(root: str, requirements: list[str]) -> list[str]:
     """All distributions that follow from some requirements, extras and other platforms left out."""
-    found: dict[str, None] = {}
+    closure: dict[str, None] = {}
     waiting = list(requirements)
     while waiting:
         requirement = waiting.pop()
         match = _NAME.match(requirement)
         name = match[0] if match else ""
-        if not name or name in found or name == root or "extra ==" in requirement:
+        if not name or name in closure or name == root or "extra ==" in requirement:
             continue
         try:
             waiting += importlib.metadata.requires(name) or []
         except importlib.metadata.PackageNotFoundError:
             continue  # for another platform or version
-        found[name] = None
-    return list(found)
+        closure[name] = None
+    return list(closure)
 
 
 def transplant(name: str, target: Path) -> None:
@@ -111,7 +111,7 @@ def test_nothing_of_the_server_came_along_and_nothing_is_missing(alone: Path) ->
 
 
 def test_it_says_how_to_use_it(alone: Path) -> None:
-    said = subprocess.run(
+    usage = subprocess.run(
         [str(alone / "fastness-agent"), "run", "--help"],
         capture_output=True,
         text=True,
@@ -119,8 +119,8 @@ def test_it_says_how_to_use_it(alone: Path) -> None:
         env=outside(),
         check=False,
     )
-    assert said.returncode == 0, said.stderr
-    assert "--root" in said.stdout
+    assert usage.returncode == 0, usage.stderr
+    assert "--root" in usage.stdout
 
 
 def test_it_brings_a_directory_to_its_config_and_ends_when_asked(alone: Path, tmp_path: Path) -> None:

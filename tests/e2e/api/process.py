@@ -65,7 +65,7 @@ class Up:
         """Wait until it says so; fails with its output when it ends instead."""
         async with asyncio.timeout(READY_SECONDS):
             while True:
-                assert self.process.poll() is None, self.said()
+                assert self.process.poll() is None, self.stderr_text()
                 if (self.state / "endpoints.json").exists():
                     try:
                         async with self.client() as client:
@@ -75,7 +75,7 @@ class Up:
                         pass
                 await asyncio.sleep(0.05)
 
-    def said(self) -> str:
+    def stderr_text(self) -> str:
         """What it wrote to standard error."""
         return self.errors.read_text()
 

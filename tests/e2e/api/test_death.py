@@ -41,9 +41,9 @@ async def test_kill_9_under_load_loses_nothing_that_was_acknowledged(tmp_path: P
         async with Up(state) as up:
             numbers = range(life * CLIENTS, (life + 1) * CLIENTS)
             writers = [asyncio.create_task(write_until_it_dies(up, number, acknowledged)) for number in numbers]
-            wanted = len(acknowledged) + 200
+            target = len(acknowledged) + 200
             async with asyncio.timeout(PATIENCE):
-                while len(acknowledged) < wanted:  # noqa: ASYNC110  # clients of another process
+                while len(acknowledged) < target:  # noqa: ASYNC110  # clients of another process
                     await asyncio.sleep(0.02)
             up.kill()
             await asyncio.gather(*writers)
@@ -77,7 +77,7 @@ async def test_a_signal_under_load_ends_it_within_seconds_and_cleanly(tmp_path: 
             await asyncio.sleep(0.02)
         assert await asyncio.to_thread(up.stop, number) == 0
         await asyncio.gather(*writers, watching)
-        assert "Traceback" not in up.said()
+        assert "Traceback" not in up.stderr_text()
     async with Up(state) as up, up.client() as client:
         assert acknowledged.items() <= (await names(client)).items()
         assert up.stop() == 0
@@ -100,8 +100,8 @@ async def test_a_signal_at_any_moment_of_the_start_leaves_a_state_that_opens(tmp
         up.start()
         await asyncio.sleep(chance.uniform(0.05, 1.6))
         code = await asyncio.to_thread(up.stop, signal.SIGTERM)
-        assert code in (0, -signal.SIGTERM), up.said()
-        assert "Traceback" not in up.said()
+        assert code in (0, -signal.SIGTERM), up.stderr_text()
+        assert "Traceback" not in up.stderr_text()
     async with Up(state) as up:
         assert up.stop() == 0
 
@@ -122,8 +122,8 @@ async def test_a_backup_while_clients_write_can_be_restored(tmp_path: Path) -> N
     restored = await asyncio.to_thread(fastness, "restore", "--state", other, "--vault", key, tmp_path / "copy.db")
     assert restored.returncode == 0, restored.stderr
     async with Up(other) as up, up.client() as client:
-        found = await names(client)
-        assert before.keys() <= found.keys()
+        present = await names(client)
+        assert before.keys() <= present.keys()
         written = await client.post(CONFIGMAPS, json={"metadata": {"name": "after"}})
         assert int(written.json()["metadata"]["resourceVersion"]) > max(acknowledged.values())
         assert up.stop() == 0

@@ -118,13 +118,13 @@ async def test_damage_is_named_with_the_way_out_and_nothing_is_overwritten(tmp_p
         damage(state / name)
         before = snapshot(state)
         done = await asyncio.to_thread(fastness, "up", "--state", state, "--port", 0)
-        said = f"{name} {damage.__name__}: {done.stderr}"
-        assert done.returncode == IN_USE_OR_MISSING, said
-        assert "Traceback" not in done.stderr, said
-        assert Path(name).name in done.stderr, said
-        assert len(done.stderr.strip().splitlines()) >= 2, said
+        context = f"{name} {damage.__name__}: {done.stderr}"
+        assert done.returncode == IN_USE_OR_MISSING, context
+        assert "Traceback" not in done.stderr, context
+        assert Path(name).name in done.stderr, context
+        assert len(done.stderr.strip().splitlines()) >= 2, context
         after = snapshot(state)
-        assert {key: after.get(key) for key in before} == before, said
+        assert {key: after.get(key) for key in before} == before, context
 
 
 async def test_an_expired_serving_certificate_is_renewed_at_start(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ async def test_a_full_disk_refuses_writes_answers_reads_and_recovers(tmp_path: P
         assert (await client.get("/readyz")).status_code == 200
         assert "fastness_defects_total{" not in (await client.get("/metrics")).text
         assert up.stop() == 0
-        assert "Traceback" not in up.said()
+        assert "Traceback" not in up.stderr_text()
     async with Up(state) as up, up.client() as client:
         listed = await client.get(CONFIGMAPS)
         assert acknowledged | {"after"} <= {item["metadata"]["name"] for item in listed.json()["items"]}

@@ -36,14 +36,14 @@ async def test_two_thousand_idle_connections_cost_little_and_stop_nobody(tmp_pat
                 *[asyncio.open_connection("127.0.0.1", port_of(up), ssl=secure) for _ in range(100)],
                 return_exceptions=True,
             )
-            assert all(isinstance(one, (tuple, ConnectionError)) for one in made)
-            idle += [one for one in made if isinstance(one, tuple)]
+            assert all(isinstance(connection, (tuple, ConnectionError)) for connection in made)
+            idle += [connection for connection in made if isinstance(connection, tuple)]
         assert (await client.post(CONFIGMAPS, json={"metadata": {"name": "c"}})).status_code == 201
         assert up.rss() - before < 250 * MEBIBYTE
         for _, writer in idle:
             writer.transport.abort()
         assert up.stop() == 0
-        assert "Traceback" not in up.said()
+        assert "Traceback" not in up.stderr_text()
 
 
 async def test_bodies_of_a_hundred_megabytes_do_not_stay_in_memory(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ async def test_bodies_of_a_hundred_megabytes_do_not_stay_in_memory(tmp_path: Pat
         assert up.rss() - before < 80 * MEBIBYTE
         assert (await client.get("/readyz")).text == "ok"
         assert up.stop() == 0
-        assert "Traceback" not in up.said()
+        assert "Traceback" not in up.stderr_text()
 
 
 async def _pour(up: Up, head: bytes) -> int:
@@ -92,8 +92,8 @@ async def test_watchers_that_never_read_hold_one_batch_each_at_most(tmp_path: Pa
             assert answer.status_code in (200, 201), answer.text
         # 300 changes of 100 kB for 20 watchers are 600 MB: a queue per watcher would show.
         assert up.rss() - before < 200 * MEBIBYTE
-        for one in deaf:
-            one.close()
+        for connection in deaf:
+            connection.close()
         assert up.stop() == 0
 
 

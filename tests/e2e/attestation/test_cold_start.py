@@ -16,19 +16,19 @@ def test_after_the_power_failed_everywhere_all_machines_are_attested_and_ready_a
     first = Confidential(live)
     try:
         until(lambda: len(first.nodes()) == MACHINES and first.attested() == MACHINES, "attested nodes")
-        before = sorted(one["metadata"]["uid"] for one in first.machines())
+        before = sorted(machine["metadata"]["uid"] for machine in first.machines())
         nodes, proved = sorted(first.nodes()), _proved(first)
     finally:
         live.stop(signal.SIGKILL)
     with Live.start(tmp_path, "--machines", str(MACHINES)) as again:
         second = Confidential(again)
         until(lambda: sorted(second.nodes()) == nodes and second.attested() == MACHINES, "the same nodes, attested")
-        assert sorted(one["metadata"]["uid"] for one in second.machines()) == before
+        assert sorted(machine["metadata"]["uid"] for machine in second.machines()) == before
         until(lambda: all(_proved(second)[name] > at for name, at in proved.items()), "new proofs of all machines")
-        assert all(one["status"]["simulated"] for one in second.machines())
-        said = second.fastness("audit", "show", "-o", "json")
-        assert [one["what"] for one in said.json].count("enrol") == MACHINES
+        assert all(machine["status"]["simulated"] for machine in second.machines())
+        record = second.fastness("audit", "show", "-o", "json")
+        assert [entry["what"] for entry in record.json].count("enrol") == MACHINES
 
 
 def _proved(cluster: Confidential) -> dict[str, str]:
-    return {one["metadata"]["name"]: one["status"]["lastAttested"] for one in cluster.machines()}
+    return {machine["metadata"]["name"]: machine["status"]["lastAttested"] for machine in cluster.machines()}

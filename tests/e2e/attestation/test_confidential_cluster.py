@@ -36,8 +36,8 @@ class Confidential:
         return list(self.live.kubectl("get", "machines", "-A", "-o", "json").json["items"])
 
     def attested(self) -> int:
-        said = self.live.kubectl("get", "confidentialcluster", "cluster", "-o", "json").json
-        return int(said.get("status", {}).get("attested", 0))
+        cluster = self.live.kubectl("get", "confidentialcluster", "cluster", "-o", "json").json
+        return int(cluster.get("status", {}).get("attested", 0))
 
     def nodes(self) -> list[str]:
         return [row[0] for row in self.live.kubectl("get", "nodes", "--no-headers").rows if row[1] == "Ready"]
@@ -57,18 +57,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Confidential]:
 def test_every_kind_of_machine_proved_itself_and_joined_under_the_name_that_enrolment_gave_it(
     cluster: Confidential,
 ) -> None:
-    found = cluster.machines()
-    assert sorted(one["status"]["tee"] for one in found) == ["snp", "tdx", "tpm"]
-    assert sorted(one["status"]["nodeName"] for one in found) == sorted(cluster.nodes())
-    assert all(one["status"]["simulated"] for one in found)
+    machines = cluster.machines()
+    assert sorted(machine["status"]["tee"] for machine in machines) == ["snp", "tdx", "tpm"]
+    assert sorted(machine["status"]["nodeName"] for machine in machines) == sorted(cluster.nodes())
+    assert all(machine["status"]["simulated"] for machine in machines)
 
 
 def test_each_machine_is_explained_as_attested_and_simulated(cluster: Confidential) -> None:
-    for one in cluster.machines():
-        said = cluster.fastness("attest", "explain", one["metadata"]["name"])
-        bare_tpm = (one.get("status") or {}).get("tee") == "tpm"
+    for machine in cluster.machines():
+        explanation = cluster.fastness("attest", "explain", machine["metadata"]["name"])
+        bare_tpm = (machine.get("status") or {}).get("tee") == "tpm"
         marks = "[simulated, host not proved]" if bare_tpm else "[simulated]"
-        assert (said.code, "is attested" in said.out, marks in said.out) == (0, True, True), said.out
+        assert (explanation.code, "is attested" in explanation.out, marks in explanation.out) == (0, True, True), (
+            explanation.out
+        )
 
 
 def test_a_config_reaches_the_machines_and_a_measured_setting_is_refused(cluster: Confidential) -> None:
@@ -89,8 +91,8 @@ def test_a_config_reaches_the_machines_and_a_measured_setting_is_refused(cluster
 
 def test_every_release_is_on_the_record(cluster: Confidential) -> None:
     def whats() -> list[str]:
-        said = cluster.fastness("audit", "show", "-o", "json")
-        return [one["what"] for one in said.json] if said.code == 0 else []
+        record = cluster.fastness("audit", "show", "-o", "json")
+        return [entry["what"] for entry in record.json] if record.code == 0 else []
 
     until(lambda: whats().count("release") >= 3, "three releases on the record")
     assert whats().count("enrol") == 3
@@ -104,7 +106,7 @@ def test_a_stranger_with_the_ticket_gets_nothing_from_any_port(cluster: Confiden
         "get", "secret", "-n", "openshift-machine-api", "worker-user-data-managed", "-o", "json"
     ).json
     pointer = orjson.loads(base64.b64decode(secret["data"]["userData"]))
-    headers = {one["name"]: one["value"] for one in pointer["ignition"]["config"]["merge"][0]["httpHeaders"]}
+    headers = {header["name"]: header["value"] for header in pointer["ignition"]["config"]["merge"][0]["httpHeaders"]}
     assert pointer["ignition"]["config"]["merge"][0]["source"].startswith("http://127.0.0.1:22625/config/worker")
     authority = cluster.live.kubectl("get", "secret", "-n", "fastness-system", "doors-ca", "-o", "json").json
     trust = ssl.create_default_context(cadata=base64.b64decode(authority["data"]["ca.crt"]).decode())
@@ -125,8 +127,8 @@ def test_after_a_restart_the_same_machines_are_known_and_attest_again(tmp_path: 
     with Live.start(tmp_path, "--machines", "1") as live:
         first = Confidential(live)
         until(lambda: len(first.nodes()) == 1, "a node")
-        before = [one["metadata"]["uid"] for one in first.machines()]
+        before = [machine["metadata"]["uid"] for machine in first.machines()]
     with Live.start(tmp_path, "--machines", "1") as live:
         again = Confidential(live)
         until(lambda: len(again.nodes()) == 1, "the node")
-        assert [one["metadata"]["uid"] for one in again.machines()] == before
+        assert [machine["metadata"]["uid"] for machine in again.machines()] == before

@@ -44,8 +44,8 @@ def free_port() -> int:
 def eventually(ask: Callable[[], Any], what: str) -> Any:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        if found := ask():
-            return found
+        if value := ask():
+            return value
         time.sleep(0.1)
     raise AssertionError(f"{what} did not happen in time")
 
@@ -62,7 +62,7 @@ class Door:
         alarm = threading.Timer(PATIENCE, self.child.kill)
         alarm.start()
         assert self.child.stderr is not None
-        self.said = [self.child.stderr.readline() for _ in range(1 if role == "controllers" else 2)]
+        self.announced = [self.child.stderr.readline() for _ in range(1 if role == "controllers" else 2)]
         alarm.cancel()
 
     def end(self, number: int = signal.SIGTERM) -> None:
@@ -79,8 +79,8 @@ class Doors:
         self._running: dict[str, Door] = {}
 
     def __getitem__(self, name: str) -> Door:
-        known = self._running.get(name)
-        if known is None or known.child.poll() is not None:
+        door = self._running.get(name)
+        if door is None or door.child.poll() is not None:
             self._running[name] = self._start[name]()
         return self._running[name]
 
@@ -102,9 +102,9 @@ class Site:
         self.kube, self.admin, self.env, self.ports = kube, admin, env, ports
 
     def apply(self, *objects: dict[str, Any]) -> None:
-        for one in objects:
-            said = run(["kubectl", "apply", "--server-side", "-f", "-"], self.env, stdin=orjson.dumps(one).decode())
-            assert said.code == 0, said.err
+        for obj in objects:
+            applied = run(["kubectl", "apply", "--server-side", "-f", "-"], self.env, stdin=orjson.dumps(obj).decode())
+            assert applied.code == 0, applied.err
 
     def trust(self) -> ssl.SSLContext:
         secret = eventually(lambda: (got := self.admin.get(DOORS_CA)).is_success and got.json(), "the doors' authority")
@@ -141,7 +141,7 @@ def site(
             "broker-a": ("broker", "--broker-port", str(ports["broker-a"]), "--vault", vault),
             "broker-b": ("broker", "--broker-port", str(ports["broker-b"]), "--vault", vault),
         }
-        doors = Doors({name: partial(Door, bare_kube, home, *said) for name, said in words.items()})
+        doors = Doors({name: partial(Door, bare_kube, home, *arguments) for name, arguments in words.items()})
         stack.callback(doors.end)
         doors.open()
         yield made, doors
@@ -162,7 +162,7 @@ def _objects(maker: Maker) -> list[dict[str, Any]]:
         },
         {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tpm-authorities", "namespace": "fastness-system"},
-            "data": {"maker.pem": "".join(one.pem.decode() for one in maker.certificates)},
+            "data": {"maker.pem": "".join(certificate.pem.decode() for certificate in maker.certificates)},
         },
         {
             "apiVersion": "fastness.dev/v1alpha1", "kind": "ReferenceValueSet", "metadata": {"name": "as-it-left-the-factory"},
@@ -182,8 +182,8 @@ async def test_a_real_machine_walks_from_its_ticket_to_its_secret_whichever_brok
 ) -> None:
     here, doors = site
     doors.open()
-    said = here.fastness("ticket", "create", "--pool", "worker", "--uses", "1", "-o", "json")
-    ticket = SecretText(said.json["ticket"])
+    created = here.fastness("ticket", "create", "--pool", "worker", "--uses", "1", "-o", "json")
+    ticket = SecretText(created.json["ticket"])
     attester = TpmAttester(TpmTools(swtpm.tcti, event_log=tmp_path / "none"), tmp_path / "ak")
     clock, entropy, trust = SystemClock(), SystemEntropy(), here.trust()
     async with HttpTransport(here.url("enrol"), trust) as transport:
@@ -210,11 +210,11 @@ async def test_a_real_machine_walks_from_its_ticket_to_its_secret_whichever_brok
 
 def test_what_was_decided_is_on_the_record_and_can_be_proved(site: tuple[Site, Doors], tmp_path: Path) -> None:
     here, _ = site
-    wanted = {"enrol", "attested", "release", "refusal"}
+    kinds = {"enrol", "attested", "release", "refusal"}
 
     def written() -> Any:
-        shown = here.fastness("audit", "show", "-o", "json")
-        return shown.code == 0 and wanted <= {one["what"] for one in shown.json}
+        record = here.fastness("audit", "show", "-o", "json")
+        return record.code == 0 and kinds <= {entry["what"] for entry in record.json}
 
     eventually(written, "the record")
     assert here.fastness("audit", "export", str(tmp_path / "record")).code == 0
@@ -225,8 +225,8 @@ def test_what_was_decided_is_on_the_record_and_can_be_proved(site: tuple[Site, D
 
 async def test_a_ticket_for_one_machine_is_used_up(site: tuple[Site, Doors]) -> None:
     here, _ = site
-    said = run(["kubectl", "get", "jointickets", "-o", "json"], here.env).json
-    used = [(one["spec"]["uses"], (one.get("status") or {}).get("used", 0)) for one in said["items"]]
+    tickets = run(["kubectl", "get", "jointickets", "-o", "json"], here.env).json
+    used = [(ticket["spec"]["uses"], (ticket.get("status") or {}).get("used", 0)) for ticket in tickets["items"]]
     assert (1, 1) in used
     assert all(count <= most for most, count in used)
 
@@ -263,7 +263,7 @@ async def test_without_the_namespace_of_ours_every_door_refuses_and_everybody_sa
                 while True:
                     await broker.resource(STATUS)
         assert withheld.value.status == 503
-    health = re.search(r"http://\S+", doors["enrol"].said[0])
+    health = re.search(r"http://\S+", doors["enrol"].announced[0])
     assert health is not None
     eventually(
         lambda: "is gone" in httpx.get(f"{health[0]}/readyz?verbose", trust_env=False).text, "readiness to say so"

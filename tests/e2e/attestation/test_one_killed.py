@@ -70,15 +70,15 @@ class Site:
 
     def apply(self, *objects: dict[str, Any]) -> None:
         """Write objects."""
-        for one in objects:
-            said = run(["kubectl", "apply", "--server-side", "-f", "-"], self.env, stdin=orjson.dumps(one).decode())
-            assert said.code == 0, said.err
+        for obj in objects:
+            applied = run(["kubectl", "apply", "--server-side", "-f", "-"], self.env, stdin=orjson.dumps(obj).decode())
+            assert applied.code == 0, applied.err
 
     def deliver_by(self, via: str) -> None:
         """Choose the way to the configurations."""
         patch = f'{{"spec":{{"delivery":{{"via":"{via}"}}}}}}'
-        said = run(["kubectl", "patch", "confidentialcluster", "cluster", "--type=merge", "-p", patch], self.env)
-        assert said.code == 0, said.err
+        patched = run(["kubectl", "patch", "confidentialcluster", "cluster", "--type=merge", "-p", patch], self.env)
+        assert patched.code == 0, patched.err
 
     def trust(self) -> ImageTrust:
         """What an image for this cluster believes."""
@@ -93,8 +93,8 @@ class Site:
 
     async def boot(self, tpm: Swtpm, directory: Path) -> BootedConfig:
         """A machine with this TPM walks from its ticket to its configuration."""
-        said = run([FASTNESS, "ticket", "create", "--pool", "worker", "--uses", "1", "-o", "json"], self.env)
-        ask = BootRequest("worker", SecretText(said.json["ticket"]), self.fronts["enrol"].url, ACCEPT)
+        created = run([FASTNESS, "ticket", "create", "--pool", "worker", "--uses", "1", "-o", "json"], self.env)
+        ask = BootRequest("worker", SecretText(created.json["ticket"]), self.fronts["enrol"].url, ACCEPT)
         attester = TpmAttester(TpmTools(tpm.tcti, event_log=directory / "none"), directory / "ak")
         return await boot_once(attester, ask, self.trust(), RetryBudget(SystemClock(), SystemEntropy(), 60, pause=0.3))
 
@@ -157,8 +157,8 @@ async def test_with_replicas_killed_and_back_a_changed_machine_still_gets_nothin
 
 def test_every_release_is_on_a_record_that_can_be_proved(site: Site, tmp_path: Path) -> None:
     def releases() -> int:
-        shown = run([FASTNESS, "audit", "show", "-o", "json"], site.env)
-        return [one["what"] for one in shown.json].count("release") if shown.code == 0 else 0
+        record = run([FASTNESS, "audit", "show", "-o", "json"], site.env)
+        return [entry["what"] for entry in record.json].count("release") if record.code == 0 else 0
 
     eventually(lambda: releases() >= 1, "a release on the record")
     assert run([FASTNESS, "audit", "export", str(tmp_path / "record")], site.env).code == 0

@@ -56,9 +56,9 @@ def _name(live: Live, key: str, url: str) -> None:
     """Name the witness in the cluster, with the confirmation that the first try asks for."""
     patch: dict[str, object] = {"spec": {"witnesses": [{"name": "w1", "key": key, "url": url}]}}
     words = ("patch", "confidentialcluster", "cluster", "--type=merge", "-p")
-    asked = re.search(r"confirm-lower=([0-9a-f]+)", live.kubectl(*words, json.dumps(patch)).err)
-    assert asked is not None
-    patch["metadata"] = {"annotations": {"fastness.dev/confirm-lower": asked[1]}}
+    confirmation = re.search(r"confirm-lower=([0-9a-f]+)", live.kubectl(*words, json.dumps(patch)).err)
+    assert confirmation is not None
+    patch["metadata"] = {"annotations": {"fastness.dev/confirm-lower": confirmation[1]}}
     assert live.kubectl(*words, json.dumps(patch)).code == 0
 
 

@@ -1,7 +1,9 @@
 """A real kubelet with what `agent join` made: it becomes the Machine's node and runs a pod; any other key is denied.
 
 ADR 43 rests on what a kubelet with `rotateCertificates: false` does: it takes the key in `kubelet-client.key.tmp`, which the
-agent made and named in its proof, and asks for no certificate of its own accord later. Here that kubelet runs.
+agent made and named in its proof, and asks for no certificate of its own accord later. Here that kubelet runs, with the settings
+and the bootstrap kubeconfig of a rendered configuration: it registers with a taint, which the proof takes away, and controllers
+give its node the role that it may not give itself.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -18,27 +20,54 @@ import pytest
 from fastness.agent.boot.enrol import RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.join import Prepared, prepare_join
+from fastness.attestation.loops.proof_age import ProofAge
+from fastness.attestation.machine.proof_age import TAINT_KEY
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate
 from fastness.enrolment.loops.join_tokens import BINDING, BINDINGS
 from fastness.kinds.crd import manifests
+from fastness.kinds.fastness_dev.trust_model import TrustModel
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import labels_of
+from fastness.kube.controllers import Runner
 from fastness.kube.errors import AlreadyExists
+from fastness.machineconfig.loops.defaults import built_in_pool
+from fastness.machineconfig.loops.labels import FirstLabels
+from fastness.machineconfig.render.base.kubelet import NOT_ATTESTED as TAINT
+from fastness.machineconfig.render.base.kubelet import TOKEN_FILE, bootstrap_kubeconfig, kubelet_settings
+from fastness.machineconfig.render.base.node_inputs import NodeInputs, NodeSources, Runtime
 from fastness.release.live.signed_configs import ConfigSigner
 from fastness.runtime.clock import SystemClock
 from fastness.sim.tee.vendor import SimVendor
 from tests.attesting import ENTROPY, until
 from tests.bed import Bed, Node
 from tests.bed.kubectl import Kubectl, pod
+from tests.bed.settings import CLUSTER_DNS
 from tests.contract.worlds import served
 from tests.joining import CSRS, JoiningSite, Place, client_request, joining, new_key, outcome
 from tests.patience import PATIENCE
-from tests.realkube.credentials import kubeconfig
 
-GROUPS = ("fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org")
+GROUPS = (
+    "fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org", "machineconfiguration.openshift.io",
+)  # fmt: skip
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-# What the measured image of an attested pool says to its kubelet, whatever the rendered configuration says.
-AGENT_MAKES_KEYS = {"rotateCertificates": False, "serverTLSBootstrap": False}
+# Settings of a rendered configuration that a node which shares its machine with others cannot have: it has no systemd.
+ALONE = frozenset({
+    "authentication", "cgroupDriver", "cgroupRoot", "enforceNodeAllocatable", "failSwapOn", "staticPodPath", "systemCgroups",
+    "systemReservedCgroup", "volumePluginDir",
+})  # fmt: skip
+
+
+def attested_inputs(bed: Bed) -> NodeInputs:
+    """What the base of an attested pool of the bed's cluster is made from."""
+    sources = NodeSources(api_ca=bed.kube.ca.read_text())
+    return NodeInputs(
+        runtime=Runtime.CONTAINERD, trust=TrustModel.CONFIDENTIAL_CLUSTER, attested=True, cluster_dns=CLUSTER_DNS,
+        api_server=bed.inner_url, sources=sources,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +120,11 @@ async def test_a_kubelet_with_the_key_of_agent_join_runs_a_pod_and_another_key_i
 
     start_kubelet(defined, spare, prepared.node_name, token)
     await asyncio.to_thread(defined.until_ready, prepared.node_name)
+    node_object = await site.world.cluster.get(NODE.resource, prepared.node_name)
+    assert TAINT in node_object["spec"]["taints"], "nothing is scheduled before the proof was looked at"
+    assert names.WORKER_LABEL not in labels_of(node_object), "a kubelet may not give its node a role"
+    async with control_loops(site):
+        await until(lambda: is_at_work(site, prepared.node_name))
     await asyncio.to_thread(run_pod, kubectl, prepared.node_name)
     key, certificate = credential_of(spare)
     assert key.public_der() == named.public_der(), "the kubelet is known by the key that the proof named"
@@ -121,13 +155,38 @@ async def joined_by_agent(site: JoiningSite, node: Node, directory: Path) -> tup
     return prepared, PrivateKey.from_pem(SecretBytes(key_file.read_bytes()))
 
 
+@asynccontextmanager
+async def control_loops(site: JoiningSite) -> AsyncIterator[None]:
+    """The loops that look at a machine's proof and label its node, for the time of the block."""
+    world = site.world
+    with suppress(AlreadyExists):
+        await world.cluster.create(MACHINE_CONFIG_POOL.resource, built_in_pool("worker"))
+    loops = [loop(world.cluster, world.informers, world.clock) for loop in (ProofAge, FirstLabels)]
+    work = asyncio.create_task(Runner(loops, world.informers, world.clock, ENTROPY).run())
+    try:
+        yield
+    finally:
+        work.cancel()
+        with suppress(asyncio.CancelledError):
+            await work
+
+
+async def is_at_work(site: JoiningSite, name: str) -> bool:
+    """Whether a node has lost the taint and has the role of its Machine's pool."""
+    node = await site.world.cluster.get(NODE.resource, name)
+    tainted = TAINT_KEY in {taint["key"] for taint in node["spec"].get("taints") or ()}
+    return names.WORKER_LABEL in labels_of(node) and not tainted
+
+
 def start_kubelet(bed: Bed, node: Node, name: str, token: str) -> None:
-    """The kubelet of an attested pool, which has a bootstrap token and a key and nothing else."""
-    kubeconfigs = {
-        "bootstrap": kubeconfig(bed.inner_url, bed.kube.ca, {"token": token}),
-        "proxy": bed.proxy_kubeconfig(node),
-    }
-    node.join(bed.binaries, name, kubeconfigs, bed.kube.ca, **AGENT_MAKES_KEYS)
+    """The kubelet of an attested pool, with what a rendered configuration says and what the agent left."""
+    inputs = attested_inputs(bed)
+    place = node.space.path(TOKEN_FILE)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(token)
+    kubeconfigs = {"bootstrap": bootstrap_kubeconfig(inputs), "proxy": bed.proxy_kubeconfig(node)}
+    settings = {key: value for key, value in kubelet_settings(inputs).items() if key not in ALONE}
+    node.join(bed.binaries, name, kubeconfigs, bed.kube.ca, **settings)
 
 
 def run_pod(kubectl: Kubectl, node: str) -> None:

@@ -32,7 +32,7 @@ class Proxy:
         self._server = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self._server.getsockname()[1]
         self.taken: list[socket.socket] = []
-        self.asked = threading.Event()
+        self.connected = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -40,7 +40,7 @@ class Proxy:
             while True:
                 near, _ = self._server.accept()
                 self.taken.append(near)
-                self.asked.set()
+                self.connected.set()
                 if not self.hole.is_set():
                     threading.Thread(target=self._pass_on, args=(near,), daemon=True).start()
 
@@ -64,8 +64,8 @@ class Proxy:
 
     def close(self) -> None:
         """End it with all connections."""
-        for one in (self._server, *self.taken):
-            one.close()
+        for open_socket in (self._server, *self.taken):
+            open_socket.close()
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +76,9 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 def _serve(live: Live, proxy: Proxy, home: Path, roles: str) -> subprocess.Popen[str]:
     config = home / "config"
-    known = live.kubeconfig.read_text()
-    assert live.url in known
-    config.write_text(known.replace(live.url, f"https://127.0.0.1:{proxy.port}"))
+    kubeconfig = live.kubeconfig.read_text()
+    assert live.url in kubeconfig
+    config.write_text(kubeconfig.replace(live.url, f"https://127.0.0.1:{proxy.port}"))
     config.chmod(0o600)
     more = [
         f"--{name}-port=0" for name in ("metrics", "config", "internal", "enrol", "broker", "gate", "webhook", "page")
@@ -94,14 +94,14 @@ def _ends(process: subprocess.Popen[str]) -> str:
     """What a process says until it ends by itself after SIGTERM, in the time that it is given."""
     process.send_signal(signal.SIGTERM)
     try:
-        _, said = process.communicate(timeout=GIVEN_SECONDS)
+        _, stderr = process.communicate(timeout=GIVEN_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         raise
-    assert process.returncode == 0, said
-    assert "Traceback" not in said
-    return said
+    assert process.returncode == 0, stderr
+    assert "Traceback" not in stderr
+    return stderr
 
 
 @pytest.mark.parametrize("roles", ["controllers", "configserver,enrol", "broker,gate,page"])
@@ -128,7 +128,7 @@ def test_a_process_that_starts_at_a_black_hole_ends_when_asked_to(live: Live, tm
     proxy = Proxy(urlsplit(live.url).port or 0, hole=True)
     process = _serve(live, proxy, tmp_path, "controllers")
     try:
-        assert proxy.asked.wait(PATIENCE)
+        assert proxy.connected.wait(PATIENCE)
         _ends(process)
     finally:
         process.kill()

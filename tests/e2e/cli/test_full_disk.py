@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastness.app.embedded import RESERVE_BYTES
-from tests.e2e.live import FASTNESS, Live, Said, environment, run
+from tests.e2e.live import FASTNESS, Live, Outcome, environment, run
 
 BIG = 400_000
 
@@ -42,7 +42,7 @@ def fill(disk: Path) -> None:
     assert os.statvfs(disk).f_bavail == 0
 
 
-def create(live: Live, name: str) -> Said:
+def create(live: Live, name: str) -> Outcome:
     data = {"x": "y" * BIG}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
     return live.kubectl("create", "-f", "-", stdin=body)
@@ -65,11 +65,11 @@ def test_deletions_are_taken_on_a_full_disk_and_a_start_works_or_says_what_is_wr
         assert live.kubectl("delete", "configmap", "c").code == 0
     (disk / "state" / "state.reserve").unlink(missing_ok=True)
     fill(disk)
-    said = run([FASTNESS, "up", "--port", "0", "--machines", "0"], environment(disk), cwd=disk)
-    assert said.code == 3, said.err
-    assert "Traceback" not in said.err
-    assert "space" in said.err
-    assert "Free space" in said.err
+    outcome = run([FASTNESS, "up", "--port", "0", "--machines", "0"], environment(disk), cwd=disk)
+    assert outcome.code == 3, outcome.err
+    assert "Traceback" not in outcome.err
+    assert "space" in outcome.err
+    assert "Free space" in outcome.err
     (disk / "other-data").unlink()
     with Live.start(disk, "--machines", "0") as live:
         assert live.kubectl("get", "configmap", "-o", "name").out.strip() == "configmap/kube-root-ca.crt"

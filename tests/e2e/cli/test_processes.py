@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.live import FASTNESS, Live, Said, environment, run
+from tests.e2e.live import FASTNESS, Live, Outcome, environment, run
 from tests.patience import PATIENCE
 
 
@@ -23,15 +23,15 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield running
 
 
-def fastness(home: Path, *words: str, **env: str) -> Said:
+def fastness(home: Path, *words: str, **env: str) -> Outcome:
     return run([FASTNESS, *words], environment(home, **env), cwd=home)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_ends_cleanly_when_it_is_asked_to(tmp_path: Path, number: int) -> None:
     running = Live.start(tmp_path)
-    said = running.stop(number)
-    assert (said.code, said.err) == (0, "stopping\n")
+    outcome = running.stop(number)
+    assert (outcome.code, outcome.err) == (0, "stopping\n")
     again = Live.start(tmp_path)
     assert again.stop().code == 0
 
@@ -47,12 +47,12 @@ def test_up_prints_json_for_programs(tmp_path: Path) -> None:
     )  # fmt: skip
     try:
         assert process.stdout is not None
-        said = ""
-        while not said.endswith("}\n") or said.count("{") != said.count("}"):
+        printed = ""
+        while not printed.endswith("}\n") or printed.count("{") != printed.count("}"):
             line = process.stdout.readline()
             assert line, process.communicate()[1]
-            said += line
-        report = json.loads(said)
+            printed += line
+        report = json.loads(printed)
         assert report["kubeconfig"] == "state/kubeconfig"
         assert report["endpoints"]["api"].startswith("https://127.0.0.1:")
     finally:
@@ -69,10 +69,10 @@ def test_files_that_hold_keys_are_private(live: Live) -> None:
 
 
 def test_a_second_process_on_the_directory_is_told_who_has_it(live: Live) -> None:
-    said = fastness(live.home, "up", "--port", "0")
-    assert said.code == 3
-    assert f"process {live.process.pid}" in said.err
-    assert "choose another state directory" in said.err
+    outcome = fastness(live.home, "up", "--port", "0")
+    assert outcome.code == 3
+    assert f"process {live.process.pid}" in outcome.err
+    assert "choose another state directory" in outcome.err
 
 
 def test_a_port_in_use_is_an_error_with_a_way_out(tmp_path: Path) -> None:
@@ -80,31 +80,31 @@ def test_a_port_in_use_is_an_error_with_a_way_out(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        said = fastness(tmp_path, "up", "--port", str(port))
-    assert said.code == 3
-    assert said.err == (
+        outcome = fastness(tmp_path, "up", "--port", str(port))
+    assert outcome.code == 3
+    assert outcome.err == (
         f"fastness: port {port} on 127.0.0.1 is in use\n  Choose another one with --port, or --port 0 for any.\n"
     )
 
 
 def test_a_state_that_is_a_file_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("not a directory")
-    said = fastness(tmp_path, "up", "--port", "0")
-    assert said.code == 3
-    assert "Traceback" not in said.err
-    assert "state" in said.err
+    outcome = fastness(tmp_path, "up", "--port", "0")
+    assert outcome.code == 3
+    assert "Traceback" not in outcome.err
+    assert "state" in outcome.err
 
 
 def test_kubeconfig_prints_the_file(live: Live) -> None:
-    said = fastness(live.home, "kubeconfig")
-    assert said.out == live.kubeconfig.read_text()
-    assert yaml.safe_load(said.out)["clusters"][0]["cluster"]["server"] == live.url
+    outcome = fastness(live.home, "kubeconfig")
+    assert outcome.out == live.kubeconfig.read_text()
+    assert yaml.safe_load(outcome.out)["clusters"][0]["cluster"]["server"] == live.url
 
 
 def test_kubeconfig_of_nothing_says_how_to_get_one(tmp_path: Path) -> None:
-    said = fastness(tmp_path, "kubeconfig")
-    assert (said.code, said.out) == (3, "")
-    assert "Start a control plane there with `fastness up`." in said.err
+    outcome = fastness(tmp_path, "kubeconfig")
+    assert (outcome.code, outcome.out) == (3, "")
+    assert "Start a control plane there with `fastness up`." in outcome.err
 
 
 def test_backup_and_restore_carry_everything_over(live: Live, tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_backup_and_restore_carry_everything_over(live: Live, tmp_path: Path) ->
 
 def test_a_backup_never_overwrites(live: Live, tmp_path: Path) -> None:
     (tmp_path / "old.db").write_text("precious")
-    said = fastness(live.home, "backup", str(tmp_path / "old.db"))
-    assert said.code == 2
+    outcome = fastness(live.home, "backup", str(tmp_path / "old.db"))
+    assert outcome.code == 2
     assert (tmp_path / "old.db").read_text() == "precious"
 
 
@@ -133,8 +133,8 @@ def test_restore_refuses_what_is_no_backup_and_a_directory_in_use(live: Live, tm
     assert fastness(tmp_path, "restore", str(tmp_path / "noise.db")).code == 3
     good = tmp_path / "good.db"
     assert fastness(live.home, "backup", str(good)).code == 0
-    said = fastness(live.home, "restore", "--force", str(good))
-    assert said.code == 3
+    outcome = fastness(live.home, "restore", "--force", str(good))
+    assert outcome.code == 3
     assert live.kubectl("get", "--raw", "/readyz").out == "ok"
 
 
@@ -145,23 +145,23 @@ def test_up_without_the_vault_key_of_the_state_does_not_start(live: Live, tmp_pa
     assert fastness(tmp_path, "restore", str(backup)).code == 3
     fastness(tmp_path, "restore", "--vault", str(live.state / "vault.json"), str(backup))
     (tmp_path / "state" / "vault.json").unlink()
-    said = fastness(tmp_path, "up", "--port", "0")
-    assert said.code == 3
-    assert "vault" in said.err
+    outcome = fastness(tmp_path, "up", "--port", "0")
+    assert outcome.code == 3
+    assert "vault" in outcome.err
     assert not (tmp_path / "state" / "vault.json").exists()
 
 
 def test_crds_print_manifests_and_check_a_directory(tmp_path: Path) -> None:
     text = fastness(tmp_path, "crds").out
-    names = [one["metadata"]["name"] for one in yaml.safe_load_all(text)]
+    names = [definition["metadata"]["name"] for definition in yaml.safe_load_all(text)]
     assert "machineconfigs.machineconfiguration.openshift.io" in names
     assert fastness(tmp_path, "crds", "--write", "out").code == 0
     assert fastness(tmp_path, "crds", "--check", "out").code == 0
     (tmp_path / "out" / f"{names[0]}.yaml").write_text("changed")
-    said = fastness(tmp_path, "crds", "--check", "out")
-    assert said.code == 1
-    assert names[0] in said.err
-    assert "fastness crds --write out" in said.err
+    outcome = fastness(tmp_path, "crds", "--check", "out")
+    assert outcome.code == 1
+    assert names[0] in outcome.err
+    assert "fastness crds --write out" in outcome.err
     assert len(fastness(tmp_path, "crds", "-o", "json").json["items"]) == len(names)
 
 
@@ -169,14 +169,14 @@ def test_crds_print_manifests_and_check_a_directory(tmp_path: Path) -> None:
     ("shell", "word"), [("bash", "complete "), ("zsh", "#compdef fastness"), ("fish", "complete ")]
 )
 def test_completion_scripts_are_printed(tmp_path: Path, shell: str, word: str) -> None:
-    said = fastness(tmp_path, _FASTNESS_COMPLETE=f"{shell}_source")
-    assert said.code == 0
-    assert word in said.out
+    script = fastness(tmp_path, _FASTNESS_COMPLETE=f"{shell}_source")
+    assert script.code == 0
+    assert word in script.out
 
 
 def test_completion_offers_verbs(tmp_path: Path) -> None:
-    said = fastness(tmp_path, _FASTNESS_COMPLETE="bash_complete", COMP_WORDS="fastness ba", COMP_CWORD="1")
-    assert "plain,backup" in said.lines
+    completion = fastness(tmp_path, _FASTNESS_COMPLETE="bash_complete", COMP_WORDS="fastness ba", COMP_CWORD="1")
+    assert "plain,backup" in completion.lines
 
 
 def test_wrong_use_has_its_own_code(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_wrong_use_has_its_own_code(tmp_path: Path) -> None:
 
 
 def test_serve_without_a_cluster_says_where_it_looked(tmp_path: Path) -> None:
-    said = fastness(tmp_path, "serve", "--metrics-port", "0")
-    assert said.code == 3
-    assert "Traceback" not in said.err
-    assert "kubeconfig" in said.err.lower()
+    outcome = fastness(tmp_path, "serve", "--metrics-port", "0")
+    assert outcome.code == 3
+    assert "Traceback" not in outcome.err
+    assert "kubeconfig" in outcome.err.lower()

@@ -37,7 +37,7 @@ class Replica:
         assert self.process.stderr is not None
         alarm = threading.Timer(PATIENCE, self.process.kill)
         alarm.start()
-        self.said = self.process.stderr.readline()
+        self.announced = self.process.stderr.readline()
         alarm.cancel()
 
     def end(self, number: int) -> int:
@@ -85,11 +85,11 @@ def test_missing_definitions_are_counted_named_and_how_to_install_them_told(
     bare_kube: RealKube, tmp_path: Path
 ) -> None:
     command: list[str | Path] = [FASTNESS, "serve", "--kubeconfig", bare_kube.kubeconfig, "--metrics-port", "0"]
-    said = run(command, environment(tmp_path))
-    assert said.code == 3
+    outcome = run(command, environment(tmp_path))
+    assert outcome.code == 3
     count = len(list(manifests()))
-    assert f"the cluster lacks {count} definitions: appraisalpolicies.fastness.dev, " in said.err
-    assert "fastness crds | kubectl apply --server-side -f -" in said.err
+    assert f"the cluster lacks {count} definitions: apiservers.config.openshift.io, " in outcome.err
+    assert "fastness crds | kubectl apply --server-side -f -" in outcome.err
 
 
 def test_a_cluster_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_a_cluster_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
         "contexts: [{name: x, context: {cluster: x, user: x}}]\nusers: [{name: x, user: {token: t}}]\n"
     )
     config.chmod(0o600)
-    said = run([FASTNESS, "serve", "--kubeconfig", config, "--metrics-port", "0"], environment(tmp_path))
-    assert said.code in (3, 4)
-    assert "127.0.0.1:1" in said.err
-    assert "Traceback" not in said.err
+    outcome = run([FASTNESS, "serve", "--kubeconfig", config, "--metrics-port", "0"], environment(tmp_path))
+    assert outcome.code in (3, 4)
+    assert "127.0.0.1:1" in outcome.err
+    assert "Traceback" not in outcome.err
 
 
 def test_one_of_two_leads_and_the_other_takes_over_and_works(
@@ -115,7 +115,7 @@ def test_one_of_two_leads_and_the_other_takes_over_and_works(
     run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], env)
     first = Replica(bare_kube, tmp_path, "first")
     try:
-        assert first.said.startswith("serving controllers as first; health and metrics on http://127.0.0.1:")
+        assert first.announced.startswith("serving controllers as first; health and metrics on http://127.0.0.1:")
         eventually(lambda: holder(admin) == "first")
         second = Replica(bare_kube, tmp_path, "second")
         try:
@@ -137,7 +137,7 @@ def test_one_of_two_leads_and_the_other_takes_over_and_works(
 def test_health_and_metrics_are_served_beside_it(bare_kube: RealKube, admin: httpx.Client, tmp_path: Path) -> None:
     replica = Replica(bare_kube, tmp_path, "third")
     try:
-        url = replica.said.split()[-1]
+        url = replica.announced.split()[-1]
         with httpx.Client(base_url=url, trust_env=False) as plain:
             eventually(lambda: plain.get("/readyz").text == "ok" and holder(admin) == "third")
             assert 'fastness_leader{lease="fastness-controllers"} 1.0' in plain.get("/metrics").text

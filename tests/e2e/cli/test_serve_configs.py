@@ -23,7 +23,7 @@ import yaml
 
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import CertificateAuthority
-from fastness.keys.kubeconfig import kubeconfig
+from fastness.keys.pki import kubeconfig
 from fastness.kinds.machineconfiguration import names
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.e2e.live import FASTNESS, environment, run
@@ -45,8 +45,8 @@ def free_port() -> int:
 def eventually(ask: Callable[[], Any], what: str) -> Any:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        if found := ask():
-            return found
+        if value := ask():
+            return value
         time.sleep(0.1)
     raise AssertionError(f"{what} did not happen in time")
 
@@ -66,8 +66,8 @@ def admin(bare_kube: RealKube, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def served(bare_kube: RealKube, admin: httpx.Client, tmp_path: Path) -> Iterator[list[str]]:
     """The process; what it said."""
-    with serving("controllers,configserver", bare_kube.kubeconfig, tmp_path) as said:
-        yield said
+    with serving("controllers,configserver", bare_kube.kubeconfig, tmp_path) as announced:
+        yield announced
 
 
 @contextmanager
@@ -83,10 +83,10 @@ def serving(roles: str, kubeconfig: Path, home: Path) -> Iterator[list[str]]:
     alarm = threading.Timer(PATIENCE, child.kill)
     alarm.start()
     assert child.stderr is not None
-    said = [child.stderr.readline(), child.stderr.readline()]
+    announced = [child.stderr.readline(), child.stderr.readline()]
     alarm.cancel()
     try:
-        yield said
+        yield announced
         child.send_signal(signal.SIGTERM)
         rest = child.communicate(timeout=PATIENCE)[1]
         assert child.returncode == 0, rest
@@ -102,17 +102,17 @@ def pointer(admin: httpx.Client) -> Any:
     return orjson.loads(base64.b64decode(answer.json()["data"]["userData"])) if answer.is_success else None
 
 
-def authorities(found: Any) -> str:
-    [entry] = found["ignition"]["security"]["tls"]["certificateAuthorities"]
+def authorities(user_data: Any) -> str:
+    [entry] = user_data["ignition"]["security"]["tls"]["certificateAuthorities"]
     head, _, content = entry["source"].partition(",")
     return base64.b64decode(content).decode() if head.endswith("base64") else unquote(content)
 
 
-def fetch(found: Any) -> httpx.Response:
+def fetch(user_data: Any) -> httpx.Response:
     """What Ignition does with a pointer."""
-    merge = found["ignition"]["config"]["merge"][0]
+    merge = user_data["ignition"]["config"]["merge"][0]
     headers = {entry["name"]: entry["value"] for entry in merge["httpHeaders"]}
-    trust = ssl.create_default_context(cadata=authorities(found))
+    trust = ssl.create_default_context(cadata=authorities(user_data))
     return httpx.get(merge["source"], headers={**headers, **ACCEPT}, verify=trust, trust_env=False)
 
 
@@ -122,10 +122,10 @@ def test_a_machine_is_led_from_its_user_data_to_its_config_also_after_the_author
 ) -> None:
     assert served[0].startswith("serving controllers, configserver as ")
     assert served[1].startswith("configs on https://127.0.0.1:")
-    found = eventually(lambda: pointer(admin), "user-data")
-    answer = eventually(lambda: (got := fetch(found)).status_code == 200 and got, "a served config")
+    user_data = eventually(lambda: pointer(admin), "user-data")
+    answer = eventually(lambda: (got := fetch(user_data)).status_code == 200 and got, "a served config")
     assert answer.json()["ignition"]["version"] == "3.4.0"
-    assert fetch({"ignition": {**found["ignition"], "config": _without_ticket(found)}}).status_code == 401
+    assert fetch({"ignition": {**user_data["ignition"], "config": _without_ticket(user_data)}}).status_code == 401
 
     patch = {"metadata": {"annotations": {"fastness.dev/rotate": "now"}}}
     admin.patch(DOORS, json=patch, headers={"content-type": "application/merge-patch+json"}).raise_for_status()
@@ -133,7 +133,7 @@ def test_a_machine_is_led_from_its_user_data_to_its_config_also_after_the_author
         lambda: (now := pointer(admin)) and authorities(now).count("BEGIN CERTIFICATE") == 2 and now, "both authorities"
     )
     assert fetch(both).status_code == 200
-    assert fetch(found).status_code == 200  # machines with the user-data of before are served on
+    assert fetch(user_data).status_code == 200  # machines with the user-data of before are served on
 
     url = served[0].split()[-1]
     with httpx.Client(base_url=url, trust_env=False) as plain:
@@ -159,8 +159,8 @@ def test_an_agent_of_a_node_that_never_attested_gets_its_config_for_the_certific
     pair = bare_kube.credentials
     issuing = CertificateAuthority.load(pair.ca.read_bytes(), SecretBytes(pair.ca_key.read_bytes()), SystemEntropy())
     now = SystemClock().now()
-    shown = issuing.issue_client("system:node:byhand", ["system:nodes"], timedelta(hours=1), now)
-    (tmp_path / "kubeconfig").write_bytes(orjson.dumps(kubeconfig(bare_kube.url, pair.ca.read_bytes(), shown)))
+    credential = issuing.issue_client("system:node:byhand", ["system:nodes"], timedelta(hours=1), now)
+    (tmp_path / "kubeconfig").write_bytes(orjson.dumps(kubeconfig(bare_kube.url, pair.ca.read_bytes(), credential)))
     root = tmp_path / "machine"
     root.mkdir()
     command = [
@@ -174,9 +174,9 @@ def test_an_agent_of_a_node_that_never_attested_gets_its_config_for_the_certific
         command[command.index("URL")] = door[1].split()[2].rstrip(",")
         agent = subprocess.Popen([str(word) for word in command], env=environment(tmp_path), stderr=log)
         try:
-            said = "/api/v1/nodes/byhand"
+            node = "/api/v1/nodes/byhand"
             eventually(
-                lambda: admin.get(said).json()["metadata"]["annotations"].get(names.CURRENT_CONFIG) == rendered,
+                lambda: admin.get(node).json()["metadata"]["annotations"].get(names.CURRENT_CONFIG) == rendered,
                 "a node that has its config",
             )
             assert rendered in (root / names.CURRENT_CONFIG_FILE.lstrip("/")).read_text()
@@ -213,19 +213,19 @@ def released(person: dict[str, str]) -> set[str]:
     return {entry["detail"]["config"] for entry in orjson.loads(run(words, person).out)}
 
 
-def _without_ticket(found: Any) -> Any:
-    merge = {**found["ignition"]["config"]["merge"][0], "httpHeaders": []}
+def _without_ticket(user_data: Any) -> Any:
+    merge = {**user_data["ignition"]["config"]["merge"][0], "httpHeaders": []}
     return {"merge": [merge]}
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reason"),
     [
         (["--roles", "configsever"], "unknown role 'configsever'"),
         (["--roles", "controllers", "--config-url", "http://plain"], "--config-url is not an https URL"),
     ],
 )
-def test_what_cannot_be_served_is_refused_at_once(words: list[str], told: str, tmp_path: Path) -> None:
-    said = run([FASTNESS, "serve", *words], environment(tmp_path))
-    assert said.code == 2
-    assert told in said.err
+def test_what_cannot_be_served_is_refused_at_once(words: list[str], reason: str, tmp_path: Path) -> None:
+    outcome = run([FASTNESS, "serve", *words], environment(tmp_path))
+    assert outcome.code == 2
+    assert reason in outcome.err

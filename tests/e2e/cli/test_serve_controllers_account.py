@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,12 @@ from fastness.kinds.machineconfiguration import names
 from tests.e2e.cli.test_serve_configs import eventually
 from tests.e2e.live import FASTNESS, environment, run
 from tests.e2e.machineconfig.enforcing import installed
+from tests.node_facts import post_node_facts
 from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"
+CONFIG = "/apis/config.openshift.io/v1"
 F = "/apis/fastness.dev/v1alpha1"
 MACHINES = "/apis/trusted-execution-clusters.io/v1alpha1/namespaces/fastness-system/machines"
 HOME = "/api/v1/namespaces/fastness-system"
@@ -92,9 +95,10 @@ def refused(admin: httpx.Client) -> int:
 
 
 def test_the_controllers_do_their_work_with_their_account_and_are_refused_nothing(
-    log: Path, admin: httpx.Client
+    log: Path, admin: httpx.Client, fresh_kube: RealKube
 ) -> None:
     before = refused(admin)
+    post_node_facts(admin, fresh_kube.url)
     pools = [{"name": "worker", "trustModel": "None"}, {"name": "kata-oc", "trustModel": "ContainersHost"}]
     spec = {"mode": "Enforce", "simulated": True, "pools": pools}
     made(
@@ -106,13 +110,14 @@ def test_the_controllers_do_their_work_with_their_account_and_are_refused_nothin
         spec=spec,
     )
     _rolls_out(admin)
+    _sets_up_kubelets(admin)
     _follows_an_approval_and_records_it(admin)
     _issues_certificates_to_a_door(admin)
     _installs_a_runtime(admin)
     status = eventually(
         lambda: read(admin, f"{F}/confidentialclusters/cluster").get("status"), "a status of the ConfidentialCluster"
     )
-    assert {"Enforcing", "Verifying"} <= {one["type"] for one in status["conditions"]}
+    assert {"Enforcing", "Verifying"} <= {condition["type"] for condition in status["conditions"]}
     binding = eventually(
         lambda: read(admin, f"{RBAC}/clusterrolebindings/fastness:node-bootstrapper"),
         "a binding for machines that join",
@@ -142,26 +147,49 @@ def _rolls_out(admin: httpx.Client) -> None:
     made(admin, f"{MCO}/machineconfigs", "machineconfiguration.openshift.io/v1", "MachineConfig", meta, spec=spec)
     second = eventually(lambda: (now := goal()) != first and now, "a second rendered config")
 
-    def told() -> bool:
+    def desired_is_set() -> bool:
         annotations = read(admin, "/api/v1/nodes/one")["metadata"]["annotations"]
         return bool(annotations[names.DESIRED_CONFIG] == second)
 
-    eventually(told, "the node told of it")
+    eventually(desired_is_set, "the node told of it")
+
+
+def _sets_up_kubelets(admin: httpx.Client) -> None:
+    """The cluster's own settings become configs, and say so; what no kubelet gets is an event."""
+    gates = {"featureSet": "CustomNoUpgrade", "customNoUpgrade": {"enabled": ["EventedPLEG"]}}
+    tls = {"tlsSecurityProfile": {"type": "Custom", "custom": {"ciphers": ["AES128-SHA", "nonsense"]}}}
+    for kind, plural, spec in (
+        ("Node", "nodes", {"cgroupMode": "v2"}), ("FeatureGate", "featuregates", gates), ("APIServer", "apiservers", tls),
+    ):  # fmt: skip
+        made(admin, f"{CONFIG}/{plural}", "config.openshift.io/v1", kind, {"name": "cluster"}, spec=spec)
+
+    def followed(plural: str, number: int) -> bool:
+        status = read(admin, f"{CONFIG}/{plural}/cluster").get("status") or {}
+        config = read(admin, f"{MCO}/machineconfigs/{number}-worker-generated-kubelet")
+        return bool(status.get("conditions") and config)
+
+    for plural, number in (("nodes", 97), ("featuregates", 98)):
+        eventually(partial(followed, plural, number), f"an answer to {plural}, and a config")
+
+    def reasons() -> set[str]:
+        return {event["reason"] for event in read(admin, "/api/v1/namespaces/default/events").get("items", ())}
+
+    eventually(lambda: "SettingsLeftOut" in reasons(), "an event about the cipher")
 
 
 def _follows_an_approval_and_records_it(admin: httpx.Client) -> None:
     api, name = "trusted-execution-clusters.io/v1alpha1", "machine-one"
     spec = {"id": "00000000-0000-4000-8000-000000000001", "approval": "Pending"}
     made(admin, MACHINES, api, "Machine", {"name": name, "namespace": "fastness-system"}, spec=spec)
-    found = {"pool": "worker", "keyThumbprint": "a" * 43, "tee": "tpm", "nodeName": "other"}
-    changed(admin, f"{MACHINES}/{name}/status", {"status": found})
+    status = {"pool": "worker", "keyThumbprint": "a" * 43, "tee": "tpm", "nodeName": "other"}
+    changed(admin, f"{MACHINES}/{name}/status", {"status": status})
     vouched = {"vouched": vouched_digest(read(admin, f"{MACHINES}/{name}")), "vouchedReason": "made by hand"}
     changed(admin, f"{MACHINES}/{name}", {"spec": vouched})
     changed(admin, f"{MACHINES}/{name}", {"spec": {"approval": "Approved", "approvalReason": "it is ours"}})
 
     def approved() -> bool:
         conditions = (read(admin, f"{MACHINES}/{name}").get("status") or {}).get("conditions") or []
-        return ("Approved", "True") in {(one["type"], one["status"]) for one in conditions}
+        return ("Approved", "True") in {(condition["type"], condition["status"]) for condition in conditions}
 
     eventually(approved, "the approval followed")
     eventually(lambda: read(admin, f"{F}/auditcheckpoints").get("items"), "a checkpoint of the record")

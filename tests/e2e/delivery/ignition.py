@@ -49,7 +49,7 @@ class Installed:
     """What a stage of Ignition left behind."""
 
     status: int
-    said: str
+    log: str
 
 
 @dataclass
@@ -109,14 +109,14 @@ class Ignition:
         )  # fmt: skip
         try:
             async with asyncio.timeout(SECONDS):
-                said, _ = await process.communicate()
+                output, _ = await process.communicate()
         finally:
             if process.returncode is None:
                 process.kill()
-        return Installed(process.returncode or 0, said.decode(errors="replace"))
+        return Installed(process.returncode or 0, output.decode(errors="replace"))
 
     @property
     def files(self) -> set[str]:
         """What lies in the root beside what was there before."""
-        found = {str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir()}
-        return found - {"etc/selinux/config"}
+        paths = {str(path.relative_to(self.root)) for path in self.root.rglob("*") if not path.is_dir()}
+        return paths - {"etc/selinux/config"}

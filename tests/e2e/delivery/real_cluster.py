@@ -49,7 +49,7 @@ async def explained(embedded: Embedded, world: DeliveringWorld, *, attested: boo
     """What an operator reads about the one machine that was refused, or all that is known of the one that was not."""
     machines = (await world.cluster.list(MACHINE.resource)).items
     (machine,) = (
-        one for one in machines if ((condition(one, "Attested") or {}).get("status") == "True") is attested
+        machine for machine in machines if ((condition(machine, "Attested") or {}).get("status") == "True") is attested
     )  # fmt: skip
     everything = ["--all"] if attested else []
     process = await asyncio.create_subprocess_exec(
@@ -57,5 +57,5 @@ async def explained(embedded: Embedded, world: DeliveringWorld, *, attested: boo
         "--kubeconfig", str(embedded.kubeconfig), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     async with asyncio.timeout(PATIENCE):
-        said, _ = await process.communicate()
-    return said.decode()
+        output, _ = await process.communicate()
+    return output.decode()

@@ -41,8 +41,8 @@ class Agent:
         """How it ended, and what it told the console."""
         assert self.process.stderr is not None
         async with asyncio.timeout(PATIENCE):
-            said = await self.process.stderr.read()
-            return await self.process.wait(), said.decode()
+            stderr = await self.process.stderr.read()
+            return await self.process.wait(), stderr.decode()
 
 
 @asynccontextmanager
@@ -65,9 +65,9 @@ async def agent(
         assert process.stderr is not None
         async with asyncio.timeout(PATIENCE):
             line = (await process.stderr.readline()).decode()
-        found = re.search(r"127\.0\.0\.1:(\d+)", line)
-        assert found is not None, line
-        yield Agent(process, int(found[1]))
+        address = re.search(r"127\.0\.0\.1:(\d+)", line)
+        assert address is not None, line
+        yield Agent(process, int(address[1]))
     finally:
         if process.returncode is None:
             process.kill()
@@ -82,9 +82,9 @@ def boot(tpm: Swtpm, image: BootImage) -> None:
 
 def first_new(image: BootImage, other: BootImage, register: int) -> int:
     """Which event of a log is the first in a register that an image does not have."""
-    known = {(event.register, event.subject) for event in image.events}
+    expected = {(event.register, event.subject) for event in image.events}
     events = enumerate(other.events)
-    return next(n for n, event in events if event.register == register and (register, event.subject) not in known)
+    return next(n for n, event in events if event.register == register and (register, event.subject) not in expected)
 
 
 async def test_the_files_of_a_proven_machine_land_in_its_root_where_ignition_brings_the_ticket(
@@ -103,7 +103,7 @@ async def test_the_files_of_a_proven_machine_land_in_its_root_where_ignition_bri
 async def landed(ignition: Ignition, running: Agent) -> None:
     """What the cluster signed is in the root, and the agent says so."""
     installed = await ignition.run()
-    assert installed.status == 0, installed.said
+    assert installed.status == 0, installed.log
     assert (ignition.root / "etc/fastness/secret").read_text() == "for this machine"
     assert (ignition.root / "etc/fastness/secret").stat().st_mode & 0o777 == 0o600
     assert "etc/systemd/system/hello.service" in ignition.files
@@ -128,9 +128,9 @@ async def test_an_image_with_the_pointer_takes_three_words_from_its_host_and_no_
             await landed(ignition, running)
             assert not HOSTILE_FILES & ignition.files
         assert ticket.encode() not in (tmp_path / "measured").read_bytes()
-        told = await explained(real_server, world, attested=True)
-        assert f"pool worker, server {world.server}, ticket sha256:" in told, told
-        assert "pass  user-data: ok" in told, told
+        explanation = await explained(real_server, world, attested=True)
+        assert f"pool worker, server {world.server}, ticket sha256:" in explanation, explanation
+        assert "pass  user-data: ok" in explanation, explanation
 
 
 async def test_user_data_with_anything_beside_the_pointer_gets_the_machine_nothing(
@@ -178,6 +178,6 @@ async def test_with_one_changed_event_nothing_lands_and_the_operator_is_told_whi
         assert status == 1
         assert "this machine gets no configuration" in console
         assert "fastness attest explain machine-" in console
-        told = await explained(real_server, world)
-        assert "FAIL  PCR 11 (unified kernel image): value-differs" in told, told
-        assert f"number {first_new(image, other, register=11)}: EV_IPL" in told, told
+        explanation = await explained(real_server, world)
+        assert "FAIL  PCR 11 (unified kernel image): value-differs" in explanation, explanation
+        assert f"number {first_new(image, other, register=11)}: EV_IPL" in explanation, explanation

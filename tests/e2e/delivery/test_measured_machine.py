@@ -46,32 +46,32 @@ async def test_a_machine_gets_its_configuration_for_the_image_that_was_approved_
     real_server: Embedded, tpm_maker: Maker, via: str
 ) -> None:
     joining.require_joining()
-    one, other = tpm_maker.provision("one"), tpm_maker.provision("other")
+    tpm, other = tpm_maker.provision("one"), tpm_maker.provision("other")
     async with cluster(real_server, tpm_maker, via, (DOORS,)) as world:
         doors = f"https://{DOORS}"
         world.urls[0] = DoorUrls(f"{doors}:{BROKER}", f"{doors}:{GATE}")
         uki = await asyncio.to_thread(joining.image, world.trust_json)
         await world.publish(values_of_measurement(predicted(uki)))
 
-        good = await joined(world, uki, one)
+        good = await joined(world, uki, tpm)
         assert (good.ignition, good.agent) == (0, 0), f"{good.console}\n{good.log}"
         assert good.files["etc/fastness/secret"] == hashlib.sha256(b"for this machine").hexdigest()
         assert "etc/systemd/system/hello.service" in good.files
         assert not HOSTILE_FILES & good.files.keys(), good.files
-        told = await explained(real_server, world, attested=True)
-        assert f"pool worker, server https://{DOORS}:{ENROLMENT}, ticket sha256:" in told, told
+        explanation = await explained(real_server, world, attested=True)
+        assert f"pool worker, server https://{DOORS}:{ENROLMENT}, ticket sha256:" in explanation, explanation
         assert "Ignition has the configuration of worker-" in good.console
 
         if via == "Broker":
             return  # what a refusal is does not depend on the way; one boot of twenty seconds less
         changed = await asyncio.to_thread(joining.image, world.trust_json, joining.COMMAND_LINE + b" debug")
-        asked = len(world.shelf.requests)
+        requests = len(world.shelf.requests)
         bad = await joined(world, changed, other)
         assert bad.ignition != 0, bad.log
         assert bad.agent == 1, bad.console
         assert bad.files == {}
-        assert len(world.shelf.requests) == asked
+        assert len(world.shelf.requests) == requests
         assert "this machine gets no configuration (value-differs)" in bad.console
-        told = await explained(real_server, world)
-        assert "FAIL  PCR 11" in told, told
-        assert "EV_IPL" in told, told
+        explanation = await explained(real_server, world)
+        assert "FAIL  PCR 11" in explanation, explanation
+        assert "EV_IPL" in explanation, explanation

@@ -54,20 +54,20 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
 @pytest.mark.parametrize(("shell", "page"), [(page, page) for page in TRANSCRIPTS], indirect=["shell"], ids=str)
 def test_transcripts_print_what_the_page_shows(shell: Shell, page: Path) -> None:
     for step in steps((ROOT / page).read_text()):
-        said = shell.run(step)
-        assert matches(step.expected, said), told(page, step, said)
+        printed = shell.run(step)
+        assert matches(step.expected, printed), difference(page, step, printed)
 
 
-def told(page: Path, step: Step, said: list[str]) -> str:
-    shown, printed = "\n".join(step.expected), "\n".join(said)
-    return f"{page}\n$ {step.command}\n--- shown\n{shown}\n--- printed\n{printed}"
+def difference(page: Path, step: Step, printed: list[str]) -> str:
+    expected, actual = "\n".join(step.expected), "\n".join(printed)
+    return f"{page}\n$ {step.command}\n--- shown\n{expected}\n--- printed\n{actual}"
 
 
 def test_make_up_is_what_the_transcripts_start_in_its_place() -> None:
-    said = subprocess.run(
+    commands = subprocess.run(
         ["make", "--no-print-directory", "-n", "up"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
     ).stdout
-    assert said.splitlines()[-1].endswith(MAKE_UP.replace("fastness up", "/fastness up --state state"))
+    assert commands.splitlines()[-1].endswith(MAKE_UP.replace("fastness up", "/fastness up --state state"))
 
 
 def test_the_readme_has_a_transcript() -> None:
@@ -87,21 +87,21 @@ def test_commands_stand_in_transcripts_that_run(page: Path) -> None:
     "page", [*PAGES, *sorted(path.relative_to(ROOT) for path in (ROOT / REFERENCE).rglob("*.md"))], ids=str
 )
 def test_links_lead_somewhere(page: Path) -> None:
-    for found in LINK.finditer((ROOT / page).read_text()):
-        target = found[1]
+    for link in LINK.finditer((ROOT / page).read_text()):
+        target = link[1]
         if "://" not in target and not target.startswith("mailto:"):
             assert (ROOT / page.parent / target).exists(), f"{page}: {target}"
 
 
 def test_every_page_is_reachable_from_the_index() -> None:
-    seen: set[Path] = set()
+    reached: set[Path] = set()
     waiting = [ROOT / "README.md"]
     while waiting:
         page = waiting.pop()
-        if page in seen or page.suffix != ".md" or not page.exists():
+        if page in reached or page.suffix != ".md" or not page.exists():
             continue
-        seen.add(page)
+        reached.add(page)
         waiting += [
-            (page.parent / found[1]).resolve() for found in LINK.finditer(page.read_text()) if "://" not in found[1]
+            (page.parent / link[1]).resolve() for link in LINK.finditer(page.read_text()) if "://" not in link[1]
         ]
-    assert {ROOT / page for page in PAGES} <= seen
+    assert {ROOT / page for page in PAGES} <= reached

@@ -46,12 +46,12 @@ def test_a_changed_a_missing_and_a_forgotten_page_are_named(copy: Path, capsys: 
     (reference / "metrics.md").unlink()
     (reference / "kinds" / "old.example.md").write_text("# Gone")
     assert docs.main(["--check", "--root", str(copy)]) == 1
-    said = capsys.readouterr()
-    assert said.out.split() == [
+    captured = capsys.readouterr()
+    assert captured.out.split() == [
         "stale:", "docs/reference/cli.md", "stale:", "docs/reference/kinds/old.example.md",
         "stale:", "docs/reference/metrics.md",
     ]  # fmt: skip
-    assert f"run `{docs.COMMAND}`" in said.err
+    assert f"run `{docs.COMMAND}`" in captured.err
 
 
 def test_a_module_that_is_on_no_map_is_named(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ def test_a_block_that_begins_with_output_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "printed", "same"),
+    ("expected", "printed", "same"),
     [
         (["a"], ["a"], True),
         (["a"], ["b"], False),
@@ -55,8 +55,8 @@ def test_a_block_that_begins_with_output_is_refused() -> None:
         (["at 2026-01-01T00:00:00Z"], ["at 2027-11-30T10:20:30.123Z"], True),
     ],
 )
-def test_output_is_compared_by_shape(shown: list[str], printed: list[str], same: bool) -> None:
-    assert matches(shown, printed) is same
+def test_output_is_compared_by_shape(expected: list[str], printed: list[str], same: bool) -> None:
+    assert matches(expected, printed) is same
 
 
 def test_versions_and_numbers_keep_their_meaning() -> None:

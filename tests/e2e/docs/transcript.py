@@ -48,17 +48,17 @@ class Step:
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
     """The fenced blocks of a page: tag and content."""
-    for found in FENCE.finditer(text):
-        yield found[1], found[2]
+    for block in FENCE.finditer(text):
+        yield block[1], block[2]
 
 
 def steps(text: str) -> list[Step]:
     """The steps of all transcripts of a page."""
-    found: list[Step] = []
+    transcript: list[Step] = []
     for tag, content in blocks(text):
         if tag == "console":
-            found += _session(content)
-    return found
+            transcript += _session(content)
+    return transcript
 
 
 def _session(content: str) -> Iterator[Step]:
@@ -122,8 +122,8 @@ class Shell:
     def run(self, step: Step) -> list[str]:
         """Run one step; returns what it printed."""
         if step.command == INTERRUPT:
-            said = self._interrupt()
-            return said[-len(step.expected) :] if self._shown_in_part else said
+            output = self._interrupt()
+            return output[-len(step.expected) :] if self._shown_in_part else output
         if step.command.startswith(FOREGROUND):
             return self._start(step)
         return self._command(step.command)
@@ -150,10 +150,10 @@ class Shell:
         alarm = threading.Timer(PATIENCE, self._running.kill)
         alarm.start()
         try:
-            said: list[str] = []
-            while len(said) < len(step.expected) and (line := self._running.stdout.readline()):
-                said.append(line.rstrip("\n"))
-            return said
+            output: list[str] = []
+            while len(output) < len(step.expected) and (line := self._running.stdout.readline()):
+                output.append(line.rstrip("\n"))
+            return output
         finally:
             alarm.cancel()
 
@@ -166,9 +166,9 @@ class Shell:
 
     def close(self) -> None:
         """End what the page left running: its foreground, and what it put behind it with the number in a file `….pid`."""
-        for kept in self.directory.glob("*.pid"):
+        for pid_file in self.directory.glob("*.pid"):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(kept.read_text()), signal.SIGTERM)
+                os.kill(int(pid_file.read_text()), signal.SIGTERM)
         if self._running is not None:
             if self._running.poll() is None:
                 os.kill(self._running.pid, signal.SIGINT)

@@ -16,11 +16,11 @@ from fastness.kinds.kata.names import InstallState
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import labels_of
 from fastness.kinds.registry import find as kind
-from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.client.client import connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.controllers import Runner
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope
-from fastness.machineconfig.loops.controllers import Around
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.workloads.kata.inputs import covers
 from fastness.workloads.loops.kata.loop import KataConfigs
@@ -39,6 +39,7 @@ from tests.component.workloads.kata.story import (
 )
 from tests.e2e.machineconfig.test_on_real_kubernetes import install_definitions
 from tests.embedded.fixtures import Embedded
+from tests.node_facts import state_node_facts
 from tests.realkube.cluster import RealKube
 
 BOTH = ("worker-0", "worker-1")
@@ -51,10 +52,14 @@ MADE = (
 
 async def made(cluster: Cluster) -> dict[tuple[str, str], JsonObject]:
     """What an installation made, without what a server adds to every object."""
-    found = {(one.kind, obj["metadata"]["name"]): obj for one in MADE for obj in (await cluster.list(one)).items}
+    objects = {
+        (resource.kind, obj["metadata"]["name"]): obj
+        for resource in MADE
+        for obj in (await cluster.list(resource)).items
+    }
     config = await cluster.get(CONFIG, names.EXTENSION_CONFIG)
-    kept = {**found, ("MachineConfig", names.EXTENSION_CONFIG): config}
-    return {key: _ours(one) for key, one in kept.items() if key[1] not in ("master", "worker", "privileged")}
+    with_config = {**objects, ("MachineConfig", names.EXTENSION_CONFIG): config}
+    return {key: _ours(obj) for key, obj in with_config.items() if key[1] not in ("master", "worker", "privileged")}
 
 
 def _ours(obj: JsonObject) -> JsonObject:
@@ -66,7 +71,7 @@ def _ours(obj: JsonObject) -> JsonObject:
 
 async def exists(cluster: Cluster) -> bool:
     """Whether the operator's namespace is still there."""
-    return names.NAMESPACE in [one["metadata"]["name"] for one in (await cluster.list(SPACE)).items]
+    return names.NAMESPACE in [namespace["metadata"]["name"] for namespace in (await cluster.list(SPACE)).items]
 
 
 async def story(workers: WorkerPool) -> tuple[list[Any], dict[tuple[str, str], JsonObject]]:
@@ -100,7 +105,9 @@ async def on(kube: RealKube, home: Path) -> AsyncIterator[WorkerPool]:
         Informers(cluster, clock=clock, entropy=entropy) as informers,
         asyncio.TaskGroup() as tasks,
     ):
-        runner = Runner(product_loops(cluster, informers, Around(clock, entropy, QUICK)), informers, clock, entropy)
+        await state_node_facts(cluster, kube.url, runtime="crio")
+        loops = product_loops(cluster, informers, clock, entropy, timing=QUICK)
+        runner = Runner(loops, informers, clock, entropy)
         workers = WorkerPool(cluster, runner)
         work = [tasks.create_task(runner.run()), tasks.create_task(workers.play_agents())]
         try:
@@ -153,14 +160,14 @@ async def test_without_machine_configs_the_fallback_installs_by_daemon_set(bare_
             meta = {"name": name, "labels": {"node-role.kubernetes.io/worker": ""}}
             await cluster.create(NODE, {"apiVersion": "v1", "kind": "Node", "metadata": meta})
         await cluster.create(KATA, kata_config())
-        config = await until(cluster, lambda one: in_progress(one) == ("False", "DeploymentModeUnavailable"))
+        config = await until(cluster, lambda config: in_progress(config) == ("False", "DeploymentModeUnavailable"))
         assert (
             "deployment mode is MachineConfig but it is not available" in config["status"]["conditions"][0]["message"]
         )
         # Without a webhook two can be made; the oldest counts, and the other one is told so.
         await asyncio.sleep(1)
         await cluster.create(KATA, kata_config("younger"))
-        await until(cluster, lambda one: in_progress(one) == ("False", "Duplicate"), "younger")
+        await until(cluster, lambda config: in_progress(config) == ("False", "Duplicate"), "younger")
         await cluster.delete(KATA, "younger")
         await feature_gates(cluster, deploymentMode="DaemonSetFallback")
         async with follow_story(cluster) as heard:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.live import KUBECTL, Live, Said
+from tests.e2e.live import KUBECTL, Live, Outcome
 from tests.patience import PATIENCE
 
 
@@ -24,21 +24,21 @@ class Kubectl:
     namespace: str = "default"
     binary: Path = KUBECTL
 
-    def __call__(self, *words: str, stdin: Any = None, **env: str) -> Said:
+    def __call__(self, *words: str, stdin: Any = None, **env: str) -> Outcome:
         """Run it, however it ends."""
         return self.live.kubectl("-n", self.namespace, *words, stdin=stdin, binary=self.binary, **env)
 
-    def ok(self, *words: str, stdin: Any = None, **env: str) -> Said:
+    def ok(self, *words: str, stdin: Any = None, **env: str) -> Outcome:
         """Run it; it must succeed."""
-        said = self(*words, stdin=stdin, **env)
-        assert said.code == 0, f"kubectl {' '.join(words)}: {said.out}{said.err}"
-        return said
+        outcome = self(*words, stdin=stdin, **env)
+        assert outcome.code == 0, f"kubectl {' '.join(words)}: {outcome.out}{outcome.err}"
+        return outcome
 
     def refused(self, *words: str, stdin: Any = None, **env: str) -> str:
         """Run it; it must fail. Returns what it complained about."""
-        said = self(*words, stdin=stdin, **env)
-        assert said.code != 0, f"kubectl {' '.join(words)} succeeded: {said.out}"
-        return said.err
+        outcome = self(*words, stdin=stdin, **env)
+        assert outcome.code != 0, f"kubectl {' '.join(words)} succeeded: {outcome.out}"
+        return outcome.err
 
 
 @pytest.fixture(scope="session")

@@ -9,28 +9,28 @@ import urllib.request
 
 from tests.e2e.kubectl.conftest import Kubectl
 from tests.e2e.kubectl.objects import config_map, node
-from tests.e2e.live import Said
+from tests.e2e.live import Outcome
 
 
 def test_whoami_names_the_administrator(kubectl: Kubectl) -> None:
-    said = kubectl.ok("auth", "whoami", "-o", "json").json["status"]["userInfo"]
-    assert "system:masters" in said["groups"]
+    user = kubectl.ok("auth", "whoami", "-o", "json").json["status"]["userInfo"]
+    assert "system:masters" in user["groups"]
 
 
 def test_impersonation_is_shown_and_obeyed(kubectl: Kubectl) -> None:
-    said = kubectl.ok("auth", "whoami", "--as", "jane", "--as-group", "devs", "-o", "json").json
-    assert said["status"]["userInfo"] == {"username": "jane", "groups": ["devs", "system:authenticated"]}
+    review = kubectl.ok("auth", "whoami", "--as", "jane", "--as-group", "devs", "-o", "json").json
+    assert review["status"]["userInfo"] == {"username": "jane", "groups": ["devs", "system:authenticated"]}
     assert 'User "jane" cannot list resource "secrets"' in kubectl.refused("get", "secrets", "--as", "jane")
 
 
 def test_only_those_who_may_impersonate_do(kubectl: Kubectl) -> None:
     kubectl.ok("create", "serviceaccount", "robot")
     token = kubectl.ok("create", "token", "robot").out
-    said = as_token(kubectl, token, "get", "cm", "--as", "jane")
-    assert 'cannot impersonate resource "users"' in said.err
+    outcome = as_token(kubectl, token, "get", "cm", "--as", "jane")
+    assert 'cannot impersonate resource "users"' in outcome.err
 
 
-def as_token(kubectl: Kubectl, token: str, *words: str) -> Said:
+def as_token(kubectl: Kubectl, token: str, *words: str) -> Outcome:
     live = kubectl.live
     flags = ("--server", live.url, "--certificate-authority", str(live.state / "pki" / "ca.crt"), "--token", token)
     return live.kubectl("--kubeconfig", "/dev/null", *flags, "-n", kubectl.namespace, *words)
@@ -46,15 +46,15 @@ def test_can_i_answers_by_word_and_by_exit_code(kubectl: Kubectl) -> None:
 
 def test_can_i_list_tells_all_that_is_allowed(kubectl: Kubectl) -> None:
     kubectl.ok("create", "rolebinding", "b", "--clusterrole", "view", "--user", "viewer")
-    told = kubectl.ok("auth", "can-i", "--list", "--as", "viewer").out
-    assert any(line.startswith("configmaps ") and line.endswith("[get list watch]") for line in told.splitlines())
-    assert "secrets" not in told
+    table = kubectl.ok("auth", "can-i", "--list", "--as", "viewer").out
+    assert any(line.startswith("configmaps ") and line.endswith("[get list watch]") for line in table.splitlines())
+    assert "secrets" not in table
 
 
 def test_default_roles_are_those_of_kubernetes(kubectl: Kubectl) -> None:
     names = set(kubectl.ok("get", "clusterroles", "-o", "name").lines)
-    wanted = {"cluster-admin", "admin", "edit", "view", "system:node", "system:basic-user", "system:discovery"}
-    assert {f"clusterrole.rbac.authorization.k8s.io/{name}" for name in wanted} <= names
+    defaults = {"cluster-admin", "admin", "edit", "view", "system:node", "system:basic-user", "system:discovery"}
+    assert {f"clusterrole.rbac.authorization.k8s.io/{name}" for name in defaults} <= names
 
 
 def test_aggregation_adds_rules_to_the_default_roles(kubectl: Kubectl, unique: str) -> None:
@@ -70,8 +70,8 @@ def test_aggregation_adds_rules_to_the_default_roles(kubectl: Kubectl, unique: s
 
 def test_a_role_that_grants_more_than_its_author_has_is_refused(kubectl: Kubectl) -> None:
     kubectl.ok("create", "rolebinding", "b", "--clusterrole", "admin", "--user", "boss")
-    said = kubectl.refused("create", "role", "r", "--verb", "*", "--resource", "nodes", "--as", "boss")
-    assert "attempting to grant RBAC permissions not currently held" in said
+    refusal = kubectl.refused("create", "role", "r", "--verb", "*", "--resource", "nodes", "--as", "boss")
+    assert "attempting to grant RBAC permissions not currently held" in refusal
 
 
 def test_a_token_is_good_for_what_its_account_may_do(kubectl: Kubectl, unique: str) -> None:
@@ -88,9 +88,9 @@ def test_a_token_dies_with_its_account(kubectl: Kubectl) -> None:
     token = kubectl.ok("create", "token", "robot").out
     assert as_token(kubectl, token, "auth", "whoami").code == 0
     kubectl.ok("delete", "serviceaccount", "robot")
-    said = as_token(kubectl, token, "auth", "whoami")
-    assert said.code == 1
-    assert "Unauthorized" in said.err or "must be logged in" in said.err
+    outcome = as_token(kubectl, token, "auth", "whoami")
+    assert outcome.code == 1
+    assert "Unauthorized" in outcome.err or "must be logged in" in outcome.err
 
 
 def test_a_node_changes_itself_and_no_other(kubectl: Kubectl, unique: str) -> None:
@@ -98,8 +98,8 @@ def test_a_node_changes_itself_and_no_other(kubectl: Kubectl, unique: str) -> No
         kubectl.ok("create", "-f", "-", stdin=node(name))
     me = ("--as", f"system:node:{unique}", "--as-group", "system:nodes")
     kubectl.ok("annotate", "node", unique, "a=b", *me)
-    said = kubectl.refused("annotate", "node", f"{unique}-other", "a=b", *me)
-    assert f"node '{unique}' may use only its own nodes object" in said
+    refusal = kubectl.refused("annotate", "node", f"{unique}-other", "a=b", *me)
+    assert f"node '{unique}' may use only its own nodes object" in refusal
 
 
 def anonymous(kubectl: Kubectl, path: str) -> int:

@@ -44,8 +44,8 @@ def test_apply_works_for_our_own_kinds(kubectl: Kubectl, unique: str) -> None:
 def test_server_side_conflicts_name_the_field_and_its_owner(kubectl: Kubectl) -> None:
     mine, theirs = config_map("c", {"k": "1"}), config_map("c", {"k": "2"})
     assert kubectl.ok("apply", "--server-side", "-f", "-", stdin=mine).out == "configmap/c serverside-applied\n"
-    said = kubectl.refused("apply", "--server-side", "--field-manager", "other", "-f", "-", stdin=theirs)
-    assert 'Apply failed with 1 conflict: conflict with "kubectl": .data.k' in said
+    refusal = kubectl.refused("apply", "--server-side", "--field-manager", "other", "-f", "-", stdin=theirs)
+    assert 'Apply failed with 1 conflict: conflict with "kubectl": .data.k' in refusal
     assert value(kubectl, ".data.k") == "1"
 
 
@@ -54,8 +54,8 @@ def test_forced_conflicts_take_the_field_over(kubectl: Kubectl) -> None:
     forced = ("apply", "--server-side", "--field-manager", "other", "--force-conflicts", "-f", "-")
     kubectl.ok(*forced, stdin=config_map("c", {"k": "2"}))
     assert value(kubectl, ".data") == '{"k":"2","l":"1"}'
-    said = kubectl.refused("apply", "--server-side", "-f", "-", stdin=config_map("c", {"k": "3", "l": "1"}))
-    assert 'conflict with "other": .data.k' in said
+    refusal = kubectl.refused("apply", "--server-side", "-f", "-", stdin=config_map("c", {"k": "3", "l": "1"}))
+    assert 'conflict with "other": .data.k' in refusal
 
 
 def test_a_field_that_is_no_longer_applied_is_removed(kubectl: Kubectl) -> None:
@@ -68,7 +68,10 @@ def test_managed_fields_tell_apply_and_update_apart(kubectl: Kubectl) -> None:
     kubectl.ok("apply", "--server-side", "--field-manager", "me", "-f", "-", stdin=config_map("c"))
     kubectl.ok("label", "cm", "c", "by=hand")
     owners = kubectl.ok("get", "cm", "c", "-o", "json", "--show-managed-fields").json["metadata"]["managedFields"]
-    assert [(one["manager"], one["operation"]) for one in owners] == [("me", "Apply"), ("kubectl-label", "Update")]
+    assert [(owner["manager"], owner["operation"]) for owner in owners] == [
+        ("me", "Apply"),
+        ("kubectl-label", "Update"),
+    ]
     assert owners[1]["fieldsV1"] == {"f:metadata": {"f:labels": {".": {}, "f:by": {}}}}
 
 
@@ -79,10 +82,10 @@ def test_pruning_deletes_what_left_the_set(kubectl: Kubectl) -> None:
     }  # fmt: skip
     kubectl.ok("apply", "-f", "-", stdin=both)
     only = config_map("a", labels={"set": "x"})
-    said = kubectl.ok(
+    pruned = kubectl.ok(
         "apply", "--prune", "-l", "set=x", "--prune-allowlist", "core/v1/ConfigMap", "-f", "-", stdin=only
     )
-    assert said.lines == ["configmap/a unchanged", "configmap/b pruned"]
+    assert pruned.lines == ["configmap/a unchanged", "configmap/b pruned"]
 
 
 def test_diff_shows_what_apply_would_change_and_says_so_by_its_exit_code(kubectl: Kubectl) -> None:
@@ -97,8 +100,8 @@ def test_diff_shows_what_apply_would_change_and_says_so_by_its_exit_code(kubectl
 
 def test_a_dry_run_of_apply_reports_and_changes_nothing(kubectl: Kubectl) -> None:
     kubectl.ok("apply", "-f", "-", stdin=config_map("c", {"k": "old"}))
-    said = kubectl.ok("apply", "--dry-run=server", "-f", "-", stdin=config_map("c", {"k": "new"}))
-    assert said.out == "configmap/c configured (server dry run)\n"
+    applied = kubectl.ok("apply", "--dry-run=server", "-f", "-", stdin=config_map("c", {"k": "new"}))
+    assert applied.out == "configmap/c configured (server dry run)\n"
     assert value(kubectl, ".data.k") == "old"
 
 
@@ -106,5 +109,5 @@ def test_a_whole_directory_is_applied_with_server_side_apply(kubectl: Kubectl, t
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text(f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n")
     for _ in range(2):
-        said = kubectl.ok("apply", "--server-side", "-f", str(tmp_path))
-        assert said.lines == ["configmap/a serverside-applied", "configmap/b serverside-applied"]
+        applied = kubectl.ok("apply", "--server-side", "-f", str(tmp_path))
+        assert applied.lines == ["configmap/a serverside-applied", "configmap/b serverside-applied"]

@@ -15,7 +15,7 @@ def changed(obj: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("obj", "said"),
+    ("obj", "complaint"),
     [
         (config_map("Upper"), "metadata.name"),
         (config_map("c", {"bad key": "x"}), "data[bad key]"),
@@ -28,31 +28,31 @@ def changed(obj: dict[str, Any], **fields: Any) -> dict[str, Any]:
         (changed(pod("p"), spec={"containers": [{"image": "i"}]}), "spec.containers[0].name: Required value"),
     ],
 )
-def test_bad_objects_of_kubernetes(kubectl: Kubectl, obj: dict[str, Any], said: str) -> None:
-    assert said in kubectl.refused("create", "-f", "-", stdin=obj)
+def test_bad_objects_of_kubernetes(kubectl: Kubectl, obj: dict[str, Any], complaint: str) -> None:
+    assert complaint in kubectl.refused("create", "-f", "-", stdin=obj)
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "complaint"),
     [
         ({"pausd": True}, 'unknown field "spec.pausd"'),
         ({"paused": "yes"}, 'spec.paused: Invalid value: "yes": spec.paused must be of type boolean'),
         ({"configuration": {"source": [{"name": 7}]}}, "spec.configuration.source[0].name"),
-        ({"machineConfigSelector": {"matchLabels": {"a": "b"}}}, "spec.machineConfigSelector"),
+        ({"machineConfigSelector": {"matchLabels": {"a": "b"}}}, "must have a machineConfigSelector that matches"),
     ],
 )
-def test_bad_pools(kubectl: Kubectl, unique: str, spec: dict[str, Any], said: str) -> None:
-    assert said in kubectl.refused("create", "-f", "-", stdin=pool(unique, **spec))
+def test_bad_pools(kubectl: Kubectl, unique: str, spec: dict[str, Any], complaint: str) -> None:
+    assert complaint in kubectl.refused("create", "-f", "-", stdin=pool(unique, **spec))
 
 
 def test_a_resource_beside_its_kind_is_suggested_by_nobody_but_named(kubectl: Kubectl, unique: str) -> None:
     wrong = changed(machine_config(unique), kind="MachineConfg")
-    said = kubectl.refused("create", "-f", "-", stdin=wrong)
-    assert 'no matches for kind "MachineConfg" in version "machineconfiguration.openshift.io/v1"' in said
+    refusal = kubectl.refused("create", "-f", "-", stdin=wrong)
+    assert 'no matches for kind "MachineConfg" in version "machineconfiguration.openshift.io/v1"' in refusal
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "complaint"),
     [
         ("{", "error parsing STDIN"),
         ("just text", "invalid object to validate"),
@@ -60,8 +60,8 @@ def test_a_resource_beside_its_kind_is_suggested_by_nobody_but_named(kubectl: Ku
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: [{a: 1}]\n", "data"),
     ],
 )
-def test_text_that_is_no_object(kubectl: Kubectl, text: str, said: str) -> None:
-    assert said in kubectl.refused("create", "-f", "-", stdin=text)
+def test_text_that_is_no_object(kubectl: Kubectl, text: str, complaint: str) -> None:
+    assert complaint in kubectl.refused("create", "-f", "-", stdin=text)
 
 
 def test_a_bad_selector_is_quoted(kubectl: Kubectl) -> None:
@@ -78,5 +78,5 @@ def test_a_bad_patch_is_explained(kubectl: Kubectl) -> None:
 
 
 def test_an_object_beyond_the_limit_is_refused_with_the_limit(kubectl: Kubectl) -> None:
-    said = kubectl.refused("create", "-f", "-", stdin=config_map("c", {"k": "x" * (1 << 20) + "y"}))
-    assert "Too long" in said
+    refusal = kubectl.refused("create", "-f", "-", stdin=config_map("c", {"k": "x" * (1 << 20) + "y"}))
+    assert "Too long" in refusal

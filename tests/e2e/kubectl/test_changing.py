@@ -49,8 +49,8 @@ def editor(tmp_path: Path, script: str) -> str:
 
 
 def test_edit_stores_what_the_editor_leaves(stored: Kubectl, tmp_path: Path) -> None:
-    said = stored.ok("edit", "cm", "c", EDITOR=editor(tmp_path, "sed -i 's/k: v/k: edited/' \"$1\""))
-    assert said.out == "configmap/c edited\n"
+    edited = stored.ok("edit", "cm", "c", EDITOR=editor(tmp_path, "sed -i 's/k: v/k: edited/' \"$1\""))
+    assert edited.out == "configmap/c edited\n"
     assert data(stored) == '{"k":"edited","keep":"me"}'
 
 
@@ -64,12 +64,12 @@ def test_edit_opens_again_with_the_reason_when_a_value_is_refused(
     kubectl: Kubectl, unique: str, tmp_path: Path
 ) -> None:
     kubectl.ok("create", "-f", "-", stdin=pool(unique, paused=False))
-    seen = tmp_path / "seen"
+    copy = tmp_path / "seen"
     script = (
-        f"test ! -e {seen} || {{ cp $1 {seen}; exit 1; }}; touch {seen}; sed -i 's/paused: false/paused: maybe/' $1"
+        f"test ! -e {copy} || {{ cp $1 {copy}; exit 1; }}; touch {copy}; sed -i 's/paused: false/paused: maybe/' $1"
     )
     assert kubectl("edit", "mcp", unique, EDITOR=editor(tmp_path, script)).code == 1
-    assert "# * spec.paused: Invalid value" in seen.read_text()
+    assert "# * spec.paused: Invalid value" in copy.read_text()
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_a_failed_test_in_a_json_patch_changes_nothing(stored: Kubectl) -> None:
 
 def test_custom_kinds_have_no_strategic_patch(kubectl: Kubectl, unique: str) -> None:
     kubectl.ok("create", "-f", "-", stdin=pool(unique))
-    said = kubectl.refused("patch", "mcp", unique, "--type", "strategic", "-p", '{"spec":{"paused":true}}')
-    assert "application/strategic-merge-patch+json is not supported" in said
+    refusal = kubectl.refused("patch", "mcp", unique, "--type", "strategic", "-p", '{"spec":{"paused":true}}')
+    assert "application/strategic-merge-patch+json is not supported" in refusal
 
 
 def test_a_status_is_patched_through_its_own_door_only(kubectl: Kubectl) -> None:
@@ -118,28 +118,28 @@ def test_labels_are_set_changed_only_on_request_and_removed(stored: Kubectl) -> 
 
 
 def test_a_bad_label_is_refused_with_its_rule(stored: Kubectl) -> None:
-    said = stored.refused("patch", "cm", "c", "-p", '{"metadata":{"labels":{"a":"not ok"}}}')
-    assert "metadata.labels" in said
-    assert "not ok" in said
+    refusal = stored.refused("patch", "cm", "c", "-p", '{"metadata":{"labels":{"a":"not ok"}}}')
+    assert "metadata.labels" in refusal
+    assert "not ok" in refusal
 
 
 def test_annotations_are_set_on_many_objects_at_once(stored: Kubectl) -> None:
     stored.ok("create", "-f", "-", stdin=config_map("d"))
-    said = stored.ok("annotate", "cm", "c", "d", "note=seen").lines
-    assert said == ["configmap/c annotated", "configmap/d annotated"]
+    lines = stored.ok("annotate", "cm", "c", "d", "note=seen").lines
+    assert lines == ["configmap/c annotated", "configmap/d annotated"]
     assert stored.ok("get", "cm", "d", "-o", "jsonpath={.metadata.annotations.note}").out == "seen"
 
 
 def test_scale_changes_the_number_and_holds_to_a_precondition(kubectl: Kubectl) -> None:
     kubectl.ok("create", "deployment", "web", "--image", "registry.example/web:1", "--replicas", "2")
     assert kubectl.ok("scale", "deploy", "web", "--replicas", "5").out == "deployment.apps/web scaled\n"
-    said = kubectl.refused("scale", "deploy", "web", "--current-replicas", "2", "--replicas", "1")
-    assert "Expected replicas to be 2, was 5" in said
+    refusal = kubectl.refused("scale", "deploy", "web", "--current-replicas", "2", "--replicas", "1")
+    assert "Expected replicas to be 2, was 5" in refusal
     assert kubectl.ok("get", "deploy", "web", "-o", "jsonpath={.spec.replicas} {.metadata.generation}").out == "5 2"
 
 
 def test_set_image_patches_one_container(kubectl: Kubectl) -> None:
     kubectl.ok("create", "deployment", "web", "--image", "registry.example/web:1")
     kubectl.ok("set", "image", "deploy/web", "web=registry.example/web:2")
-    said = kubectl.ok("get", "deploy", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
-    assert said.out == "registry.example/web:2"
+    image = kubectl.ok("get", "deploy", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+    assert image.out == "registry.example/web:2"

@@ -14,7 +14,7 @@ from tests.e2e.kubectl.objects import config_map
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "name"),
     [
         ("configmap c --from-literal=a=b", "configmap/c"),
         ("secret generic s --from-literal=a=b", "secret/s"),
@@ -31,14 +31,14 @@ from tests.e2e.kubectl.objects import config_map
         ("ingress front --rule=web.example/*=web:80", "ingress.networking.k8s.io/front"),
     ],
 )
-def test_generators_create_what_they_say(kubectl: Kubectl, words: str, said: str) -> None:
+def test_generators_create_what_they_say(kubectl: Kubectl, words: str, name: str) -> None:
     made = kubectl.ok("create", *(word.replace("_", " ") for word in words.split()))
-    assert made.out == f"{said} created\n"
-    assert kubectl.ok("get", said, "-o", "name").out == f"{said}\n"
+    assert made.out == f"{name} created\n"
+    assert kubectl.ok("get", name, "-o", "name").out == f"{name}\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "name"),
     [
         ("namespace {}-more", "namespace/{}-more"),
         ("clusterrole {} --verb=get --resource=nodes", "clusterrole.rbac.authorization.k8s.io/{}"),
@@ -46,8 +46,8 @@ def test_generators_create_what_they_say(kubectl: Kubectl, words: str, said: str
         ("priorityclass {} --value=7", "priorityclass.scheduling.k8s.io/{}"),
     ],
 )
-def test_generators_of_cluster_wide_kinds(kubectl: Kubectl, unique: str, words: str, said: str) -> None:
-    assert kubectl.ok("create", *words.format(unique).split()).out == f"{said.format(unique)} created\n"
+def test_generators_of_cluster_wide_kinds(kubectl: Kubectl, unique: str, words: str, name: str) -> None:
+    assert kubectl.ok("create", *words.format(unique).split()).out == f"{name.format(unique)} created\n"
 
 
 def test_secrets_come_back_as_they_were_given(kubectl: Kubectl, live: Any) -> None:
@@ -100,8 +100,8 @@ def test_generated_names_differ(kubectl: Kubectl) -> None:
 
 
 def test_a_dry_run_on_the_server_checks_and_stores_nothing(kubectl: Kubectl) -> None:
-    said = kubectl.ok("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=config_map("c")).json
-    assert said["metadata"]["uid"]
+    preview = kubectl.ok("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=config_map("c")).json
+    assert preview["metadata"]["uid"]
     assert "not found" in kubectl.refused("get", "cm", "c")
     bad = config_map("c", {"bad key": "x"})
     assert "data[bad key]" in kubectl.refused("create", "--dry-run=server", "-f", "-", stdin=bad)

@@ -32,8 +32,8 @@ def test_built_in_kinds_stand_in_the_list_of_definitions(kubectl: Kubectl) -> No
 
 
 def test_a_definition_of_ours_cannot_be_deleted_by_mistake(kubectl: Kubectl) -> None:
-    said = kubectl.refused("delete", "crd", "machineconfigs.machineconfiguration.openshift.io", "--timeout=5s")
-    assert "machineconfigs.machineconfiguration.openshift.io" in said
+    refusal = kubectl.refused("delete", "crd", "machineconfigs.machineconfiguration.openshift.io", "--timeout=5s")
+    assert "machineconfigs.machineconfiguration.openshift.io" in refusal
     assert kubectl.ok("get", "mc").code == 0
 
 
@@ -44,12 +44,12 @@ def test_a_new_kind_is_served_with_defaults_columns_and_short_name(kubectl: Kube
 
 
 def test_explain_knows_a_new_kind(kubectl: Kubectl, unique: str, group: str) -> None:
-    told = kubectl.ok("explain", f"widget{unique}s.spec.size").out
-    assert "How many." in told
+    explanation = kubectl.ok("explain", f"widget{unique}s.spec.size").out
+    assert "How many." in explanation
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "complaint"),
     [
         ({"size": 0}, "spec.size: Invalid value: 0: spec.size must be at least 1"),
         ({"color": "blue"}, 'spec.color: Unsupported value: "blue": supported values: "red", "green"'),
@@ -58,21 +58,21 @@ def test_explain_knows_a_new_kind(kubectl: Kubectl, unique: str, group: str) -> 
     ],
 )
 def test_its_schema_and_rules_hold(
-    kubectl: Kubectl, unique: str, group: str, spec: dict[str, object], said: str
+    kubectl: Kubectl, unique: str, group: str, spec: dict[str, object], complaint: str
 ) -> None:
-    assert said in kubectl.refused("create", "-f", "-", stdin=widget(group, unique, **spec))
+    assert complaint in kubectl.refused("create", "-f", "-", stdin=widget(group, unique, **spec))
 
 
 def test_scale_and_status_work_as_declared(kubectl: Kubectl, unique: str, group: str) -> None:
     kubectl.ok("create", "-f", "-", stdin=widget(group, unique))
     kubectl.ok("scale", f"w{unique}/w", "--replicas", "4")
     kubectl.ok("patch", f"w{unique}", "w", "--subresource", "status", "--type", "merge", "-p", '{"status":{"ready":3}}')
-    said = kubectl.ok("get", f"w{unique}", "w", "-o", "jsonpath={.spec.size} {.status.ready} {.metadata.generation}")
-    assert said.out == "4 3 2"
+    numbers = kubectl.ok("get", f"w{unique}", "w", "-o", "jsonpath={.spec.size} {.status.ready} {.metadata.generation}")
+    assert numbers.out == "4 3 2"
 
 
 def test_deleting_a_definition_deletes_its_objects_and_the_kind(kubectl: Kubectl, unique: str, group: str) -> None:
     kubectl.ok("create", "-f", "-", stdin=widget(group, unique))
     kubectl.ok("delete", "crd", f"widget{unique}s.{group}", "--timeout=20s")
-    said = kubectl.refused("get", f"widget{unique}s.{group}")
-    assert "doesn't have a resource type" in said or "could not find the requested resource" in said
+    refusal = kubectl.refused("get", f"widget{unique}s.{group}")
+    assert "doesn't have a resource type" in refusal or "could not find the requested resource" in refusal

@@ -88,6 +88,6 @@ def test_a_namespace_that_goes_accepts_nothing_new_and_tells_what_it_waits_for(k
 
 @pytest.mark.parametrize("name", ["default", "kube-system"])
 def test_namespaces_that_the_cluster_needs_cannot_be_deleted(live: Any, name: str) -> None:
-    said = live.kubectl("delete", "namespace", name)
-    assert said.code == 1
-    assert f'namespaces "{name}" is forbidden: this namespace may not be deleted' in said.err
+    outcome = live.kubectl("delete", "namespace", name)
+    assert outcome.code == 1
+    assert f'namespaces "{name}" is forbidden: this namespace may not be deleted' in outcome.err

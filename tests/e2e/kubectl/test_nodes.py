@@ -47,8 +47,8 @@ def test_the_budget_table_says_what_may_be_disrupted(kubectl: Kubectl, machine: 
 
 def test_a_drain_is_blocked_by_a_budget_and_says_which(kubectl: Kubectl, machine: str) -> None:
     guarded(kubectl, machine)
-    said = kubectl.refused("drain", machine, "--force", "--timeout", "1s")
-    assert "Cannot evict pod as it would violate the pod's disruption budget." in said
+    refusal = kubectl.refused("drain", machine, "--force", "--timeout", "1s")
+    assert "Cannot evict pod as it would violate the pod's disruption budget." in refusal
     assert kubectl.ok("get", "pod", "guarded", "-o", "name").out == "pod/guarded\n"
 
 
@@ -57,9 +57,9 @@ def test_a_drain_goes_on_when_the_budget_allows_it(kubectl: Kubectl, machine: st
     kubectl.ok("create", "-f", "-", stdin=pod("second", labels={"app": "x"}))
     kubectl.ok("patch", "pod", "second", "--subresource", "status", "--type", "merge", "-p", SERVING)
     kubectl.ok("wait", "--for=jsonpath={.status.disruptionsAllowed}=1", "pdb/budget", "--timeout=10s")
-    said = kubectl.ok("drain", machine, "--force", "--timeout", "10s")
-    assert "pod/guarded evicted" in said.out
-    assert said.lines[-1] == f"node/{machine} drained"
+    drained = kubectl.ok("drain", machine, "--force", "--timeout", "10s")
+    assert "pod/guarded evicted" in drained.out
+    assert drained.lines[-1] == f"node/{machine} drained"
     assert kubectl.ok("get", "pods", "-o", "name").lines == ["pod/second"]
 
 
@@ -76,5 +76,5 @@ def test_a_dry_run_of_a_drain_evicts_nobody(kubectl: Kubectl, machine: str) -> N
 
 def test_describe_of_a_node_lists_its_pods(kubectl: Kubectl, machine: str) -> None:
     kubectl.ok("create", "-f", "-", stdin=pod("p", machine))
-    told = kubectl.ok("describe", "node", machine).out
-    assert "Non-terminated Pods:          (1 in total)" in told
+    description = kubectl.ok("describe", "node", machine).out
+    assert "Non-terminated Pods:          (1 in total)" in description

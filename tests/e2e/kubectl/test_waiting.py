@@ -47,5 +47,5 @@ def test_wait_returns_when_an_object_comes(kubectl: Kubectl) -> None:
 
 def test_wait_gives_up_after_its_time(kubectl: Kubectl) -> None:
     kubectl.ok("create", "-f", "-", stdin=pod("p"))
-    said = kubectl.refused("wait", "--for=condition=Ready", "pod/p", "--timeout=100ms")
-    assert "timed out waiting for the condition on pods/p" in said
+    refusal = kubectl.refused("wait", "--for=condition=Ready", "pod/p", "--timeout=100ms")
+    assert "timed out waiting for the condition on pods/p" in refusal

@@ -46,14 +46,13 @@ from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.registry import find as kind
-from fastness.kube.client import KubeCluster, Surroundings, find
-from fastness.kube.client.connection import Connection
-from fastness.kube.client.tls import context_for
+from fastness.kube.client.client import KubeCluster
+from fastness.kube.client.config import Surroundings, find
+from fastness.kube.client.connection import Connection, context_for
 from fastness.kube.client.transport import Transport
 from fastness.kube.controllers import Runner
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops.controllers import Around as Loops
 from fastness.machineconfig.loops.timing import SIMULATED
 from fastness.record.live.record import ClusterRecord
 from fastness.release.door.broker.opening import broker_door
@@ -61,7 +60,7 @@ from fastness.release.door.config_server.server import ConfigDoor, config_server
 from fastness.release.door.gate.server import gate
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.sim.announce import announce_vendor
-from fastness.sim.fleet import hall
+from fastness.sim.fleet import running_machines
 from fastness.sim.hardware import Silicon
 from fastness.sim.inventory import Spec
 from fastness.sim.kubelet import READY, Kubelet
@@ -70,6 +69,7 @@ from fastness.sim.platform import Fleet, Proofs
 from fastness.sim.tee.vendor import SimVendor
 from tests.component.realkube.test_accounts import acting, apply
 from tests.e2e.live import FASTNESS, environment, run
+from tests.node_facts import state_node_facts
 from tests.patience import PATIENCE
 from tests.realkube import RealKube
 
@@ -85,8 +85,8 @@ async def until(check: Callable[[], Awaitable[Any]], what: str) -> Any:
     try:
         async with asyncio.timeout(PATIENCE):
             while True:
-                if found := await check():
-                    return found
+                if value := await check():
+                    return value
                 await asyncio.sleep(0.2)
     except TimeoutError:
         raise AssertionError(f"{what} did not happen in time") from None
@@ -111,10 +111,10 @@ class Enforcing:
         """The certificate of a kubelet."""
         return self.issuing.issue_client(f"system:node:{node}", ["system:nodes"], timedelta(hours=1), CLOCK.now())
 
-    def connection(self, shown: Credential) -> Connection:
+    def connection(self, credential: Credential) -> Connection:
         """The API server with this certificate and nothing else."""
-        found = find(Surroundings({"KUBECONFIG": str(self.kube.kubeconfig)}, Path("/nonexistent")))
-        return replace(found, certificate=shown.certificate.pem, key=shown.key_pem, token=SecretText(""))
+        admin = find(Surroundings({"KUBECONFIG": str(self.kube.kubeconfig)}, Path("/nonexistent")))
+        return replace(admin, certificate=credential.certificate.pem, key=credential.key_pem, token=SecretText(""))
 
     def as_node(self, node: str) -> Cluster:
         """The API as the credential of a node opens it."""
@@ -129,9 +129,9 @@ class Enforcing:
 
     def node_configs(self, node: str) -> NodeConfigs:
         """Port 22624 with the certificate of a node."""
-        shown = self.credential(node)
-        tls = context_for(replace(self.connection(shown), ca=self.configs.doors.bundle.encode()))
-        identity = NodeIdentity(node, str(shown.certificate.fingerprint), tls, self.trust().keys)
+        credential = self.credential(node)
+        tls = context_for(replace(self.connection(credential), ca=self.configs.doors.bundle.encode()))
+        identity = NodeIdentity(node, str(credential.certificate.fingerprint), tls, self.trust().keys)
         return NodeConfigs(f"https://127.0.0.1:{self.configs.port}", lambda: identity, CLOCK, ENTROPY)
 
     async def node(self, name: str, pool: str) -> None:
@@ -149,7 +149,7 @@ class Enforcing:
             self.directory / name, PollingWatcher(self.directory / name / "root", CLOCK), ENTROPY.uid
         )
         await self.node(name, PLAIN)
-        await Kubelet(self.admin, CLOCK, name, PLAIN, "zone-a").tell(name, READY, machine.power.boot_id())
+        await Kubelet(self.admin, CLOCK, Spec(name, 0, "tpm", pool=PLAIN)).tell(name, READY, machine.power.boot_id())
         configs = self.node_configs(name)
 
         async def live() -> None:
@@ -172,8 +172,10 @@ class Enforcing:
         """The rendered config of a pool; waits for the first one."""
 
         async def rendered() -> str:
-            found = next((one for one in (await self.admin.list(POOLS)).items if one["metadata"]["name"] == pool), {})
-            return str(((found.get("spec") or {}).get("configuration") or {}).get("name", ""))
+            pool_object = next(
+                (obj for obj in (await self.admin.list(POOLS)).items if obj["metadata"]["name"] == pool), {}
+            )
+            return str(((pool_object.get("spec") or {}).get("configuration") or {}).get("name", ""))
 
         return str(await until(rendered, f"a config of pool {pool}"))
 
@@ -209,16 +211,16 @@ class Enforcing:
         """What the record says, as `fastness audit show` prints it."""
         env = environment(self.directory, KUBECONFIG=str(self.kube.kubeconfig))
         words: list[str | Path] = [FASTNESS, "audit", "show", "--what", what, "--last", "1000", "-o", "json"]
-        said = await asyncio.to_thread(run, words, env)
-        assert said.code == 0, said.err
-        return list(orjson.loads(said.out))
+        record = await asyncio.to_thread(run, words, env)
+        assert record.code == 0, record.err
+        return list(orjson.loads(record.out))
 
 
 def installed(kube: RealKube) -> None:
     """Our kinds, and the accounts as `fastness crds --accounts` prints them."""
     env = environment(kube.directory, KUBECONFIG=str(kube.kubeconfig))
-    said = run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=run([FASTNESS, "crds"], env).out)
-    assert said.code == 0, said.err
+    applied = run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=run([FASTNESS, "crds"], env).out)
+    assert applied.code == 0, applied.err
     run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], env)
     with kube.client() as admin:
         for document in everything():
@@ -254,6 +256,7 @@ async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIte
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         admin = await enter(acting(kube, None))
+        await state_node_facts(admin, kube.url)
         await _furnish(admin, vendor)
         roles = {role.name: await enter(acting(kube, role)) for role in ACCOUNTS}
         caches = {
@@ -274,7 +277,7 @@ async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIte
         urls = DoorUrls(f"https://127.0.0.1:{broker.port}", f"https://127.0.0.1:{keeper.port}")
         enrolment = await enter(enrolment_door(roles["enrol"], caches["enrol"], CLOCK, ENTROPY, urls=lambda: urls))
         doors = Doors(f"https://127.0.0.1:{enrolment.port}", f"https://127.0.0.1:{configs.port}", configs.doors.bundle)
-        loops = product_loops(*work_of, Loops(CLOCK, ENTROPY, SIMULATED, lambda: doors), without=(FAMILY,))
+        loops = product_loops(*work_of, CLOCK, ENTROPY, timing=SIMULATED, doors=lambda: doors, without=(FAMILY,))
         group = await enter(asyncio.TaskGroup())
         work = group.create_task(Runner(loops, caches["controllers"], CLOCK, ENTROPY).run())
         stack.callback(work.cancel)
@@ -287,7 +290,7 @@ async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIte
             lambda: urls.gate,
         )
         fleet = Fleet(admin, world.as_node, directory, CLOCK, ENTROPY, proofs=proofs)
-        opened = await enter(hall(fleet))
+        opened = await enter(running_machines(fleet))
         for number in range(count):
             opened.place(opened.build(Spec(f"worker-{number}", number, "tpm")))
         world.machines = list(opened)
@@ -295,7 +298,7 @@ async def enforcing(kube: RealKube, directory: Path, count: int = 2) -> AsyncIte
 
 
 @asynccontextmanager
-async def told(world: Enforcing) -> AsyncIterator[None]:
+async def report_on_failure(world: Enforcing) -> AsyncIterator[None]:
     """Print what went wrong in the block, and how machines and nodes stood then: groups of groups hide it."""
     try:
         yield
@@ -308,13 +311,18 @@ async def told(world: Enforcing) -> AsyncIterator[None]:
         for pool in (await world.admin.list(POOLS)).items:
             print(
                 pool["metadata"]["name"],
-                [(one["type"], one["status"], one.get("message")) for one in pool["status"]["conditions"]],
+                [
+                    (condition["type"], condition["status"], condition.get("message"))
+                    for condition in pool["status"]["conditions"]
+                ],
             )
         raise
 
 
-async def asked(world: Enforcing, path: str, shown: Credential | None = None) -> httpx.Response:
+async def ask_gate(world: Enforcing, path: str, credential: Credential | None = None) -> httpx.Response:
     """What the gate answers to somebody with a certificate, or without."""
-    connection = replace(world.connection(shown or world.credential("nobody")), ca=world.configs.doors.bundle.encode())
+    connection = replace(
+        world.connection(credential or world.credential("nobody")), ca=world.configs.doors.bundle.encode()
+    )
     async with httpx.AsyncClient(verify=context_for(connection), trust_env=False, timeout=PATIENCE) as client:
         return await client.get(f"{world.gate}{path}")

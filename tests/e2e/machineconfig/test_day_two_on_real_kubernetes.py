@@ -15,7 +15,16 @@ from fastness.kube.errors import Forbidden
 from fastness.kube.port import PatchType
 from fastness.protocol.machine_names import machine_of_node
 from fastness.sim.machines import VirtualMachine
-from tests.e2e.machineconfig.enforcing import CONFIGS, NODES, PLAIN, Enforcing, asked, enforcing, told, until
+from tests.e2e.machineconfig.enforcing import (
+    CONFIGS,
+    NODES,
+    PLAIN,
+    Enforcing,
+    ask_gate,
+    enforcing,
+    report_on_failure,
+    until,
+)
 from tests.realkube import RealKube
 
 STRANGER, ORDINARY = "stranger", "plain-1"
@@ -31,7 +40,7 @@ def fresh_kube(real_kube_binaries: Path, tmp_path: Path) -> Iterator[RealKube]:
 async def test_day_two_of_an_enforcing_cluster_takes_the_doors_on_a_real_api_server(
     fresh_kube: RealKube, tmp_path: Path
 ) -> None:
-    async with enforcing(fresh_kube, tmp_path) as world, told(world):
+    async with enforcing(fresh_kube, tmp_path) as world, report_on_failure(world):
         first, second = world.machines
         await until(lambda: _run(world.machines), "two machines that attested and run")
         before = await world.goal(names.WORKER)
@@ -76,7 +85,7 @@ async def _gives_nothing_to_a_node_that_never_attested(world: Enforcing, before:
         await world.node_configs(STRANGER).fetch(goal)
     with pytest.raises(Forbidden):
         await itself.get(CONFIGS, goal)
-    answer = await asked(world, f"/config/{names.WORKER}?rendered={goal}", world.credential(STRANGER))
+    answer = await ask_gate(world, f"/config/{names.WORKER}?rendered={goal}", world.credential(STRANGER))
     assert (answer.status_code, answer.json()["code"]) == (401, "token-required")
     assert not [entry for entry in await world.recorded("release") if entry["who"] == f"system:node:{STRANGER}"]
 

@@ -16,16 +16,17 @@ from fastness.kinds.crd import manifests
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import condition
 from fastness.kinds.registry import find as kind
-from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.client.client import connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.controllers import Runner
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.machineconfig.loops.controllers import Around
 from fastness.machineconfig.loops.timing import SIMULATED
 from fastness.release.door.config_server.server import config_server
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.sim.fleet import machines
 from fastness.sim.platform import Fleet
+from tests.node_facts import state_node_facts
 from tests.patience import PATIENCE
 from tests.realkube.cluster import RealKube
 
@@ -63,15 +64,17 @@ def install_definitions(real_kube: RealKube) -> None:
 
 async def updated(cluster: Cluster, config: str, *, present: bool) -> bool:
     """Whether the worker pool has arrived at a rendered config that has, or has not, this source."""
-    pool = next((one for one in (await cluster.list(POOL)).items if one["metadata"]["name"] == "worker"), None)
+    pool = next((obj for obj in (await cluster.list(POOL)).items if obj["metadata"]["name"] == "worker"), None)
     if pool is None:
         return False
-    wanted = pool["spec"].get("configuration") or {}
-    sources = [one["name"] for one in wanted.get("source") or ()]
-    said = condition(pool, "Updated")
-    arrived = ((pool.get("status") or {}).get("configuration") or {}).get("name") == wanted.get("name")
+    desired = pool["spec"].get("configuration") or {}
+    sources = [source["name"] for source in desired.get("source") or ()]
+    verdict = condition(pool, "Updated")
+    arrived = ((pool.get("status") or {}).get("configuration") or {}).get("name") == desired.get("name")
     counted = (pool.get("status") or {}).get("updatedMachineCount") == 2
-    return bool(wanted and (config in sources) == present and said and said["status"] == "True" and arrived and counted)
+    return bool(
+        desired and (config in sources) == present and verdict and verdict["status"] == "True" and arrived and counted
+    )
 
 
 def laid_down(directory: Path) -> list[str]:
@@ -92,8 +95,11 @@ async def test_a_config_reaches_virtual_machines_over_a_real_api_and_leaves_agai
         config_server(cluster, informers, clock, entropy) as door,
         asyncio.TaskGroup() as tasks,
     ):
+        await state_node_facts(cluster, bare_kube.url)
         doors = Doors("", f"https://127.0.0.1:{door.port}", door.doors.bundle)
-        loops = product_loops(cluster, informers, Around(clock, entropy, SIMULATED, lambda: doors), without=(FAMILY,))
+        loops = product_loops(
+            cluster, informers, clock, entropy, timing=SIMULATED, doors=lambda: doors, without=(FAMILY,)
+        )
         work = tasks.create_task(Runner(loops, informers, clock, entropy).run())
         async with machines(Fleet(cluster, lambda _name: cluster, tmp_path, clock, entropy), 2):
             await until(lambda: updated(cluster, "50-real-motd", present=False))

@@ -6,13 +6,13 @@ import asyncio
 import time
 from pathlib import Path
 
-from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.client.client import connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.controllers import Runner
 from fastness.kube.informers import Informers
-from fastness.machineconfig.loops.controllers import Around
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.workloads.loops.controllers import operator_loops
-from tests.e2e.live import FASTNESS, KUBECTL, Said, environment, run
+from tests.e2e.live import FASTNESS, KUBECTL, Outcome, environment, run
 from tests.e2e.machineconfig.test_on_real_kubernetes import install_definitions
 from tests.manual.table import HERE, rows
 from tests.patience import PATIENCE
@@ -31,19 +31,19 @@ class Session:
         self._env = environment(directory, KUBECONFIG=str(kube.kubeconfig))
         self._directory = directory
 
-    def kubectl(self, *words: str) -> Said:
+    def kubectl(self, *words: str) -> Outcome:
         return run([KUBECTL, *words], self._env, cwd=HERE / "manifests")
 
-    def fastness(self, *words: str) -> Said:
+    def fastness(self, *words: str) -> Outcome:
         return run([FASTNESS, *words], self._env, cwd=self._directory)
 
-    def until(self, wanted: str, *words: str) -> Said:
+    def until(self, text: str, *words: str) -> Outcome:
         """Ask until the answer has a word in it."""
         end = time.monotonic() + PATIENCE
         while True:
-            said = self.kubectl(*words)
-            if wanted in said.out + said.err or time.monotonic() > end:
-                return said
+            outcome = self.kubectl(*words)
+            if text in outcome.out + outcome.err or time.monotonic() > end:
+                return outcome
             time.sleep(0.2)
 
 
@@ -51,9 +51,9 @@ def _install(session: Session) -> None:
     for name in ("osc-namespace", "osc-operatorgroup", "osc-subscription"):
         made = session.kubectl("apply", "-f", f"{name}.yaml")
         assert made.code == 0, made.err
-    said = session.until("Succeeded", "get", "csv", "-n", NS)
-    shown = next(row.command.ours for row in rows() if row.n == 6)
-    assert said.rows == [line.split() for line in shown]
+    outcome = session.until("Succeeded", "get", "csv", "-n", NS)
+    expected = next(row.command.ours for row in rows() if row.n == 6)
+    assert outcome.rows == [line.split() for line in expected]
 
 
 def _gather(session: Session, directory: Path) -> None:
@@ -96,7 +96,7 @@ async def test_an_operator_is_installed_looked_at_and_removed_as_the_manual_says
         Informers(cluster, clock=clock, entropy=entropy) as informers,
         asyncio.TaskGroup() as tasks,
     ):
-        runner = Runner(operator_loops(cluster, informers, Around(clock, entropy)), informers, clock, entropy)
+        runner = Runner(operator_loops(cluster, informers, clock), informers, clock, entropy)
         work = tasks.create_task(runner.run())
         await asyncio.to_thread(_install, session)
         await asyncio.to_thread(_gather, session, tmp_path)

@@ -40,26 +40,26 @@ class Walk:
 
     def say(self, command: str) -> tuple[int, list[str]]:
         """Run a command; its exit code and what it printed."""
-        kept = self._kept
-        script = f"[ -e {kept} ] && . {kept}\nset -a\n{command}\ncode=$?\nset +a\nexport -p > {kept}\nexit $code\n"
+        variables = self._kept
+        script = f"[ -e {variables} ] && . {variables}\nset -a\n{command}\ncode=$?\nset +a\nexport -p > {variables}\nexit $code\n"
         done = subprocess.run(
             ["bash", "-c", script], cwd=self.directory, env=self._env, text=True, timeout=PATIENCE, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         return done.returncode, lines(done.stdout)
 
-    def problem(self, wanted: Command) -> str:
+    def problem(self, command: Command) -> str:
         """What is wrong with how a command ends; empty when it is as the table says."""
-        end = time.monotonic() + (PATIENCE if wanted.until else 0)
+        end = time.monotonic() + (PATIENCE if command.until else 0)
         while True:
-            code, said = self.say(wanted.run)
-            if code == wanted.code and matches(list(wanted.ours), said):
+            code, printed = self.say(command.run)
+            if code == command.code and matches(list(command.ours), printed):
                 return ""
             if time.monotonic() >= end:
                 return (
-                    f"$ {wanted.run}\n"
-                    + "\n".join(said)
-                    + f"\n  exit {code}, wanted {wanted.code} and {list(wanted.ours)}"
+                    f"$ {command.run}\n"
+                    + "\n".join(printed)
+                    + f"\n  exit {code}, wanted {command.code} and {list(command.ours)}"
                 )
             time.sleep(0.3)
 
@@ -84,7 +84,7 @@ def test_the_manual_can_be_followed_row_by_row(walk: Walk) -> None:
             continue
         steps = [
             *([row.fails] if row.fails else ()),
-            *(Command(one, ("…",)) for one in row.before),
+            *(Command(command, ("…",)) for command in row.before),
             row.command,
             *row.then,
         ]
@@ -94,12 +94,14 @@ def test_the_manual_can_be_followed_row_by_row(walk: Walk) -> None:
 
 def _objects(walk: Walk) -> set[str]:
     """Every object of every kind that somebody could leave behind, by kind, namespace and name."""
-    said = walk.live.kubectl("api-resources", "--verbs=list,delete", "-o", "name").out.split()
+    resources = walk.live.kubectl("api-resources", "--verbs=list,delete", "-o", "name").out.split()
     kinds = [
-        one for one in said if one.partition(".")[0] not in ("events", "leases", "auditbatches", "auditcheckpoints")
+        resource
+        for resource in resources
+        if resource.partition(".")[0] not in ("events", "leases", "auditbatches", "auditcheckpoints")
     ]
     listed = walk.live.kubectl("get", ",".join(kinds), "-A", "-o", "json", "--ignore-not-found").json["items"]
-    return {f"{one['kind']} {one['metadata'].get('namespace', '')}/{one['metadata']['name']}" for one in listed}
+    return {f"{obj['kind']} {obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}" for obj in listed}
 
 
 INSTALL = (
@@ -134,8 +136,8 @@ def test_uninstalling_as_the_manual_says_leaves_nothing_behind(walk: Walk) -> No
     blocked = Command(f'oc get kataconfig example-kataconfig -o jsonpath="{path}"', (BLOCKED,), until=True)
     assert walk.problem(blocked) == ""
     for command in UNINSTALL:
-        code, said = walk.say(command)
-        assert code == 0 or "NotFound" in " ".join(said), (command, said)
+        code, printed = walk.say(command)
+        assert code == 0 or "NotFound" in " ".join(printed), (command, printed)
     for _ in range(450):
         after = _objects(walk)
         if after == before:
@@ -161,8 +163,8 @@ LITERALS = (
 
 def test_the_client_for_other_verbs_contains_no_answers() -> None:
     tree = ast.parse((HERE / "oc").read_text())
-    told = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-    assert [text for text in told for word in LITERALS if word in text] == []
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    assert [text for text in texts for word in LITERALS if word in text] == []
 
 
 def test_every_command_of_the_manual_has_a_row_and_every_open_one_a_reason() -> None:

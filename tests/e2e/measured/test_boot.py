@@ -126,7 +126,7 @@ def test_the_quote_of_one_boot_does_not_answer_the_challenge_of_another(good: Ru
 def test_the_command_gives_the_registers_of_the_machine(good: Run, tmp_path: Path) -> None:
     path = tmp_path / "image.efi"
     path.write_bytes(good.uki)
-    said = json.loads(CliRunner().invoke(cli, ["measure", str(path), "-o", "json"]).stdout)
-    assert {row["id"]: row["value"] for row in said["pcrs"]} == {
+    measurement = json.loads(CliRunner().invoke(cli, ["measure", str(path), "-o", "json"]).stdout)
+    assert {row["id"]: row["value"] for row in measurement["pcrs"]} == {
         pcr: good.booted.registers[pcr].hex() for pcr in REGISTERS
     }

@@ -33,6 +33,6 @@ def test_the_machine_measures_what_was_predicted(stub: Path, secure_boot: bool, 
     more["ucode"] = archive({"kernel/x86/microcode/none": b"none"}, {})
     uki = image(LINE, stub=stub, **more)
     assert parse_uki(uki).stub in STUBS
-    found = run(signed(uki, tmp_path) if secure_boot else uki, bytes(32), secure_boot=secure_boot)
-    measured = {pcr: found.booted.registers[pcr].hex() for pcr in found.predicted.registers}
-    assert measured == {pcr: value.hex() for pcr, value in found.predicted.registers.items()}
+    comparison = run(signed(uki, tmp_path) if secure_boot else uki, bytes(32), secure_boot=secure_boot)
+    measured = {pcr: comparison.booted.registers[pcr].hex() for pcr in comparison.predicted.registers}
+    assert measured == {pcr: value.hex() for pcr, value in comparison.predicted.registers.items()}

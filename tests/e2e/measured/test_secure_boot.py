@@ -38,8 +38,8 @@ def firmware() -> FirmwareVars:
 
 def test_what_sbsign_signed_is_predicted_and_an_unsigned_image_is_not(tmp_path: Path) -> None:
     uki = image()
-    found = measure_uki(signed(uki, tmp_path), firmware(), secure_boot=True)
-    assert found.of_register(7)[-1].name == "EV_EFI_VARIABLE_AUTHORITY"
+    measurement = measure_uki(signed(uki, tmp_path), firmware(), secure_boot=True)
+    assert measurement.of_register(7)[-1].name == "EV_EFI_VARIABLE_AUTHORITY"
     with pytest.raises(NotBootable):
         measure_uki(uki, firmware(), secure_boot=True)
 

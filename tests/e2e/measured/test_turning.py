@@ -84,8 +84,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, stock: Built) -> Built:
     shell = Shell(home, environment(home))
     for step in steps(GUIDE.read_text()):
         if not step.command.startswith(("fastness image trust", "python fastness/tools/agent_image.py")):
-            said = shell.run(step)
-            assert matches(step.expected, said), (step.command, said)
+            printed = shell.run(step)
+            assert matches(step.expected, printed), (step.command, printed)
     uki = stockroot.image(home / "root")
     (home / "image.efi").write_bytes(uki)
     return Built(home, uki)
@@ -134,8 +134,10 @@ def test_an_image_by_the_guide_hears_nothing_of_what_its_host_says(prepared: Bui
 def measured(built: Built, *words: str) -> tuple[int, list[str]]:
     """How `fastness measure` ends, and the ways that it names."""
     command = ["fastness", "measure", "image.efi", "--root", "root", *words]
-    said = run(command, environment(built.home), cwd=built.home)
-    return said.code, [line.split(": ")[2] for line in said.err.splitlines() if line.startswith("fastness: open: ")]
+    outcome = run(command, environment(built.home), cwd=built.home)
+    return outcome.code, [
+        line.split(": ")[2] for line in outcome.err.splitlines() if line.startswith("fastness: open: ")
+    ]
 
 
 def test_measuring_names_the_ways_that_were_used_and_refuses_the_image_only_while_they_are_open(

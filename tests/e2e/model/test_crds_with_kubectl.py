@@ -48,9 +48,9 @@ def test_applying_again_changes_nothing(kubectl: Kubectl) -> None:
 
 
 def test_explain_tells_what_a_field_means_and_what_it_may_be(kubectl: Kubectl) -> None:
-    told = kubectl("explain", "confidentialcluster.spec.mode").stdout
-    assert "Enforce: nothing is released without it." in " ".join(told.split())
-    assert "Disabled" in told.partition("ENUM:")[2].partition("\n\n")[0]
+    explanation = kubectl("explain", "confidentialcluster.spec.mode").stdout
+    assert "Enforce: nothing is released without it." in " ".join(explanation.split())
+    assert "Disabled" in explanation.partition("ENUM:")[2].partition("\n\n")[0]
 
 
 def test_short_name_prints_the_table_that_users_know(kubectl: Kubectl) -> None:

@@ -16,7 +16,7 @@ from fastness.attestation.verdict.explain import Explanation
 from fastness.cli.trust.explain import explained
 from fastness.kube.errors import ApiError, BadRequest, Conflict, NotFound
 from fastness.sim.control_client import ask_control
-from tests.e2e.live import FASTNESS, Live, Said, environment, run
+from tests.e2e.live import FASTNESS, Live, Outcome, environment, run
 
 SECONDS = 60.0
 TPM, SNP, TDX = "worker-0", "worker-1", "worker-2"
@@ -39,7 +39,7 @@ class Hall:
         return str(self.ask("undo", fault=fault)["said"])
 
     def machines(self) -> dict[str, dict[str, Any]]:
-        return {one["name"]: one for one in self.ask("list")["machines"]}
+        return {machine["name"]: machine for machine in self.ask("list")["machines"]}
 
     def node(self, machine: str) -> str:
         return str(self.machines()[machine]["node"])
@@ -48,12 +48,12 @@ class Hall:
         return asyncio.run(explained(self.node(machine), self.live.kubeconfig, ""))
 
     def attested(self, *machines: str) -> bool:
-        seen = self.machines()
-        return all(seen[one]["running"] and self.explain(one).attested for one in machines)
+        by_name = self.machines()
+        return all(by_name[machine]["running"] and self.explain(machine).attested for machine in machines)
 
     def codes(self, machine: str) -> set[str]:
-        found = self.explain(machine)
-        return {check.code for check in found.why} | {one.code for one in found.unproved}
+        explanation = self.explain(machine)
+        return {check.code for check in explanation.why} | {gap.code for gap in explanation.unproved}
 
     def annotation(self, machine: str, name: str) -> str:
         node = self.live.kubectl("get", "node", self.node(machine), "-o", "json").json
@@ -63,7 +63,7 @@ class Hall:
         path = '{.status.conditions[?(@.type=="Ready")].status}'
         return self.live.kubectl("get", "node", self.node(machine), "-o", f"jsonpath={path}").out
 
-    def fastness(self, *words: str) -> Said:
+    def fastness(self, *words: str) -> Outcome:
         env = environment(self.live.home, KUBECONFIG=str(self.live.kubeconfig))
         return run([FASTNESS, *words], env, cwd=self.live.home)
 
@@ -79,7 +79,10 @@ def until(holds: Callable[[], object], what: str) -> None:
 def hall(running: Hall) -> Hall:
     """The simulation with nothing done to it, whatever an earlier test left."""
     listed = running.ask("list")
-    for fault in [*listed["faults"], *(one for machine in listed["machines"] for one in machine["faults"])]:
+    for fault in [
+        *listed["faults"],
+        *(fault_of_machine for machine in listed["machines"] for fault_of_machine in machine["faults"]),
+    ]:
         running.undo(fault["id"])
     return running
 
@@ -87,10 +90,10 @@ def hall(running: Hall) -> Hall:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     with Live.start(tmp_path_factory.mktemp("faults"), "--machines", "3") as live:
-        found = Hall(live)
-        until(lambda: all(one["running"] for one in found.machines().values()), "three machines")
-        until(lambda: found.attested(TPM, SNP, TDX), "three proofs")
-        yield found
+        simulated = Hall(live)
+        until(lambda: all(machine["running"] for machine in simulated.machines().values()), "three machines")
+        until(lambda: simulated.attested(TPM, SNP, TDX), "three proofs")
+        yield simulated
 
 
 # Fault of which machine, and the check that stops it. Machines of a round are broken together.
@@ -114,15 +117,18 @@ def test_a_fault_is_refused_for_its_reason_explained_and_undone(hall: Hall, name
     for machine, kind, _ in ROUNDS[name]:
         assert "simulated" in hall.do(kind, machine)
     for machine, kind, code in ROUNDS[name]:
-        until(lambda one=machine, code=code: f"refused ({code})" in hall.machines()[one]["console"], f"{kind}: {code}")  # type: ignore[misc]
-        until(lambda one=machine, code=code: code in hall.codes(one), f"an explanation of {kind}")  # type: ignore[misc]
+        until(
+            lambda target=machine, code=code: f"refused ({code})" in hall.machines()[target]["console"],  # type: ignore[misc]
+            f"{kind}: {code}",
+        )
+        until(lambda target=machine, code=code: code in hall.codes(target), f"an explanation of {kind}")  # type: ignore[misc]
         assert hall.explain(machine).actions, kind
-        until(lambda one=machine: hall.ready(one) == "False", "a node that is not ready")  # type: ignore[misc]
+        until(lambda target=machine: hall.ready(target) == "False", "a node that is not ready")  # type: ignore[misc]
     for machine, kind, _ in ROUNDS[name]:
         hall.undo(f"{machine}.{kind}")
-    until(lambda: hall.attested(*(one for one, _, _ in ROUNDS[name])), "machines that are well again")
+    until(lambda: hall.attested(*(machine for machine, _, _ in ROUNDS[name])), "machines that are well again")
     for machine, _, _ in ROUNDS[name]:
-        until(lambda one=machine: hall.ready(one) == "True", "a node that is ready again")  # type: ignore[misc]
+        until(lambda target=machine: hall.ready(target) == "True", "a node that is ready again")  # type: ignore[misc]
 
 
 def test_a_stranger_with_the_ticket_gets_nothing_is_on_the_record_and_the_ticket_is_replaced(hall: Hall) -> None:
@@ -132,13 +138,13 @@ def test_a_stranger_with_the_ticket_gets_nothing_is_on_the_record_and_the_ticket
         ).out
 
     before = ticket()
-    said = hall.do("stolen-ticket", TPM)
-    assert "enrolment said endorsement-refused, the config server 403" in said
+    report = hall.do("stolen-ticket", TPM)
+    assert "enrolment said endorsement-refused, the config server 403" in report
     assert hall.attested(TPM)
 
     def refusals() -> list[str]:
-        shown = hall.fastness("audit", "show", "--what", "enrol-refused", "-o", "json")
-        return [one["detail"]["code"] for one in shown.json] if shown.code == 0 else []
+        record = hall.fastness("audit", "show", "--what", "enrol-refused", "-o", "json")
+        return [entry["detail"]["code"] for entry in record.json] if record.code == 0 else []
 
     until(lambda: "endorsement-refused" in refusals(), "the refusal on the record")
     hall.undo(f"{TPM}.stolen-ticket")
@@ -185,8 +191,8 @@ def test_without_the_vendors_documents_a_trust_domain_waits_and_others_go_on(hal
 
 @pytest.mark.row("000-56")
 def test_a_machine_comes_proves_itself_boots_again_and_goes(hall: Hall) -> None:
-    said = hall.ask("add", count=1, tee="snp")["said"]
-    name = str(said).split()[0]
+    report = hall.ask("add", count=1, tee="snp")["said"]
+    name = str(report).split()[0]
     until(lambda: hall.machines()[name]["running"] and hall.attested(name), "another machine")
     node, first = hall.node(name), hall.explain(name).last_attested
     assert hall.machines()[name]["tee"] == "snp"
@@ -238,9 +244,9 @@ def test_the_same_fault_twice_is_a_conflict_that_names_the_way_out_and_all_of_it
         [json.loads(line) for line in (hall.live.state / name).read_text().splitlines()]
         for name in ("audit.log", "audit-refused.log")
     )
-    lines = [one for one in (*done[-2:], *refused[-1:]) if one["name"] == f"{SNP}.network-cut"]
-    assert [(one["verb"], one["code"]) for one in lines] == [("do", 200), ("undo", 200), ("do", 409)]
-    assert {(one["user"], one["resource"]) for one in lines} == {(f"system:local:{os.geteuid()}", "virtualmachines")}
+    lines = [line for line in (*done[-2:], *refused[-1:]) if line["name"] == f"{SNP}.network-cut"]
+    assert [(line["verb"], line["code"]) for line in lines] == [("do", 200), ("undo", 200), ("do", 409)]
+    assert {(line["user"], line["resource"]) for line in lines} == {(f"system:local:{os.geteuid()}", "virtualmachines")}
 
 
 def test_the_command_line_does_all_of_it_and_says_that_it_is_simulated(hall: Hall) -> None:
@@ -248,9 +254,9 @@ def test_the_command_line_does_all_of_it_and_says_that_it_is_simulated(hall: Hal
     assert [row[0] for row in listed.rows] == ["NAME", TPM, SNP, TDX]
     assert "all of this is simulated" in listed.err
     assert hall.fastness("sim", "cut", TPM).out.startswith("worker-0 is cut off (simulated; undo with")
-    seen = hall.fastness("sim", "faults", "-o", "json").json
-    assert [one["id"] for one in seen["faults"]] == ["worker-0.network-cut"]
-    assert {one["id"] for one in seen["kinds"]} >= {"changed-boot-loader", "vendor-stopped", "clock-jump"}
+    listing = hall.fastness("sim", "faults", "-o", "json").json
+    assert [fault["id"] for fault in listing["faults"]] == ["worker-0.network-cut"]
+    assert {kind["id"] for kind in listing["kinds"]} >= {"changed-boot-loader", "vendor-stopped", "clock-jump"}
     assert hall.fastness("sim", "undo", TPM, "-o", "json").json == {
         "simulated": True,
         "said": ["worker-0 is connected again"],
@@ -262,8 +268,8 @@ def test_the_command_line_does_all_of_it_and_says_that_it_is_simulated(hall: Hal
 
 
 def machine_objects(hall: Hall) -> dict[str, dict[str, Any]]:
-    found = hall.live.kubectl("get", "machines", "-n", "fastness-system", "-o", "json").json["items"]
-    return {one["status"].get("nodeName", ""): one for one in found}
+    machines = hall.live.kubectl("get", "machines", "-n", "fastness-system", "-o", "json").json["items"]
+    return {machine["status"].get("nodeName", ""): machine for machine in machines}
 
 
 @pytest.mark.row("000-95")
@@ -284,7 +290,13 @@ def cluster(hall: Hall) -> dict[str, Any]:
 
 
 def degraded(hall: Hall) -> str:
-    return str(next(one["status"] for one in cluster(hall)["status"]["conditions"] if one["type"] == "Degraded"))
+    return str(
+        next(
+            condition["status"]
+            for condition in cluster(hall)["status"]["conditions"]
+            if condition["type"] == "Degraded"
+        )
+    )
 
 
 def test_a_removed_machine_leaves_nothing_that_keeps_the_cluster_degraded(hall: Hall) -> None:
@@ -315,7 +327,7 @@ def test_a_machine_that_never_joined_leaves_nothing_either(hall: Hall) -> None:
 
 
 def test_without_a_simulation_the_command_line_says_how_to_get_one(tmp_path: Path) -> None:
-    said = run([FASTNESS, "sim", "list"], environment(tmp_path), cwd=tmp_path)
-    assert said.code == 3
-    assert "no virtual machines run in state" in said.err
-    assert "fastness up --machines 5" in said.err
+    outcome = run([FASTNESS, "sim", "list"], environment(tmp_path), cwd=tmp_path)
+    assert outcome.code == 3
+    assert "no virtual machines run in state" in outcome.err
+    assert "fastness up --machines 5" in outcome.err

@@ -20,16 +20,19 @@ def attested(live: Live) -> list[dict[str, object]]:
     """The machines that proved themselves."""
     machines = live.kubectl("get", "machines.trusted-execution-clusters.io", "-n", "fastness-system", "-o", "json").json
     return [
-        found
-        for found in machines["items"]
-        if any(one["type"] == "Attested" and one["status"] == "True" for one in found["status"].get("conditions", ()))
+        machine
+        for machine in machines["items"]
+        if any(
+            condition["type"] == "Attested" and condition["status"] == "True"
+            for condition in machine["status"].get("conditions", ())
+        )
     ]
 
 
 def roots(live: Live) -> list[str]:
     """The reasons of the roots that are trusted beside the vendors'."""
-    found = live.kubectl("get", "confidentialcluster", "cluster", "-o", "json").json["spec"]
-    return [entry["reason"] for entry in found.get("attestation", {}).get("extraRoots", ())]
+    spec = live.kubectl("get", "confidentialcluster", "cluster", "-o", "json").json["spec"]
+    return [entry["reason"] for entry in spec.get("attestation", {}).get("extraRoots", ())]
 
 
 @pytest.mark.long("a machine boots under emulation, and the control plane starts twice")
@@ -40,12 +43,12 @@ def test_a_real_machine_is_attested_and_its_root_is_trusted_as_long_as_the_flag_
         assert any("real ones   1" in line for line in live.announced)
         end = time.monotonic() + BOOT_SECONDS
         console = live.state / "vms" / "vm-0" / "console.log"
-        while not (found := attested(live)):
-            said = console.read_text(errors="replace")[-2000:] if console.exists() else "nothing yet"
-            assert time.monotonic() < end, f"no machine is attested; the console says: {said}"
+        while not (machines := attested(live)):
+            tail = console.read_text(errors="replace")[-2000:] if console.exists() else "nothing yet"
+            assert time.monotonic() < end, f"no machine is attested; the console says: {tail}"
             time.sleep(1)
-        assert found[0]["status"]["simulated"] is False  # type: ignore[index]
-        assert found[0]["status"]["endorsement"]["root"].startswith("sha256:")  # type: ignore[index]
+        assert machines[0]["status"]["simulated"] is False  # type: ignore[index]
+        assert machines[0]["status"]["endorsement"]["root"].startswith("sha256:")  # type: ignore[index]
         assert len(roots(live)) == 1
         assert "--vms" in roots(live)[0]
         live.process.kill()

@@ -26,28 +26,28 @@ def until(holds: Callable[[], object], what: str) -> None:
 
 
 def consoles(live: Live) -> dict[str, str]:
-    return {one["name"]: one["console"] for one in ask_control(live.state, {"verb": "list"})["machines"]}
+    return {machine["name"]: machine["console"] for machine in ask_control(live.state, {"verb": "list"})["machines"]}
 
 
 def uids(live: Live) -> set[str]:
-    return {one["metadata"]["uid"] for one in live.kubectl("get", "machines", "-A", "-o", "json").json["items"]}
+    return {machine["metadata"]["uid"] for machine in live.kubectl("get", "machines", "-A", "-o", "json").json["items"]}
 
 
 def disputed(live: Live) -> list[Any]:
     items = live.kubectl("get", "machines", "-A", "-o", "json").json["items"]
-    return [entry for one in items for entry in one["status"].get("disputes") or ()]
+    return [entry for machine in items for entry in machine["status"].get("disputes") or ()]
 
 
 def children(home: Path) -> list[str]:
     """Commands of processes that run in that directory, zombies left out."""
-    found = []
+    commands = []
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and (entry / "cwd").resolve() == home.resolve():
-                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                commands.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return [command for command in found if command]
+    return [command for command in commands if command]
 
 
 def test_a_restart_goes_on_with_the_same_machines_under_the_same_faults(tmp_path: Path) -> None:
@@ -70,11 +70,11 @@ def test_a_restart_goes_on_with_the_same_machines_under_the_same_faults(tmp_path
         assert not disputed(live)  # a machine that began to count its boots anew would look like a copy of itself
         assert "state has 2 machines and goes on with them" in live.stop().err
     assert not (tmp_path / "state" / "sim.sock").exists()
-    said = run([FASTNESS, "up", "--port", "0", "--profile", "containers"], environment(tmp_path), cwd=tmp_path)
-    assert (said.code, "start with --profile cluster" in said.err) == (4, True)
+    outcome = run([FASTNESS, "up", "--port", "0", "--profile", "containers"], environment(tmp_path), cwd=tmp_path)
+    assert (outcome.code, "start with --profile cluster" in outcome.err) == (4, True)
     (tmp_path / "state" / "simulator.json").write_text("{}")
-    said = run([FASTNESS, "up", "--port", "0"], environment(tmp_path), cwd=tmp_path)
-    assert (said.code, "simulator.json cannot be read" in said.err) == (4, True), said
+    outcome = run([FASTNESS, "up", "--port", "0"], environment(tmp_path), cwd=tmp_path)
+    assert (outcome.code, "simulator.json cannot be read" in outcome.err) == (4, True), outcome
 
 
 def test_real_tpms_prove_machines_and_no_way_to_end_leaves_one_running(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_real_tpms_prove_machines_and_no_way_to_end_leaves_one_running(tmp_path:
         until(lambda: children(tmp_path) == [], f"no process after {delay} seconds")
     with Live.start(tmp_path, *options) as live:
         until(lambda: consoles(live) == {"worker-0": "running"}, "a machine with a TPM of its own")
-        assert any("swtpm socket" in one for one in children(tmp_path))
+        assert any("swtpm socket" in command for command in children(tmp_path))
         machine = live.kubectl("get", "machines", "-A", "-o", "json").json["items"][0]
         assert (machine["status"]["tee"], machine["status"]["simulated"]) == ("tpm", True)
         ask_control(live.state, {"verb": "do", "kind": "changed-boot-loader", "machine": "worker-0"})
@@ -113,20 +113,20 @@ def test_real_tpms_prove_machines_and_no_way_to_end_leaves_one_running(tmp_path:
 
 
 def test_the_story_is_told_without_a_terminal_and_ends(tmp_path: Path) -> None:
-    said = subprocess.run(
+    story = subprocess.run(
         [str(FASTNESS), "demo", "--quick", "--end"], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True,
         timeout=150, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
-    assert said.returncode == 0, said.stderr
-    told = [
+    assert story.returncode == 0, story.stderr
+    chapters = [
         "3 machines boot", "$ fastness machine list", "changed-boot-loader", "is refused: value-differs [simulated]",
         "What to do:", "is attested (tpm) [simulated, host not proved]", "$ fastness plan -f", "3 nodes reboot",
         "root/etc/motd: told at",
         "enrolment said endorsement-refused, the config server 403", "$ fastness audit verify", "good: ",
     ]  # fmt: skip
-    places = [said.stdout.find(text) for text in told]
-    assert places == sorted(places), said.stdout
-    assert -1 not in places, said.stdout
-    assert "\x1b[" not in said.stdout
+    places = [story.stdout.find(text) for text in chapters]
+    assert places == sorted(places), story.stdout
+    assert -1 not in places, story.stdout
+    assert "\x1b[" not in story.stdout
     assert children(tmp_path) == []
     assert json.loads((tmp_path / "state" / "simulator.json").read_bytes())["faults"] == []

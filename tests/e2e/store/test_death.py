@@ -162,11 +162,11 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed_at_random_momen
     for _ in range(3):
         child = subprocess.Popen(command("write", tmp_path), env=environment(), stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None
-        wanted = chance.randrange(1, 400)
+        remaining = chance.randrange(1, 400)
         for line in child.stdout:
             story.hear(line)
-            wanted -= line.startswith("A")
-            if wanted <= 0:
+            remaining -= line.startswith("A")
+            if remaining <= 0:
                 break
         child.kill()
         for line in child.stdout:

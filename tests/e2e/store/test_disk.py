@@ -49,9 +49,9 @@ def test_a_full_disk_refuses_writes_keeps_everything_and_recovers(tmp_path: Path
 
 async def names(directory: Path) -> set[str]:
     store = await Store.open(directory)
-    found = {record.key.name for record in store.range("example.dev", "things").records}
+    stored = {record.key.name for record in store.range("example.dev", "things").records}
     await store.close()
-    return found
+    return stored
 
 
 @pytest.mark.parametrize("mode", [0o555, 0o500])

@@ -38,7 +38,7 @@ async def tab(link: str, bearer: str = "", **context: Any) -> AsyncIterator[tupl
             opened = await browser.new_context(ignore_https_errors=True, viewport=DESK, **context)
             page = await opened.new_page()
             complaints: list[str] = []
-            page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+            page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
             page.on("pageerror", lambda error: complaints.append(str(error)))
             await page.goto(link)
             if bearer:

@@ -51,8 +51,8 @@ def login(live: Live) -> tuple[str, str]:
 
 
 async def audit(page: Any) -> None:
-    found = await page.evaluate(AUDIT)
-    assert found == {"unnamed": [], "language": "en", "headings": 1, "mains": 1, "wide": 0, "headless": 0}, page.url
+    report = await page.evaluate(AUDIT)
+    assert report == {"unnamed": [], "language": "en", "headings": 1, "mains": 1, "wide": 0, "headless": 0}, page.url
 
 
 async def test_every_view_reads_on_a_desk_and_on_a_phone_light_and_dark(login: tuple[str, str]) -> None:
@@ -74,7 +74,7 @@ async def test_an_open_page_changes_by_itself_and_keeps_the_focus(live: Live, lo
         await link.focus()
         name = str(await link.get_attribute("href")).rpartition("/")[2]
         patch = '{"spec":{"approval":"Quarantined","approvalReason":"<img src=x onerror=alert(1)>"}}'
-        said = live.kubectl(
+        patched = live.kubectl(
             "patch",
             "machines.trusted-execution-clusters.io",
             name,
@@ -84,7 +84,7 @@ async def test_an_open_page_changes_by_itself_and_keeps_the_focus(live: Live, lo
             "-p",
             patch,
         )
-        assert said.code == 0, said.err
+        assert patched.code == 0, patched.err
         await page.get_by_text("<img src=x onerror=alert(1)>").first.wait_for(timeout=SOON)
         focused = await page.evaluate("document.activeElement.getAttribute('href')")
         assert str(focused).endswith(name)

@@ -74,8 +74,11 @@ async def test_no_page_breaks_a_rule_of_accessibility_light_or_dark(tmp_path: Pa
                 await page.goto(web.page.url + path)
                 for scheme in ("light", "dark"):
                     await page.emulate_media(color_scheme=scheme)
-                    found = (await rules.run(page)).response["violations"]
-                    broken += [(path, scheme, one["id"], one["impact"], one["nodes"][0]["html"][:200]) for one in found]
+                    violations = (await rules.run(page)).response["violations"]
+                    broken += [
+                        (path, scheme, violation["id"], violation["impact"], violation["nodes"][0]["html"][:200])
+                        for violation in violations
+                    ]
     assert broken == []
 
 
@@ -142,5 +145,5 @@ async def test_five_thousand_machines_are_a_small_page(tmp_path: Path) -> None:
 
 
 async def _assets(page: Any) -> list[str]:
-    wanted = "[...document.querySelectorAll('link, script')].map((one) => one.getAttribute('href') || one.getAttribute('src'))"
-    return list(await page.evaluate(wanted))
+    script = "[...document.querySelectorAll('link, script')].map((one) => one.getAttribute('href') || one.getAttribute('src'))"
+    return list(await page.evaluate(script))

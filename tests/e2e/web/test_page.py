@@ -35,14 +35,14 @@ def link_of(live: Live) -> str:
 
 def trusted(live: Live) -> ssl.SSLContext:
     """What a careful person believes: the authority of the doors, out of the cluster."""
-    said = live.kubectl("get", "secret", "-n", "fastness-system", "doors-ca", "-o", "json")
-    assert said.code == 0, said.err
-    return ssl.create_default_context(cadata=base64.b64decode(said.json["data"]["ca.crt"]).decode())
+    secret = live.kubectl("get", "secret", "-n", "fastness-system", "doors-ca", "-o", "json")
+    assert secret.code == 0, secret.err
+    return ssl.create_default_context(cadata=base64.b64decode(secret.json["data"]["ca.crt"]).decode())
 
 
 def fields_of(html: str) -> dict[str, str]:
-    found = re.findall(r'<input type="hidden" name="([a-z]+)" value="([^"]*)">', html)
-    return {name: unescape(value) for name, value in found}
+    inputs = re.findall(r'<input type="hidden" name="([a-z]+)" value="([^"]*)">', html)
+    return {name: unescape(value) for name, value in inputs}
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +91,9 @@ def test_trust_shows_the_newest_checkpoint(live: Live, browser: httpx.Client) ->
     html = browser.get("/trust").text
     assert "fastness.dev/record/" in html
     assert "attested" in html
-    shown = int(re.findall(r"(\d+) entries, signed", html)[0])
+    size = int(re.findall(r"(\d+) entries, signed", html)[0])
     stored = live.kubectl("get", "auditcheckpoints", "-o", "jsonpath={.items[*].spec.size}").out.split()
-    assert 0 < shown <= max(map(int, stored))
+    assert 0 < size <= max(map(int, stored))
 
 
 def test_a_quarantine_on_the_page_arrives_everywhere(live: Live, browser: httpx.Client) -> None:
@@ -103,9 +103,9 @@ def test_a_quarantine_on_the_page_arrives_everywhere(live: Live, browser: httpx.
     form = {"token": token, "decision": "quarantine", "reason": "seen in another rack"}
     assert browser.post(f"{path}/decision", data=form).status_code == 303
     env = environment(live.home, KUBECONFIG=str(live.kubeconfig))
-    said = run([FASTNESS, "machine", "show", name], env, cwd=live.home)
-    assert "Quarantined" in said.out
-    assert "seen in another rack" in said.out
+    outcome = run([FASTNESS, "machine", "show", name], env, cwd=live.home)
+    assert "Quarantined" in outcome.out
+    assert "seen in another rack" in outcome.out
     line = [json.loads(line) for line in (live.state / "audit.log").read_text().splitlines() if name in line][-1]
     assert (line["user"], line["verb"], line["resource"], line["code"]) == ("fastness-admin", "patch", "machines", 200)
 
@@ -118,5 +118,5 @@ def test_an_open_stream_does_not_keep_it_from_ending(tmp_path: Path) -> None:
             client.post("/login", data=fields_of(client.get(link).text))
             with client.stream("GET", "/events") as answer:
                 assert next(answer.iter_lines()) == "retry: 2000"
-                said = running.stop()
-    assert (said.code, said.err) == (0, "stopping\n")
+                outcome = running.stop()
+    assert (outcome.code, outcome.err) == (0, "stopping\n")

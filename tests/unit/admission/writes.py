@@ -33,6 +33,8 @@ class World:
     gates: Object | None = None
     operator_groups: Collection[str] = ()
     all_nodes: list[Object] = field(default_factory=list)
+    streams: Object | None = None
+    platform: Object | None = None
 
     def namespace(self, name: str) -> Mapping[str, Any] | None:
         return self.namespaces.get(name)
@@ -78,6 +80,12 @@ class World:
 
     def pods(self) -> Iterable[Object]:
         return list(self.all_pods.values())
+
+    def os_image_stream(self) -> Object | None:
+        return self.streams
+
+    def infrastructure(self) -> Object | None:
+        return self.platform
 
     def has_operator_group(self, namespace: str) -> bool:
         return namespace in self.operator_groups

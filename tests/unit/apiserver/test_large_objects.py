@@ -9,15 +9,15 @@ import pytest
 
 from fastness.apiserver.large_objects import HEAVY_BYTES, HeavyWork
 from fastness.kube.errors import TooManyRequests
-from fastness.observe import context
+from fastness.observe import logs
 
 
 async def test_small_work_is_done_here_and_large_work_elsewhere_in_the_same_context() -> None:
     heavy, here = HeavyWork(), threading.get_ident()
-    context.begin("c-7")
+    logs.begin_correlation("c-7")
     assert await heavy.run(HEAVY_BYTES, threading.get_ident) == here
     assert await heavy.run(HEAVY_BYTES + 1, threading.get_ident) != here
-    assert await heavy.run(HEAVY_BYTES + 1, context.current) == "c-7"
+    assert await heavy.run(HEAVY_BYTES + 1, logs.current_correlation) == "c-7"
     heavy.close()
 
 

@@ -17,7 +17,7 @@ from fastness.kinds.objects import view
 from fastness.kinds.trusted_execution.machine import Machine
 from fastness.sim import swtpm
 from fastness.sim.hardware import AS_IT_SHOULD, Silicon, Tee
-from fastness.sim.inventory import Done, Roster, Spec, write_roster
+from fastness.sim.inventory import Done, Inventory, Spec, write_inventory
 from fastness.sim.tee import SimVendor
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.snp import SnpMachine
@@ -54,19 +54,19 @@ def test_with_swtpm_nothing_needs_to_be_said(
 def test_a_directory_with_machines_goes_on_with_them_and_says_so_when_others_were_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int, announced: bool
 ) -> None:
-    write_roster(tmp_path, Roster("cluster", 6, KEPT))
+    write_inventory(tmp_path, Inventory("cluster", 6, KEPT))
     assert simulated(tmp_path, count).count == 2
     assert ("has 2 machines and goes on with them" in capsys.readouterr().err) is announced
 
 
 def test_a_directory_whose_machines_were_all_removed_stays_empty(tmp_path: Path) -> None:
-    write_roster(tmp_path, Roster("cluster", 6))
+    write_inventory(tmp_path, Inventory("cluster", 6))
     assert simulated(tmp_path, 5).count == 0
 
 
 def test_the_clock_is_ahead_by_all_leaps_that_were_not_undone(tmp_path: Path) -> None:
     leaps = tuple(Done(f"clock-jump.{number}", "clock-jump", "", START, {"seconds": 60.0}) for number in range(3))
-    write_roster(tmp_path, Roster("cluster", 6, KEPT, leaps))
+    write_inventory(tmp_path, Inventory("cluster", 6, KEPT, leaps))
     assert simulated(tmp_path, 0).clock.now() == START + timedelta(minutes=3)
 
 

@@ -66,4 +66,4 @@ def test_a_failure_at_once_writes_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("given", [["--output", "/x/y.json", "list"], ["list", "--output=/x/y.json"]])
 def test_the_page_does_not_say_where_results_went(given: list[str]) -> None:
-    assert command.told(given) == "python -m bench list"
+    assert command.command_line(given) == "python -m bench list"

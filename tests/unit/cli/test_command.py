@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -14,12 +15,16 @@ from click.testing import CliRunner, Result
 
 from fastness import __version__
 from fastness.apiserver.store import StoreInUse
+from fastness.app.parts import LacksCluster, LacksOption
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.lazy import LazyGroup
 from fastness.cli.main import VERBS, cli, main
-from fastness.cli.room_errors import reported_errors
-from fastness.kube.client.errors import NoCluster
-from fastness.kube.errors import Forbidden
+from fastness.cli.room_errors import ROOMS, reported_errors
+from fastness.crypto.errors import BadKey
+from fastness.keys.errors import DamagedRecord
+from fastness.kube.errors import Forbidden, NoCluster
+from fastness.pools.membership import SeveralPools
+from fastness.runtime.errors import FastnessError
 from tests.patience import PATIENCE
 
 HEAVY = (
@@ -83,6 +88,8 @@ def test_asking_for_help_imports_nothing_heavy(words: tuple[str, ...]) -> None:
         (("serve", "--help"), RUNNING),
         (("serve", "--roles", "cook"), RUNNING),
         (("serve", "--adopt", "everything"), RUNNING),
+        (("machine", "list", "--kubeconfig", "/nowhere"), ("httpx", "uvicorn", "fastness.app", "fastness.apiserver")),
+        (("ticket", "--help"), ("httpx", "uvicorn", "fastness.app", "fastness.apiserver")),
         (("vault", "show", "--state", "/nowhere"), ("uvicorn", "jsonschema_rs", "fastness.apiserver.server")),
         (
             ("doctor", "--state", "/nowhere"),
@@ -171,6 +178,10 @@ def test_options_come_from_the_environment_too() -> None:
     [
         (StoreInUse("process 7 has it"), Exit.MISSING, "process 7 has it"),
         (NoCluster("nothing says where", "Set KUBECONFIG."), Exit.MISSING, "nothing says where"),
+        (LacksOption("--webhook-url is missing", "Give it."), Exit.USAGE, "--webhook-url is missing"),
+        (LacksCluster("no API server"), Exit.MISSING, "no API server"),
+        (DamagedRecord("a tile is missing", "Restore it."), Exit.MISSING, "a tile is missing"),
+        (BadKey("no key of ours"), Exit.MISSING, "no key of ours"),
         (Forbidden("you may not"), Exit.CLUSTER, "you may not"),
         (FileNotFoundError(2, "No such file or directory", "gone"), Exit.MISSING, "gone: No such file or directory"),
     ],
@@ -181,6 +192,17 @@ def test_errors_of_the_layers_become_a_sentence_a_hint_and_a_code(error: Excepti
     assert caught.value.message == words
     assert caught.value.exit_code == code
     assert caught.value.hint == getattr(error, "hint", "")
+
+
+def test_every_room_whose_errors_are_told_has_an_error_of_that_name() -> None:
+    for name in ROOMS:
+        module, _, kind = name.partition(":")
+        assert issubclass(getattr(import_module(module), kind), FastnessError), name
+
+
+def test_an_error_of_ours_that_no_verb_lets_out_is_a_defect() -> None:
+    with pytest.raises(SeveralPools), reported_errors():
+        raise SeveralPools("two pools claim it")
 
 
 def test_a_defect_is_not_disguised_as_an_error_of_the_user() -> None:

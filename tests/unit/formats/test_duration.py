@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
+from fastness.formats.quantity import duration
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1h30m", 5400), ("0s", 0), ("1.5m", 90), ("250ms", 0.25)])

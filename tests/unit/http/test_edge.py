@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -170,6 +170,83 @@ async def test_a_stream_takes_its_place_while_it_is_sent_and_is_timed_to_its_end
     app = application(Door("probe", stopwatch=watch), (route,), {}, SeededEntropy(1))
     assert (await ask(app, "GET", "/"))[0] == 200
     assert story == ["enters", "sends", "leaves", ("GET", 200, 4.0)]
+
+
+class Opened:
+    """A source of chunks that is open from the moment of the answer, before anybody asks for one."""
+
+    def __init__(self, place: AbstractContextManager[None]) -> None:
+        self.open = True
+        route = Route("watch", ("GET",), "/", OPEN, UNLIMITED, self._handle)
+        self._place = place
+        self.app = application(Door("probe"), (route,), {}, SeededEntropy(1))
+
+    async def _handle(self, _request: Request, _caller: object) -> Stream:
+        return Stream(200, self._chunks(), place=self._place, close=self._close)
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        assert self.open
+        yield b"a"
+
+    def _close(self) -> None:
+        self.open = False
+
+    async def ask(self, send: Any) -> None:
+        scope = {
+            "type": "http", "method": "GET", "raw_path": b"/", "query_string": b"", "headers": [],
+            "client": ("192.0.2.1", 1),
+        }  # fmt: skip
+        await self.app(scope, asyncio.Event().wait, send)
+
+
+class Full(AbstractContextManager[None]):
+    """A place that cannot be taken."""
+
+    def __enter__(self) -> None:
+        raise ZeroDivisionError
+
+    def __exit__(self, *_: object) -> None:
+        """Nobody comes in."""
+
+
+async def test_what_a_stream_comes_from_is_closed_at_its_end() -> None:
+    source, sent = Opened(nullcontext()), list[Any]()
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("body"))
+
+    await source.ask(send)
+    assert (sent, source.open) == ([None, b"", b"a", b""], False)
+
+
+@pytest.mark.parametrize(("place", "messages"), [(nullcontext(), 0), (nullcontext(), 1), (Full(), 9)])
+async def test_a_stream_whose_head_cannot_be_sent_is_closed_although_it_never_began(
+    place: AbstractContextManager[None], messages: int
+) -> None:
+    source, sent = Opened(place), list[Any]()
+
+    async def send(message: Any) -> None:
+        if len(sent) == messages:
+            raise ConnectionResetError
+        sent.append(message)
+
+    await source.ask(send)
+    assert not source.open
+
+
+async def test_a_stream_that_is_cancelled_while_its_head_is_sent_is_closed() -> None:
+    source, begun = Opened(nullcontext()), asyncio.Event()
+
+    async def send(_message: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    asking = asyncio.create_task(source.ask(send))
+    await begun.wait()
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    assert asking.cancelled()
+    assert not source.open
 
 
 @pytest.mark.parametrize(

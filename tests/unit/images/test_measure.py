@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509, SIG_X509_SHA256
+from fastness.formats.errors import ImageError
+from fastness.formats.evidence.efi.signature_lists import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509, SIG_X509_SHA256
 from fastness.formats.evidence.efi.variables import variable_data
 from fastness.formats.evidence.pe.authenticode import covered
-from fastness.formats.evidence.pe.errors import ImageError
 from fastness.formats.evidence.pe.image import parse_pe
 from fastness.images.errors import NotBootable, OsImageError, Unpredictable
 from fastness.images.firmware import FirmwareVars

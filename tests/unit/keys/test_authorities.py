@@ -17,7 +17,7 @@ from fastness.keys.doors import DOORS, DoorsAuthority
 from fastness.keys.errors import DamagedAuthority
 from fastness.keys.internal import ASKING, INTERNAL, LEAF_LIFETIME, InternalAuthority, asking_role, is_due
 from fastness.kinds.fastness_dev import NAMESPACE
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from tests.unit.crypto.seeded import NOW
 from tests.virtual import SeededEntropy
 

@@ -12,7 +12,7 @@ from fastness.keys.authorities import Lineage
 from fastness.keys.certificates import INTERNAL_ROLES, NAMES, RoleCertificates, content, names_in, read, renewed
 from fastness.keys.doors import DOORS
 from fastness.keys.internal import INTERNAL
-from fastness.protocol.door_role import DoorRole, role_named
+from fastness.protocol.door import DoorRole, role_named
 from tests.virtual import SeededEntropy
 
 ENTROPY = SeededEntropy(11)

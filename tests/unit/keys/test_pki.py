@@ -15,8 +15,7 @@ from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.crypto.x509 import Certificate, split_pem, verify_client, verify_server
 from fastness.keys.errors import DamagedKeyFile, UnsafeKeyFile
 from fastness.keys.key_files import write_private
-from fastness.keys.kubeconfig import kubeconfig
-from fastness.keys.pki import ADMIN_LIFETIME, CA_LIFETIME, SERVING_LIFETIME, ApiPki
+from fastness.keys.pki import ADMIN_LIFETIME, CA_LIFETIME, SERVING_LIFETIME, ApiPki, kubeconfig
 from tests.unit.crypto.seeded import NOW, Seeded
 
 HOSTS = ("127.0.0.1", "localhost")

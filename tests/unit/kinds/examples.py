@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastness.kinds.kind import JsonObject
+from tests.unit.kinds.registry_examples import REGISTRIES
 
 UID = "0b8f7c1e-52f6-4f7a-9a0e-3f6a1c9d2e11"
 OTHER_UID = "9d3b2f60-1c55-4d4f-8f0a-6a2f6f0f7b22"
@@ -315,6 +316,38 @@ OTHERS: dict[str, JsonObject] = {
             "bootImageSkewEnforcement": {"mode": "Manual", "manual": {"mode": "OCPVersion", "ocpVersion": "4.18.2"}},
         },
     ),
+    "apiservers.config.openshift.io": _object(
+        "config.openshift.io/v1",
+        "APIServer",
+        "cluster",
+        spec={
+            "tlsSecurityProfile": {
+                "type": "Custom",
+                "custom": {
+                    "ciphers": ["ECDHE-RSA-AES128-GCM-SHA256"],
+                    "minTLSVersion": "VersionTLS12",
+                    "groups": ["X25519"],
+                },
+            },
+            "audit": {"profile": "Default"},
+        },
+    ),
+    "featuregates.config.openshift.io": _object(
+        "config.openshift.io/v1",
+        "FeatureGate",
+        "cluster",
+        spec={"featureSet": "CustomNoUpgrade", "customNoUpgrade": {"enabled": ["EventedPLEG"], "disabled": None}},
+    ),
+    "nodes.config.openshift.io": _object(
+        "config.openshift.io/v1",
+        "Node",
+        "cluster",
+        spec={
+            "cgroupMode": "v2",
+            "workerLatencyProfile": "MediumUpdateAverageReaction",
+            "minimumKubeletVersion": "1.36.0",
+        },
+    ),
     "trustedexecutionclusters.trusted-execution-clusters.io": _object(
         "trusted-execution-clusters.io/v1alpha1",
         "TrustedExecutionCluster",
@@ -435,7 +468,7 @@ OTHERS: dict[str, JsonObject] = {
     ),
 }
 
-EXAMPLES = {**FASTNESS, **OTHERS}
+EXAMPLES = {**FASTNESS, **OTHERS, **REGISTRIES}
 
 # Field selectors on verdicts, and the examples that they find.
 SELECTIONS = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.kinds.examples import DIGEST, IMAGE, LATER, NOW, OTHER_UID, THUMBPRINT, UID, Refusal
+from tests.unit.kinds.examples import DIGEST, LATER, NOW, OTHER_UID, THUMBPRINT, UID, Refusal
+from tests.unit.kinds.registry_examples import KEY
 
 _CLUSTER = "confidentialclusters.fastness.dev"
 _TICKET = "jointickets.fastness.dev"
@@ -19,6 +20,7 @@ _BATCH = "auditbatches.fastness.dev"
 _CHECKPOINT = "auditcheckpoints.fastness.dev"
 _BLOB = "evidenceblobs.fastness.dev"
 _MCO = "machineconfiguration.openshift.io"
+_CONFIG = "config.openshift.io"
 _OPERATOR = "machineconfigurations.operator.openshift.io"
 _TEC = "trusted-execution-clusters.io"
 
@@ -111,7 +113,6 @@ FASTNESS = [
 
 _MOSC = f"machineosconfigs.{_MCO}"
 _MOSB = f"machineosbuilds.{_MCO}"
-_MANAGER = {"resource": "controlplanemachinesets", "apiGroup": "machine.openshift.io"}
 
 
 def _disruption(*actions: dict[str, Any]) -> dict[str, Any]:
@@ -125,49 +126,54 @@ OTHERS = [
             "spec.pinnedImageSets"),
     Refusal(f"controllerconfigs.{_MCO}", _spec(ipFamilies="IPv5"), "spec.ipFamilies"),
     Refusal(f"kubeletconfigs.{_MCO}", _spec(logLevel=11), "spec.logLevel"),
-    Refusal(f"containerruntimeconfigs.{_MCO}", _spec(containerRuntimeConfig={"logLevel": "loud"}),
-            "spec.containerRuntimeConfig.logLevel"),
+    Refusal(f"nodes.{_CONFIG}", _spec(cgroupMode="v1"), "spec.cgroupMode", about="control groups v1 are gone"),
+    Refusal(f"nodes.{_CONFIG}", _spec(workerLatencyProfile="Slow"), "spec.workerLatencyProfile"),
+    Refusal(f"featuregates.{_CONFIG}", _spec(featureSet="All"), "spec.featureSet"),
+    Refusal(f"apiservers.{_CONFIG}", _spec(tlsSecurityProfile={"type": "Ancient"}), "spec.tlsSecurityProfile"),
+    Refusal(f"apiservers.{_CONFIG}", _spec(tlsSecurityProfile={"custom": {"groups": ["secp224r1"]}}),
+            "spec.tlsSecurityProfile"),
+    Refusal(f"apiservers.{_CONFIG}", _spec(tlsSecurityProfile={"custom": {"minTLSVersion": "VersionSSL30"}}),
+            "spec.tlsSecurityProfile"),
     Refusal(f"containerruntimeconfigs.{_MCO}", _spec(containerRuntimeConfig={"defaultRuntime": "rkt"}),
             "spec.containerRuntimeConfig.defaultRuntime"),
     Refusal(f"containerruntimeconfigs.{_MCO}", _spec(containerRuntimeConfig={"overlaySize": "big"}),
             "spec.containerRuntimeConfig.overlaySize"),
-    Refusal(_MOSC, _named("other"), "name must be that of the pool", "rule"),
-    Refusal(_MOSC, _spec(machineConfigPool={"name": "infra"}), "name must be that of the pool", "transition"),
     Refusal(_MOSC, _spec(imageBuilder={"imageBuilderType": "Pod"}), "spec.imageBuilder.imageBuilderType"),
-    Refusal(_MOSC, _spec(renderedImagePushSpec="localhost/os:latest"), "spec.renderedImagePushSpec",
-            about="the host needs a dot"),
-    Refusal(_MOSC, _spec(renderedImagePushSpec=IMAGE), "spec.renderedImagePushSpec", about="the push spec has a tag"),
     Refusal(_MOSC, _spec(renderedImagePushSpec="a.b/" + "x" * 450 + ":t"), "spec.renderedImagePushSpec", about="447 at most"),
     Refusal(_MOSC, _spec(containerFile=[{"content": "x" * 4097}]), "spec.containerFile[0].content"),
     Refusal(_MOSC, _spec(containerFile=[{"containerfileArch": "RISCV", "content": ""}]),
             "spec.containerFile[0].containerfileArch"),
     Refusal(_MOSB, _spec(machineConfig={"name": "short"}), "spec.machineConfig.name"),
-    Refusal(_MOSB, _spec(machineOSConfig={"name": "infra"}), "a build cannot be changed", "transition"),
-    Refusal(f"machineconfignodes.{_MCO}", _named("worker-1"), "name must be that of the node", "rule"),
     Refusal(f"pinnedimagesets.{_MCO}", _spec(pinnedImages=[]), "spec.pinnedImages"),
-    Refusal(f"pinnedimagesets.{_MCO}", _spec(pinnedImages=[{"name": "quay.example.com/a/b:latest"}]),
-            "spec.pinnedImages[0].name"),
-    Refusal(f"osimagestreams.{_MCO}", _named("other"), "only one object", "rule"),
-    Refusal(_OPERATOR, _named("other"), "only one object", "rule"),
+    Refusal(f"osimagestreams.{_MCO}", _spec(defaultStream=None), "spec.defaultStream"),
+    Refusal(f"kubeletconfigs.{_MCO}", _spec(systemGomaxprocsBehavior="Some"), "spec.systemGomaxprocsBehavior"),
+    Refusal(f"kubeletconfigs.{_MCO}", _spec(tlsSecurityProfile={"type": "Newest"}), "spec.tlsSecurityProfile.type", "rule"),
+    Refusal(f"kubeletconfigs.{_MCO}", _spec(tlsSecurityProfile={"custom": {"minTLSVersion": "1.3"}}),
+            "spec.tlsSecurityProfile.custom.minTLSVersion", "rule"),
+    Refusal(f"kubeletconfigs.{_MCO}", _spec(tlsSecurityProfile={"custom": {"groups": ["P-256"]}}),
+            "spec.tlsSecurityProfile.custom.groups[0]", "rule"),
+    Refusal(f"containerruntimeconfigs.{_MCO}", _spec(containerRuntimeConfig={"additionalLayerStores": []}),
+            "spec.containerRuntimeConfig.additionalLayerStores", about="no empty list of stores"),
+    Refusal(f"containerruntimeconfigs.{_MCO}", _spec(containerRuntimeConfig={"additionalLayerStores": [
+            {"path": f"/{i}"} for i in range(6)]}),
+            "spec.containerRuntimeConfig.additionalLayerStores", about="five layer stores"),
+    Refusal(f"containerruntimeconfigs.{_MCO}", _spec(containerRuntimeConfig={"additionalImageStores": [
+            {"path": f"/{i}"} for i in range(11)]}),
+            "spec.containerRuntimeConfig.additionalImageStores", about="ten image stores"),
+    Refusal(f"containerruntimeconfigs.{_MCO}", _spec(containerRuntimeConfig={"containerGomaxprocsBehavior": "Some"}),
+            "spec.containerRuntimeConfig.containerGomaxprocsBehavior"),
+    Refusal(f"machineconfigpools.{_MCO}", _spec(pinnedImageSets=[{"name": "not_a_name"}]), "spec.pinnedImageSets[0].name",
+            about="sets have names of hosts"),
+    Refusal(f"controllerconfigs.{_MCO}", _spec(infra={"kind": "Infrastructure", "spec": {}}), "spec.infra.apiVersion",
+            "rule", "a copy says what it is"),
+    Refusal(f"controllerconfigs.{_MCO}", _spec(bgpVIPPeersJSON=""), "spec.bgpVIPPeersJSON"),
     Refusal(_OPERATOR, _disruption({"type": "Explode"}), "spec.nodeDisruptionPolicy.sshkey.actions[0].type"),
     Refusal(_OPERATOR, _disruption({"type": "Special"}), "spec.nodeDisruptionPolicy.sshkey.actions[0].type"),
-    Refusal(_OPERATOR, _disruption({"type": "Reload"}), "reload is required", "rule"),
-    Refusal(_OPERATOR, _disruption({"type": "Drain", "restart": {"serviceName": "x.service"}}), "restart is required", "rule"),
-    Refusal(_OPERATOR, _disruption({"type": "Reboot"}, {"type": "Drain"}), "Reboot must be the only action", "rule"),
-    Refusal(_OPERATOR, _disruption({"type": "None"}, {"type": "Drain"}), "None must be the only action", "rule"),
     Refusal(_OPERATOR, _disruption(*[{"type": "Drain"}] * 11), "spec.nodeDisruptionPolicy.sshkey.actions"),
-    Refusal(_OPERATOR, _disruption({"type": "Reload", "reload": {"serviceName": "x.exe"}}),
-            "spec.nodeDisruptionPolicy.sshkey.actions[0].reload.serviceName"),
-    Refusal(_OPERATOR, _spec(managedBootImages={"machineManagers": [{**_MANAGER, "selection": {"mode": "Partial", "partial": {
-            "machineResourceSelector": {}}}}]}), "controlplanemachinesets can be managed", "rule"),
-    Refusal(_OPERATOR, _spec(managedBootImages={"machineManagers": [{**_MANAGER, "selection": {"mode": "All", "partial": {
-            "machineResourceSelector": {}}}}]}), "partial is required", "rule"),
     Refusal(_OPERATOR, _spec(irreconcilableValidationOverrides={"storage": ["Tapes"]}),
             "spec.irreconcilableValidationOverrides.storage[0]"),
-    Refusal(_OPERATOR, _spec(bootImageSkewEnforcement={"mode": "None"}), "manual is required", "rule"),
     Refusal(_OPERATOR, _spec(bootImageSkewEnforcement={"manual": {"ocpVersion": "4.18"}}),
             "spec.bootImageSkewEnforcement.manual.ocpVersion"),
-    Refusal(_OPERATOR, _spec(bootImageSkewEnforcement={"manual": {"mode": "RHCOSVersion"}}), "ocpVersion is for", "rule"),
     Refusal(f"trustedexecutionclusters.{_TEC}", _spec(trusteeKbsPort=70000), "spec.trusteeKbsPort"),
     Refusal(f"trustedexecutionclusters.{_TEC}", _spec(publicTrusteeAddr="evil.example.com"),
             "publicTrusteeAddr is immutable", "transition"),
@@ -196,4 +202,57 @@ OTHERS = [
     Refusal("trusteeconfigs.confidentialcontainers.org", _spec(profileType="Lenient"), "spec.profileType"),
 ]  # fmt: skip
 
-REFUSALS = [*FASTNESS, *OTHERS]
+_IDMS = "imagedigestmirrorsets.config.openshift.io"
+_ITMS = "imagetagmirrorsets.config.openshift.io"
+_SIGNED = "clusterimagepolicies.config.openshift.io"
+_SIGNED_HERE = "imagepolicies.config.openshift.io"
+
+
+def _mirrored(**entry: Any) -> dict[str, Any]:
+    return _spec(imageDigestMirrors=[{"source": "quay.example.com", "mirrors": ["mirror.example.com"], **entry}])
+
+
+def _trust(**members: Any) -> dict[str, Any]:
+    return _spec(policy={"rootOfTrust": members})
+
+
+def _identity(**members: Any) -> dict[str, Any]:
+    return _spec(policy={"signedIdentity": members})
+
+
+_SCOPE = "spec.scopes[0]"
+_ROOT = "spec.policy.rootOfTrust"
+REGISTRIES = [
+    Refusal(_IDMS, {"spec": None}, "spec"),
+    Refusal(_IDMS, _mirrored(source=None), "spec.imageDigestMirrors[0].source"),
+    Refusal(_IDMS, _mirrored(source="quay.example.com/Team"), "spec.imageDigestMirrors[0].source", about="lower case paths"),
+    Refusal(_IDMS, _mirrored(source="*.example.com/team"), "spec.imageDigestMirrors[0].source", about="no path with *"),
+    Refusal(_IDMS, _mirrored(source="https://quay.example.com"), "spec.imageDigestMirrors[0].source", about="no scheme"),
+    Refusal(_IDMS, _mirrored(mirrors=["*.example.com"]), "spec.imageDigestMirrors[0].mirrors[0]", about="no wildcard"),
+    Refusal(_IDMS, _mirrored(mirrorSourcePolicy="Sometimes"), "spec.imageDigestMirrors[0].mirrorSourcePolicy"),
+    Refusal(_ITMS, _spec(imageTagMirrors=[{"source": "a b"}]), "spec.imageTagMirrors[0].source"),
+    Refusal("imagecontentsourcepolicies.operator.openshift.io", _spec(repositoryDigestMirrors=[{"mirrors": []}]),
+            "spec.repositoryDigestMirrors[0].source"),
+    Refusal("images.config.openshift.io", _spec(registrySources={"containerRuntimeSearchRegistries": []}),
+            "spec.registrySources.containerRuntimeSearchRegistries"),
+    Refusal("images.config.openshift.io", _spec(registrySources={"blockedRegistries": "all"}),
+            "spec.registrySources.blockedRegistries"),
+    Refusal(_SIGNED, _spec(scopes=None), "spec.scopes"),
+    Refusal(_SIGNED, _spec(scopes=["busybox"]), _SCOPE, about="a full name"),
+    Refusal(_SIGNED, _spec(scopes=["*.example.com/x"]), _SCOPE, about="no path after a wildcard"),
+    Refusal(_SIGNED, _spec(scopes=["example.*.com"]), _SCOPE, about="wildcards at the start only"),
+    Refusal(_SIGNED, _spec(scopes=[f"quay.example.com/{n}" for n in range(257)]), "spec.scopes", about="256 at most"),
+    Refusal(_SIGNED_HERE, _trust(policyType="Faith"), f"{_ROOT}.policyType"),
+    Refusal(_SIGNED_HERE, _trust(publicKey={"keyData": "x" * 8193}), f"{_ROOT}.publicKey.keyData"),
+    Refusal(_SIGNED_HERE, _trust(publicKey=None), "publicKey is required when policyType is PublicKey", "rule"),
+    Refusal(_SIGNED_HERE, _trust(policyType="PKI"), "pki is required when policyType is PKI", "rule"),
+    Refusal(_SIGNED_HERE, _trust(policyType="FulcioCAWithRekor"), "fulcioCAWithRekor is required when policyType is", "rule"),
+    Refusal(_SIGNED_HERE, _trust(policyType="PKI", publicKey=None, pki={"caRootsData": KEY, "pkiCertificateSubject": {}}),
+            "at least one of email or hostname", "rule"),
+    Refusal(_SIGNED_HERE, _identity(matchPolicy="MatchRepository"), "remapIdentity is required when matchPolicy is", "rule"),
+    Refusal(_SIGNED_HERE, _identity(matchPolicy="ExactRepository", remapIdentity=None), "exactRepository is required", "rule"),
+    Refusal(_SIGNED_HERE, _identity(remapIdentity={"prefix": "quay.example.com/a:tag"}),
+            "spec.policy.signedIdentity.remapIdentity.prefix", about="no tag"),
+]  # fmt: skip
+
+REFUSALS = [*FASTNESS, *OTHERS, *REGISTRIES]

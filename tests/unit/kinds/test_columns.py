@@ -59,8 +59,17 @@ projects.project.openshift.io        -           Cluster     no   DISPLAY_NAME S
 routes.route.openshift.io            -           Namespaced  yes  HOST/PORT PATH SERVICES PORT TERMINATION WILDCARD
 proxies.{CONFIG}                     -           Cluster     yes  AGE
 infrastructures.{CONFIG}             -           Cluster     yes  AGE
+apiservers.{CONFIG}                  -           Cluster     yes  AGE
+featuregates.{CONFIG}                -           Cluster     yes  AGE
+nodes.{CONFIG}                       -           Cluster     yes  AGE
 clusterversions.{CONFIG}             -           Cluster     yes  VERSION AVAILABLE PROGRESSING SINCE STATUS
 clusteroperators.{CONFIG}            co          Cluster     yes  VERSION AVAILABLE PROGRESSING DEGRADED SINCE
+images.{CONFIG}                      -           Cluster     yes  AGE
+imagedigestmirrorsets.{CONFIG}       idms        Cluster     yes  AGE
+imagetagmirrorsets.{CONFIG}          itms        Cluster     yes  AGE
+clusterimagepolicies.{CONFIG}        -           Cluster     yes  AGE
+imagepolicies.{CONFIG}               -           Namespaced  yes  AGE
+imagecontentsourcepolicies.operator.openshift.io - Cluster no  AGE
 operatorgroups.{OLM}                 og          Namespaced  yes  AGE
 subscriptions.{OLM}                  sub,subs    Namespaced  yes  PACKAGE SOURCE CHANNEL
 installplans.{OLM}                   ip          Namespaced  yes  CSV APPROVAL APPROVED
@@ -68,6 +77,7 @@ clusterserviceversions.{OLM}         csv,csvs    Namespaced  yes  DISPLAY VERSIO
 catalogsources.{OLM}                 catsrc      Namespaced  yes  DISPLAY TYPE PUBLISHER AGE
 securitycontextconstraints.security.openshift.io scc Cluster no PRIV CAPS SELINUX RUNASUSER FSGROUP SUPGROUP PRIORITY READONLYROOTFS VOLUMES
 machinesets.machine.openshift.io     -           Namespaced  yes  DESIRED CURRENT READY AVAILABLE AGE
+machines.machine.openshift.io        -           Namespaced  yes  PHASE TYPE REGION ZONE AGE | NODE PROVIDERID ERROR
 controlplanemachinesets.machine.openshift.io - Namespaced  yes  DESIRED CURRENT READY UPDATED UNAVAILABLE STATE AGE
 baremetalhosts.metal3.io             bmh,bmhost  Namespaced  yes  STATE CONSUMER ONLINE ERROR AGE | STATUS BMC HARDWARE_PROFILE
 deploymentconfigs.apps.openshift.io  dc          Namespaced  yes  REVISION DESIRED CURRENT TRIGGERED_BY

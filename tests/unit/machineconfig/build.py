@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from fastness.formats import data_url as dataurl
@@ -91,3 +92,21 @@ def node(
         "spec": {"unschedulable": True} if more.get("unschedulable") else {},
         "status": {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]},
     }
+
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"
+
+
+def controller_config(**more: Any) -> JsonObject:
+    """A ControllerConfig that says everything which a node of plain Kubernetes with CRI-O needs; `notes` and `status` as well."""
+    notes = {names.DISTRIBUTION: "kubernetes", names.CONTAINER_RUNTIME: "crio", **more.pop("notes", {})}
+    status = more.pop("status", {})
+    spec = {
+        "clusterDNSIP": "172.30.0.10",
+        "kubeAPIServerServingCAData": base64.b64encode(CERTIFICATE.encode()).decode(),
+        "infra": {"status": {"apiServerInternalURI": "https://api-int.example.com:6443", "platform": "None"}},
+        **more,
+    }
+    meta = {"name": "machine-config-controller", "generation": 1, "annotations": notes}
+    kind = {"apiVersion": names.API_VERSION, "kind": "ControllerConfig"}
+    return {**kind, "metadata": meta, "spec": spec, "status": status}

@@ -34,10 +34,10 @@ def maker(replicas: Any, secret: str = "worker-user-data-managed") -> JsonObject
     return {"spec": {"replicas": replicas, "template": {"spec": {"providerSpec": {"value": value}}}}}
 
 
-def test_machine_sets_come_first_then_the_annotation_then_the_machines() -> None:
+def test_machine_sets_and_the_annotation_count_whichever_is_more_then_the_machines() -> None:
     assert wanted_machines(pool("7"), [maker(3), maker(4), maker(50, "infra-user-data-managed")], 2) == 7
-    assert wanted_machines(pool("9"), [maker(0)], 2) == 0
-    assert wanted_machines(pool("9"), [maker(None)], 2) == 1
+    assert wanted_machines(pool("9"), [maker(0)], 2) == 9
+    assert wanted_machines(pool(None), [maker(None)], 2) == 1
     assert wanted_machines(pool("9"), [maker(50, "infra-user-data-managed")], 2) == 9
     assert wanted_machines(pool(), [], 2) == 2
 

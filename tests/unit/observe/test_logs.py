@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import fastness
-from fastness.observe import context, logs
+from fastness.observe import logs
 
 LEVELS = frozenset({"debug", "info", "warning", "error", "exception"})
 FOREIGN = {"library.failed"}  # named by the formatter, for records of libraries
@@ -72,9 +72,9 @@ def test_a_terminal_gets_a_readable_line() -> None:
 
 def test_everything_else_gets_one_object_per_line() -> None:
     stream = written(as_json=None)
-    context.begin("c-1")
+    logs.begin_correlation("c-1")
     logs.logger("store").warning("store.opened", revision=7)
-    context.begin("")
+    logs.begin_correlation("")
     line = json.loads(stream.getvalue())
     assert line.pop("time").endswith("+00:00")
     assert line == {

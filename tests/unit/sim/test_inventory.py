@@ -1,4 +1,4 @@
-"""The roster says after a restart what it said before, and is never guessed."""
+"""The inventory says after a restart what it said before, and is never guessed."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from fastness.kube.errors import Conflict, Invalid
 from fastness.sim.hardware import TEES
-from fastness.sim.inventory import FILE, Done, Roster, Spec, read_roster, write_roster
+from fastness.sim.inventory import FILE, Done, Inventory, Spec, read_inventory, write_inventory
 from fastness.sim.simulation import Simulation
 from tests.virtual import START
 
 SPECS = (Spec("worker-0", 0, "tpm", swtpm=True), Spec("worker-4", 4, "snp"))
 FAULT = Done("worker-4.network-cut", "network-cut", "worker-4", START)
 LEAP = Done("clock-jump", "clock-jump", "", START, {"seconds": 90.0})
-ROSTER = Roster("cluster", 5, SPECS, (FAULT, LEAP))
+ROSTER = Inventory("cluster", 5, SPECS, (FAULT, LEAP))
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    write_roster(tmp_path, ROSTER)
-    assert read_roster(tmp_path) == ROSTER
+    write_inventory(tmp_path, ROSTER)
+    assert read_inventory(tmp_path) == ROSTER
     assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
 
 
@@ -40,7 +40,7 @@ def test_any_machines_survive_the_file(specs: list[Spec]) -> None:
 
 
 def test_a_directory_that_never_had_machines_has_no_roster(tmp_path: Path) -> None:
-    assert read_roster(tmp_path) is None
+    assert read_inventory(tmp_path) is None
     assert Simulation(tmp_path / "none", "cluster").kept == 0
 
 
@@ -57,7 +57,7 @@ def test_a_damaged_file_stops_with_its_name_and_a_way_out(tmp_path: Path, conten
     with pytest.raises(
         Invalid, match=r"simulator\.json cannot be read .*: restore it, or choose another state directory"
     ):
-        read_roster(tmp_path)
+        read_inventory(tmp_path)
 
 
 def test_what_is_thrown_away_takes_its_faults_along_and_its_number_is_not_given_again() -> None:
@@ -65,7 +65,7 @@ def test_what_is_thrown_away_takes_its_faults_along_and_its_number_is_not_given_
 
 
 def test_a_simulation_knows_what_an_earlier_run_left(tmp_path: Path) -> None:
-    write_roster(tmp_path, ROSTER)
+    write_inventory(tmp_path, ROSTER)
     simulation = Simulation(tmp_path, "cluster")
     assert (simulation.kept, simulation.ahead.total_seconds(), simulation.wants_swtpm) == (2, 90.0, True)
     assert [fault.id for fault in simulation.fleet_faults()] == ["clock-jump"]
@@ -73,7 +73,7 @@ def test_a_simulation_knows_what_an_earlier_run_left(tmp_path: Path) -> None:
 
 
 def test_another_profile_on_the_same_directory_is_a_conflict(tmp_path: Path) -> None:
-    write_roster(tmp_path, ROSTER)
+    write_inventory(tmp_path, ROSTER)
     with pytest.raises(Conflict, match="start with --profile cluster"):
         Simulation(tmp_path, "containers")
 

@@ -52,6 +52,19 @@ def test_filler_names_are_counted_wherever_a_name_is_written(tmp_path: Path, tex
     assert house.fillers(modules(tmp_path, a=text)) == pytest.approx(rate)
 
 
+def test_a_folder_with_too_many_filler_names_is_named_with_its_rate(tmp_path: Path) -> None:
+    good = modules(tmp_path, a="\n".join(f"a{number} = 1" for number in range(999)), b="found = 1")
+    assert list(house.misnamed(Path("tests"), good)) == []
+    assert list(house.misnamed(Path("tests"), modules(tmp_path, b="found = told = 1"))) == [
+        "tests: 2.0 filler names per 1,000 identifiers, more than 1.0: say what the value is"
+    ]
+
+
+@pytest.mark.parametrize("folder", house.NAMED, ids=str)
+def test_every_folder_with_names_is_read(folder: Path) -> None:
+    assert house.read(ROOT, folder)
+
+
 def test_long_files_and_functions_are_named(tmp_path: Path) -> None:
     function = "\n".join(["def f():", *(f"    a{number} = 1" for number in range(60))])
     text = "\n".join([function, *(f"b{number} = 1" for number in range(440))])

@@ -27,7 +27,7 @@ from fastness.kube.admission import AdmissionLookups, AdmissionRequest, Denied
 from fastness.kube.admission import Answer as Decision
 from fastness.kube.errors import ApiError
 from fastness.kube.places import AT_HOME, Places
-from fastness.observe import context, logs, metrics
+from fastness.observe import logs, metrics
 from fastness.runtime.clock import Entropy
 
 MAX_BODY: Final = 8 * 1024 * 1024
@@ -110,7 +110,7 @@ class WebhookDoor:
         except Exception:  # noqa: BLE001  # the HTTP edge: a rule that crashed must refuse, not leave it to a failure policy
             _log.exception("request.failed", method="POST")
             metrics.DEFECTS.inc("webhook")
-            defect = f"an internal error, see the log of the webhook under {context.current()}"
+            defect = f"an internal error, see the log of the webhook under {logs.current_correlation()}"
             return Denied(f"{request.target}: {defect}", 500, "InternalError")
 
 

@@ -14,7 +14,10 @@ Each entry is as narrow as its rules allow, because an entry that fails closed s
 | home.fastness.dev | the deletion of our own namespace | refused |
 | owners.fastness.dev | owners of what must end by itself | refused |
 | bars.fastness.dev | the deletion of a Machine, which may bar newcomers | refused |
-| pools.fastness.dev | which configs a pool takes; its rollouts go on unasked | refused |
+| pools.fastness.dev | which configs and which stream a pool takes; its rollouts go on unasked | refused |
+| boot-images.fastness.dev | the MachineConfiguration: what it is called, whose boot images are looked after | refused |
+| streams.fastness.dev | the deletion of the OSImageStream | refused |
+| daemons.fastness.dev | what another operator's daemon reports; ours is held to its node by an admission policy | refused |
 | advice.fastness.dev | what is only warned about | accepted |
 """
 
@@ -29,14 +32,15 @@ from fastness.admission.table import PODDED
 from fastness.attestation.admission.acts import ACCOUNTS
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.kinds.fastness_dev import NAMESPACE
-from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.native import VALIDATING_WEBHOOK_CONFIGURATION
+from fastness.kube.access.node import MCO_GROUP
+from fastness.machineconfig.admission.policies import DAEMON
 from fastness.workloads.admission.workloads import ENFORCEMENT, PREFIX
 from fastness.workloads.initdata.workload import ANNOTATION
 
 NAME: Final = "fastness"
-RESOURCE: Final = Resource(
-    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", False
-)
+RESOURCE: Final = VALIDATING_WEBHOOK_CONFIGURATION.resource
 PROTECTION: Final = "protection.fastness.dev"
 REVIEW_PATH: Final = "/review"
 KATA_PATH: Final = "/validate-kataconfiguration-openshift-io-v1-kataconfig"
@@ -95,7 +99,6 @@ def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) ->
         _entry(PROTECTION, [
             _rule("fastness.dev", ["confidentialclusters"], (*_WRITE, "DELETE")),
             _rule("confidentialcontainers.org", ["trusteeconfigs"]),
-            _rule("operator.openshift.io", ["machineconfigurations"], ("CREATE",)),
         ], recorded, effects=_RECORDS),
         _entry("acts.fastness.dev", [
             _rule("fastness.dev", ["appraisalpolicies", "referencevaluesets", "resourcebindings"], (*_WRITE, "DELETE")),
@@ -111,11 +114,14 @@ def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) ->
             for group in dict.fromkeys(group for group, _ in WITHOUT_OWNERS)
         ], conditions=(_OWNED,)),
         _entry("bars.fastness.dev", [_rule(_MACHINES, ["machines"], ("DELETE",))]),
-        _entry("pools.fastness.dev", [
-            _rule("machineconfiguration.openshift.io", ["machineconfigpools"]),
-        ], conditions=(_SELECTS,)),
+        _entry("pools.fastness.dev", [_rule(MCO_GROUP, ["machineconfigpools"])], conditions=(_SELECTS,)),
+        _entry("boot-images.fastness.dev", [_rule("operator.openshift.io", ["machineconfigurations"])],
+               conditions=(_BOOT_IMAGES,)),
+        _entry("streams.fastness.dev", [_rule(MCO_GROUP, ["osimagestreams"], ("DELETE",))]),
+        _entry("daemons.fastness.dev", [_rule(MCO_GROUP, ["machineconfignodes", "machineconfignodes/status"])],
+               conditions=(_DAEMON,)),
         _entry("advice.fastness.dev", [
-            _rule("machineconfiguration.openshift.io", ["machineconfigs"]), _rule("fastness.dev", ["nodeoverlays"]),
+            _rule(MCO_GROUP, ["machineconfigs"]), _rule("fastness.dev", ["nodeoverlays"]),
         ], policy="Ignore"),
     ]  # fmt: skip
     for entry in entries:
@@ -164,6 +170,13 @@ def _has_sandbox(pod: str) -> str:
     )
 
 
+def _changed(field: str) -> str:
+    """CEL: an update sets a field of the spec, or sets it to something else."""
+    return (
+        f"(has(object.spec.{field}) && (!has(oldObject.spec.{field}) || object.spec.{field} != oldObject.spec.{field}))"
+    )
+
+
 _SWITCHED: Final = (
     "has-our-switches",
     " || ".join(
@@ -178,8 +191,10 @@ _HOME: Final = ("is-our-own", f"request.name == '{NAMESPACE}'")
 _SELECTS: Final = (
     "selects-other-configs",
     "request.operation == 'CREATE' || !has(object.spec.machineConfigSelector) || !has(oldObject.spec.machineConfigSelector) || "
-    "object.spec.machineConfigSelector != oldObject.spec.machineConfigSelector",
+    "object.spec.machineConfigSelector != oldObject.spec.machineConfigSelector || " + _changed("osImageStream"),
 )
+_BOOT_IMAGES: Final = ("has-other-boot-images", f"request.operation == 'CREATE' || {_changed('managedBootImages')}")
+_DAEMON: Final = ("is-a-daemon", f"request.userInfo.username == '{DAEMON}'")
 _JOB: Final = "object.spec.jobTemplate.spec.template"
 _SANDBOXED: Final = (
     "has-a-sandbox",

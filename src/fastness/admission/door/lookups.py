@@ -7,6 +7,7 @@ that was not seen must not count as none. The policy engine (`workloads.live.age
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,8 +18,11 @@ from fastness.kinds.kata.config import KATA_CONFIG
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import CONFIG_MAP, NAMESPACE, NODE, POD
 from fastness.kinds.kubernetes.native import RUNTIME_CLASS
+from fastness.kinds.machineconfiguration.pinned_images import OS_IMAGE_STREAM
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.openshift.config import INFRASTRUCTURE
 from fastness.kinds.openshift.operators import OPERATOR_GROUP
+from fastness.kinds.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.access import Attributes, Decision, Policy
 from fastness.kube.access.user import NO_OPINION
@@ -39,6 +43,10 @@ CLUSTERS: Final = CONFIDENTIAL_CLUSTER.resource
 POOLS: Final = MACHINE_CONFIG_POOL.resource
 KATA_CONFIGS: Final = KATA_CONFIG.resource
 CONFIG_MAPS: Final = CONFIG_MAP.resource
+# What a write is judged by is asked for with it: there may be no such kind on the cluster, and a cache would wait for it.
+PARAMETERS: Final = {
+    POOLS.plural: OS_IMAGE_STREAM.resource, MACHINE_CONFIGURATION.plural: INFRASTRUCTURE.resource,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -67,12 +75,13 @@ class Sources:
 
 @dataclass(slots=True)
 class ClusterLookups:
-    """The lookups for one review; `fresh`, `listed` and `placed` were asked for just now."""
+    """The lookups for one review; `fresh`, `listed`, `placed` and `parameter` were asked for just now."""
 
     sources: Sources
     fresh: dict[str, JsonObject] = field(default_factory=dict)
     listed: list[JsonObject] | None = None
     placed: tuple[list[JsonObject], list[JsonObject], list[JsonObject]] = ([], [], [])
+    parameter: JsonObject | None = None
 
     def namespace(self, name: str) -> JsonObject | None:
         """One Namespace."""
@@ -135,6 +144,17 @@ class ClusterLookups:
         """The names of all RuntimeClasses."""
         return [str(runtime_class["metadata"]["name"]) for runtime_class in self.sources.classes.list()]
 
+    def os_image_stream(self) -> JsonObject | None:
+        """The OSImageStream `cluster`, where it was asked for."""
+        return self._parameter(OS_IMAGE_STREAM.kind)
+
+    def infrastructure(self) -> JsonObject | None:
+        """The Infrastructure `cluster`, where it was asked for."""
+        return self._parameter(INFRASTRUCTURE.kind)
+
+    def _parameter(self, kind: str) -> JsonObject | None:
+        return self.parameter if self.parameter is not None and self.parameter.get("kind") == kind else None
+
     def has_operator_group(self, namespace: str) -> bool:
         """Whether an operator was installed into a namespace."""
         return bool(self.sources.groups.list(namespace))
@@ -152,6 +172,9 @@ async def prepared(
         # Which pods a change would put out is asked at most when somebody changes the cluster itself.
         machines = (await cluster.list(MACHINE.resource, Scope(HOME))).items
         lookups.placed = ((await cluster.list(NODES)).items, (await cluster.list(PODS)).items, machines)
+    if request.resource in PARAMETERS:
+        with suppress(NotFound):
+            lookups.parameter = await cluster.get(PARAMETERS[request.resource], "cluster")
     if request.namespace and lookups.namespace(request.namespace) is None:
         try:
             lookups.fresh[request.namespace] = await cluster.get(NAMESPACES, request.namespace)

@@ -90,6 +90,11 @@ def _user(raw: Mapping[str, Any]) -> User:
         _text(raw, "username"),
         tuple(str(group) for group in groups) if isinstance(groups, list) else (),
         _text(raw, "uid"),
+        {
+            str(name): tuple(str(value) for value in values)
+            for name, values in _table(raw, "extra").items()
+            if isinstance(values, list)
+        },
     )
 
 

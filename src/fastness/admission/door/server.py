@@ -23,7 +23,7 @@ from fastness.keys.certificates import DoorCertificates
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.record.live.door_keys import DoorSigner
 from fastness.record.live.record import ClusterRecord
 from fastness.runtime.clock import Clock, Entropy

@@ -71,6 +71,7 @@ def password_hash(shadow: State, user: str) -> str | None:
 
 def with_password_hash(shadow: File, user: str, value: str) -> File:
     """The shadow file with another hash for one user; raises BadConfig when the user is not in it."""
+    # Bytes that are no UTF-8 come back as they were: a file of accounts that lost one is a machine that nobody can enter.
     lines = shadow.content.decode(errors="surrogateescape").split("\n")
     for number, line in enumerate(lines):
         fields = line.split(":")

@@ -152,6 +152,7 @@ class Applier:
         """Write records, durably, and take them in."""
         following = self.journal
         for record in records:
+            # Checked before it is written: a record that cannot follow would make the journal unreadable at the next start.
             following = following.after(record)
         self._host.state.append(PATH, b"".join(encode(record) for record in records))
         self.journal = following
@@ -190,6 +191,8 @@ class Applier:
 
     def _read_again(self, step: Later) -> Step:
         with self._host.state.reading(PATH) as opened:
+            # Read from its place and checked again: the journal is root's, but a disk that fails gives other bytes the second
+            # time.
             record = decode(os.pread(opened[0], step.length, step.offset)) if opened is not None else None
         if not isinstance(record, Doing):
             raise CopyDamaged("the journal was changed while it was read")

@@ -14,9 +14,10 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from fastness.agent.apply.report import NODES, Persistent
+from fastness.agent.apply.report import Persistent
 from fastness.agent.errors import BadConfig, Superseded
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.resources import NODES
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kinds.objects import annotations_of

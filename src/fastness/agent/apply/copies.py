@@ -38,6 +38,7 @@ MAX_INLINE: Final = 16 * 1024
 MAX_INLINE_TOGETHER: Final = MIB
 
 SET_ASIDE: Final = "/set-aside"
+# Whoever can cause one can cause many, and each may hold a gibibyte.
 MAX_SET_ASIDE: Final = 8
 _JOURNAL, _KEPT, _REASON = "journal", "kept", "reason"
 
@@ -79,6 +80,7 @@ class KeptFiles:
         if isinstance(present, File):
             self._inline += len(present.content)
         if isinstance(present, Other):
+            # A directory or a device cannot be kept by value or by copy: an update that replaced it could not be undone.
             raise PathTaken(f"{path} is {present.what}")
         return self._store(tree, path) if isinstance(present, Large) else present
 
@@ -88,6 +90,8 @@ class KeptFiles:
                 raise PathTaken(f"{path} became something else")
             source, meta = opened
             name = str(self._names)
+            # For root alone, whatever the original's mode was: a file that everybody may read can hold more tomorrow than it does
+            # today.
             with self._state.writing(f"{DIRECTORY}/{name}", Large(0, 0, 0o600), directory_mode=0o700) as target:
                 # Bounded while it is copied as well: the file that was weighed may have grown since.
                 digest, data = _copied(source, target, MAX_KEPT - self._bytes, path)

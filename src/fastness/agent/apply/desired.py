@@ -161,6 +161,7 @@ def _keys(users: list[dict[str, Any]], accounts: Accounts) -> Iterator[tuple[str
     if keys:
         owner = accounts.users.get(names.CORE_USER)
         uid, gid = (owner.uid, owner.gid) if owner else (None, None)
+        # The whole file, not one more line: a key that a config took back must not stay because nobody removed it.
         content = "".join(f"{key}\n" for key in keys).encode()
         path = f"{accounts.home(names.CORE_USER)}/.ssh/authorized_keys.d/ignition"
         yield path, Target(File(content, 0o600, uid, gid), 0o700, own_directories=True)

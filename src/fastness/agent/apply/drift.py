@@ -66,6 +66,8 @@ class DriftMonitor:
                 async for path in changes:
                     fresh = not self._suspects
                     self._suspects.add(path)
+                    # Once for each burst: waiting anew at every event would let a program that writes all the time hide a change
+                    # for ever.
                     if fresh:
                         await self._clock.sleep(self._settle)
                     self._wake()

@@ -31,7 +31,7 @@ from fastness.agent.apply.ports import Host
 from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
 from fastness.agent.apply.report import Persistent, Reporter
 from fastness.agent.apply.steps import Disk, repair_steps
-from fastness.agent.apply.update import Context, Goal, Update, run_actions
+from fastness.agent.apply.update import Goal, Update, run_actions
 from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
 from fastness.agent.errors import AgentError, DrainTimeout, DriftFound, Irreconcilable, SetAside, Superseded
 from fastness.agent.host.errors import DriverError
@@ -289,6 +289,7 @@ class Agent:
     async def _update(self, current: Goal, desired: str, node: JsonObject, *, forced: bool) -> bool:
         """Bring the machine to another config; True when it goes down."""
         config = await self._configs.fetch(desired)
+        # A machine that differs from its own config would be brought to a state that nobody planned from.
         if not forced and current is not _EMPTY:
             await self._preflight(current, node)
         self._drift.watch(())
@@ -297,11 +298,11 @@ class Agent:
         if not desires(await self._begin(node), desired):
             return False  # withdrawn already: the watch is about to say so, and wakes us
         goal = disk.goal(self._host.root, config)
-        context = Context(
-            self._host, self._applier, self._reporter, self, uninterrupted,
-            single_node=annotations_of(node).get(names.CONTROL_PLANE_TOPOLOGY) == names.SINGLE_REPLICA,
+        single = annotations_of(node).get(names.CONTROL_PLANE_TOPOLOGY) == names.SINGLE_REPLICA
+        update = Update(
+            current, goal, await self._configuration(), host=self._host, applier=self._applier, reporter=self._reporter,
+            drains=self, blocking=uninterrupted, single_node=single, force=forced,
         )  # fmt: skip
-        update = Update(context, current, goal, await self._configuration(), force=forced)
         down = await update.run()
         if forced:
             await uninterrupted(lambda: disk.consume_force(self._host.root))

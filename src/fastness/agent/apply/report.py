@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from fastness.agent.apply.progress import Mark, differs, marked
-from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.resources import EVENTS, NODES
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.node import MACHINE_CONFIG_NODE
 from fastness.kinds.objects import annotations_of, rfc3339
@@ -24,8 +25,6 @@ from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.retries import retry
 
-NODES: Final = Resource("", "v1", "nodes", "Node", False)
-EVENTS: Final = Resource("", "v1", "events", "Event", True)
 COMPONENT: Final = "machine-config-agent"
 MAX_EVENT: Final = 1024
 TRIES: Final = 5

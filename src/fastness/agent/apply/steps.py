@@ -142,6 +142,7 @@ class Disk:
 
 def kept_path(path: str) -> str:
     """Where the original of a path is kept."""
+    # The names that the machine-config daemon uses: a machine that changes hands keeps its originals.
     return f"/orig{path}.mcdorig"
 
 
@@ -177,7 +178,10 @@ def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk) -> list[Step
         *(_forget(directory_stamp(directory)) for directory in unneeded),
         *_units_after(old, new, disk, written),
         *_password(old, new, disk),
+        # After the files: a machine that loses power before this line boots what it had, with a journal that takes the files
+        # back.
         *([Stage(new.deployment)] if new.deployment != old.deployment else []),
+        # 0600: a rendered config holds every file of the machine, private ones among them.
         Put(names.CURRENT_CONFIG_FILE, File(json.encode(config), 0o600, 0, 0)),
     ]
 
@@ -199,6 +203,7 @@ def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put 
     if matches(present, target.state):
         return
     if isinstance(present, Other):
+        # Found while planning: nothing was touched, and no pod was moved away for an update that cannot happen.
         raise BadConfig(f"{path} is {present.what}, and the config wants a file there")
     # Only where we replace somebody else's: the file of our own last config is no original.
     if path not in old.paths or isinstance(old.paths[path].state, Absent):
@@ -265,6 +270,7 @@ def _forget(path: str, weight: int = 0) -> Put:
 
 def _ship(path: str, weight: int, disk: Disk) -> Put | Copy:
     """Back to what the image has for a path of /etc, or to nothing."""
+    # ostree keeps the image's own /etc below /usr/etc, so what a package shipped can be had back.
     shipped = f"/usr{path}"
     if path.startswith("/etc/") and isinstance(disk.root.inspect(shipped, 0), File | Large | Link):
         return Copy(path, shipped, Tree.ROOT, Tree.ROOT, replaces=weight)
@@ -343,6 +349,7 @@ def _password(old: Desired, new: Desired, disk: Disk) -> Iterator[Put]:
     shadow = disk.root.look(accounts.SHADOW)
     if not isinstance(shadow, File):
         raise BadConfig(f"the config sets a password, and this machine has no {accounts.SHADOW}")
+    # Locked and not left: a password that a config took back must not go on opening the console.
     new_hash = new.password if new.password is not None else accounts.LOCKED
     if accounts.password_hash(shadow, names.CORE_USER) != new_hash:
         yield Put(accounts.SHADOW, accounts.with_password_hash(shadow, names.CORE_USER, new_hash))

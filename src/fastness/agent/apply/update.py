@@ -68,46 +68,51 @@ class Goal:
         return spec
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What an update works with."""
-
-    host: Host
-    applier: Applier
-    reporter: Reporter
-    drains: Drains
-    blocking: Blocking
-    single_node: bool = False
-
-
 class Update:
-    """One update."""
+    """One update of a host; `blocking` runs what must not stop the loop. A single node is not drained."""
 
     def __init__(
-        self, context: Context, old: Goal, new: Goal, configuration: JsonObject | None, *, force: bool
+        self,
+        old: Goal,
+        new: Goal,
+        configuration: JsonObject | None,
+        *,
+        host: Host,
+        applier: Applier,
+        reporter: Reporter,
+        drains: Drains,
+        blocking: Blocking,
+        single_node: bool = False,
+        force: bool = False,
     ) -> None:
-        self._c = context
         self._old = old
         self._new = new
         self._configuration = configuration
+        self._host = host
+        self._applier = applier
+        self._reporter = reporter
+        self._drains = drains
+        self._blocking = blocking
+        self._single_node = single_node
         self._force = force
 
     async def run(self) -> bool:
         """Bring the machine to the new config; True when it must reboot now; raises AgentError, DriverError, ApiError."""
         decision = self._decide()
-        host = self._c.host
-        disk = Disk(host.root, host.originals, host.units)
+        disk = Disk(self._host.root, self._host.originals, self._host.units)
         config = self._new.config
-        steps = await self._c.blocking(lambda: plan_steps(self._old.desired, self._new.desired, config, disk))
+        steps = await self._blocking(lambda: plan_steps(self._old.desired, self._new.desired, config, disk))
         # Before pods are moved away for what cannot be done.
-        await self._c.blocking(lambda: self._c.applier.check(steps))
+        await self._blocking(lambda: self._applier.check(steps))
         await self._mark(Mark(Progress.UPDATE_PREPARED, TRUE, f"update to {self._new.name}: {decision.headline}"))
         # Before the first file changes: pods leave a machine that still is what they were scheduled to.
         drained = decision.drain and await self._drain()
         actions = tuple(action.to_json() for action in decision.actions)
+        # The actions are written down with the beginning: a restart after the commit must run these, whatever the policies say by
+        # then.
         begin = Begin(self._old.name, self._new.name, actions, drained)
         await self._mark(_executed(UNKNOWN, f"writing {self._new.name}", Progress.APPLIED_FILES_AND_OS))
-        await self._c.blocking(lambda: self._c.applier.apply(begin, steps))
+        await self._blocking(lambda: self._applier.apply(begin, steps))
         await self._mark(_executed(TRUE, f"wrote {self._new.name}", Progress.APPLIED_FILES_AND_OS))
         if decision.reboot:
             return True
@@ -116,6 +121,7 @@ class Update:
 
     def _decide(self) -> Decision:
         overrides = reconcile.overrides_of(self._configuration)
+        # Asked on the machine again, though the render refused it: what reaches a node may come from an older control plane.
         differences = reconcile.irreconcilable(self._old.spec, self._new.spec, overrides)
         if blocking := reconcile.blocking(differences):
             reasons = "; ".join(str(difference) for difference in blocking)
@@ -124,14 +130,14 @@ class Update:
         return disruption.decide(compare(self._old.spec, self._new.spec), policies, force=self._force)
 
     async def _drain(self) -> bool:
-        if self._c.single_node:
-            await self._c.reporter.event(names.Event.DRAIN, "a single node is not drained")
+        if self._single_node:
+            await self._reporter.event(names.Event.DRAIN, "a single node is not drained")
             return False
         request = drain_request(self._new.name)
         await self._mark(_executed(UNKNOWN, "waiting for pods to leave", Progress.DRAINED, UNKNOWN))
-        await self._c.reporter.annotate(drain=request)
-        if not await self._c.drains.drained(request, self._new.name):
-            await self._c.reporter.event(names.Event.FAILED_TO_DRAIN, f"{request} took too long", warning=True)
+        await self._reporter.annotate(drain=request)
+        if not await self._drains.drained(request, self._new.name):
+            await self._reporter.event(names.Event.FAILED_TO_DRAIN, f"{request} took too long", warning=True)
             raise DrainTimeout(f"failed to drain the node for {self._new.name}: the pods did not leave in time")
         await self._mark(_executed(UNKNOWN, "the pods have left", Progress.DRAINED, TRUE))
         return True
@@ -139,25 +145,25 @@ class Update:
     async def _act(self, decision: Decision) -> None:
         listed = ", ".join(str(action) for action in decision.actions)
         await self._mark(Mark(Progress.UPDATE_POST_ACTION_COMPLETE, UNKNOWN, f"actions: {listed}"))
-        await self._c.blocking(lambda: self._act_or_revert(decision))
+        await self._blocking(lambda: self._act_or_revert(decision))
         if not decision.disturbs:
-            await self._c.reporter.event(names.Event.SKIP_REBOOT, f"{self._new.name} needs no reboot")
+            await self._reporter.event(names.Event.SKIP_REBOOT, f"{self._new.name} needs no reboot")
         await self._mark(Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, f"actions: {listed}"))
 
     def _act_or_revert(self, decision: Decision) -> None:
         actions = [action.to_json() for action in decision.actions]
         try:
-            run_actions(self._c.applier, self._c.host, actions)
+            run_actions(self._applier, self._host, actions)
         except DriverError:
             # Files first, then the actions once more: a service that is restarted must find its old configuration.
-            self._c.applier.revert()
+            self._applier.revert()
             for action in actions:
                 with suppress(DriverError):
-                    run_action(self._c.host, action)
+                    run_action(self._host, action)
             raise
 
     async def _mark(self, mark: Mark) -> None:
-        await self._c.reporter.progress(mark, current=self._old.name, desired=self._new.name)
+        await self._reporter.progress(mark, current=self._old.name, desired=self._new.name)
 
 
 def run_actions(applier: Applier, host: Host, actions: list[JsonObject]) -> None:

@@ -55,7 +55,7 @@ def drifts(desired: Desired, host: Host, only: Iterable[str] | None = None) -> l
         differences += _runtime(desired, host)
     if only is None:
         differences += [drift for name, unit in desired.units.items() for drift in _unit(name, unit, host)]
-        differences += [*_password(desired, host), *_system(desired, host.system)]
+        differences += [*_password(desired, host), *system_drifts(desired, host.system)]
     return differences
 
 
@@ -149,6 +149,7 @@ def _unit(name: str, unit: Unit, host: Host) -> Iterator[Drift]:
 
 def _password(desired: Desired, host: Host) -> Iterator[Drift]:
     if desired.password is not None:
+        # Only whether it is the same: neither hash is told, because offline guessing needs nothing else.
         present = accounts.password_hash(host.root.look(accounts.SHADOW), names.CORE_USER)
         if present != desired.password:
             yield Drift(accounts.SHADOW, f"the password of {names.CORE_USER} is not the configured one")
@@ -165,10 +166,12 @@ def _runtime(desired: Desired, host: Host) -> Iterator[Drift]:
         yield from (Drift(path, what) for path, what in handlers.lacking(host.root))
 
 
-def _system(desired: Desired, system: OperatingSystem) -> Iterator[Drift]:
+def system_drifts(desired: Desired, system: OperatingSystem) -> Iterator[Drift]:
+    """What the booted system lacks of the one that a config asks for."""
     booted, expected = system.booted(), desired.deployment
     if expected.image and booted.image != expected.image:
         yield Drift("operating system", f"booted {booted.image or 'an unknown image'}, expected {expected.image}")
+    # Only what is missing: the image and the boot loader add arguments of their own.
     missing = [argument for argument in expected.arguments if argument not in booted.arguments]
     if missing:
         yield Drift("kernel arguments", f"missing {' '.join(missing)}")

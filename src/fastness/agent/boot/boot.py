@@ -35,11 +35,12 @@ from fastness.agent.errors import AgentError
 from fastness.crypto.secret import SecretText
 from fastness.protocol.config_proof import BadConfigProof, Served
 from fastness.protocol.delivered import Delivered, Question
-from fastness.protocol.origin import is_origin
+from fastness.protocol.door import is_origin
 from fastness.runtime.retries import retry
 
 ATTEMPTS: Final = 4
 LONGEST_PAUSE: Final = 60.0
+# 192 bits, drawn here: the answer to this request can have been made by nobody before it was asked.
 NONCE_BYTES: Final = 24
 # Enrolment tells where to go on: at another door, or, where a Machine that never attested had to give way, as a new one.
 MOVED: Final = ("delivered-by-gate", "delivered-by-broker", "not-enrolled")
@@ -172,10 +173,13 @@ class _Boot:
             nonlocal waited, unbelieved
             if error.passing:
                 seconds, waited, unbelieved = self._pause(error, waited), waited + 1, 0
+            # A bound on how often: each attestation costs a TPM a second, and one that is refused four times is refused for a
+            # reason.
             elif (error.status == 401 or error.reason in MOVED) and unbelieved + 1 < ATTEMPTS:
                 seconds, unbelieved = self._pause(error, 0), unbelieved + 1
             else:
                 raise self._refused(error.reason, error.message) from error
+            # The monotonic clock: the other one may be set while the machine waits, by the host if by nobody else.
             if self._patience.clock.monotonic() + seconds >= self._end:
                 raise error
             if error.reason in MOVED:
@@ -191,8 +195,11 @@ class _Boot:
         async with BrokerClient(self._doors.broker, self._trust.tls, self._attester, self._patience.entropy) as broker:
             await broker.attest()
             issued, self._reattest = broker.issued, broker.reattest
+            # Only for expiries of proofs and signatures. A door that lies about the time gains a signature that it could not use
+            # anyway.
             self._ahead = issued - self._patience.clock.now() if issued else timedelta()
             delivered = await self._fetch(broker, question)
+        # Checked after the connection is closed: nothing that a door says after the bytes can change what they are compared with.
         self._check(delivered, question.nonce, await own_thumbprint(self._attester))
         return delivered.config
 
@@ -219,6 +226,7 @@ class _Boot:
         if doors is None:
             raise self._refused("no-doors", "the enrolment door does not say where the broker is")
         addresses = doors.broker, *((doors.gate,) if doors.via == "Gate" else ())
+        # A path or a user name in such an address would be carried into every request that this machine makes.
         if not all(is_origin(url) for url in addresses):
             raise self._refused("no-doors", "the enrolment door names doors that are no https addresses")
         return doors

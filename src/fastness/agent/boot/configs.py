@@ -165,6 +165,7 @@ class AttestedConfigs:
         fresh = BrokerClient(url, trust.tls, self._attester, self._entropy)
         try:
             await fresh.attest()
+        # Also when it is cancelled: a connection that stays open would hold one of the few lanes of a door.
         except BaseException:
             await fresh.close()
             raise

@@ -28,7 +28,7 @@ from fastness.crypto.secret import SecretText
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.kube.client.pool import HttpsClient, TooLong, unreachable
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.protocol.enrolment import MAX_PUBLIC, TPM, EnrolmentFormatError, decoded, jwk_of, signed_message, text
 from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.retries import retry, retry_after
@@ -36,6 +36,7 @@ from fastness.runtime.retries import retry, retry_after
 BEGIN: Final = "/v1/enrol"
 COMPLETE: Final = "/v1/enrol/complete"
 MAX_ANSWER: Final = 64 * 1024
+# A door that was taken over, or a proxy in front of it, must not send a machine to sleep for a year.
 MAX_WAIT_SECONDS: Final = 300.0
 _AGAIN: Final = frozenset({"enrolment-expired", "enrolment-invalid"})
 _P256_SPKI_BYTES: Final = 91
@@ -163,6 +164,7 @@ async def second_message(attester: Attester, offer: Offer) -> bytes:
     if offer.credential:
         opened = await attester.activate(offer.credential, offer.secret)
         return json.encode({"enrolment": offer.enrolment, "activated": text(opened.reveal())})
+    # A prefix of ours goes before the challenge: a door must not be able to have any text signed with this key.
     signature = await attester.sign(signed_message(offer.challenge))
     return json.encode({"enrolment": offer.enrolment, "signature": text(signature)})
 

@@ -25,7 +25,7 @@ from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.kube.client.pool import Answered, HttpsClient, TooLong, unreachable
 from fastness.protocol.config_proof import HEADER, BadConfigProof, Copied, Served, check
 from fastness.protocol.delivered import Delivered, DeliveredError, Question, parse_envelope
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.protocol.machine_names import identity_thumbprint
 
 MAX_CONFIG: Final = 32 * 1024 * 1024
@@ -91,7 +91,7 @@ async def from_gate(
     }
     async with HttpsClient(gate, tls, SECONDS, DoorRole.GATE) as http:
         answer = await _get(http, path + query, credentials)
-        # RFC 9449, 8 and 4.2: the door gives its nonce with a 401, and the proof names the URL without its query.
+        # RFC 9449 §9 and §4.2: a resource server gives its nonce with a 401, and the proof names the URL without its query.
         if answer.status == 401 and (nonce := answer.headers.get(NONCE, "")):
             proof = broker.proof("GET", http.origin + path, nonce, question.nonce, now())
             answer = await _get(http, path + query, {**credentials, "dpop": proof})
@@ -124,4 +124,5 @@ async def _get(
 
 
 def _most(status: int) -> int:
+    # A refusal of megabytes is no refusal: whoever answers so wants the memory of the machine.
     return MAX_CONFIG if status == 200 else MAX_REFUSAL

@@ -36,6 +36,7 @@ MAX_HEADERS: Final = 64
 CONNECTIONS: Final = 8
 HEAD_SECONDS: Final = 10.0
 BODY_SECONDS: Final = 60.0
+# Ignition waits longer after each 503; an answer that is held for a moment often comes just in time.
 HOLD_SECONDS: Final = 3.0
 Work = Callable[[BootRequest], Awaitable[BootedConfig]]
 Read = Callable[[str], Awaitable[BootRequest]]
@@ -157,6 +158,7 @@ def parse_head(head: bytes) -> IgnitionRequest | None:
     headers: dict[str, tuple[str, ...]] = {}
     for line in lines:
         name, colon, value = line.partition(":")
+        # As for a server of the web (RFC 9112 §5.1): a blank before the colon is read in two ways by two readers.
         if not colon or not name or name != name.strip() or not value.isprintable():
             return None
         headers[name.lower()] = (*headers.get(name.lower(), ()), value.strip())
@@ -166,7 +168,7 @@ def parse_head(head: bytes) -> IgnitionRequest | None:
 async def _write(writer: asyncio.StreamWriter, reply: Reply) -> None:
     """Write an answer and see it leave; raises ConnectionError."""
     later = f"retry-after: {reply.retry_after}\r\n" if reply.retry_after else ""
-    allow = "allow: GET\r\n" if reply.status == HTTPStatus.METHOD_NOT_ALLOWED else ""  # RFC 9110, 15.5.6
+    allow = "allow: GET\r\n" if reply.status == HTTPStatus.METHOD_NOT_ALLOWED else ""  # RFC 9110 §15.5.6
     head = (
         f"HTTP/1.1 {reply.status} {HTTPStatus(reply.status).phrase}\r\ncontent-type: application/json\r\n"
         f"content-length: {len(reply.body)}\r\ncache-control: no-store\r\nconnection: close\r\n{allow}{later}\r\n"

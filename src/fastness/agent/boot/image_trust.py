@@ -22,7 +22,7 @@ from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.crypto.errors import BadKey
 from fastness.formats import json
 from fastness.formats.errors import JsonError
-from fastness.protocol.origin import is_origin
+from fastness.protocol.door import is_origin
 
 PLACE: Final = Path("/usr/lib/fastness/trust.json")
 MAX_BYTES: Final = 256 * 1024
@@ -72,6 +72,7 @@ class ImageTrust:
 
     def believes(self, server: str) -> bool:
         """Whether user-data may send a machine with this image to that server."""
+        # Without an origin any server may be named, because TLS still asks it for a certificate under the image's own authority.
         return is_origin(server) and self.origin in ("", server.rstrip("/"))
 
 
@@ -79,6 +80,7 @@ def _context(pem: Any) -> ssl.SSLContext:
     """TLS that believes these authorities and no others."""
     # Not `create_default_context`: with the system's roots any public authority could vouch for a name that the host resolves.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # RFC 8996: TLS 1.0 and 1.1 must not be used.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_verify_locations(cadata=pem if isinstance(pem, str) and pem.isascii() else "")

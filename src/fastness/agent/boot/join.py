@@ -99,6 +99,7 @@ def write_secret(path: Path, content: SecretBytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)
+    # 0600 from its first byte: with a mode that is set afterwards somebody could hold it open by then.
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content.reveal())

@@ -25,7 +25,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from fastness.agent.apply.report import NODES
 from fastness.agent.boot.join import write_secret
 from fastness.agent.errors import AgentError
 from fastness.crypto.csr import make_request
@@ -34,10 +33,10 @@ from fastness.crypto.errors import CryptoError
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import Certificate, Subject
-from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.resources import NODES, SIGNING_REQUESTS
 from fastness.kinds.objects import condition
-from fastness.kube.client.errors import ConfigError
-from fastness.kube.errors import AlreadyExists, ApiError
+from fastness.kube.errors import AlreadyExists, ApiError, ConfigError
 from fastness.kube.port import Cluster
 from fastness.observe.logs import logger
 from fastness.protocol.node_certificates import (
@@ -52,9 +51,6 @@ from fastness.protocol.node_certificates import (
 from fastness.protocol.node_keys import CLIENT, SERVING, NamedKeys
 from fastness.runtime.clock import Clock, Entropy
 
-REQUESTS: Final = Resource(
-    "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False
-)
 CLIENT_FILE: Final = "kubelet-client-current.pem"
 SERVING_FILE, SERVING_KEY_FILE = "kubelet.crt", "kubelet.key"
 # The approver answers in moments or not at all; the next proof names other keys.
@@ -62,6 +58,8 @@ DECIDED_WITHIN: Final = 60.0
 LOOK_SECONDS: Final = 0.5
 FIRST_LOOK: Final = 30.0
 MAX_FILE: Final = 64 * 1024
+# Long enough for the first proof after a boot to renew it: a certificate that ends before that leaves nothing to ask with.
+COUNTS_STILL: Final = timedelta(minutes=10)
 _SIGNERS: Final = {CLIENT: (CLIENT_SIGNER, "client auth"), SERVING: (SERVING_SIGNER, "server auth")}
 _log = logger("nodecerts")
 Api = Callable[[], AbstractAsyncContextManager[Cluster]]
@@ -102,6 +100,7 @@ class NodeCertificates:
         client = self._read(CLIENT_FILE)
         if client is None:
             return NamedKeys()  # not joined yet
+        # From its own certificate, never from a setting of the host: the name is what the cluster issued.
         self._node = client.subject.common_name.removeprefix(NODE_USER)
         if self._due(client):
             self._new_keys.append(_NewKey(CLIENT, PrivateKey.generate(self._entropy)))
@@ -132,11 +131,7 @@ class NodeCertificates:
         return min(regular, max(FIRST_LOOK, (_half_life(client) - now).total_seconds()))
 
     def _read(self, name: str) -> Certificate | None:
-        try:
-            with (self._directory / name).open("rb") as file:
-                return Certificate.from_pem(file.read(MAX_FILE))
-        except (OSError, CryptoError):
-            return None
+        return _certificate_at(self._directory / name)
 
     def _due(self, certificate: Certificate) -> bool:
         return self._clock.now() >= _half_life(certificate)
@@ -144,6 +139,7 @@ class NodeCertificates:
     def _serving_due(self) -> bool:
         """Whether the kubelet serves with what it made itself, or with what ends."""
         serving = self._read(SERVING_FILE)
+        # A kubelet without one makes a self-signed certificate in the same file: by its organization the two are told apart.
         return serving is None or serving.subject.organizations != (NODE_GROUP,) or self._due(serving)
 
     async def _hosts(self) -> tuple[str, ...]:
@@ -164,10 +160,10 @@ class NodeCertificates:
         request = self._request(new)
         name = str(request["metadata"]["name"])
         with suppress(AlreadyExists):  # the answer to an earlier try was lost; the name follows from the key
-            await cluster.create(REQUESTS, request)
+            await cluster.create(SIGNING_REQUESTS, request)
         end = self._clock.monotonic() + DECIDED_WITHIN
         while self._clock.monotonic() < end:
-            stored = await cluster.get(REQUESTS, name)
+            stored = await cluster.get(SIGNING_REQUESTS, name)
             if issued := (stored.get("status") or {}).get("certificate"):
                 return _issued(issued, new.key)
             for kind in ("Denied", "Failed"):
@@ -181,7 +177,7 @@ class NodeCertificates:
         pem = make_request(new.key, Subject(f"{NODE_USER}{self._node}", (NODE_GROUP,)), new.hosts)
         digest = sha256(new.key.public_der()).hex
         return {
-            "apiVersion": REQUESTS.api_version, "kind": REQUESTS.kind,
+            "apiVersion": SIGNING_REQUESTS.api_version, "kind": SIGNING_REQUESTS.kind,
             "metadata": {"name": f"fastness-{self._node}-{new.purpose}-{digest[:12]}"},
             "spec": {
                 "request": base64.b64encode(pem).decode(), "signerName": signer, "usages": ["digital signature", usage],
@@ -199,6 +195,22 @@ class NodeCertificates:
         # together.
         write_secret(self._directory / SERVING_KEY_FILE, key)
         write_secret(self._directory / SERVING_FILE, SecretBytes(certificate.pem))
+
+
+def joined_node(path: Path, now: datetime) -> str:
+    """The name of the node whose certificate lies at a path and counts for a while still; empty where there is none."""
+    certificate = _certificate_at(path)
+    if certificate is None or certificate.not_after - now <= COUNTS_STILL:
+        return ""
+    return certificate.subject.common_name.removeprefix(NODE_USER)
+
+
+def _certificate_at(path: Path) -> Certificate | None:
+    try:
+        with path.open("rb") as file:
+            return Certificate.from_pem(file.read(MAX_FILE))
+    except (OSError, CryptoError):
+        return None
 
 
 def _half_life(certificate: Certificate) -> datetime:

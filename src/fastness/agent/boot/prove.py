@@ -36,7 +36,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.trusted_execution.subject import key_kind
 from fastness.kube.client.pool import HttpsClient, TooLong, unreachable
 from fastness.protocol import kbs
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.protocol.dpop import Demand, make_proof
 from fastness.protocol.enrolment import TPM, jwk_of
 from fastness.protocol.guest_key import boot_member, boot_message, identity_member, identity_message
@@ -81,6 +81,7 @@ class BrokerClient:
     def __init__(
         self, url: str, trust: ssl.SSLContext, attester: Attester, entropy: Entropy, seconds: float = 30.0
     ) -> None:
+        # By the role in its certificate: a gate that was taken over listens nowhere as the broker.
         self._http = HttpsClient(url, trust, seconds, DoorRole.BROKER)
         self._attester = attester
         self._entropy = entropy
@@ -193,7 +194,7 @@ class BrokerClient:
         if self._attester.tee != TPM:
             public = await self._attester.identity_public()
             signature = await self._attester.sign(identity_message(nonce, recipient))
-            # A P-256 SubjectPublicKeyInfo ends with the uncompressed point (RFC 5480, 2.2): its last 64 bytes are x and y.
+            # A P-256 SubjectPublicKeyInfo ends with the uncompressed point (RFC 5480 §2.2): its last 64 bytes are x and y.
             members |= identity_member(jwk_of(public[-64:]), signature)
         boot = await self._attester.sign_as_boot(boot_message(nonce, recipient))
         if boot is not None:
@@ -201,6 +202,7 @@ class BrokerClient:
         # The hardware signs this text with the runtime data: nobody on the way, and no thief of the token, names another key.
         additional = json.canonical(members).decode() if members else ""
         bound = kbs.binding(self._attester.tee, kbs.runtime_data(nonce, recipient, additional))
+        # After everything that it is bound to exists: nonce, key of the session and named keys are in its 32 or 64 bytes.
         evidence = await self._attester.evidence(bound)
         init_data = await self._attester.init_data()
         sent = (kbs.INIT_DATA_FORMAT, init_data) if init_data else None

@@ -29,6 +29,7 @@ from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.retries import Backoff
 
 DEFAULT_INTERVAL: Final = timedelta(minutes=15)
+# The interval comes in a token: a broker that says zero must not make the machine prove itself without a pause.
 SHORTEST: Final = 5.0
 SPREAD: Final = 0.2
 BACKOFF: Final = Backoff(first=2.0, most=120.0)
@@ -61,6 +62,7 @@ class Rounds:
         """Nobody could judge; seconds until it is tried again."""
         wait = self._backoff.delay(self._failures, self._entropy.fraction())
         self._failures += 1
+        # Never beyond the interval: a proof counts for two, and a door that asks for hours would let the node lose its standing.
         return min(max(wait, retry_after * (1 + SPREAD * self._entropy.fraction())), self.interval)
 
     def refused(self, reason: str) -> tuple[float, bool]:

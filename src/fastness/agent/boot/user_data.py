@@ -107,6 +107,7 @@ def _parsed(content: bytes | InitData) -> UserData:
     except UserDataError as error:
         where = f"user-data is refused at {error.path}" if error.path else "user-data is refused"
         raise BootRefused(CODE, f"{where}: {error.message}", error.hint) from error
+    # Init-data for something else is no user-data: taking what else the host attaches would let it choose between two.
     if user_data is None:
         raise BootRefused(CODE, f"user-data is refused: the init-data has no {ENTRY}", _GIVE)
     return user_data

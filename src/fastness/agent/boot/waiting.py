@@ -24,11 +24,12 @@ from fastness.agent.boot.boot import BootRequest
 from fastness.crypto.secret import SecretText
 from fastness.formats import json, url_path
 from fastness.protocol.delivered import MAX_ACCEPT
-from fastness.protocol.origin import is_origin
+from fastness.protocol.door import is_origin
 from fastness.protocol.pointer import CONFIG, SERVER_HEADER
 
 RETRY_SECONDS: Final = 1
 MAX_TICKET: Final = 512
+# Ignition prints it on the console, where one line is what an operator sees.
 MAX_DETAIL: Final = 160
 ERRORS: Final = "https://fastness.dev/errors/"
 
@@ -55,6 +56,7 @@ class IgnitionRequest:
     def header(self, name: str) -> str:
         """A header that is there once; empty otherwise."""
         values = self.headers.get(name.lower(), ())
+        # Of two, one reader takes the first and another the last; a ticket that is there twice is none.
         return values[0] if len(values) == 1 else ""
 
 

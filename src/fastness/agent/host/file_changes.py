@@ -205,4 +205,5 @@ class PollingWatcher:
             status = os.lstat(f"{str(self._root).rstrip('/')}{path}")
         except OSError:
             return ()
+        # The change time as well: whoever writes to a file can set its modification time back, and not that one.
         return (status.st_mode, status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)

@@ -95,6 +95,8 @@ class RootedFiles:
                 self._paths.own(descriptor, meta.uid, meta.gid)
                 os.fchmod(descriptor, meta.mode)
                 yield descriptor
+                # Before the rename: a file system may write the new name first, and a machine that loses power would come up with
+                # an empty file.
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -113,11 +115,15 @@ class RootedFiles:
                 os.close(descriptor)
 
     def append(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
-        """Add bytes at the end of a file and wait until they are on disk; raises UnsafePath, FileFailure."""
+        """Add bytes at the end of a file and wait until they and its name are on disk; raises UnsafePath, FileFailure."""
         with translated(path), self._paths.parent(path, 0o700) as (parent, name):
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(name, flags, mode, dir_fd=parent)
             try:
+                # The name of a new file is content of its directory. It is made durable before the first byte, so that a file
+                # with bytes has its name for sure, also when the agent is killed in between.
+                if parent is not None and not os.fstat(descriptor).st_size:
+                    os.fsync(parent)
                 _write_all(descriptor, data)
                 os.fsync(descriptor)
             finally:
@@ -148,6 +154,7 @@ class RootedFiles:
         """The bytes that can still be written here."""
         with translated("/"):
             figures = os.statvfs(self.root)
+            # `f_bavail`: what root could take beyond it is the reserve that keeps a full machine usable.
             return figures.f_bavail * figures.f_frsize
 
     def missing_directories(self, path: str) -> list[str]:
@@ -183,6 +190,7 @@ class RootedFiles:
             return ABSENT
         if stat.S_ISLNK(status.st_mode):
             target = os.readlink(name, dir_fd=parent)
+            # What is kept in the journal is text; a target with control characters could not be put back as it was.
             return Link(target) if target.isprintable() else Other("a link whose target is no text")
         if not stat.S_ISREG(status.st_mode):
             return Other("a directory" if stat.S_ISDIR(status.st_mode) else "no regular file")
@@ -206,6 +214,7 @@ class RootedFiles:
             if parent is None:
                 return
             if (what := _in_the_way(parent, name)) is not None:
+                # A directory may hold what no config knows of; taking it away is a decision of a person.
                 raise PathTaken(f"{path} is {what}", "Remove it by hand.")
             # What a crash left of a write to this path: it would keep a directory that we made from being empty.
             with suppress(FileNotFoundError):
@@ -236,6 +245,7 @@ class RootedFiles:
 
 def _temporary(name: str) -> str:
     """The name that a file has beside its place until it is whole; names of files have at most 255 bytes."""
+    # A name of its own for each file, so that a write to one place never removes what another one is being written to.
     return f"{TEMPORARY}.{name}"[:255]
 
 
@@ -258,6 +268,7 @@ def _open(parent: int, name: str) -> int | None:
         if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
             return None
         raise
+    # After the open: between a look at the name and this line its owner could have put a device there.
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)

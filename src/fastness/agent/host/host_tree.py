@@ -116,6 +116,8 @@ def read_recording(data: bytes) -> Recording:
     files = raw.get("files") if isinstance(raw, dict) else None
     if not isinstance(files, dict) or not all(isinstance(content, str) for content in files.values()):
         raise BadRecording("files is not a mapping of paths to texts")
+    # A recording is somebody's file, and its paths are joined to nothing; refused all the same, so that no later reader trusts
+    # one.
     wrong = next((path for path in files if not path.startswith("/") or "//" in path or "/../" in path), None)
     if wrong is not None:
         raise BadRecording(f"{wrong!r} is not an absolute path")

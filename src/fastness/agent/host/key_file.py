@@ -23,6 +23,7 @@ def kept_key(path: Path, entropy: RandomBytes) -> PrivateKey:
     try:
         if not path.exists():
             _make(path, PrivateKey.generate(entropy))
+        # A key that others could read counts as known to them, as ssh has it.
         if path.stat().st_mode & 0o077:
             raise ReportFailure(f"{path} can be read by others", "Set its mode to 0600, or remove it to enrol anew.")
         return PrivateKey.from_pem(SecretBytes(path.read_bytes()))

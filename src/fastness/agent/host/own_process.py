@@ -36,6 +36,7 @@ def only_one(state: Path) -> Iterator[None]:
         except BlockingIOError as error:
             owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
             raise AlreadyRunning(f"process {owner} is the agent of this machine already") from error
+        # The number is for people: what keeps a second agent out is the lock.
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield

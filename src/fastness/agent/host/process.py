@@ -23,6 +23,7 @@ def run(command: Sequence[str], *, seconds: float = SECONDS) -> str:
     """What a program printed; raises CommandFailed when it ends badly, late or not at all."""
     line = " ".join(command)[:MAX_SHOWN]
     try:
+        # Without input: a tool that asks something in the middle of a boot would wait for a console that nobody reads.
         done = subprocess.run(  # noqa: S603 - the drivers write the commands; arguments never pass a shell
             command, capture_output=True, timeout=seconds, check=False, env=ENVIRONMENT, stdin=subprocess.DEVNULL
         )

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from fastness.agent.host.errors import DriverError, FileFailure, PathTaken, UnsafePath
 
+# As the kernel has it (path_resolution(7)); without a bound two links that point at each other would be followed for ever.
 MAX_LINKS = 40
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 Owner = tuple[int | None, int | None]
@@ -71,6 +72,8 @@ class RootedPaths:
                 name.check(stack[-1], parts)
                 continue
             if name == "..":
+                # The kernel stays at the root there; for a root that is a directory of the host, staying would be to guess what
+                # the link meant.
                 if len(stack) == 1:
                     raise UnsafePath(f"a symbolic link on the way to /{'/'.join(parts)} leads out of the root")
                 os.close(stack.pop())

@@ -27,10 +27,12 @@ def copy(source: int, target: int, limit: int) -> tuple[str, int]:
     hasher, data = hashlib.sha256(), 0
     for offset, block in _blocks(source, size):
         data += len(block)
+        # Counted as read, zeros included: a file of zeros without holes costs as much time as one of data.
         if data > limit:
             raise TooMuchToKeep(f"more than {limit} bytes of data")
         if block == _ZEROS[: len(block)]:
             continue
+        # Place and length are hashed with the block: without them two files with the same data at other places would be one.
         hasher.update(offset.to_bytes(8, "big") + len(block).to_bytes(8, "big"))
         hasher.update(block)
         _write_at(target, block, offset)

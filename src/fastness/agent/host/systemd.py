@@ -30,7 +30,7 @@ class Systemctl:
     def is_enabled(self, unit: str) -> str:
         """The word of `systemctl is-enabled`: enabled, disabled, masked, static, not-found, …"""
         try:
-            word = self._run([*self._base, "is-enabled", unit])
+            word = self._run([*self._base, "is-enabled", *_names([unit])])
         except CommandFailed as error:
             if error.status is None:
                 raise UnitFailure(error.message, error.hint) from error
@@ -56,12 +56,12 @@ class Systemctl:
 
     def reload(self, service: str) -> None:
         """Let a service read its configuration again; raises UnitFailure."""
-        self._live("reload", service)
+        self._live("reload", *_names([service]))
 
     def restart(self, service: str) -> None:
         """Restart a service; raises UnitFailure."""
         try:
-            self._live("restart", service)
+            self._live("restart", *_names([service]))
         except UnitFailure:
             if service != _CA_TRUST:
                 raise
@@ -75,10 +75,15 @@ class Systemctl:
 
     def _ask(self, verb: str, units: Sequence[str]) -> None:
         if units:
-            self._ask_program([*self._base, verb, *units])
+            self._ask_program([*self._base, verb, *_names(units)])
 
     def _ask_program(self, command: list[str]) -> None:
         try:
             self._run(command)
         except CommandFailed as error:
             raise UnitFailure(error.message, error.hint) from error
+
+
+def _names(units: Sequence[str]) -> list[str]:
+    """Units as arguments: a name may begin with a dash, as `-.mount` does, and whoever writes a config must not give options."""
+    return ["--", *units]

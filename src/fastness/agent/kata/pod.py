@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.agent.apply.node import uninterrupted
-from fastness.agent.apply.report import NODES
 from fastness.agent.host.errors import DriverError
 from fastness.agent.kata.step import StepReport
 from fastness.kinds.kata import names
 from fastness.kinds.kata.names import InstallState
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.resources import NODES
 from fastness.kinds.objects import labels_of
 from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.informers.informer import Informer

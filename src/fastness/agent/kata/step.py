@@ -26,7 +26,7 @@ from fastness.agent.apply.ports import Files, Units
 from fastness.agent.apply.steps import matches
 from fastness.agent.host.errors import DriverError, ImageFailure
 from fastness.agent.host.states import ABSENT, Absent, File
-from fastness.kinds.kata import names, remote, runtime
+from fastness.kinds.kata import names, runtime
 from fastness.kinds.kata.names import InstallState
 from fastness.kinds.objects import annotations_of, labels_of
 
@@ -156,7 +156,7 @@ class RuntimeSteps:
 
     def _remote(self) -> dict[str, File | Absent]:
         """The files of peer pods; where nobody asks for them, those that were written here before go, and no others."""
-        ours = {path: File(content) for path, content in remote.FILES.items()}
+        ours = {path: File(content) for path, content in runtime.REMOTE_FILES.items()}
         if self.peer_pods:
             return {**ours}
         return {path: ABSENT for path, state in ours.items() if matches(self._files.look(path), state)}

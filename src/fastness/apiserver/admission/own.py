@@ -34,11 +34,11 @@ def node_writes_its_own(request: AdmissionRequest, lookups: AdmissionLookups) ->
         return None
     if (request.group, request.resource, request.subresource) == ("", "serviceaccounts", "token"):
         why = refuse_node_token(node, request.namespace, request.new, lookups.pod)
-        return forbidden(request, why) if why else None
+        return None if why is None else forbidden(request, why)
     why = refuse_node_write(
         node, request.operation.value, request.group, request.resource, request.subresource, request.object, request.old
     )
-    return forbidden(request, why) if why else None
+    return None if why is None else forbidden(request, why)
 
 
 def _denied(request: AdmissionRequest, refusal: Refusal | None) -> Denied | None:

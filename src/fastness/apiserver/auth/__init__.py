@@ -4,7 +4,6 @@
     certificates.py   Client certificates: CN is the user, O are the groups
     tokens.py         Tokens of service accounts: who they name, and whether they still count
     joining.py        Bootstrap tokens of joining machines, as kubeadm makes them
-    cache.py          A bounded memory of credentials that verified
     issuing.py        TokenRequest: a new token for a service account
     reviews.py        The review kinds of the API: questions that are answered and not stored
     authorizer.py     May they: the node authorizer, then RBAC over the current policy

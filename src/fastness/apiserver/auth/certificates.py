@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from fastness.apiserver.auth.cache import ExpiringCache
 from fastness.apiserver.auth.errors import NamelessCertificate
 from fastness.crypto.digests import fingerprint
 from fastness.crypto.x509 import Certificate, verify_client
 from fastness.kube.access.user import AUTHENTICATED, User
+from fastness.runtime.cache import ExpiringCache
 
 CACHE_CAPACITY: Final = 4096
 CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"

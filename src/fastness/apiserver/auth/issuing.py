@@ -70,7 +70,7 @@ def issue_token(
 
 def _check_node(node: str, namespace: str, name: str, request: Mapping[str, Any], lookups: TokenLookups) -> None:
     why = refuse_node_token(node, namespace, request, lambda place, pod: lookups.find("pods", place, pod))
-    if why:
+    if why is not None:
         raise Forbidden(f'serviceaccounts "{name}" is forbidden: {why}', kind="serviceaccounts", name=name)
 
 

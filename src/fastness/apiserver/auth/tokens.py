@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from fastness.apiserver.auth.cache import ExpiringCache
 from fastness.apiserver.auth.certificates import CREDENTIAL_ID
 from fastness.apiserver.auth.errors import MalformedCredential, TokenExpired, TokenRevoked, WrongAudience
 from fastness.crypto.digests import fingerprint
 from fastness.crypto.jws import TokenKeys
 from fastness.kube.access.user import AUTHENTICATED, User, service_account_groups, service_account_name
+from fastness.runtime.cache import ExpiringCache
 
 CACHE_CAPACITY: Final = 10_000
 CLAIM: Final = "kubernetes.io"

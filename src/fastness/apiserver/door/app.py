@@ -30,7 +30,7 @@ from fastness.http.request import BODY_SECONDS
 from fastness.http.route import OPEN, READING, UNLIMITED, Auth, Limit, Route, Routes
 from fastness.kube.access import Attributes, User, refusal
 from fastness.kube.errors import ApiError, Forbidden, MethodNotAllowed, TooManyRequests
-from fastness.observe import context, metrics
+from fastness.observe import logs, metrics
 
 NAME: Final = "api"
 # As many as kube-apiserver's --max-requests-inflight (400) and --max-mutating-requests-inflight (200) together.
@@ -149,7 +149,7 @@ class ApiDoor:
         served = self._api.served(target.group, target.version, target.plural)
         try:
             resources.check_shape(served, target, verb)
-            call = resources.call_of(request, caller.user, context.current())
+            call = resources.call_of(request, caller.user, logs.current_correlation())
             handled = resources.Context(self._api, self._guard, request, target, served, call)
             return await (self._watch(handled) if verb == "watch" else self._answered(handled, verb, line))
         except MethodNotAllowed as error:
@@ -177,7 +177,9 @@ class ApiDoor:
     def write_line(self, request: Request, caller: ResourceRequest, target: paths.Target, code: int) -> None:
         """The audit line of a write."""
         by = self._guard.impersonator(request)
-        self._audit.write(AuditEntry.of(request, caller.user, by, context.current(), caller.verb, target, code))
+        self._audit.write(
+            AuditEntry.of(request, caller.user, by, logs.current_correlation(), caller.verb, target, code)
+        )
 
 
 class _AuditLine:

@@ -197,7 +197,7 @@ async def watch(ctx: Context) -> Stream:
     stream = ctx.api.watch(ctx.served, _selection(ctx), watch_query)
     writer = streams.Writer(ctx.served, media, table, clock)
     chunks = streams.lines(stream, writer, bookmarks=watch_query.bookmarks, seconds=seconds, clock=clock)
-    return Stream(200, chunks, media.type.encode())
+    return Stream(200, chunks, media.type.encode(), close=stream.close)
 
 
 def _patience(ctx: Context) -> float:

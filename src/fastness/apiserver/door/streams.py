@@ -53,7 +53,7 @@ class Writer:
 async def lines(
     stream: Stream, writer: Writer, *, bookmarks: bool, seconds: float, clock: Clock
 ) -> AsyncIterator[bytes]:
-    """The body of a watch; ends after `seconds`, or when the stream does."""
+    """The body of a watch; ends after `seconds`, or when the stream does. Whoever opened the stream closes it."""
     end = clock.monotonic() + seconds
     try:
         while not stream.closed:
@@ -68,5 +68,3 @@ async def lines(
     except ApiError as error:
         # The status line went out long ago; client-go reads the code of a watch that fails from an ERROR event.
         yield b'{"type":"ERROR","object":%b}\n' % json.encode(error.status())
-    finally:
-        stream.close()

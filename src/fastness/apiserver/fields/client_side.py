@@ -28,11 +28,14 @@ MAX_ANNOTATIONS: Final = 256 * 1024
 def recorded(live: Mapping[str, Any], api_version: str, schema: TypedSchema) -> FieldSet:
     """Fields that client-side apply recorded and that still have the recorded value."""
     record = _record(live)
+    # An annotation is anybody's to write: a record of another version names fields that may mean something else here.
     if record is None or record.get("apiVersion") != api_version:
         return NOTHING
     change = compare(record, live, schema)
     fields = stated_fields(record, schema.root) or {}
     for differing in change:
+        # Only while the value is still the recorded one: whoever changed it since owns it, and the annotation must not take it
+        # back.
         fields = difference(fields, differing or {})
     return FieldSet(fields)
 

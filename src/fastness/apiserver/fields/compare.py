@@ -160,6 +160,8 @@ def _compare_as(shape: MapType | ListType | None, old: Any, new: Any) -> FieldCh
 def _compare_entries(old: dict[str, Any], new: dict[str, Any], entries: MapType) -> FieldChange:
     collected, implied = _Collected(), entries.implied
     for name, before in old.items():
+        # A native object has these parts whether or not they were written; counted as removed they would be a change at every
+        # write.
         after = new[name] if name in new else implied.get(name, _ABSENT)
         if after is not before:
             collected.add(f"f:{name}", _compare(before, after, entries.field(name)))

@@ -113,6 +113,7 @@ def _size(value: Any) -> tuple[int, Any]:
 
 
 def _whole(value: Any) -> Any:
+    # Beyond that a double does not hold every whole number, and two different ones would be one step.
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     if isinstance(value, dict):

@@ -209,5 +209,6 @@ def _read(fields: Mapping[str, Any], depth: int) -> Trie:
         canonical = normal(step)
         if canonical is not None:
             node = _read(below, depth + 1)
+            # Two spellings of one step in what a client sent: the later one alone would lose the fields of the first.
             trie[canonical] = union({"": trie[canonical]}, {"": node})[""] if canonical in trie else node
     return {} if len(trie) == 1 and SELF in trie else trie

@@ -127,6 +127,7 @@ def capped(managed: Managed) -> Managed:
         if excess <= 0:
             break
         oldest = first.setdefault(entry.api_version, entry)
+        # Melted and not dropped: fields that nobody is listed for could be taken by an apply without a conflict.
         bucket = identity("Update", ANCIENT, entry.api_version, "")
         if oldest is entry or entry.identity == bucket:
             continue
@@ -153,6 +154,7 @@ def _entry(line: Any) -> ManagedFieldsEntry:
         raise ValueError("apiVersion must not be empty")
     if texts["fieldsType"] != "FieldsV1":
         raise ValueError(f'invalid fieldsType "{texts["fieldsType"]}"')
+    # Read and written anew: what a client sends may be another spelling, and `stored` takes ours without a look.
     fields = FieldSet.from_fields_v1(line.get("fieldsV1")).to_fields_v1()
     time = _utc(texts["time"]) if texts["time"] else ""
     return ManagedFieldsEntry(

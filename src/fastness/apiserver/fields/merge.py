@@ -65,6 +65,8 @@ def _merge_items(live: list[Any], config: list[Any], items: ListType) -> list[An
     for step, item in named:
         if step not in applied:
             out.append(item)
+        # The order of the configuration wins among what both have, as structured-merge-diff has it: reordering is a change that
+        # sticks.
         elif step == awaited:
             for key, value in rest:
                 out.append(merge(old[key], value, items.element) if key in old else value)
@@ -150,6 +152,7 @@ def _check_items(values: list[Any], items: ListType, path: str) -> None:
             step = items.step(item)
         except ValueError as bad:
             raise BadListItem(f"{path}: element {place}: {bad}", f"{path}[{place}]") from bad
+        # Two items of one key could not be told apart again: which of them an owner meant would depend on the order.
         if step in steps:
             raise BadListItem(f"{path}: duplicate entries for key {describe_step(step)}", path + describe_step(step))
         steps.add(step)
@@ -160,6 +163,7 @@ def _fits(value: Any, scalar: str) -> bool:
     if isinstance(value, (dict, list)):
         return False
     return scalar == "untyped" or (
+        # `bool` is an int to Python, and `true` must not pass for a number.
         isinstance(value, _PYTHON[scalar]) and isinstance(value, bool) == (scalar == "boolean")
     )
 

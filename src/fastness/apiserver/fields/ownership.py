@@ -21,6 +21,7 @@ _META: Final = frozenset(
     ("name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
      "resourceVersion")
 )  # fmt: skip
+# Owned by somebody they would be conflicts at every apply: the server changes them with each write.
 STRIPPED: Final = FieldSet.of(("apiVersion",), ("kind",), ("metadata",), *(("metadata", name) for name in _META))
 NOTHING: Final = FieldSet()
 

@@ -178,6 +178,7 @@ class Compiler:
         if name.endswith(".runtime.RawExtension"):
             return UNTYPED
         target = self._lookup(name)
+        # A reference is a type of its own: what the place that names it preserves says nothing about what is inside.
         outside = Compiler(self._lookup, native=self.native) if self._preserve else self
         return outside.node({**target, "x-kubernetes-map-type": map_type} if map_type else target)
 

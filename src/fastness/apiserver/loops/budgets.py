@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fastness.kinds.kind import JsonObject, Resource
-from fastness.kinds.kubernetes.core import POD
-from fastness.kinds.kubernetes.policy import POD_DISRUPTION_BUDGET
+from fastness.kinds.kubernetes.core import POD, POD_DISRUPTION_BUDGET
 from fastness.kinds.objects import ObjectName, object_name, with_condition
 from fastness.kube.budgets import assess
 from fastness.kube.controllers.controller import Done, Object, Source

@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from fastness.crypto.x509 import Certificate
 from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kubernetes.native import CERTIFICATE_SIGNING_REQUEST
 from fastness.kinds.objects import ObjectName, condition, metadata, rfc3339
 from fastness.kube.access.kubelet_requests import KubeletRequest, malformed, read_asked
 from fastness.kube.controllers.controller import GONE, Done, Source
@@ -25,9 +26,7 @@ from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.protocol.node_certificates import CLIENT_SIGNER, LONGEST
 from fastness.runtime.clock import Clock
 
-REQUESTS: Final = Resource(
-    "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False
-)
+REQUESTS: Final = CERTIFICATE_SIGNING_REQUEST.resource
 _STATUS: Final = WriteOptions(manager="signer", subresource="status")
 
 

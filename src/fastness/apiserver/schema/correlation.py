@@ -21,6 +21,8 @@ def same(new: Any, old: Any) -> bool:
         return True
     if new != old:
         return False
+    if type(new) is str and type(old) is str:
+        return True
     return orjson.dumps(new, option=_OPTIONS) == orjson.dumps(old, option=_OPTIONS) or _same_numbers(new, old)
 
 

@@ -32,7 +32,7 @@ class _Place:
     path: str
     root: bool = False
     in_meta: bool = False
-    no_default: str = ""
+    no_default: str | None = None
     uncorrelated: str = ""
     compile_rules: bool = True
 
@@ -90,7 +90,7 @@ def _standard(schema: Schema, place: _Place) -> Iterator[Cause]:
         yield causes.forbidden(place.child("type"), "must not be null; nullable says the same")
     if kind and kind not in _TYPES:
         yield causes.not_supported(place.child("type"), kind, _TYPES)
-    if "default" in schema and place.no_default:
+    if "default" in schema and place.no_default is not None:
         yield causes.forbidden(place.child("default"), f"must not be set {place.no_default}")
     for word in _UNSUPPORTED:
         if schema.get(word):

@@ -103,12 +103,14 @@ class Database:
                 # Before the first row is read: what SQLite returns from broken pages is undefined, and replay would blame the
                 # wrong row.
                 check_structure(connection)
+                # Tags over what somebody may have edited before would vouch for the edit.
                 if version < len(steps) and macs is not None:
                     raise not_authenticated(macs)
                 if version < len(steps):
                     # A schema migration cannot be undone; an operator who goes back to the older version needs the file that it
                     # can read.
                     keep_before_migration(connection, path, version)
+                # Readers (a backup, `doctor`) then never stop a commit, and a commit never waits for them.
                 connection.execute("PRAGMA journal_mode = WAL")
                 _configure(connection, settings)
                 migrate(connection, version, steps)
@@ -138,6 +140,7 @@ class Database:
         self._point("commit.before-begin")
         ledger = self._ledger
         if ledger is not None:
+            # A new value and not a change of the old one: if the batch fails, the ledger of before is still there to go on from.
             ledger = ledger.adding([row.entry for row in rows])
             # The head rides in the last row, so rows and head are one statement: no crash leaves rows that no head is about.
             rows = [*rows[:-1], rows[-1]._replace(head=ledger.head(self._facts))]
@@ -155,6 +158,7 @@ class Database:
             self._point("resume.before")
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            # Rows of a commit that failed and yet arrived: nobody was told of them, so they must not show after a restart.
             self._connection.execute("DELETE FROM journal WHERE revision > ?", (committed,))
         self._point("resume.after")
 
@@ -231,6 +235,8 @@ class Database:
     def forget_the_past(self) -> None:
         """Overwrite what was replaced: free pages in the main file and the whole write-ahead log."""
         with translated("cannot clean up"):
+            # An UPDATE leaves the old body in free pages: a secret that was stored in the clear before would stay readable in the
+            # file.
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 

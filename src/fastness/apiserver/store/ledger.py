@@ -69,6 +69,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
         return stated + tag + self._sealed(tag)
 
     def _sealed(self, tag: bytes) -> bytes:
+        # Over the tag of the open part as well: the two halves of a head cannot be taken from two heads.
         return self.mac.head(tag + self.total.to_bytes(TAG_BYTES))
 
     def _changed(self, entries: Iterable[LedgerRow], sign: int) -> Ledger:
@@ -107,6 +108,7 @@ class Stated:
         if len(self.raw) < _FIXED + 2 * TAG_BYTES:
             raise StoreForged("the head of the store is cut short or missing")
         mac = macs.named(self.key_id)
+        # A missing key is an operator's mistake more often than a forgery, so it has an error of its own that names the key.
         if mac is None:
             raise SealBroken(f"the store was authenticated with the vault key {self.key_id.hex()}, which was not given")
         content, tag, seal = self.raw[: -2 * TAG_BYTES], self.raw[-2 * TAG_BYTES : -TAG_BYTES], self.raw[-TAG_BYTES:]

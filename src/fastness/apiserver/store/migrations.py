@@ -45,6 +45,8 @@ def version_of(connection: sqlite3.Connection) -> int:
     """The schema version of a file of ours; raises NotAStore."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    # SQLite's own mark for such a purpose (sqlite.org/pragma.html, application_id): without it any database with two fitting
+    # tables would be taken for a state.
     if application != APPLICATION_ID or version < 1:
         raise NotAStore("the file is a SQLite database, but not a store")
     return int(version)
@@ -52,6 +54,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 def require_known(version: int, steps: Sequence[Step] = MIGRATIONS) -> None:
     """Refuse a file of a later version; raises NewerSchema."""
+    # Refused untouched: a newer version may keep something where this one would write.
     if version > len(steps):
         raise NewerSchema(f"the file has schema version {version}; this version knows up to {len(steps)}")
 

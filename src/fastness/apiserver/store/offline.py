@@ -64,6 +64,7 @@ def settle(connection: sqlite3.Connection, checked: Verified, *, jump: int, gone
     # Out of WAL mode, so that the file is whole by itself: a restore moves it alone, and its log would stay behind.
     connection.execute("PRAGMA journal_mode = DELETE")
     connection.execute("PRAGMA synchronous = FULL")
+    # Never the same number again: a client that holds a version of the other history must hear that it is gone.
     revision = checked.revision + jump
     doomed = superseded(connection.execute("SELECT revision, previous, flags FROM journal ORDER BY revision"))
     if gone is not None:

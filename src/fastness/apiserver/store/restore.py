@@ -72,6 +72,7 @@ def restore(
     try:
         with translated(f"cannot restore into {directory}"):
             present = _remains(directory)
+            # A restore into the wrong directory would otherwise be the loss of a cluster; set aside it can be had back.
             if present and not force:
                 raise DirectoryNotEmpty(f"{directory} already has a store")
             coming = directory / files.RESTORING
@@ -102,6 +103,7 @@ def require_whole(backup: Path) -> None:
     """Refuse what is no store, and the main file of one that was not closed: the newest writes are in the log beside it."""
     files.require_database(backup)
     beside = Path(f"{backup}-wal")
+    # Copied without its log, the file would be a store of some time ago, whole and unsuspicious.
     if beside.exists() and beside.stat().st_size:
         raise StoreDamaged(f"{backup} is not a backup: its newest writes are in {beside.name}")
 

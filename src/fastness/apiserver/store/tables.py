@@ -109,6 +109,8 @@ def ledger_of(authentic: Authentic, facts: Facts) -> Ledger:
     """The ledger of the rows that `authentic` followed, if the newest head is about them; raises StoreForged, SealBroken."""
     head, entries = Stated(facts.head), authentic.entries
     if entries and entries[-1].revision > head.last:
+        # The head in `meta` is of the last housekeeping; rows that came since bring their own, and the newest is the one that
+        # must fit.
         head = Stated(authentic.head)
     return head.confirm(entries, authentic.macs, facts.digest)
 
@@ -166,6 +168,7 @@ def connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
 def check_structure(connection: sqlite3.Connection) -> None:
     """Ask SQLite whether its pages hold together; raises StoreDamaged."""
     try:
+        # Structure only, and the first three problems of it: content has checksums and tags of its own.
         problems = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
     except sqlite3.DatabaseError as error:
         raise StoreDamaged(f"the file is damaged: {error}") from error

@@ -39,12 +39,14 @@ def verified(connection: sqlite3.Connection, macs: Macs | None) -> Verified:
     version = version_of(connection)
     require_known(version)
     check_structure(connection)
+    # An older file has no tags yet. To bring it up to date would put good tags on whatever somebody wrote into it.
     if version < len(MIGRATIONS):
         if macs is not None:
             raise not_authenticated(macs)
         migrate(connection, version)
     facts = facts_of(connection)
     authentic = authentic_of(facts, macs)
+    # Chain and tags in one walk over the rows: a file that changes under two walks could show each what it wants to see.
     chain = link(rows_of(connection), facts.compacted, authentic)
     ledger = ledger_of(authentic, facts) if authentic is not None else None
     return Verified(facts, chain.present, max(facts.floor, facts.compacted, chain.revision), ledger)

@@ -100,6 +100,7 @@ class Writer:
         """Whether one more write may wait; raises Overloaded, StoreClosed."""
         if self._closing:
             raise StoreClosed("the store is closed")
+        # Refused and not queued without end: a disk that is slow must show to clients, and not become memory.
         waiting = max(self.pending_changes, len(self._waiting))
         if waiting >= self._settings.pending_changes or self._pending_bytes >= self._settings.pending_bytes:
             raise Overloaded(f"{waiting} writes are waiting for the disk")
@@ -169,6 +170,7 @@ class Writer:
     def _take(self) -> list[_Write]:
         """The next batch: whole writes, at least one, within the bounds of a batch."""
         batch: list[_Write] = []
+        # Whole writes only: what one request decided together becomes durable together.
         changes = size = 0
         while self._waiting:
             write = self._waiting[0]

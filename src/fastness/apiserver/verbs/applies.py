@@ -50,6 +50,7 @@ def _check_metadata(served: Served, namespace: str, name: str, config: JsonObjec
 
 async def _create(writer: Writer, call: Call, served: Served, namespace: str, name: str, config: JsonObject) -> Written:
     meta = config.get("metadata") or {}
+    # The applier means an object that was there; making another one under its name would be what it asked not to happen.
     if meta.get("uid"):
         raise conflict(
             served, name, f"uid mismatch: the provided object specified uid {meta['uid']}, and no uid was found"

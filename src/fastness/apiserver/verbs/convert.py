@@ -62,6 +62,7 @@ def to_storage(served: Served, obj: JsonObject, *, leaving: bool = False) -> byt
         text = f"Invalid value: nests deeper than {deepest} levels with the field ownership that the server adds"
         raise invalid(served, name, [Cause(json.deepest_path(obj, deepest), "FieldValueInvalid", text)]) from error
     body = json.encode(_stored_form(served, obj))
+    # What is being deleted may be larger: an object that grew past the bound must not be one that nobody can remove.
     if len(body) > most:
         raise too_large(served, name, len(body), most)
     return body

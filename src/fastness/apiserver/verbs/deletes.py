@@ -49,6 +49,7 @@ def options_of(body: Any, query: Mapping[str, str]) -> DeleteOptions:
         raise options_invalid("DeleteOptions", "propagationPolicy", "FieldValueInvalid", text)
     preconditions = part(body, "preconditions")
     dry_run = body.get("dryRun") or ([query["dryRun"]] if query.get("dryRun") else [])
+    # An unknown word is refused, not ignored: whoever asks for a trial must not get a deletion.
     if dry_run not in ([], ["All"]):
         text = f'Unsupported value: {dry_run!r:.60}: supported values: "All"'
         raise options_invalid("DeleteOptions", "dryRun", "FieldValueNotSupported", text)
@@ -88,12 +89,14 @@ class Deleter:
         """Delete one object, or mark it when finalizers hold it; raises NotFound, Conflict, Forbidden."""
         key = Key(*served.storage_key, namespace if served.kind.namespaced else "", name)
         head, old = await self._writer.read(served, key)
+        # Before admission: who deletes what it saw must not have rules, and people, asked about something else.
         _check_preconditions(served, old, options)
         self._admission.review(call, served, Operation.DELETE, None, old)
         trial_run = call.dry_run or options.dry_run
         # On the record before it happens: a crash after this leaves an entry of something that did not happen, never the
         # reverse.
         recorded = not trial_run and await self._admission.written_down(call, served, Operation.DELETE, None, old)
+        # Writing the record took time: what is deleted now may not be what was judged, so everything is asked once more.
         if recorded and self._store.head(key) is not head:
             return await self.delete(call, served, namespace, name, options)
         # Asking again changes nothing: a new timestamp would prolong what is already ending.

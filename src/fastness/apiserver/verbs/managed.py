@@ -17,6 +17,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import object_name, rfc3339
 from fastness.kube.errors import ApiError, BadRequest, Cause, Conflict
 
+# As kube-apiserver bounds it (validation of fieldManager): the name is stored with every object that its owner touches.
 MAX_MANAGER = 128
 _SPEC = fields.FieldSet.of(("spec",))
 _ALL = fields.FieldSet.of(("spec",), ("status",))

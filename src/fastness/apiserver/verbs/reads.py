@@ -121,6 +121,8 @@ def _position(store: Store, query: ListQuery) -> tuple[int | None, tuple[str, st
             token = decode_continue_token(query.token)
         except TokenError as error:
             raise BadRequest(f"continue key is not valid: {error}") from error
+        # What a client sends back is only a place to go on from: it is compared with keys and never becomes one, and rights were
+        # decided before.
         namespace, _, name = token.start.partition("/")
         return token.resource_version, (namespace, name)
     version = parse_version(query.version)

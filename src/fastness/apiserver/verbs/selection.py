@@ -109,6 +109,7 @@ def parse(kind: Kind, namespace: str, labels: str, fields: str) -> Selection:
             declared = (path.removeprefix(".") for path in kind.selectable_fields)
             selectable = _ALWAYS.union(SELECTABLE.get((kind.group, kind.plural), ()), declared)
             for field in field_selector.fields:
+                # An empty answer would read as "there are none", and a controller would act on it.
                 if field not in selectable:
                     raise BadRequest(
                         f'field label not supported: "{field}"; this kind has {", ".join(sorted(selectable))}'

@@ -107,6 +107,8 @@ class Stream:
         selection, record, before = self._selection, entry.record, entry.previous
         kind = entry.type
         if not selection.everything:
+            # Both sides of the change: an object that leaves a selection by a label must be told as gone, or the watcher keeps it
+            # for ever.
             was = before is not None and selection.matches(before.body)
             now = entry.type is not EventType.DELETED and selection.matches(record.body)
             if not was and not now:

@@ -177,7 +177,7 @@ class Writer:
         work = partial(self._judged, call, served, key, edit, subresource, applied=applied, patched=patched)
         head, new, old = await self._decided(call, served, key, work)
         trial = await self._admission.trial(call, served, new, old, subresource)
-        if trial is not None and not trial.error and self._store.head(key) is not head:
+        if trial is not None and trial.error is None and self._store.head(key) is not head:
             # The object changed while the engine was asked. Its answer is remembered, so that the second time takes no time.
             return await self.change(call, served, namespace, name, edit, subresource, applied=applied, patched=patched)
         new = self._admission.review(call, served, Operation.UPDATE, new, old, subresource, trial)

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from fastness.formats import json
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
+from fastness.formats.quantity import duration
 
 Object = Mapping[str, Any]
 

@@ -58,7 +58,8 @@ class Check(msgspec.Struct, frozen=True, gc=False):
     @property
     def refuses(self) -> bool:
         """Whether this check alone is enough to say no."""
-        # What could not be looked at counts as bad: otherwise leaving a document or a certificate out would be the way in.
+        # What could not be looked at counts as bad: otherwise leaving a document or a certificate out would be the way in
+        # (pitfall 19).
         return self.result is _FAIL or (self.result is _NOT_ASSESSED and self.mandatory)
 
     def as_json(self) -> dict[str, Any]:
@@ -223,6 +224,8 @@ class Findings:
         self, good: bool, code: str, *, seen: str, expected: str, source: str, hint: str, simulated: bool
     ) -> None:
         """Whether nobody can look inside. Where all hardware is simulated anybody can: then it is a warning, left to policy."""
+        # Of a real vendor this always refuses: a guest that its host may debug has told its host everything it is given
+        # (pitfall 10).
         if good or not simulated:
             self.expect("debug", good, code, seen=seen, expected=expected, source=source, hint=hint)
         else:
@@ -245,11 +248,14 @@ class Findings:
     def nonce(self, seen: bytes, challenge: bytes | None, size: int | None) -> None:
         """Freshness: the caller's bytes, filled up with zeros where the field has a fixed size."""
         if challenge is None:
-            # Only somebody who judges files has no challenge; the verifier of a cluster asks for a passed check of this name.
+            # Only somebody who judges files has no challenge; the verifier of a cluster asks for a passed check of this name
+            # (pitfall 14).
             self.skip("nonce", "nonce-not-given", seen.hex(), hint="Give the nonce of the challenge.", mandatory=False)
             return
-        # Filled up and compared whole: comparing the beginning alone would take evidence that commits to something more.
+        # Filled up and compared whole: comparing the beginning alone would take evidence that commits to something more
+        # (pitfall 12).
         field = challenge if size is None else challenge.ljust(size, b"\0")
+        # Not in constant time, and need not be: the challenge is no secret to whoever answers it.
         digits, good = seen.hex(), field == seen
         self.answer(_NONCE, good, digits, digits if good else field.hex())
 

@@ -28,6 +28,8 @@ def judge_collateral(
     findings: Findings, collateral: Collateral, pck_chain: Sequence[Certificate], pck: Pck, root: str, at: datetime
 ) -> None:
     """Check signatures, scope, dates and revocation."""
+    # All that follows is read out of these two. dcap-qvl once fetched the identity of the quoting enclave and did not check its
+    # signature: any enclave could be named as Intel's (CVE-2026-22696).
     signers = [
         _signed(findings, "tcb-info", collateral.tcb_text, root, at),
         _signed(findings, "qe-identity", collateral.qe_text, root, at),
@@ -50,6 +52,7 @@ def judge_documents(findings: Findings, collateral: Collateral, root: str, at: d
     except (CryptoError, ValueError) as error:
         findings.fail("pck-crl", "crl-unusable", str(error), source=_INTEL, hint=_RENEW)
         return
+    # By issuer: a list that is signed by another authority than the one it is used for says nothing about its certificates.
     for name, data, issuer in (("root-crl", collateral.root_crl, top), ("pck-crl", collateral.pck_crl, authority)):
         _list(findings, name, data, issuer, at)
 
@@ -105,6 +108,8 @@ def _signed(findings: Findings, name: str, document: SignedText, root: str, at: 
 def _dates(findings: Findings, name: str, document: TcbInfo | QeIdentity, at: datetime) -> None:
     early = at < document.issued
     findings.expect(
+        # An old document calls a platform up to date that has holes by now; whoever keeps the files could keep it so for ever
+        # (pitfall 19).
         f"{name}-dates",
         not early and at <= document.next_update,
         "collateral-from-the-future" if early else "collateral-expired",

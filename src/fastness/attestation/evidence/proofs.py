@@ -50,6 +50,7 @@ class Proofs:
 def proofs_of(appraisal: Appraisal) -> Proofs:
     """What an appraisal shows to be proved. A check that is not there was not made, so it proved nothing."""
     results = {check.name: check.result for check in appraisal.checks}
+    # Values beside a quote are as good as signed only where the digest in the quote is theirs, so those checks belong to it.
     signed = [results[name] for name in _SIGNED if name in results]
     signature = results.get("signature") is Result.PASS and all(outcome is Result.PASS for outcome in signed)
     endorsed = results.get(_ENDORSED.get(appraisal.tee, "")) is Result.PASS

@@ -44,6 +44,8 @@ def _replay_bank(log: EventLog, place: int, bank: Hash) -> dict[int, bytes]:
     for event in log.events:
         if event.kind == EV_NO_ACTION:
             data = event.data
+            # TCG_EfiStartupLocalityEvent (PC Client Platform Firmware Profile): a TPM that was started from locality 3 or 4 has
+            # that number, and not zeros, in PCR 0.
             # Only ahead of the first extension: one in the middle of a log would undo what was measured before it.
             if data.startswith(_LOCALITY) and len(data) == len(_LOCALITY) + 1 and 0 not in values:
                 values[0] = zeros[1:] + data[-1:]
@@ -104,13 +106,15 @@ def judge_log(
             "event-log", "event-log-lacks-bank", f"the log has no bank {bank}", hint="Quote a bank that the log has."
         )
         return None
+    # Nothing signed is needed up to here: parsing and replaying what a stranger sent proves nothing, it only costs time.
     ends = replayed.ends
-    # By register: events of one that agrees count, though another one of the same log does not.
+    # By register: events of one that agrees count, though another one of the same log does not (pitfall 18).
     agreeing = {index for index, value in ends.items() if signed.get(index) == value}
     for index in sorted(set(ends) & set(signed)):
         agrees, end = index in agreeing, ends[index].hex()
         if index == register.runtime and any(replayed.runtime):
             _user_data(findings, replayed.runtime, register, agrees=agrees)
+            # Refusing here would let a measurement by systemd, after the agent wrote its log, lock a good machine out.
             if not agrees and register.shared:
                 continue
         findings.answer(_question(register, index), agrees, end, end if agrees else signed[index].hex())
@@ -150,13 +154,14 @@ def _runtime(log: EventLog, bank: str, register: Register) -> tuple[str, ...]:
     place = next(at for at, entry in enumerate(log.banks) if entry.name == bank)
     events = [event for event in log.events if event.register == register.runtime and event.kind != EV_NO_ACTION]
     hashed = hash_of(bank)
-    # The words count only where the digest that was extended is that of the words.
+    # The words count only where the digest that was extended is that of the words (pitfall 18).
     return tuple(
         described(event.data) if hashed(event.data).digest() == event.values[place] else "" for event in events
     )
 
 
 def _unexplained(findings: Findings, ends: Registers, signed: Registers, register: Register) -> None:
+    # Registers that nothing explains are a warning: values are compared with what was measured, not with what a log tells of it.
     silent = [
         register.name(index)
         for index, value in sorted(signed.items())
@@ -193,6 +198,8 @@ def _claims(log: EventLog, bank: str, register: Register) -> list[dict[str, Any]
                 "type": EVENT_NAMES.get(kind) or f"{kind:#010x}",
                 "digest": digest.hex(),
                 "verified": False,
+                # For many types the digest is of something else than the data (of an image that was loaded, say): the text beside
+                # it is then the firmware's word at best, and the host's at worst, because the log passes through its hands.
                 "covers_data": hashed(event.data).digest() == digest,
             }
         )

@@ -66,11 +66,15 @@ def not_simulated() -> SimulatedMaker:
 def anchors_of(cluster: Mapping[str, Any] | None, tee: str, simulated: Anchors | None) -> list[Anchors]:
     """The sets that may vouch for a kind of evidence in this cluster, in the order in which they are tried."""
     spec = view(cluster or {}, ConfidentialCluster).spec
+    # One set after the other and never their union: otherwise a chain could begin under a vendor's intermediate and end in an
+    # administrator's root, and the verdict could not say on whose word it rests.
     anchors = [PINNED]
     for root in spec.attestation.extra_roots:
         if root.used_for == tee:
             source = f"extraRoots of the ConfidentialCluster: {root.reason}"
+            # AMD has a root for each generation, an administrator has one: it stands in the place of all of them.
             anchors.append(Anchors(dict.fromkeys(AMD_ROOTS, root.sha256), root.sha256, source=source))
+    # Both must say so, the cluster and the process: simulated silicon signs whatever its owner likes (pitfall 27).
     if spec.simulated and simulated is not None:
         # First, because most evidence of a simulated cluster is simulated.
         anchors.insert(0, simulated)
@@ -79,6 +83,7 @@ def anchors_of(cluster: Mapping[str, Any] | None, tee: str, simulated: Anchors |
 
 def accepted_evidence(cluster: Mapping[str, Any] | None, pool: str = "") -> tuple[str, ...]:
     """The kinds of evidence that count in this cluster, for the machines of a pool if one is named, and that can be judged."""
+    # A kind that the schema allows and that nothing here can judge is left out: naming it must not mean accepting it unread.
     named = wanted_evidence(cluster, pool)
     return tuple(tee for tee in VERIFIED if tee in named)
 
@@ -127,4 +132,5 @@ def _floor(given: Mapping[str, int], generation: Generation) -> Tcb:
 
 def _instant(text: str) -> datetime:
     at = datetime.fromisoformat(text)
+    # A date without an offset would otherwise depend on the time zone of the process that judges.
     return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -37,6 +37,7 @@ from fastness.formats.evidence.snp.vek import Vek, read_vek
 __all__ = ["SnpExpectations", "appraise_snp", "endorsement_of"]
 
 _AMD: Final = "AMD"
+# PLATFORM_INFO, ALIAS_CHECK_COMPLETE: no two addresses lead to one cell of memory (BadRAM: CVE-2024-21944, AMD-SB-3015).
 _ALIAS_CHECK: Final = 5
 
 
@@ -60,6 +61,7 @@ def appraise_snp(
             # Only with a chain: the list must be signed by the root that the chain ends in.
             judge_revocation(findings, chain, endorsement.vek.generation, expected, at)
         _binding(findings, report, endorsement.vek)
+    # Judged also without an endorsement: the one verdict then names all that an operator has to repair.
     findings.nonce(report.report_data, expected.nonce, 64)
     _policy(findings, report, expected)
     if endorsement is not None:
@@ -84,7 +86,7 @@ def endorsement_of(
 
 def _endorsement(findings: Findings, report: Report, pool: Sequence[Certificate]) -> _Endorsement | None:
     name, kind = "endorsement-key", report.signing_key.name
-    # With MASK_CHIP_KEY the firmware writes zeros in place of the signature (SNP firmware ABI, MSG_REPORT_REQ).
+    # With MASK_CHIP_KEY the firmware writes zeros in place of the signature (SNP firmware ABI, attestation report).
     if report.signing_key is SigningKey.NONE or report.chip_key_masked:
         findings.fail(name, "report-unsigned", "the host hid the key: nothing signed the report", proof=True)
         return None
@@ -96,6 +98,7 @@ def _endorsement(findings: Findings, report: Report, pool: Sequence[Certificate]
         except (EvidenceError, BadCertificate) as error:
             findings.fail(name, "endorsement-unusable", str(error), hint="Fetch the certificate again.", proof=True)
             return None
+        # VCEK or VLEK as the report says: they come from different secrets, and one never signs in the other's name (pitfall 8).
         if vek is not None and vek.shared == shared:
             candidates.append(_Endorsement(certificate, vek))
     if not candidates:
@@ -125,6 +128,7 @@ def _vek(certificate_der: bytes) -> Vek | None:
 
 
 def _signs(certificate: Certificate, report: Report) -> bool:
+    # Nothing else is tried: a number that the report brings must not choose what the report is checked with.
     if report.signature_algorithm != SIGNATURE_P384:
         return False
     return p384_certified(certificate, report.signature_r, report.signature_s, report.signed)
@@ -148,6 +152,7 @@ def _chain(
 ) -> tuple[Certificate, ...]:
     generation = endorsement.vek.generation
     try:
+        # The one root of this generation: keys of Milan can be extracted (arXiv 2605.12990), and must not vouch for a newer chip.
         chain = chain_to_pin(endorsement.certificate, pool, [expected.roots[generation]])
     except MissingIssuer as error:
         findings.skip("certificate-chain", error.code, error.message, hint=error.hint, proof=True)
@@ -166,6 +171,7 @@ def _chain(
     )
     begin, end = valid_between(chain)
     findings.expect(
+        # No `proof`: an old chain is still the chip's own. It refuses, and the verdict may say which machine has to renew.
         "certificate-dates",
         begin <= at <= end,
         "certificate-dates",
@@ -201,6 +207,8 @@ def _binding(findings: Findings, report: Report, vek: Vek) -> None:
         size = vek.generation.chip_id_size
         findings.expect(
             "chip-id",
+            # The field has 64 bytes everywhere; where the id is shorter the rest is zero, and two ids must not differ only there
+            # (pitfall 8).
             report.chip_id[:size] == vek.hardware_id and not any(report.chip_id[size:]),
             "chip-id-differs",
             seen=report.chip_id.hex(),

@@ -59,6 +59,8 @@ def judge_revocation(
             "crl-missing",
             f"no revocation list of {generation} is at hand",
             hint=_RENEW,
+            # Left to the caller, because a cluster without a way out cannot fetch one; where it is required, silence is a refusal
+            # (pitfall 19).
             mandatory=expected.revocations_required,
         )
         return
@@ -97,13 +99,15 @@ def judge_versions(findings: Findings, report: Report, generation: Generation, e
         expected=", ".join(sorted(expected.generations)),
         source="the expectations",
     )
+    # By generation: the numbers are counted for each anew, and 23 is new on one chip and years old on another.
     raised = expected.minimum.get(generation)
     floor = floor_of(generation, report.cpu, raised)
     named = (("reported", report.reported_tcb), ("committed", report.committed_tcb), ("launch", report.launch_tcb))
-    # All three: the reported version can be set by the host, the committed one is how far it may go back, and the third
-    # is what the guest was launched under.
+    # All three: the reported version can be set by the host, the committed one is how far it may go back, and the third is what
+    # the guest was launched under (pitfall 9).
     for name, raw in named:
         _minimum(findings, name, read_tcb(raw, generation), floor, refuses=expected.refuse_old or raised is not None)
+    # Only a warning: what runs is new enough. But until SNP_COMMIT the host may load the older firmware again (SNP firmware ABI).
     if report.committed_tcb != report.current_tcb:
         findings.warn(
             "tcb-rollback",

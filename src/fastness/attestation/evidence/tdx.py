@@ -99,6 +99,8 @@ def appraise_tdx(
 
 def _platform(findings: Findings, quote: TdxQuote, extra: Sequence[Certificate], root: str) -> _Platform | None:
     try:
+        # The certificates that came with the quote are unsigned hints; only a way from the first of them to the pinned root
+        # counts.
         carried = load_certificates(quote.pck_chain)
         chain = chain_to_pin(carried[0], [*carried, *extra], [root])
         pck = read_pck(extension_values(chain[0]).get(EXTENSION, b""))
@@ -125,6 +127,7 @@ def _platform(findings: Findings, quote: TdxQuote, extra: Sequence[Certificate],
 def _signatures(findings: Findings, quote: TdxQuote, platform: _Platform | None) -> None:
     findings.expect(
         "signature",
+        # With a key that the quote itself brings: alone this proves nothing. The next three checks tie the key to Intel.
         p256_raw(quote.attestation_key, quote.signature, quote.signed),
         "signature-invalid",
         seen=f"quote version {quote.header.version}",
@@ -134,6 +137,7 @@ def _signatures(findings: Findings, quote: TdxQuote, platform: _Platform | None)
         proof=True,
     )
     # The attestation key has no certificate: the quoting enclave's own report vouches for it, and the platform's key signed that.
+    # All 64 bytes are compared: the hash has 32, and what is behind it is zero or it is another structure.
     bound = sha256(quote.attestation_key + quote.qe_auth_data).value.ljust(64, b"\0")
     findings.expect(
         "attestation-key",
@@ -157,6 +161,7 @@ def _signatures(findings: Findings, quote: TdxQuote, platform: _Platform | None)
     )
     findings.expect(
         "qe-vendor",
+        # A debug enclave has its memory open to the host, with the attestation key in it.
         quote.header.qe_vendor == INTEL_QE and not quote.qe_report.debug,
         "qe-unknown",
         seen=quote.header.qe_vendor.hex() + (" (debug)" if quote.qe_report.debug else ""),
@@ -171,7 +176,8 @@ def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) 
     report = quote.report
     attributes, bits = report.td_attributes, f"attributes {report.td_attributes.raw:#x}"
     findings.production(
-        # The whole byte: a bit of this group that is set makes the domain untrusted by definition, also one that has no name yet.
+        # The whole byte: a bit of this group that is set makes the domain untrusted by definition, also one that has no name yet
+        # (pitfall 10).
         not attributes.debug and not attributes.reserved_tud,
         DEBUG if attributes.debug else "attributes-reserved",
         seen=bits,
@@ -192,6 +198,7 @@ def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) 
     )
     findings.expect(
         "service-domain",
+        # A service domain, as that which migrates, can read and write metadata of the domain that it is bound to.
         # Only TDX 1.5 reports it; before, no domain could be bound to another.
         not any(report.mr_servicetd or b""),
         "service-domain-bound",
@@ -213,6 +220,8 @@ def _attributes(findings: Findings, quote: TdxQuote, expected: TdxExpectations) 
 
 def _sept_ve(findings: Findings, disabled: bool, bits: str, allowed: bool) -> None:
     name, hint = "sept-ve-disable", "The host can make the guest fault on its own pages. Start it with SEPT_VE_DISABLE."
+    # With the exception enabled the host picks an instruction of the guest, takes the page away under it, and the kernel's
+    # handler runs there. Linux refuses to boot so, in domains without debugging (arch/x86/coco/tdx).
     if allowed and not disabled:
         findings.warn(name, SEPT_VE, bits, expected="bit 28 set", source="attestation.tdx.allowSeptVe", hint=hint)
     else:
@@ -248,6 +257,7 @@ def _collateral(
     if platform is None:
         findings.skip("tcb-status", "platform-unknown", "without a platform certificate there is nothing to compare")
         return None
+    # Under the root of the quote: documents of a simulated vendor must not excuse a real platform, nor the other way round.
     judge_collateral(findings, collateral, platform.chain, platform.pck, expected.root, at)
     standing = _standing(findings, quote, platform.pck, collateral, expected.statuses)
     _agreement(findings, quote, platform, collateral, standing, at)
@@ -296,6 +306,7 @@ def _standing(
         expected="the published identity",
         source=_INTEL,
     )
+    # The module stands between host and guest. One that Intel never published may hold both ends.
     module = tdx_tcb.module_of(info, report.tee_tcb_svn)
     findings.expect(
         "seam-identity",
@@ -312,11 +323,12 @@ def _standing(
         of_module = tdx_tcb.module_standing(info, svn)
         parts += [tdx_tcb.platform_standing(info, pck, svn), *([of_module] if of_module else [])]
         lacks |= dict.fromkeys(tdx_tcb.behind(info, pck, svn))
+    # Of processor, module and enclave the worst: the guest is as safe as the weakest of what it trusts.
     standing = tdx_tcb.worst(parts)
     facts = [standing.status or "no level matches", *lacks, *standing.advisories]
     findings.expect(
         "tcb-status",
-        # An allow-list: a status that Intel adds later is refused until somebody has read what it means.
+        # An allow-list: a status that Intel adds later is refused until somebody has read what it means (pitfall 9).
         standing.status in accepted,
         "tcb-no-level" if not standing.status else "tcb-behind",
         seen="; ".join(facts),
@@ -336,7 +348,7 @@ def _agreement(
     at: datetime,
 ) -> None:
     opinion = second_opinion(quote.raw, collateral.raw, platform.chain[-1], at)
-    answer = opinion.refusal or "; ".join([opinion.status, *opinion.advisories])
+    answer = "; ".join([opinion.status, *opinion.advisories]) if opinion.refusal is None else opinion.refusal
     source = "dcap-qvl"
     if any(check.code == DEBUG for check in findings.checks):
         # The other implementation never looks further at a domain that can be debugged. Ours warns where all is simulated.
@@ -350,7 +362,7 @@ def _agreement(
         return
     if findings.refused:
         # Refused either way; ours asks more, so their consent is worth a look and changes nothing.
-        agree = bool(opinion.refusal) or opinion.status == standing.status
+        agree = opinion.refusal is not None or opinion.status == standing.status
         if agree:
             findings.expect("second-opinion", True, "", seen=answer, source=source)
         else:
@@ -358,8 +370,9 @@ def _agreement(
         return
     findings.expect(
         "second-opinion",
-        # Verifiers of quotes have had defects (pitfall 20): a forged quote must meet one in both implementations.
-        not opinion.refusal and opinion.status == standing.status,
+        # Verifiers of quotes have had defects (pitfall 20), the other one among them (CVE-2026-22696): a forged quote must meet
+        # one in both.
+        opinion.refusal is None and opinion.status == standing.status,
         "verifiers-disagree",
         seen=answer,
         expected=standing.status,

@@ -60,6 +60,7 @@ def worst(standings: Sequence[TcbStatus]) -> TcbStatus:
 
 def platform_standing(info: TcbInfo, pck: Pck, svn: bytes) -> TcbStatus:
     """The first level that the platform reaches with these versions of TDX."""
+    # All components or none: with one of them behind, the flaw that the level closed is open.
     for level in _newest_first(info.levels):
         if not missing(level, pck, svn):
             return TcbStatus(level.status, level.date, level.advisories)
@@ -88,6 +89,8 @@ def versions(report: TdReport) -> tuple[bytes, ...]:
 
 def module_of(info: TcbInfo, svn: bytes) -> Module | None:
     """The identity that the TDX module must have; None when Intel names none for this version."""
+    # TEE_TCB_SVN: byte 1 is the version of the module, byte 0 its security version. Version 0 has the one identity of the
+    # document, later ones are listed by name (`tdxModuleIdentities`, TDX_01).
     major = svn[1]
     if major == 0:
         return info.module
@@ -107,7 +110,7 @@ def module_matches(module: Module, report: TdReport) -> bool:
     """Whether signer and attributes are those of the identity."""
     mask = bytes.fromhex(module.mask)
     attributes = bytes.fromhex(module.attributes)
-    # Lengths first: `zip` ends at the shorter side, and an empty mask would agree with everything (a defect of a peer).
+    # Lengths first: `zip` ends at the shorter side, and an empty mask would agree with everything (pitfall 20).
     if len(mask) != len(report.seam_attributes) or len(attributes) != len(mask):
         return False
     masked = bytes(left & right for left, right in zip(report.seam_attributes, mask, strict=True))
@@ -144,6 +147,7 @@ def _enclave(levels: Sequence[EnclaveLevel], svn: int) -> TcbStatus:
 
 
 def _masked(value: bytes, mask: str, expected: str) -> bool:
+    # The same trap as in `module_matches`: a mask of another length would leave bits unlooked at.
     bits, masked = bytes.fromhex(mask), bytes.fromhex(expected)
     if len(bits) != len(value) or len(masked) != len(value):
         return False
@@ -152,7 +156,7 @@ def _masked(value: bytes, mask: str, expected: str) -> bool:
 
 def _lacks(family: str, needed: Sequence[Component], have: Sequence[int]) -> list[str]:
     lacking = []
-    # Strict: a shorter side would leave components out, and what is not compared is reached.
+    # Strict: a shorter side would leave components out, and what is not compared is reached (pitfall 20).
     for index, (component, svn) in enumerate(zip(needed, have, strict=True), start=1):
         if svn < component.svn:
             what = ", ".join(filter(None, (component.category, component.type)))

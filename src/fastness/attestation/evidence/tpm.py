@@ -102,7 +102,9 @@ def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
     # Qualifying data has the length that was asked for: it is compared whole, and nothing is filled up.
     findings.nonce(evidence.quote.extra_data, expected.nonce, None)
     _clock(findings, evidence)
+    # Said in every verdict: whoever owns the host reads the memory of a machine with a bare TPM, and no quote tells (pitfall 6).
     findings.checks.append(_BARE)
+    # The log has no signature of its own and needs none: wherever it comes from, it counts as far as it ends in quoted values.
     log, events = expected.event_log or evidence.event_log, None
     if log:
         events = judge_log(findings, log, evidence.bank, evidence.pcrs, PCR) or []
@@ -120,6 +122,7 @@ def _key(findings: Findings, evidence: TpmEvidence, enrolled: AttestationKey | N
         try:
             carried = AttestationKey(evidence.ak_public)
         except BadKey as error:
+            # A key that cannot be read beside a good enrolled one still refuses: somebody put it there, and it is not noise.
             findings.fail("attestation-key", error.code, error.message, hint=error.hint, proof=True)
             return None
     if enrolled is None:
@@ -136,15 +139,17 @@ def _key(findings: Findings, evidence: TpmEvidence, enrolled: AttestationKey | N
                 mandatory=False,
             )
         return carried
+    # Bytes, not names: a name is a digest that was computed from the key here, the encoding is what was enrolled.
     matches = carried is None or carried is enrolled or carried.der == enrolled.der
     findings.answer(_KEY, matches, carried.name if carried else "", enrolled.name)
-    # Never the carried one: whatever the sender brings, the signature is checked with the key that was activated.
+    # Never the carried one: whatever the sender brings, the signature is checked with the key that was activated (pitfall 6).
     return enrolled
 
 
 def _signature(findings: Findings, evidence: TpmEvidence, key: AttestationKey | None) -> None:
     signature = evidence.signature
     scheme, algorithm = _SCHEMES[signature.scheme], signature.hash.name
+    # Over the bytes as they came: writing the parsed quote anew could differ from what the TPM signed, or hide what it did not.
     good = key is not None and key.signed(scheme, algorithm, signature.numbers, evidence.quote.message)
     findings.answer(_SIGNATURE, good, _made_with(scheme, algorithm, key.kind if key else ""), _SIGNED)
 
@@ -159,7 +164,8 @@ def _selection(findings: Findings, evidence: TpmEvidence, required: frozenset[in
     selections, valued = evidence.quote.selections, evidence.pcrs.order
     complete = _listed(evidence.bank, valued)
     # The signed digest is over the values alone, one after the other (TPM 2.0 Part 2, TPMS_QUOTE_INFO). Which register a value is
-    # of stands in the selection and nowhere else: with another one, the value of PCR 16 could be shown as that of PCR 4.
+    # of stands in the selection and nowhere else: with another one, the value of PCR 16 could be shown as that of PCR 4
+    # (pitfall 5).
     exact = (
         bool(valued)
         and len(selections) == 1
@@ -182,30 +188,40 @@ def _listed(bank: str, registers: tuple[int, ...]) -> str:
 def _requirement(findings: Findings, selected: str, quoted: tuple[int, ...], required: frozenset[int]) -> None:
     code, expected, hint = _lacking(quoted, required)
     findings.expect(
-        "register-requirement", not code, code, seen=selected, expected=expected, source="the expectations", hint=hint
+        "register-requirement",
+        code is None,
+        code or "",
+        seen=selected,
+        expected=expected,
+        source="the expectations",
+        hint=hint,
     )
 
 
 @lru_cache(maxsize=256)
-def _lacking(quoted: tuple[int, ...], required: frozenset[int]) -> tuple[str, str, str]:
-    """What a selection lacks: a code, empty when nothing; what is expected; what to do. A fleet has a handful of answers."""
+def _lacking(quoted: tuple[int, ...], required: frozenset[int]) -> tuple[str | None, str, str]:
+    """What a selection lacks: a code, None when nothing; what is expected; what to do. A fleet has a handful of answers."""
     missing, soft = sorted(required - set(quoted)), required & RESETTABLE
     expected = ",".join(map(str, sorted(required)))
     # Before what is missing: an expectation that rests on them is wrong, whatever was quoted.
     if soft:
         return "register-resettable", expected, "Registers 16 and 23 can be reset by anybody: expect others."
-    return ("register-missing", expected, f"Quote also {missing}.") if missing else ("", expected, "")
+    return ("register-missing", expected, f"Quote also {missing}.") if missing else (None, expected, "")
 
 
 def _digest(findings: Findings, evidence: TpmEvidence) -> None:
     # By the hash of the signing scheme, whatever the bank (TPM 2.0 Part 3, TPM2_Quote).
     algorithm = evidence.signature.hash.name
     computed = hashed(algorithm, evidence.pcrs.joined)
+    # This is what ties the values to the signature. A quote without it signs a digest that nobody looked at, and the registers
+    # beside it are whatever the sender likes.
     quoted, agree = evidence.quote.digest.hex(), computed == evidence.quote.digest
     findings.answer(_DIGEST, agree, quoted, quoted if agree else computed.hex())
 
 
 def _clock(findings: Findings, evidence: TpmEvidence) -> None:
+    # A warning, because a machine that lost its power is not an attacker's. Resets and restarts are compared with the last boot
+    # elsewhere (`verdict/dispute`): there a clock that ran back can refuse.
     clock = evidence.quote.clock
     counters = f"{clock.milliseconds} ms, {clock.resets} resets, {clock.restarts} restarts"
     if clock.safe:
@@ -222,6 +238,7 @@ def _claims(
     quote, pcrs = evidence.quote, evidence.pcrs
     tpm: dict[str, Any] = {_CLAIMS[index]: value.hex() for index, value in pcrs.items()}
     tpm["bank"] = evidence.bank
+    # Policies are written by others: they see which of the values a machine can set as it likes.
     tpm["resettable"] = sorted(RESETTABLE & pcrs.keys())
     tpm["ak"] = key.name if key else ""
     tpm["ak_public"] = base64.b64encode(key.der).decode() if key else ""

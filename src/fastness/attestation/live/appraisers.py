@@ -37,7 +37,6 @@ from fastness.crypto.silicon.verify import AttestationKey
 from fastness.crypto.x509 import Certificate
 from fastness.formats import json
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
 from fastness.formats.evidence.snp.envelope import parse_evidence as parse_snp
 from fastness.formats.evidence.snp.report import Report
@@ -47,6 +46,7 @@ from fastness.formats.evidence.tdx.pck import EXTENSION, read_pck
 from fastness.formats.evidence.tdx.quote import TdxQuote
 from fastness.formats.evidence.tdx.quote import parse_evidence as parse_tdx
 from fastness.formats.evidence.tpm.envelope import read_envelope as read_tpm
+from fastness.formats.quantity import duration
 from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
 from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
 from fastness.kinds.objects import view
@@ -139,6 +139,7 @@ class Demands:
             staleness = STALENESS
         return cls(
             minimums(spec.attestation.minimum_tcb),
+            # Only where something is withheld: in the other modes a missing list would make every machine look bad that is not.
             mode_of(cluster) is Mode.ENFORCE,
             staleness,
             spec.attestation.tdx.allow_sept_ve,
@@ -157,6 +158,7 @@ async def judge(
     nonce = kbs.binding(attempt.tee, attempt.runtime)
     if attempt.tee == "tpm":
         # A quote rests on the key that was enrolled; whose root vouched for that was settled then.
+        # The registers are named by us: a machine that quotes fewer would leave out the one that shows what it booted.
         expected = TpmExpectations(nonce=nonce, known_key=key, registers=QUOTED)
         return Judged(appraise_tpm(read_tpm(attempt.evidence), expected), anchors[-1])
     read = _Snp if attempt.tee == "snp" else _Tdx
@@ -184,6 +186,7 @@ class _Snp:
     async def under(self, anchors: Anchors) -> Appraisal:
         """Judge it under these roots."""
         pool = [*self._carried, *await self._missing(anchors)]
+        # Of a certificate that nobody checked yet: it only says which list to have ready. The chain decides whether it is used.
         generation = endorsement_of(self._report, pool)[1]
         listed = await self._collateral.snp_crl(generation, anchors) if generation else None
         expected = SnpExpectations(
@@ -247,6 +250,7 @@ def _platform(quote: TdxQuote) -> tuple[str, str]:
     try:
         chain = load_certificates(quote.pck_chain)
         pck = read_pck(extension_values(chain[0]).get(EXTENSION, b""))
+        # A wrong guess fetches the wrong list and is refused: its issuer is compared with the chain (`intel_documents`).
         ca = "platform" if len(chain) > 1 and "Platform" in subject_name(chain[1]) else "processor"
     except (CryptoError, EvidenceError):
         return "", ""

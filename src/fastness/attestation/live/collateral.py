@@ -47,6 +47,7 @@ from fastness.runtime.clock import Clock
 
 # A vendor's service that is down is asked once a minute, however many machines come.
 AGAIN: Final = 60.0
+# Kinds of platforms and chips are named by machines; a stranger must not be able to make this grow without end.
 MAX_HELD: Final = 4096
 LATELY: Final = timedelta(hours=2)
 _AUTHORITIES: Final = ("platform", "processor")
@@ -220,9 +221,11 @@ class Collateral:
         name, now = key[0], self._clock.now()
         held, missed = self._held.get(key), self._missing.get(key)
         best = held.good if held is not None and held.good.usable(now) else None
+        # By the monotonic clock: setting the time of day back must not silence the search, nor set it free.
         if best is None and missed is not None and self._clock.monotonic() - missed < AGAIN:
             return None
         self.problems.pop(name, None)
+        # Both are read although the first has one: an operator's import may be older than what the service said since.
         shelves = [shelf for shelf in (self._imported, self._cache) if shelf]
         for data in await asyncio.to_thread(lambda: [shelf.read(name) for shelf in shelves]):
             best = _newer(best, await self._accepted(name, data, accept, now) if data is not None else None)
@@ -258,7 +261,8 @@ class Collateral:
     ) -> Good[T] | None:
         try:
             good = accept(data, now)
-            # An older document is signed and may be current still: somebody between us and the vendor hides a revocation with it.
+            # An older document is signed and may be current still: somebody between us and the vendor hides a revocation with it
+            # (pitfall 19).
             older = self._numbers.behind(dict(good.numbers))
             if older:
                 raise CollateralUnavailable(f"older than one that was seen: {', '.join(older)}", _HINT)
@@ -288,6 +292,8 @@ def _generations(report: Report) -> tuple[Generation, ...]:
     """The generations that a report may come from; before version 3 it does not say, and only Turin has short chip ids."""
     if report.cpu is not None:
         return (report.generation,) if report.generation else ()
+    # A guess where the report is silent: it chooses what to fetch, and the certificate that comes must fit the chip and its
+    # versions.
     short = not any(report.chip_id[Generation.TURIN.chip_id_size :])
     return (Generation.TURIN,) if short and any(report.chip_id) else (Generation.MILAN, Generation.GENOA)
 
@@ -299,6 +305,7 @@ def _documents(fmspc: str, ca: str, root: str) -> Callable[[bytes, datetime], Go
         refused = next((check for check in findings.checks if check.refuses), None)
         if refused is not None:
             raise CollateralUnavailable(f"{refused.name}: {refused.code} ({refused.seen})", _HINT)
+        # Genuine, but of another platform: under this name it would be kept, and hide that the right one is missing.
         if documents.tcb_info.fmspc.lower() != fmspc:
             raise CollateralUnavailable(f"it is about platforms {documents.tcb_info.fmspc}", _HINT)
         lists = {"pck": RevocationList(documents.pck_crl), "root": RevocationList(documents.root_crl)}

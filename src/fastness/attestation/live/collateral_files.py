@@ -74,6 +74,7 @@ class Shelf:
         """A document; None when there is none, or one too large to be one."""
         try:
             with (self._directory / name).open("rb") as file:
+                # One byte more than is allowed tells a file that is too large from one that fits, without reading the rest of it.
                 data = file.read(MAX_FILE + 1)
         except OSError:
             return None
@@ -88,6 +89,7 @@ class Shelf:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
+                # Before the rename: after a loss of power the new name must not stand over empty blocks.
                 os.fsync(file.fileno())
             Path(temporary).replace(target)
         except OSError:
@@ -117,6 +119,7 @@ class Numbers:
         if data:
             with contextlib.suppress(JsonError, AttributeError):
                 stored = json.decode(data).items()
+                # A file that cannot be read begins anew: refusing to start would let whoever can damage it stop all attestation.
                 self._highest = {str(name): number for name, number in stored if type(number) is int}
 
     def behind(self, offered: dict[str, int]) -> list[str]:

@@ -65,6 +65,8 @@ async def read_guard(cluster: Cluster) -> GuardState | None:
     try:
         state: Any = json.decode(base64.b64decode((secret.get("data") or {}).get(STATE, ""), validate=True))
         return GuardState(**state)
+    # As at the very first look, which takes the present for the beginning; whoever can damage this Secret holds the keys beside
+    # it too.
     except (JsonError, binascii.Error, TypeError):
         return None
 

@@ -3,9 +3,9 @@
     confirmed = await confirmed_lowerings(cluster, tiles, uid)
 
 The edge that let a lowering through wrote down who did it before it happened (`attestation.admission.acts`). Only what the
-sequencer
-has folded in counts: it checked that a registered door signed it, while a batch that still waits could be anybody's. The newest
-entries are read, back to a bound: a lowering whose entry lies further back looks unguarded, which is loud and not silent.
+sequencer has folded in counts: it checked that a registered door signed it, while a batch that still waits could be anybody's.
+The newest entries are read, back to a bound: a lowering whose entry lies further back looks unguarded, which is
+loud and not silent.
 """
 
 from __future__ import annotations

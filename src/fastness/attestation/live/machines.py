@@ -101,6 +101,7 @@ class MachineWriter:
         if is_being_deleted(stored):
             raise Conflict("the Machine of this key is being deleted")
         if is_disbelieved(stored):
+            # A status that a stranger wrote: completing it would sign what the stranger made up.
             raise Conflict("nobody of the control plane wrote the status of this key's Machine: a person has to look")
         status = view(stored, Machine).status
         if status.key_thumbprint not in ("", newcomer.thumbprint):
@@ -118,6 +119,7 @@ class MachineWriter:
         """The newcomer with the live Machine that it replaces, or with what makes it wait for approval; raises ApiError."""
         if not newcomer.endorsement:
             return newcomer
+        # Fresh from the API and not from the cache: a door must see the Machine that another one wrote for this TPM a moment ago.
         scope = Scope(NAMESPACE, labels=f"{ENDORSEMENT_LABEL}={endorsement_label(newcomer.endorsement)}")
         peers = of_same_tpm(newcomer, (await self._cluster.list(MACHINE.resource, scope)).items)
         live = tuple(distrusts)
@@ -136,6 +138,7 @@ class MachineWriter:
                     MACHINE.resource, machine_object(newcomer, self._entropy.uid()), _AS
                 )
                 created = True
+            # Another replica was faster with the same key: its object is the one, and this request counts for it.
             except AlreadyExists:
                 machine = await self.existing(newcomer)
             if machine is None:
@@ -190,6 +193,7 @@ class MachineWriter:
             stored = await self._cluster.create(ATTESTATION_KEY.resource, key, _AS)
         except AlreadyExists:
             stored = await self._cluster.get(ATTESTATION_KEY.resource, name, NAMESPACE)
+            # The name holds a part of the thumbprint only: the whole key decides.
             if stored["spec"]["publicKey"] != key["spec"]["publicKey"]:
                 raise IdentityConflict("another AttestationKey has the name of this key") from None
             if stored["spec"] != key["spec"]:

@@ -116,6 +116,7 @@ class NamedRecord:
         batches = [
             batch
             for batch in (await self._cluster.list(AUDIT_BATCH.resource)).items
+            # Edges alone see a request with its author. Any other part that wrote an act would be making up a person.
             if role_of(str(batch["spec"]["door"])) in EDGES
             and any(entry.get("resource") == resource for entry in batch["spec"]["entries"])
         ]
@@ -134,6 +135,7 @@ class NamedRecord:
         if start >= record.size:
             return
         async for index, content in record.view.entries(start, record.size):
+            # A look at the bytes first: most of the record is attestations, and decoding all of them would make a start slow.
             entry = json.decode(content) if b'"act-' in content else {}
             act = _act(entry, index) if role_of(str(entry.get("door") or "")) in EDGES else None
             if act is not None:
@@ -155,6 +157,7 @@ def _named(entry: RecordEntry, act: PersonAct | None) -> RecordEntry:
         return replace(entry, detail={"person": UNKNOWN, **entry.detail})
     reason = {"reason": act.reason} if act.reason else {}
     named = {"person": act.who, **reason, "act": f"{act.what} {act.time}"}
+    # What the edge wrote goes before what the object says: a reason in an annotation is whatever its writer chose.
     return replace(entry, detail={**named, **{name: text for name, text in entry.detail.items() if name not in named}})
 
 

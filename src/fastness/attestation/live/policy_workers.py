@@ -99,13 +99,16 @@ class PolicyWorkers:
             reply = await self._ask(query)
         except WorkerEnded as ended:
             return self._exceeded(policy, ended)
-        answer = Answer(reply.get("value"), str(reply.get("error") or ""))
+        error = reply.get("error")
+        answer = Answer(reply.get("value"), None if error is None else str(error))
+        # Only what does not depend on the time: a policy that asks for it may say no tomorrow to what it affirms today.
         if remembered is not None and not reply.get("clock", True):
             self._answers.put(remembered, answer)
         return answer
 
     def _exceeded(self, policy: ActivePolicy, ended: WorkerEnded) -> Answer:
         metrics.POLICIES_EXCEEDED.inc(ended.code)
+        # Set aside for a while by its text: one endless loop would otherwise hold a process for each machine that comes.
         if ended.code != BUSY:
             _log.warning("policy.exceeded", policy=policy.label, code=ended.code, reason=ended.reason)
             now = self._clock.monotonic()
@@ -120,6 +123,7 @@ class PolicyWorkers:
         await self._begin(text)
         worker: Worker | None = None
         try:
+            # Taken out of the list before it is asked: one that is killed for its bounds is simply never put back.
             worker = self._idle.pop() if self._idle else await Worker.start()
             answer: JsonObject = await worker.ask(_TASKS[query.kind], query.as_json(), QUESTION_SECONDS)
             self._idle.append(worker)

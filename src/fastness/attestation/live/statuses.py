@@ -108,6 +108,7 @@ class Statuses:
 
     def __init__(self, role: RecordRole | None, cluster: Cluster, clock: Clock, entropy: Entropy) -> None:
         self.keys = StatusKeys(cluster, clock)
+        # Parts that only read get no key at all: what is not there cannot be stolen from them.
         self._role = role if role in SIGNERS else None
         self._signer = DoorSigner(role, cluster, clock, entropy) if role is not None and self._role else None
         self._memories: dict[str, _Memory] = {}
@@ -140,6 +141,8 @@ class Statuses:
     def wrote(self, machine: JsonObject, status: JsonObject) -> None:
         """We signed this status, and the API took it as it is: looking at the signature would cost more than making it."""
         memory = self._memories.get(object_name(machine).name)
+        # Compared with what came back: an admission webhook may have changed the status on its way, and then it is judged as any
+        # other.
         newest = memory is None or _version(memory.latest) <= _version(machine)
         if newest and machine.get("status") == status:
             self._memories[object_name(machine).name] = _Memory(machine, machine)
@@ -168,6 +171,7 @@ class Statuses:
     async def _looked(self, machine: JsonObject) -> _Memory:
         name = object_name(machine).name
         memory = self._memories.get(name)
+        # One verification for each version: informers, controllers and doors of a process all read the same objects.
         if memory is not None and (memory.latest is machine or _same(memory.latest, machine)):
             return memory
         if memory is None or uid_of(memory.latest) != uid_of(machine):
@@ -184,15 +188,17 @@ class Statuses:
 
     async def _doubt(self, machine: JsonObject, believed: JsonObject | None) -> Doubt | None:
         later = believed is None or _version(machine) > _version(believed)
+        # Emptied: whoever may write statuses and has no key would otherwise make a revoked machine a newcomer (decision 38).
         if not machine.get("status"):
             return Doubt.ROLLED_BACK if believed is not None and later else None
         signature = signature_of(machine)
         if signature is None:
             return Doubt.UNSIGNED
+        # The same bytes that were believed, under a later version: somebody changed labels or the spec, which is not signed.
         if believed is not None and believed["status"] == machine["status"]:
             return None
         doubt = doubt_about(machine, signature, await self.keys.find(signature.by, signature.key))
-        # Well signed, and older than what was there: somebody who may patch statuses put a copy of it back.
+        # Well signed, and older than what was there: somebody who may patch statuses put a copy of it back (decision 38).
         if doubt is None and believed is not None and later and signature.serial <= _serial(believed):
             return Doubt.ROLLED_BACK
         return doubt
@@ -229,7 +235,7 @@ class SignedStatuses:
 
     async def _judged(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         async for event in events:
-            if event.type is EventType.BOOKMARK or event.unreadable:
+            if event.type is EventType.BOOKMARK or event.unreadable is not None:
                 yield event
                 continue
             judged = await self.statuses.judged(event.object)
@@ -268,6 +274,8 @@ class SignedStatuses:
             if machine is None or expected not in (None, metadata(machine)["resourceVersion"]):
                 machine = await self._cluster.get(resource, name, namespace)
             version = metadata(machine)["resourceVersion"]
+            # Our own check, ahead of the server's: the signature is over what the status becomes, and that was worked out from
+            # this version.
             if expected not in (None, version):
                 raise Conflict(f"machine {name} changed since it was read", name=name, kind=resource.plural)
             before = (await self.statuses.base(machine)).get("status") or {}

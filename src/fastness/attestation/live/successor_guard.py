@@ -48,6 +48,7 @@ def knows(image: JsonObject, successor: Certificate) -> bool:
     if named:
         return str(successor.fingerprint) in named.split()
     approved = datetime.fromisoformat(image["metadata"]["creationTimestamp"])
+    # Certificates begin a little before they are made, for clocks that lag: an image of those minutes cannot know the successor.
     return approved >= successor.not_before + BACKDATE
 
 

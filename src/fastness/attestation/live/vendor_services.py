@@ -23,6 +23,7 @@ from fastness.keys.errors import CollateralUnavailable
 from fastness.runtime.clock import Clock
 from fastness.runtime.retries import retry_after
 
+# Machines wait for the answer at the door: after this they are told to come again, which costs them less than a hanging request.
 SECONDS: Final = 15.0
 PAUSE: Final = 60.0
 # A header of somebody else's must not silence a service for a day.
@@ -67,6 +68,8 @@ class VendorServices:
         crl = await self._get(f"{base}/sgx/certification/v4/pckcrl", ca=ca, encoding="der")
         root = await self._get(self._services.intel_root_crl or f"{base}/sgx/certification/v4/rootcacrl")
         try:
+            # `Raw` keeps the bytes between the braces: decoded and written anew, the text has other blanks, and Intel's signature
+            # is of this one.
             info = msgspec.json.decode(tcb.content, type=_TcbAnswer)
             identity = msgspec.json.decode(qe.content, type=_QeAnswer)
             document = {
@@ -140,6 +143,7 @@ class _Answer:
 async def _bounded(answer: httpx.Response, host: str) -> bytes:
     parts, size = [], 0
     async for part in answer.aiter_bytes():
+        # Counted as it comes in: a mirror that sends without end must not fill the memory first.
         size += len(part)
         if size > MAX_FILE:
             raise CollateralUnavailable(f"{host} sent more than {MAX_FILE} bytes", _CONFIGURE)
@@ -149,6 +153,7 @@ async def _bounded(answer: httpx.Response, host: str) -> bytes:
 
 def _chain(answer: _Answer, *headers: str) -> str:
     header: Any = next((answer.headers[name] for name in headers if name in answer.headers), "")
+    # Intel sends the chain of certificates as percent-encoded PEM in a header (Provisioning Certification Service, version 4).
     return unquote(header)
 
 

@@ -146,6 +146,7 @@ class ClusterVerifier:
 
     async def appraise(self, attempt: Attempt) -> Judgement:
         """Judge an attempt; raises EvidenceError, InitDataError, ReplayedChallenge, RecordError, ApiError."""
+        # First of all, and without looking anything up: refusing a stranger must stay cheap.
         if attempt.tee not in self._current_rules.evidence:
             return await self._refuse(
                 "evidence-not-accepted", f"this cluster does not accept evidence of {attempt.tee}"
@@ -159,7 +160,8 @@ class ClusterVerifier:
         machine = await self._machine(attempt.tee, thumbprint)
         if machine is None:
             return await self._refuse("not-enrolled", "no machine enrolled with this key", thumbprint)
-        # Before a byte of the evidence is parsed: a software key that enrolled for one kind of evidence must not bring another.
+        # Before a byte of the evidence is parsed: a software key that enrolled for one kind of evidence must not bring another
+        # (pitfall 27).
         unbound = misbound(machine, attempt.tee, first_use=self._current_rules.first_use)
         if unbound is not None:
             return await self._refuse(unbound.code, unbound.detail, thumbprint, enrolled=True)
@@ -177,6 +179,7 @@ class ClusterVerifier:
     async def _machine(self, tee: str, thumbprint: str) -> Machine | None:
         """The Machine of a key. One that is enrolled as the other kind of key is found too, to be refused by its name."""
         kind = key_kind(tee)
+        # The cache may be a moment behind an enrolment: a machine that has just enrolled must not hear that nobody knows it.
         machine = known_machine(self._machines, kind, thumbprint) or await find_machine(self._cluster, kind, thumbprint)
         others = (known_machine(self._machines, other, thumbprint) for other in KeyKind if other is not kind)
         return machine or next(others, None)
@@ -191,6 +194,7 @@ class ClusterVerifier:
         now, books = self._clock.now(), self.books
         init_data = parse_init_data(attempt.init_data[1]) if attempt.init_data else None
         anchors = self._current_rules.anchors(attempt.tee, self._vendor.anchors)
+        # One time for all that follows: a certificate that ends between two checks must not be good for one of them.
         judged = await judge(attempt, key, anchors, self._vendor, self._current_rules.demands, now)
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
         values = books.values(now, pool)
@@ -201,6 +205,7 @@ class ClusterVerifier:
         properties = properties_of(attempt.tee, judged.appraisal.claims, values, machine.status.endorsed_by)
         override = live_override(books.cluster, now, books.approvers)
         chip, boot = chip_of(judged.appraisal), boot_of(judged.appraisal.claims, boot_key)
+        # Worked out from authentic evidence alone: it is used below only after `authentic` and `_fresh` were asked for.
         dispute = chip_dispute(machine, chip) or boot_dispute(machine, boot)
         wait = self._chips.why_wait(machine, chip, now) if dispute is None else None
         against = self.distrusts.against(about_machine(machine, properties, chip=chip), now)
@@ -208,7 +213,8 @@ class ClusterVerifier:
             conclusion, judged.appraisal, pool=pool, chip=chip, override=override, distrusts=against, wait=wait, dispute=dispute
         )  # fmt: skip
         thumbprint = str(key.thumbprint)
-        # Whoever replays a quote that it recorded, or makes one up, leaves no verdict and takes no challenge from the machine.
+        # Whoever replays a quote that it recorded, or makes one up, leaves no verdict and takes no challenge from the machine
+        # (pitfall 14).
         if not judged.appraisal.authentic or not _fresh(judged.appraisal):
             retry = stale(judged.appraisal)
             return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, enrolled=True, retry=retry)
@@ -216,6 +222,7 @@ class ClusterVerifier:
             wait = None
         outcome = Outcome(
             conclusion, policies.version(attempt.tee), values.versions,
+            # A quote carries no chain: that its TPM is simulated was found out when it enrolled, and stays with the Machine.
             simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
             properties=properties, counts_for=self._current_rules.counts_for, chip=chip, boot=boot, wait=wait, dispute=dispute,
             override=override if conclusion.reason == breakglass.CODE else None, named=named,
@@ -225,8 +232,10 @@ class ClusterVerifier:
     async def _settle(self, attempt: Attempt, machine: Machine, outcome: Outcome, now: datetime) -> Judgement:
         """Authentic and fresh: spend the challenge, keep the verdict, mark the machine."""
         subject = _subject(machine, outcome.simulated)
-        # Before anything counts: of two answers to one challenge, at whichever doors, the API server lets one create this object.
+        # Before anything counts: of two answers to one challenge, at whichever doors, the API server lets one create this object
+        # (pitfall 13).
         await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
+        # After the challenge is spent: an answer that is shown twice must not use up a second use of the ticket.
         outcome.conclusion = conclusion = await self.admissions.counted(machine, outcome.conclusion)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
         override = outcome.override
@@ -264,6 +273,7 @@ class ClusterVerifier:
     @property
     def _current_rules(self) -> _Rules:
         """What the cluster asks of evidence, read again when its object changes."""
+        # By identity: the cache replaces the object at each change, and comparing its content for every attempt would cost more.
         if self._rules.cluster is not self.books.cluster:
             self._rules = _Rules(self.books.cluster)
             self._vendor.look_after(self._rules.demands.staleness)
@@ -284,7 +294,7 @@ class ClusterVerifier:
         self, code: str, detail: str, who: str = "", *, enrolled: bool = False, retry: bool = False
     ) -> Judgement:
         """Nothing was proved: by whom it came is a claim, also where the key belongs to a machine."""
-        # Within a budget: whoever proved nothing could otherwise fill the record as fast as it sends.
+        # Within a budget: whoever proved nothing could otherwise fill the record as fast as it sends (pitfall 30).
         await self._unauthenticated.refused(code, who, enrolled=enrolled)
         metrics.ATTESTATIONS.inc("refused")
         return Judgement(False, code, detail, retry=retry)

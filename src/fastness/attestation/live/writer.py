@@ -82,8 +82,10 @@ class Verdicts:
         last = self._verdicts.get("", str((machine.get("status") or {}).get("lastVerdict") or "-"))
         if outcome.dispute is None and last is not None and _still(last, content, now):
             return last
+        # Canonical, so that the same evidence has one digest, in whichever order its members were sent.
         evidence = json.canonical(attempt.evidence)
         told_apart = [content] if outcome.dispute is not None else [content, str(sha256(evidence))]
+        # The name follows from the content: a door that dies after writing, and is asked again, finds what it wrote.
         name = f"{subject.name}-{sha256(json.canonical(told_apart)).hex[:12]}"
         if outcome.dispute is not None and (before := self._verdicts.get("", name)) is not None:
             return before
@@ -120,6 +122,8 @@ class Verdicts:
             if outcome.dispute is None and boot_dispute(view(machine, Machine), outcome.boot) is not None:
                 # A later boot was judged meanwhile: whoever comes again is judged with that in mind.
                 raise Conflict(f"machine {name} booted anew")
+            # Tied to the version that was read: a quarantine that was written in between must not be overwritten with a good
+            # standing.
             version = {"resourceVersion": machine["metadata"]["resourceVersion"]}
             standing = _standing(machine, verdict, outcome, now)
             if not standing:
@@ -138,6 +142,7 @@ class Verdicts:
     async def _blob(self, tee: str, evidence: bytes) -> str:
         digest = sha256(evidence)
         packed = gzip.compress(evidence, 6, mtime=0)  # without a time: the same evidence makes the same object
+        # What is too large for an object is judged all the same; the verdict then has its digest alone.
         if len(packed) <= MOST_BYTES:
             spec = {"digest": str(digest), "type": tee, "encoding": "gzip", "data": base64.b64encode(packed).decode()}
             body = {
@@ -212,7 +217,8 @@ def _standing(machine: JsonObject, verdict: JsonObject, outcome: Outcome, now: d
     conclusion, before = outcome.conclusion, machine.get("status") or {}
     if outcome.dispute is not None:
         return dispute_status(before, outcome.dispute, str(verdict["metadata"]["name"]), now)
-    # Only an accepted session names keys: a machine that booted something else gets no certificate for a key of its own making.
+    # Only an accepted session names keys: a machine that booted something else gets no certificate for a key of its own making
+    # (decision 43).
     keys = keys_change(before, outcome.named, now) if conclusion.accepted else {}
     with_keys = {**before, "conditions": keys.pop("conditions", None) or before.get("conditions") or []}
     chip = chip_status(with_keys, outcome.chip, outcome.wait, now, accepted=conclusion.accepted)
@@ -268,6 +274,8 @@ def _message(conclusion: Conclusion, endorsement: str) -> str:
 
 def _replacing(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
     """As a merge patch: what is no longer proved goes."""
+    # A merge patch leaves what it does not name (RFC 7396 §2): a property of an earlier proof would stay, and open what it opened
+    # then.
     return {**dict.fromkeys(old), **new}
 
 
@@ -282,6 +290,7 @@ def _check(check: Check) -> JsonObject:
     texts = {"seen": check.seen, "expected": check.expected, "source": check.source, "hint": check.hint}
     return {
         "name": check.name[:128], "result": str(check.result), "code": check.code,
+        # Bounded, because part of it is the sender's: evidence may have thousands of events with long texts.
         **{name: text[:MOST_TEXT] for name, text in texts.items() if text},
     }  # fmt: skip
 

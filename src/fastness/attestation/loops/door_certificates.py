@@ -30,7 +30,7 @@ from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.observe import logs, metrics
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.tasks import background
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fastness.attestation.errors import BadValues
-from fastness.attestation.values.from_images import approval_label, set_name, set_of_image
+from fastness.attestation.values.from_images import BadValues, approval_label, set_name, set_of_image
 from fastness.attestation.values.image_life import Stage, life_of, with_stage
 from fastness.attestation.values.tuples import IMAGE
 from fastness.formats.words import counted

@@ -153,9 +153,9 @@ def _active(
 
 
 def _parsed(trial: Trial) -> tuple[str, str, str, str]:
-    if trial.parsed:
-        return "Parsed", "True", "Readable", "the policy can be evaluated"
-    return "Parsed", "False", "Unreadable", trial.error
+    if trial.error is not None:
+        return "Parsed", "False", "Unreadable", trial.error
+    return "Parsed", "True", "Readable", "the policy can be evaluated"
 
 
 def _cases(trial: Trial) -> tuple[str, str, str, str]:
@@ -184,7 +184,7 @@ def _judging(
 
 
 def _why(trial: Trial) -> str:
-    if not trial.parsed:
+    if trial.error is not None:
         return trial.error
     if not trial.failed and not trial.refuses:
         return REFUSES_NONE

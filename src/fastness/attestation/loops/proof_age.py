@@ -37,8 +37,8 @@ from fastness.attestation.status.cluster import interval_of
 from fastness.attestation.verdict.breakglass import ANNOTATION, Override, listed_approvers, live_override
 from fastness.attestation.verdict.breakglass import REASON as BREAK_GLASS
 from fastness.attestation.verdict.machine_standing import PROOF_EXPIRED, TAKEN_AWAY, standing_change
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
+from fastness.formats.quantity import duration
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.kinds.fastness_dev.trust_model import enforces, evicts

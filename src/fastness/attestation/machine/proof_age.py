@@ -129,7 +129,9 @@ def unclaimed(node: Object, *, enforced: bool, evict: bool = False) -> Demand | 
     """
     note = annotations_of(node).get(NOTE)
     if not enforced:
-        return Demand(Step.NOTHING, "NotEnforced") if note is not None else None
+        # A kubelet whose configuration is older than the mode registers its node with the taint, and nobody else takes it away.
+        tainted = any(taint.get("key") == TAINT_KEY for taint in (node.get("spec") or {}).get("taints") or ())
+        return Demand(Step.NOTHING, "NotEnforced") if note is not None or tainted else None
     if note in (None, NO_MACHINE, "NotEnforced"):
         return Demand(Step.TAINT, NO_MACHINE, evict=evict)
     return Demand(Step.CORDON, MACHINE_GONE, evict=evict)

@@ -50,14 +50,14 @@ class CaseResult:
 class Trial:
     """What came of trying a policy; `error` says why it is none."""
 
-    error: str = ""
+    error: str | None = None
     code: str = ""
     results: tuple[CaseResult, ...] = ()
 
     @property
     def parsed(self) -> bool:
         """Whether it is a policy."""
-        return not self.error
+        return self.error is None
 
     @property
     def failed(self) -> tuple[CaseResult, ...]:
@@ -91,7 +91,8 @@ class Trial:
             CaseResult(str(case["name"]), case["passed"] is True, str(case["told"]), case["refused"] is True)
             for case in value["results"]
         )
-        return cls(str(value["error"]), str(value["code"]), results)
+        error = value["error"]
+        return cls(None if error is None else str(error), str(value["code"]), results)
 
 
 def judges_evidence(spec: Spec) -> bool:
@@ -154,22 +155,22 @@ def _resource(gate: ResourcePolicy, case: Spec) -> CaseResult:
     return _result(case, [_unexpected(result, case)], None, result)
 
 
-def _result(case: Spec, differences: list[str], vector: TrustVector | None, result: str) -> CaseResult:
-    texts = [text for text in differences if text]
-    if texts and vector is not None and vector.error:
+def _result(case: Spec, differences: list[str | None], vector: TrustVector | None, result: str) -> CaseResult:
+    texts = [text for text in differences if text is not None]
+    if texts and vector is not None and vector.error is not None:
         texts.append(vector.error)
     return CaseResult(str(case.get("name", "")), not texts, "; ".join(texts), result != AFFIRMED)
 
 
-def _unexpected(result: str, case: Spec) -> str:
+def _unexpected(result: str, case: Spec) -> str | None:
     expected = str(case.get("expect", ""))
     if expected == NOT_AFFIRMED and result != AFFIRMED:
-        return ""
+        return None
     return _difference("the result", result, expected)
 
 
-def _difference(what: str, value: object, expected: object) -> str:
-    return "" if value == expected else f"{what} is {value}, expected {expected}"
+def _difference(what: str, value: object, expected: object) -> str | None:
+    return None if value == expected else f"{what} is {value}, expected {expected}"
 
 
 def book_of_case(data: object) -> ReferenceValues:

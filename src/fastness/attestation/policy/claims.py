@@ -164,7 +164,7 @@ class TrustVector:
 
     claims: Mapping[str, int] = field(default_factory=dict)
     unknown: Mapping[str, int] = field(default_factory=dict)
-    error: str = ""
+    error: str | None = None
 
     @classmethod
     def of(cls, answer: object) -> TrustVector:
@@ -189,14 +189,16 @@ class TrustVector:
     @property
     def status(self) -> Tier:
         """The worst tier of all claims."""
-        if self.error:
+        if self.error is not None:
             return Tier.CONTRAINDICATED
         return max((tier(value) for value in (*self.claims.values(), *self.unknown.values())), default=Tier.NONE)
 
     def unaffirmed(self, tee: str) -> tuple[str, ...]:
         """The mandatory claims of a kind of evidence that are not affirming; of an unknown kind all are mandatory."""
         return tuple(
-            claim for claim in MANDATORY.get(tee, CLAIMS) if self.error or tier(self.value(claim)) is not Tier.AFFIRMING
+            claim
+            for claim in MANDATORY.get(tee, CLAIMS)
+            if self.error is not None or tier(self.value(claim)) is not Tier.AFFIRMING
         )
 
     def affirms(self, tee: str) -> bool:
@@ -224,9 +226,11 @@ def worst_of(vectors: Iterable[TrustVector]) -> TrustVector:
     all_of = list(vectors)
     if len(all_of) == 1:
         return all_of[0]
-    error = next((vector.error for vector in all_of if vector.error), "")
-    if error or not all_of:
-        return TrustVector(error=error or "no policy judged")
+    if not all_of:
+        return TrustVector(error="no policy judged")
+    error = next((vector.error for vector in all_of if vector.error is not None), None)
+    if error is not None:
+        return TrustVector(error=error)
     claims = {
         name: _worst([vector.value(name) for vector in all_of])
         for name in CLAIMS

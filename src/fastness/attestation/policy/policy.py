@@ -141,7 +141,7 @@ class Opinion:
 
     vector: TrustVector
     refused_by: tuple[str, ...] = ()
-    unassessed: str = ""
+    unassessed: str | None = None
 
 
 class PolicySet:
@@ -177,7 +177,7 @@ class PolicySet:
                 nearest = nearest or (book, built_in)
                 continue
             opinion = yield from _agreed(own, tee, document, book, built_in)
-            if opinion.unassessed or opinion.vector.affirms(tee):
+            if opinion.unassessed is not None or opinion.vector.affirms(tee):
                 return opinion
             closest = closest or opinion
         if closest is None and nearest is not None:
@@ -194,18 +194,18 @@ def _agreed(
 ) -> Decision[Opinion]:
     """What the policies make of one image together; `built_in` is None where a text takes its place."""
     judged = [(_built_in_label(tee), built_in)] if built_in is not None else []
-    late = ""
+    late: str | None = None
     for policy in own:
         answer = yield about_evidence(policy, document, book)
-        if answer.exceeded:
+        if answer.exceeded is not None:
             late = late or f"{policy.label}: {answer.exceeded}"
-        elif answer.error:
+        elif answer.error is not None:
             judged.append((policy.label, TrustVector(error=f"{policy.label}: {answer.error}")))
         else:
             judged.append((policy.label, TrustVector.of(answer.value).seen_by(tee)))
     refusing = tuple(label for label, vector in judged if not vector.affirms(tee))
     # A refusal of one policy stands whatever another would have said; without any, nobody knows.
-    if late and not refusing:
+    if late is not None and not refusing:
         return Opinion(TrustVector(error=late), unassessed=late)
     # The worst of all: policies only take away (decision 33), so no text of a user makes up for what another refused.
     return Opinion(worst_of(vector for _, vector in judged).seen_by(tee), refusing)

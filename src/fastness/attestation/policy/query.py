@@ -70,8 +70,8 @@ class Answer:
     """What a policy said: claims, or true for a resource; `error` says why it said nothing, `exceeded` that it may not go on."""
 
     value: Any = None
-    error: str = ""
-    exceeded: str = ""
+    error: str | None = None
+    exceeded: str | None = None
 
 
 Decision = Generator[Query, Answer, Made]

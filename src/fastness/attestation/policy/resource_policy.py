@@ -94,7 +94,7 @@ class ResourcePolicy:
             answer = self._program.ask({**part, REQUEST: request}, {}, "")
         except (NoAnswer, BadPolicy):
             return False
-        # True itself: a policy that gives a text or a number by mistake has allowed nothing.
+        # True itself: a policy that gives a text or a number by mistake has allowed nothing (pitfall 22).
         return answer is True
 
 
@@ -124,17 +124,17 @@ class ResourcePolicies:
         """
         matching = [policy for policy in self._policies if policy.matches(tuple(path))]
         request = Request(tuple(path), query=query)
-        late = ""
+        late: str | None = None
         for policy in matching:
             answer = yield about_resource(policy, claims, request)
-            if answer.exceeded:
+            if answer.exceeded is not None:
                 late = late or f"{policy.label}: {answer.exceeded}"
             elif answer.value is not True:
                 return denied_by(policy.label)
         if built_in and not is_replaced(matching) and not _built_in_allows(_statuses(claims)):
             return denied_by(BUILT_IN_POLICY)
         # After all refusals: one policy's no stands, however long another takes.
-        return Unassessed(late) if late else Allowed()
+        return Allowed() if late is None else Unassessed(late)
 
 
 def denied_by(policy: str) -> Denied:
@@ -163,7 +163,8 @@ def default_resource_policy() -> ResourcePolicy:
 def _statuses(claims: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """The status of every part of a machine: all that the built-in policy for resources looks at."""
     parts = claims.get("submods")
-    # No parts at all is not "all parts affirmed": the built-in policy is then asked about nothing, and allows nothing.
+    # No parts at all is not "all parts affirmed": the built-in policy is then asked about nothing, and allows nothing
+    # (pitfall 2).
     if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
         return ()
     return tuple((str(name), str(part.get("ear.status"))) for name, part in parts.items())

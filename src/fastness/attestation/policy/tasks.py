@@ -40,7 +40,7 @@ def about_resource(question: Mapping[str, Any], bound: Bound) -> JsonObject:
     if isinstance(gate, str):
         return {"error": gate}
     bound(EVALUATE_SECONDS)
-    return {"value": gate.answer(question["input"], question["data"]), "error": "", "clock": gate.reads_clock}
+    return {"value": gate.answer(question["input"], question["data"]), "error": None, "clock": gate.reads_clock}
 
 
 def trial(question: Mapping[str, Any], bound: Bound) -> JsonObject:

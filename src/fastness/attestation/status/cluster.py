@@ -22,8 +22,8 @@ from fastness.attestation.values.values import ReferenceValues
 from fastness.attestation.verdict.breakglass import Override, live_override
 from fastness.attestation.verdict.machine_standing import MachineStanding, State, counted_states, machine_standing
 from fastness.formats import words
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
+from fastness.formats.quantity import duration
 from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
 from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
 from fastness.kinds.objects import view

@@ -125,6 +125,7 @@ def _events(appraisal: Appraisal, register: str) -> Iterator[Mapping[str, Any]]:
     """The confirmed events of one register, in their order."""
     for event in (appraisal.claims.get(appraisal.tee) or {}).get(_EVENTS) or ():
         named = str(event.get("register_name", "")).lower().replace(" ", "").replace("_", "")
+        # An event that no signed register confirms is whatever its sender wrote: naming it would send an operator after a ghost.
         if named == register and event.get("verified"):
             yield event
 

@@ -24,7 +24,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from fastness.attestation.errors import BadValues
 from fastness.attestation.values.measured import COMPARED, is_measured
 from fastness.attestation.values.tuples import IMAGE
 from fastness.attestation.values.values import EVENT_PREFIX
@@ -35,11 +34,13 @@ from fastness.images.measurement import BANK, Measurement, parse_manifest
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET, STATES, TYPES
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, metadata, object_name, rfc3339
+from fastness.runtime.errors import CodedError
 
 MEASUREMENTS: Final = "fastness.dev/measurements"
 LABEL: Final = "org.coreos.pcrs"
 VALID_UNTIL: Final = "fastness.dev/valid-until"
 POOLS: Final = "fastness.dev/pools"
+# Nothing is good for ever: an image that nobody approved again for a year is missing the fixes of that year.
 LIFETIME: Final = timedelta(days=365)
 MAX_VALUES: Final = 1024
 MAX_VARIANTS: Final = 16
@@ -54,6 +55,10 @@ BOOTED: Final = "booted"
 _VARIANT_SIZE: Final = 63
 Object = Mapping[str, Any]
 State = tuple[str, list[JsonObject]]
+
+
+class BadValues(CodedError):
+    """Values that somebody offers and that cannot become reference values."""
 
 
 def set_name(image: str) -> str:
@@ -119,6 +124,7 @@ def states_of_approval(approval: Object) -> list[State]:
 
 def end_of(approval: Object) -> datetime:
     """When an approval ends; raises BadValues."""
+    # The server's time, which the author of the object cannot set.
     made = datetime.fromisoformat(str(metadata(approval).get("creationTimestamp")))
     text = annotations_of(approval).get(VALID_UNTIL)
     if text is None:
@@ -175,6 +181,7 @@ def joined(states: Sequence[State]) -> list[JsonObject]:
 def _pools(approvals: Sequence[Object]) -> list[str]:
     """The pools that the approvals are for; empty, for all, when one of them names none."""
     named = [annotations_of(approval).get(POOLS, "").split(",") for approval in approvals]
+    # An approval that names no pool is for all of them: it says more than those that do, and takes their bound away.
     pools = [sorted({pool.strip() for pool in listed if pool.strip()}) for listed in named]
     return sorted({pool for listed in pools for pool in listed}) if all(pools) else []
 
@@ -234,10 +241,13 @@ def checked_value(value: object) -> JsonObject:
     if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in ("name", "value")):
         raise BadValues("bad-value", "a value is an object with the texts name and value")
     name, text, algorithm = value["name"], value["value"], value.get("algorithm")
+    # A member with a typing error would otherwise be dropped, and the value count without the bound that its author meant.
     unknown = sorted(set(value) - _MEMBERS)
     kind = value.get("type", "Text")
     right = {
         "name": _NAME.match(name) is not None,
+        # Empty is what evidence shows for a register that it lacks: a published empty text would accept a machine that measured
+        # nothing.
         "value": 0 < len(text) <= 256,
         "algorithm": algorithm is None
         or (isinstance(algorithm, str) and len(text) == _SIZES.get(algorithm) and _HEX.match(text) is not None),

@@ -32,6 +32,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, rfc3339
 
 Object = Mapping[str, Any]
+# A node that has just left may fall back at its next boot; taking its values away at once would lock it out.
 SOAK: Final = timedelta(hours=1)
 STAGE: Final = "fastness.dev/image-stage"
 LEFT: Final = "fastness.dev/image-left"
@@ -90,6 +91,8 @@ class Uses:
         digest = digest_of(image)
         if digest in self.desired:
             return Need.WANTED
+        # Values that stay too long accept an old image for an hour more; values that go too early refuse machines that did
+        # nothing wrong.
         return Need.USED if digest in self.used | self.booted or self.uncertain else Need.NOBODY
 
 
@@ -124,6 +127,7 @@ def advanced(life: Life, image: str, uses: Uses, now: datetime, *, renewed: bool
         return Life(Stage.RETIRING) if digest_of(image) in uses.used else Life()
     if need is Need.USED:
         return Life(Stage.RETIRING)
+    # The earlier one: a clock that ran ahead once must not postpone the end for ever.
     left = min(life.left, now) if life.left is not None else now
     return Life(Stage.RETIRED if now >= left + SOAK else Stage.RETIRING, left)
 
@@ -149,8 +153,9 @@ def values_missing(
     tees: Set[str],
     approved: frozenset[str],
     distrusted: Collection[str] = (),
-) -> str:
-    """Why machines of these kinds of TEE cannot be sent to an image yet; empty when its values count."""
+) -> str | None:
+    """Why machines of these kinds of TEE cannot be sent to an image yet; None when its values count."""
+    # A tag can be moved after it was approved, and machines would boot what nobody measured.
     if "@sha256:" not in image:
         return f"{image} names no digest, so nobody can say what a machine measures that boots it"
     of_image = [entry for entry in sets if _is_of(entry.get("spec"), image)]
@@ -166,7 +171,7 @@ def values_missing(
         missing = sorted(uncovered(tee, book.tuples(tee), reference))
         if not COMPARED_NAMES[tee] & names or missing:
             return f"the values of {image} do not cover {', '.join(missing) or tee}"
-    return ""
+    return None
 
 
 def _is_of(spec: Any, image: str) -> bool:

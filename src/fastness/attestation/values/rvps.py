@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from fastness.attestation.errors import BadValues
-from fastness.attestation.values.from_images import LIFETIME, MAX_VALUES, checked_value
+from fastness.attestation.values.from_images import LIFETIME, MAX_VALUES, BadValues, checked_value
 from fastness.attestation.values.values import ReferenceValues
 from fastness.formats import json
 from fastness.formats.errors import JsonError
@@ -38,6 +37,7 @@ _MEMBERS: Final = frozenset({"version", "type", "payload"})
 def parse_message(data: bytes) -> dict[str, Any]:
     """Names and values of a message; raises BadValues."""
     message = _decoded(data, "the message")
+    # Exactly these: whoever sends a signature along would believe that somebody looked at it (pitfall 21).
     if not isinstance(message, dict) or set(message) != _MEMBERS:
         raise BadValues("not-a-message", "a message has exactly the members version, type and payload")
     if message["version"] != VERSION:
@@ -51,6 +51,7 @@ def parse_message(data: bytes) -> dict[str, Any]:
     if message["type"] != SAMPLE or not isinstance(message["payload"], str):
         raise BadValues("message-type", "the type is not sample, or the payload is no text")
     try:
+        # Without `validate` Python skips characters outside of the alphabet, and two texts would be the same payload.
         payload = base64.b64decode(message["payload"], validate=True)
     except (binascii.Error, ValueError) as error:
         raise BadValues("payload-unreadable", "the payload is not base64") from error

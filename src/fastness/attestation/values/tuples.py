@@ -114,8 +114,10 @@ def candidates(measured: Mapping[str, str], tuples: Sequence[ValueTuple]) -> tup
     One of which it shows nothing is there only where there is no other.
     """
     clear = [entry for entry in tuples if not entry.unclear]
+    # Only those that agree in full may complete: a set that a machine contradicts in one register is no help in another.
     agreeing = [entry for entry in clear if entry.source != IMAGE and entry.agrees(measured)]
     nearest = [_candidate(measured, base, agreeing) for base in clear if base.compared]
+    # Names last, so that two replicas try and explain in the same order.
     nearest.sort(
         key=lambda entry: (
             -len(entry.agreeing),
@@ -124,6 +126,7 @@ def candidates(measured: Mapping[str, str], tuples: Sequence[ValueTuple]) -> tup
             entry.base.variant,
         )
     )
+    # All whole ones are tried, whatever the bound: cutting one off would refuse a machine that shows an approved image.
     whole = sum(entry.whole for entry in nearest)
     return tuple([entry for entry in nearest[: max(whole, MOST_TRIED)] if entry.agreeing] or nearest[:1])
 

@@ -112,12 +112,14 @@ class ReferenceValues:
         changes: list[datetime] = []
         of_images: dict[tuple[str, str], frozenset[str]] = {}
         tuples: dict[str, list[ValueTuple]] = {tee: [] for tee in COMPARED}
+        # In order of names: the version of a book, and which owner a verdict names, must not depend on the order of a cache.
         for obj in sorted(sets, key=object_name):
             spec = _mapping(obj.get("spec"))
             standing = standing_of(spec, now, approved, distrusted)
             if standing is Validity.COUNTS and not counts_for(spec, pool):
                 standing = Validity.OTHER_POOL
             _belong(of_images, spec)
+            # Also of sets that do not count: one that begins tomorrow makes tomorrow's book another one.
             changes += [moment for moment in _bounds(spec).values() if moment is not None and moment > now]
             _own(owners, object_name(obj).name, spec, standing)
             if standing is Validity.COUNTS:
@@ -142,9 +144,13 @@ class ReferenceValues:
 
     def candidates(self, tee: str, measured: Mapping[str, str]) -> tuple[Candidate, ...]:
         """The images that a machine may have booted, nearest first; remembered, because many machines boot one image."""
+        # Only what some image has a value for: registers that a machine chooses itself must not fill the cache with entries of
+        # its own.
         key = (tee, *(measured.get(name, "") for name in self._named(tee)))
         remembered = self._tried.get(key)
         if remembered is None:
+            # Emptied as a whole: strangers can bring any number of made-up registers, and the next good machine fills in what
+            # counts.
             if len(self._tried) >= MAX_REMEMBERED:
                 self._tried.clear()
             remembered = self._tried[key] = candidates(measured, self.tuples(tee))
@@ -161,6 +167,8 @@ class ReferenceValues:
         if self._tuples is None:
             return (self,)
         tried = self.candidates(tee, measured)
+        # Without a candidate the policy still gets a book, with nothing in it to compare with: it refuses, and says so in its own
+        # words.
         return (self.narrowed(candidate) for candidate in tried) if tried else (self._without(tee, {}),)
 
     def narrowed(self, candidate: Candidate) -> ReferenceValues:
@@ -175,6 +183,7 @@ class ReferenceValues:
         return remembered
 
     def _without(self, tee: str, instead: Mapping[str, Any]) -> ReferenceValues:
+        # All measured names go, also those that the image says nothing of: a value of another image would fill the gap.
         others = {name: value for name, value in self._values.items() if not is_measured(tee, name)}
         return ReferenceValues({**others, **instead}, self._owners, self.versions, self.until, self._images)
 
@@ -242,9 +251,10 @@ def standing_of(
     spec: Object, now: datetime, approved: frozenset[str] | None = None, distrusted: Collection[str] = ()
 ) -> Validity:
     """Whether a set counts at a time; a set whose dates cannot be read does not."""
-    # Before the dates: what a person took back does not come to life again when its validity begins.
+    # Before the dates: what a person took back does not come to life again when its validity begins (pitfall 21).
     if spec.get("withdrawn") is not None:
         return Validity.WITHDRAWN
+    # Ahead of approval and dates: a Distrust is written in a hurry, and must hold although the approval still stands.
     if spec.get("source") == IMAGE and spec.get("image") in distrusted:
         return Validity.DISTRUSTED
     if approved is not None and spec.get("source") == IMAGE and spec.get("image") not in approved:
@@ -282,6 +292,8 @@ def next_change(spec: Object, now: datetime) -> datetime | None:
 
 def set_version(spec: Object) -> str:
     """The version of a set that verdicts name: it follows from the values and their validity, not from their state."""
+    # Without `state`: a set that goes from Current to Retiring accepts the same machines, and verdicts would seem to rest on
+    # another.
     content = {key: spec.get(key) for key in ("source", "image", "validity", "withdrawn", "pools")}
     content["values"] = [{key: value[key] for key in value if key != "state"} for value in _entries(spec)]
     return sha256(json.canonical(content)).hex[:_VERSION_DIGITS]
@@ -335,6 +347,8 @@ def _own(owners: dict[tuple[str, str], Owner], name: str, spec: Object, standing
     for value in _entries(spec):
         key = (str(value["name"]), str(value["value"]))
         owner = owners.get(key)
+        # Of two sets with the same value the one that counts is named: otherwise an accepted machine would be explained by a
+        # withdrawn set.
         if owner is not None and (owner.counts or standing is not Validity.COUNTS):
             continue
         owners[key] = Owner(
@@ -380,6 +394,7 @@ def _moment(text: object, *, strict: bool) -> datetime | None:
     try:
         moment = datetime.fromisoformat(str(text))
         if moment.tzinfo is None:
+            # Which hour it means would depend on where the verifier runs, and two replicas would disagree about a machine.
             raise ValueError("a time without a zone")
     except ValueError:
         if strict:
@@ -389,6 +404,7 @@ def _moment(text: object, *, strict: bool) -> datetime | None:
 
 
 def _entries(spec: Object) -> list[Object]:
+    # Read without trust in the schema: an object may be older than it, and one bad entry must not stop the judging of everybody.
     listed = spec.get("values")
     return [
         value

@@ -25,8 +25,8 @@ from typing import Any, Final
 from fastness.attestation.verdict.breakglass import MOST_BYTES, NEEDED, BadOverride, listed_approvers, signers
 from fastness.crypto.digests import sha256
 from fastness.formats import json
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError, JsonError
+from fastness.formats.quantity import duration
 from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, metadata, rfc3339, view
@@ -39,9 +39,11 @@ CONFIG_MAP: Final = "break-glass-approvers"
 CONTENT: Final = "approvers.json"
 CHANGE: Final = "fastness.dev/approvers-change"
 LOST: Final = "fastness.dev/lost-approvers"
-# A day for somebody to notice: the way back when keys were lost must not be the way in for whoever edits the list.
+# A day for somebody to notice: the way back when keys were lost must not be the way in for whoever edits the list (decision 35).
 UNSIGNED: Final = timedelta(days=1)
+# Long enough for somebody else to see the announcement before the first approvers can open anything.
 DELAY: Final = timedelta(hours=1)
+# Other bytes than those of an override: a signature over one must never be a signature over the other.
 _DOMAIN: Final = b"fastness approvers v1\n"
 
 
@@ -138,10 +140,12 @@ def settle(appointments: Appointments, cluster: Object, now: datetime) -> tuple[
             if held.pending is not None
             else None
         )
+    # By those who count, not by those who are proposed: the new ones would sign anything that appoints them.
     elif is_signed(cluster, held.counting):
         by = " and ".join(signed_by(cluster, held.counting))
         after = replace(held, counting=proposed, pending=None, pending_from=None)
         announcement = ("approvers-changed", "ApproversChanged", f"approvers are {_names(proposed)}, signed by {by}")
+    # The same list as announced. Each edit starts the wait anew, or a harmless list could wait the day for another one.
     elif held.pending == proposed and held.pending_from is not None:
         if now < held.pending_from:
             return held, ()

@@ -68,6 +68,7 @@ def blast_radius(
     lost: dict[str, int] = {}
     for machine in machines:
         machine_view = view(machine, Machine)
+        # Machines that never enrolled a key hold nothing that could be taken from them.
         if is_being_deleted(machine) or not machine_view.status.key_thumbprint:
             continue
         pool = machine_view.status.pool

@@ -132,6 +132,7 @@ def _document(text: str) -> JsonObject:
 
 
 def _statement(statement: Any) -> dict[str, str]:
+    # No member more: an approver signs all of it, and one that nobody here reads could mean to them that it limits the override.
     if not isinstance(statement, dict) or tuple(sorted(statement)) != _MEMBERS:
         raise BadOverride("unreadable", f"a statement has the members {', '.join(_MEMBERS)}")
     if not all(isinstance(value, str) and value for value in statement.values()):
@@ -168,6 +169,7 @@ def _verifier(key: str | None) -> Ed25519Verifier | None:
 def signers(agreed: Any, signed: bytes, approvers: Mapping[str, str]) -> set[str]:
     """The approvers who signed, each person and each key once."""
     people: dict[bytes, str] = {}
+    # A bound, because each costs a verification of a signature, for every machine that attests.
     for entry in agreed[:16] if isinstance(agreed, list) else []:
         by = entry.get("by") if isinstance(entry, dict) else None
         key = _verifier(approvers.get(by)) if isinstance(by, str) else None

@@ -111,12 +111,13 @@ def concluding(appraisal: Appraisal, facts: Facts, policies: PolicySet, book: Re
         about, table = judged(appraisal, facts.init_data)
         checks += about
     claims = policy_input(appraisal, facts.runtime, digest, table)
+    # Asked also where a check refuses already: the verdict then holds all that has to be put right.
     opinion = yield from policies.judging(appraisal.tee, claims, book)
     vector = opinion.vector.seen_by(appraisal.tee)
     affirmed = vector.affirms(appraisal.tee)
     # Comparisons name registers and events; those of evidence that nobody signed would only repeat what its sender wrote.
     if appraisal.authentic:
-        checks += differences(appraisal, book, refused=not affirmed and not opinion.unassessed)
+        checks += differences(appraisal, book, refused=not affirmed and opinion.unassessed is None)
     checks.append(_policy(appraisal.tee, opinion, policies.version(appraisal.tee)))
     refusing = next((check for check in checks if check.refuses), None)
     # Three conditions, none implied by the others: a policy of a user may affirm what a check refuses.
@@ -124,7 +125,7 @@ def concluding(appraisal: Appraisal, facts: Facts, policies: PolicySet, book: Re
     # Good evidence and nothing to compare it with is a cluster that is not set up yet: machines wait and do not give up.
     unpublished = appraisal.acceptable and not accepted and nothing_published(appraisal.tee, book)
     # A policy that gave no answer decides only where nothing else does.
-    open_question = bool(opinion.unassessed) and (refusing is None or refusing.name == POLICY)
+    open_question = opinion.unassessed is not None and (refusing is None or refusing.name == POLICY)
     waiting = stale(appraisal) or open_question
     return Conclusion(
         checks=tuple(checks),
@@ -149,7 +150,7 @@ def _policy(tee: str, opinion: Opinion, version: str) -> Check:
     asserted = vector.error or ", ".join(f"{name} {value}" for name, value in vector.claims.items() if value)
     if vector.affirms(tee):
         return Check(POLICY, Result.PASS, "ok", asserted, expected, f"policy {version}")
-    if opinion.unassessed:
+    if opinion.unassessed is not None:
         hint = "The policy gave no answer within its bounds: correct it, or switch it off."
         return Check(POLICY, Result.NOT_ASSESSED, EXCEEDED, opinion.unassessed, "an answer", f"policy {version}", hint)
     missing, refusing = ", ".join(vector.unaffirmed(tee)), ",".join(opinion.refused_by)
@@ -197,7 +198,7 @@ def overridden(conclusion: Conclusion, appraisal: Appraisal, override: Override 
     if conclusion.accepted or override is None or override.pool != pool or not appraisal.acceptable:
         return conclusion
     if any(check.name == "init-data" and check.refuses for check in conclusion.checks):
-        # A text that the hardware did not sign is a lie, and no opinion about values.
+        # A text that the hardware did not sign is a lie, and no opinion about values (pitfall 11).
         return conclusion
     check = Check(
         breakglass.CODE, Result.WARN, breakglass.CODE, override.line, "no override", f"annotation {breakglass.ANNOTATION}",
@@ -287,6 +288,7 @@ def measured_images(tee: str, claims: Mapping[str, Any], book: ReferenceValues) 
         )
         for compared in COMPARED.get(tee, ())
     ]
+    # An image that has a value for a register must match in it; for a register that it says nothing of, it need not.
     fitting = frozenset[str]().union(*(same for same, _ in registers))
     whole = fitting.difference(*(owners - same for same, owners in registers))
     return (sorted(whole), []) if whole else ([], sorted(_mixed([same for same, _ in registers if same])))
@@ -316,4 +318,5 @@ def _platform(tee: str, claims: Any) -> dict[str, str]:
 
 
 def _texts(pairs: Iterable[tuple[str, object]]) -> dict[str, str]:
+    # `True` is an int in Python: a flag in the place of a version is none.
     return {name: str(value) for name, value in pairs if type(value) is int}

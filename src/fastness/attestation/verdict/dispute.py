@@ -72,6 +72,7 @@ class Dispute:
 def chip_dispute(machine: Machine, chip: str) -> Dispute | None:
     """Why evidence of this chip is not the machine's: it is pinned to another one, and nobody approved this one."""
     pinned = machine.status.chip
+    # `spec.chip` is what a person approved: moving a guest to another host is ordinary, being in two places is not (decision 42).
     if not chip or not pinned or chip in (pinned, machine.spec.chip):
         return None
     name = machine.metadata.name
@@ -86,6 +87,7 @@ def chip_dispute(machine: Machine, chip: str) -> Dispute | None:
 def dispute_status(before: Object, dispute: Dispute, verdict: str, now: datetime) -> JsonObject:
     """What a dispute adds to the status of a Machine; empty when it stands there already."""
     entries: Sequence[JsonObject] = before.get("disputes") or ()
+    # Once for each: an attacker with a copied key comes every few seconds, and must not fill the status or hide the first entry.
     if any((entry["over"], entry["shows"]) == (dispute.over, dispute.shows) for entry in entries):
         return {}
     entry = {
@@ -222,6 +224,7 @@ def boot_status(status: Object, boot: Boot | None) -> JsonObject:
 
 
 def _is_over(boot: Boot, mark: BootMark, former: tuple[str, ...]) -> bool:
+    # Launch ids are random for each launch of an SNP guest (REPORT_ID in the attestation report), or the key of the boot.
     if boot.launch or mark.launch:
         # Launches have no order: one that is over is recognised because it was there before.
         return boot.launch != mark.launch and boot.launch in former
@@ -229,6 +232,8 @@ def _is_over(boot: Boot, mark: BootMark, former: tuple[str, ...]) -> bool:
         return _before(boot.resets, mark.resets)
     if boot.restarts != mark.restarts:
         return _before(boot.restarts, mark.restarts)
+    # Within one boot the clock of a TPM only goes forward: evidence of the same boot with a far older clock comes from a copied
+    # state.
     return boot.clock + CLOCK_SLACK_MS < mark.clock
 
 

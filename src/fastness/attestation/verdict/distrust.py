@@ -86,6 +86,8 @@ class Distrusted:
             case "machine":
                 # An empty name is nobody's: a token without a machine must not be hit, nor excused, by an empty target.
                 return bool(about.machine) and about.machine == named
+            # A thumbprint is written with and without its algorithm; a Distrust that misses for its spelling lets the machine go
+            # on.
             case "key":
                 return _bare(named) in {_bare(key) for key in about.keys if key}
             case "endorsementKey":
@@ -100,6 +102,7 @@ class Distrusted:
                 return any(image.rpartition("@")[2] == digest for image in images_in(properties))
             case "chipGeneration":
                 return properties.get(GENERATION, "").lower() == str(named).lower()
+            # The only kind that is left is a level; the schema has no others (`read_distrust`).
             case _:
                 return _below(properties, named)
 
@@ -126,12 +129,14 @@ def about_machine(
     """What a Machine is; `properties` and `chip` are what it proves now instead of what it proved last."""
     endorsement = machine.status.endorsement.key if machine.status.endorsement else ""
     keys = frozenset({machine.status.key_thumbprint, endorsement} - {""})
+    # What it proves now: otherwise a machine that came back with a fixed image would still be refused for the old one.
     proved = machine.status.properties if properties is None else properties
     return About(machine.metadata.uid, keys, tenant, proved, endorsement, chip or machine.status.chip)
 
 
 def about_claims(claims: Object, endorsement: str = "") -> About:
     """What the claims of a token say of its machine."""
+    # Our own signed token, and still read with care: it may be of an older version of this software.
     ours = claims.get("fastness")
     ours = ours if isinstance(ours, dict) else {}
     properties = ours.get("properties")

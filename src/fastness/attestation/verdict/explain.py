@@ -107,6 +107,8 @@ def unproved_of(machine: Object, entries: Iterable[Object]) -> list[Unproved]:
     return [
         Unproved(str(entry["time"]), str((entry.get("detail") or {}).get("code", "")))
         for entry in entries
+        # Without a verdict nothing was proved: anybody may have sent it in the machine's name, so it is shown apart and decides
+        # nothing.
         if entry.get("what") == "refusal" and not entry.get("verdict") and str(entry["time"]) > since
     ]
 

@@ -54,6 +54,8 @@ def judged(appraisal: Appraisal, document: InitData) -> tuple[list[Check], Mappi
 
 
 def _binding(appraisal: Appraisal, digest: bytes) -> Check:
+    # Without a document there is nothing to bind, and no claim of it either: leaving the text out must never open more than
+    # sending it (pitfall 11).
     bound = init_data_bound(appraisal, digest)
     return Check(
         "init-data",

@@ -147,6 +147,7 @@ def machine_standing(
     # Before every good answer, so that a machine which was let in without proof never shows as Proved.
     if attested.reason == BREAK_GLASS:
         return stands(*_overridden(machine, now, override))
+    # The verifier writes both together: the condition without the time of a proof is somebody else's.
     never = machine.status.last_attested is None and attested.status == "True"
     if never or (attested.reason in ("", NEVER) and attested.status != "True"):
         return stands(State.WAITING, NEVER, "the machine never passed an appraisal", _moment(attested))
@@ -226,6 +227,7 @@ def _overridden(
     """A machine whose last evidence an override accepted: by itself it proved nothing."""
     accepted = machine.status.overridden_until
     until = datetime.fromisoformat(accepted) if accepted else now
+    # Asked each time and never remembered: taking the annotation away ends the standing of everybody who stood by it.
     if override is None or override.pool != machine.status.pool:
         ended = "the override that the machine was accepted by has ended, and it has proved nothing since"
         return State.STALE, OVERRIDE_ENDED, ended, _moment(_condition(machine, "Attested")), None

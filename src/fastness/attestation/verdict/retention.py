@@ -25,6 +25,8 @@ def superfluous(
     return [
         str(verdict["metadata"]["name"])
         for verdict in newest_first[newest:]
+        # Refusals are kept by age: otherwise whoever attacks with a stolen key pushes the traces out with ten attempts that go
+        # well.
         if verdict["spec"]["result"] == "Affirmed" or now - _made(verdict) >= refusals_for
     ]
 

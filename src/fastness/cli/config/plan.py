@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from fastness.cli import manifests
-from fastness.cli.config import offline, overlays, plan_view
+from fastness.cli.config import offline, overlays, plan_view, registries
 from fastness.cli.config.cluster_state import ask
 from fastness.cli.config.offline import near
 from fastness.cli.errors import CliError, Exit
@@ -23,13 +23,16 @@ from fastness.cli.output import output_option, show_json, table
 from fastness.cli.room_errors import reported_errors
 from fastness.machineconfig.overlay.plan import plan_overlays
 from fastness.machineconfig.render.blame import Blame
+from fastness.machineconfig.render.registries import proposed as registry_objects
 from fastness.machineconfig.render.render import sources_of
 from fastness.machineconfig.rollout.plan import State
 from fastness.machineconfig.rollout.plan import plan as planned
 from fastness.machineconfig.rollout.plan_json import to_json
 
 REBOOTS = 2
-PLANNED = ("MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay")
+PLANNED = (
+    "MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay", *offline.CLUSTER_KINDS, *registry_objects.KINDS,
+)  # fmt: skip
 _PATH = click.Path(path_type=str)
 
 
@@ -96,7 +99,7 @@ def blame(
     "--delete",
     multiple=True,
     metavar="NAME",
-    help="A MachineConfig, or kubeletconfig/, ctrcfg/ or nodeoverlay/NAME, to delete.",
+    help="A MachineConfig, or kubeletconfig/, ctrcfg/, nodeoverlay/, idms/ or itms/NAME, to delete.",
 )
 @click.option("--pool", default="", help="Look at this pool only.")
 @click.option("--diff/--no-diff", "diffs", default=True, help="Show what changes inside files.")
@@ -114,7 +117,9 @@ def plan(
 ) -> None:
     """Say what a change would do to every pool and node, before anything happens.
 
-    A change is MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs and NodeOverlays, applied or deleted.
+    A change is MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs and NodeOverlays, applied or deleted, the cluster's own
+    settings, applied (nodes.config, FeatureGate, APIServer), or what is said about registries: the Image `cluster`, mirror sets,
+    policies about signatures.
 
     Exit 0 when nothing goes down, 1 when a pool would not render, 2 when something reboots.
     """
@@ -125,7 +130,8 @@ def plan(
         raise CliError(f"{', '.join(apply)} holds no {', '.join(PLANNED)}", "", Exit.USAGE)
     state = _state(files, kubeconfig, context, pools=(pool,) if pool else ())
     gone, others = overlays.deleted(state, delete)
-    proposal = offline.proposal(state, new, others)
+    unlisted, others = registries.deleted(state, others)
+    proposal = registries.with_registries(state, offline.proposal(state, new, others), new, unlisted)
     if pool and pool not in [candidate["metadata"]["name"] for candidate in state.pools]:
         raise CliError(
             f"there is no pool {pool!r}", near(pool, [candidate["metadata"]["name"] for candidate in state.pools])

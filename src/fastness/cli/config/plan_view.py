@@ -82,7 +82,7 @@ def _policy(schedule: Schedule) -> Iterator[str]:
     yield f"  follows RolloutPolicy {schedule.policy}; stops at {schedule.stop_at} degraded"
     if schedule.window:
         yield f"  machines are disturbed only {schedule.window}"
-    if schedule.problem:
+    if schedule.problem is not None:
         yield f"  nothing would start: {schedule.problem}"
 
 

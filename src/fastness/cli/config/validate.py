@@ -11,7 +11,7 @@ import click
 import yaml
 
 from fastness.cli import manifests
-from fastness.cli.config import offline
+from fastness.cli.config import explanations, offline
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.manifests import Manifests
 from fastness.cli.output import output_option, show_json, tell
@@ -89,14 +89,20 @@ def _show_problems(read: Manifests, located: list[tuple[str, int, Problem]]) -> 
 @click.command()
 @click.option("--pool", required=True, help="The pool to render.")
 @click.option("--confidential", is_flag=True, help="Render as a confidential pool.")
+@click.option(
+    "--explain", default="", metavar="PATH",
+    help="Instead of the config, say who wrote this file, unit or unit/drop-in of it and why; a directory stands for all below.",
+)  # fmt: skip
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @click.argument("files", nargs=-1, required=True, type=_PATH)
-def render(pool: str, confidential: bool, output: str, files: tuple[str, ...]) -> None:
+def render(pool: str, confidential: bool, explain: str, output: str, files: tuple[str, ...]) -> None:
     """Print the config that a pool's machines would get from MachineConfigs in files; offline.
 
-    Pools, KubeletConfigs and ContainerRuntimeConfigs in the files are used too; a pool that is not there is assumed.
+    Pools, KubeletConfigs and ContainerRuntimeConfigs in the files are used too; a pool that is not there is assumed. A
+    ControllerConfig brings the base that makes a machine a node.
     """
-    state = offline.state(manifests.read_all(files), pools=(pool,))
+    assumed = {"spec": {"mode": "Enforce"}} if confidential else None
+    state = offline.state(manifests.read_all(files), pools=(pool,), assumed_cluster=assumed)
     model = TrustModel.CONFIDENTIAL_CLUSTER if confidential else TrustModel.NONE
     target = next(candidate for candidate in state.pools if candidate["metadata"]["name"] == pool)
     defaults, _, missing = with_stream(state.defaults, target, state.pools, state.streams)
@@ -105,6 +111,9 @@ def render(pool: str, confidential: bool, output: str, files: tuple[str, ...]) -
         raise CliError(result.message, f"Look at: {', '.join(result.guilty)}" if result.guilty else "")
     for warning in result.warnings:
         tell(f"warning: {warning.short}")
+    if explain:
+        explanations.show(result, state, explain, output)
+        return
     manifest = result.manifest(target, defaults)
     if output == "json":
         show_json(manifest)

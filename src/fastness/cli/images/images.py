@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import click
 
-from fastness.attestation.errors import BadValues
 from fastness.attestation.live.successor_guard import DOORS_CA, carried
 from fastness.attestation.values.from_images import (
     MEASUREMENTS,
     POOLS,
     VALID_UNTIL,
+    BadValues,
     set_name,
     set_of_image,
     values_of_approval,
@@ -34,9 +34,8 @@ from fastness.cli.room_errors import reported_errors
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import split_pem
 from fastness.formats import json
-from fastness.formats.errors import JsonError
+from fastness.formats.errors import ImageError, JsonError
 from fastness.formats.evidence.efi.variables import MAX_STORE
-from fastness.formats.evidence.pe.errors import ImageError
 from fastness.formats.evidence.pe.image import MAX_IMAGE
 from fastness.images.errors import OsImageError
 from fastness.images.firmware import FirmwareVars

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import click
 
-import fastness
 from fastness.agent.host.errors import DriverError
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.image.disk import root_of_disk
@@ -34,6 +33,7 @@ from fastness.cli.output import output_option, show_json
 from fastness.formats.words import counted
 from fastness.images.check.layout import AGENT, PROGRAM, Lack, Parts, lacks, pieces
 from fastness.images.check.tree import FilePiece, Shape
+from fastness.runtime.deployed import NotDeployed, deployed_files
 
 SHAPES: Final = ("debian", "fcos", "rhcos")
 _DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -99,22 +99,16 @@ def _root(root: Path, *, writable: bool) -> AbstractContextManager[Path]:
 
 def _parts(files: RootedFiles, agent: Path | None, trust: bytes) -> Parts:
     """What goes into the image; raises CliError, DriverError."""
-    home = deployed_files()
+    try:
+        home = deployed_files()
+    except NotDeployed as error:
+        raise CliError(error.message, error.hint, Exit.MISSING) from error
     return Parts(
         agent=_agent(agent) if agent else _agent_of(files),
         trust=trust,
         dracut_module=_contents(home / "dracut/50fastness"),
         units=_contents(home / "systemd"),
     )
-
-
-def deployed_files() -> Path:
-    """The directory with units and the dracut module: in an installed package, or in the source tree."""
-    package = Path(fastness.__file__).parent
-    for home in (package / "deploy", package.parents[1] / "deploy"):
-        if (home / "dracut").is_dir():
-            return home
-    raise CliError("this installation has no units and no dracut module", "Install the package anew.", Exit.MISSING)
 
 
 def _contents(directory: Path) -> Mapping[str, bytes]:

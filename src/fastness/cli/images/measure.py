@@ -20,8 +20,8 @@ import click
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.image_ways import look, refuse_open, warn, ways_options
 from fastness.cli.output import output_option, show_json, table, tell
+from fastness.formats.errors import ImageError
 from fastness.formats.evidence.efi.variables import MAX_STORE
-from fastness.formats.evidence.pe.errors import ImageError
 from fastness.formats.evidence.pe.image import MAX_IMAGE
 from fastness.images.errors import OsImageError
 from fastness.images.firmware import FirmwareVars

@@ -18,17 +18,17 @@ from fastness.agent.boot.configs import AttestedConfigs
 from fastness.agent.boot.enrol import Doors, RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.join import prepare_join, write_secret
-from fastness.agent.boot.node_certificates import NodeCertificates
+from fastness.agent.boot.node_certificates import CLIENT_FILE, NodeCertificates, joined_node
 from fastness.agent.boot.reattest import Staying
 from fastness.cli.cluster import connected
 from fastness.cli.errors import CliError, Exit
-from fastness.cli.machine.agent_errors import reported_agent_errors
+from fastness.cli.machine.agent import reported_agent_errors
 from fastness.cli.machine.agent_hardware import BROKER, GATE, Hardware, attester_of, hardware_options
 from fastness.cli.output import tell
 from fastness.crypto.secret import SecretBytes
 from fastness.kube.port import Cluster
 from fastness.observe import logs
-from fastness.protocol.origin import is_origin
+from fastness.protocol.door import is_origin
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 
 MAX_URL = 512
@@ -63,12 +63,22 @@ def attest(
 
 
 @click.command("join")
-@click.option("--broker", required=True, help="URL of the key broker, as enrolment told it.")
+@click.option(
+    "--broker", default="", help="URL of the key broker. Default: the one that enrolment told this machine at boot."
+)
 @click.option(
     "--trust", "trusted", type=click.Path(path_type=Path), default=Path("/usr/lib/fastness/trust.json"), show_default=True,
     help="Whom this image believes: the doors' CA.",
 )  # fmt: skip
 @hardware_options
+@click.option(
+    "--unless-joined", is_flag=True,
+    help="Do nothing where a certificate of the node lies beside the key and counts for some minutes still.",
+)  # fmt: skip
+@click.option(
+    "--kubelet-env", type=click.Path(path_type=Path), default=None,
+    help="Write the node's name there as KUBELET_NODE_NAME, for the unit of the kubelet.",
+)  # fmt: skip
 @click.option(
     "--key", "key_file", type=click.Path(path_type=Path), default=Path("/var/lib/kubelet/pki/kubelet-client.key.tmp"),
     show_default=True, help="Key of the kubelet, made anew; the kubelet looks for it there.",
@@ -81,16 +91,20 @@ def attest(
     "--wait", type=click.FloatRange(min=0), default=600.0, show_default=True, help="Seconds to wait for the doors."
 )
 def join(
-    broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, key_file: Path, token_file: Path,
-    wait: float,
+    broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, unless_joined: bool,
+    kubelet_env: Path | None, key_file: Path, token_file: Path, wait: float,
 ) -> None:  # fmt: skip
     """Prove this machine and get the token that its kubelet joins with."""
+    joined = joined_node(key_file.with_name(CLIENT_FILE), SystemClock().now()) if unless_joined else ""
+    if joined and (kubelet_env is None or kubelet_env.exists()):
+        tell(f"node {joined} has a certificate that counts: nothing to ask for")
+        return
     with reported_agent_errors():
-        trust = ImageTrust.load(trusted)
+        place, trust = known_broker(broker, state), ImageTrust.load(trusted)
         try:
-            node = asyncio.run(
-                _join(broker, trust, Hardware(tee, tcti, state, event_log), (key_file, token_file), wait)
-            )
+            node = asyncio.run(_join(place, trust, Hardware(tee, tcti, state, event_log), (key_file, token_file), wait))
+            if kubelet_env is not None:
+                write_secret(kubelet_env, SecretBytes(f"KUBELET_NODE_NAME={node}\n".encode()))
         except BootRefused as refused:
             raise CliError(
                 f"this machine may not join ({refused.reason}): {refused.message}", refused.hint, Exit.NO

@@ -26,7 +26,7 @@ from fastness.agent.host.tee.identity import keep
 from fastness.agent.host.user_data import UserDataSource, places_of, platform_of
 from fastness.agent.host.user_data.files import FilePlace
 from fastness.cli.errors import CliError, Exit
-from fastness.cli.machine.agent_errors import reported_agent_errors
+from fastness.cli.machine.agent import reported_agent_errors
 from fastness.cli.machine.agent_hardware import BROKER, GATE, Hardware, attester_of, hardware_options
 from fastness.cli.output import tell
 from fastness.crypto.secret import SecretBytes

@@ -14,7 +14,7 @@ from fastness.agent.host.features import discover
 from fastness.agent.host.host_tree import Directory
 from fastness.agent.kata.features import keep_reporting, node_feature, report
 from fastness.cli.cluster import connected
-from fastness.cli.machine.agent_errors import reported_agent_errors
+from fastness.cli.machine.agent import reported_agent_errors
 from fastness.cli.output import show_json, tell
 from fastness.runtime.clock import SystemClock
 from fastness.workloads.features.discovered import Features

@@ -22,7 +22,7 @@ from fastness.agent.kata.pod import KataPod, Step
 from fastness.agent.kata.step import RuntimeSteps
 from fastness.cli.cluster import connected
 from fastness.cli.errors import CliError, Exit
-from fastness.cli.machine.agent_errors import reported_agent_errors
+from fastness.cli.machine.agent import reported_agent_errors
 from fastness.kinds.kata.config import DEFAULT_LOG_LEVEL, LOG_LEVELS
 from fastness.kinds.kata.names import COMMUNITY_EXTENSION, PEER_PODS_VARIABLE
 from fastness.runtime.clock import SystemClock, SystemEntropy

@@ -17,10 +17,9 @@ from fastness.cli.errors import CliError, Exit
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
 from fastness.kube.access.user import User
-from fastness.kube.client.errors import ConfigError
-from fastness.kube.client.tls import show_certificate
-from fastness.kube.errors import Unavailable
-from fastness.protocol.origin import is_origin
+from fastness.kube.client.connection import show_certificate
+from fastness.kube.errors import ConfigError, Unavailable
+from fastness.protocol.door import is_origin
 from fastness.runtime.clock import Clock, Entropy
 
 _KUBELET = "Use the kubeconfig of the kubelet; the config server knows nodes by their certificates."

@@ -26,8 +26,8 @@ from fastness.agent.host.ostree import OstreeOs
 from fastness.agent.host.own_process import only_one
 from fastness.cli.cluster import connected
 from fastness.cli.errors import CliError, Exit
+from fastness.cli.machine.agent import reported_agent_errors
 from fastness.cli.machine.agent_attest import attested_configs
-from fastness.cli.machine.agent_errors import reported_agent_errors
 from fastness.cli.machine.agent_hardware import EVENT_LOG, TEE, TPM, Hardware
 from fastness.cli.machine.agent_node import Shown, node_of
 from fastness.cli.output import tell

@@ -1,8 +1,8 @@
 """`fastness demo`: the story of a confidential cluster in two minutes, on the terminal, with the commands that a user would type.
 
-It starts a whole cluster in this process as `fastness up` does (`demo_plane`), tells the story (`story`), and leaves everything
-running until Ctrl-C, so that whoever has watched can go on by hand. Without a terminal nothing waits for a reader; with --end it
-is over when the story is.
+It starts a whole cluster in this process as `fastness up` does, tells the story (`story`), and leaves everything running until
+Ctrl-C, so that whoever has watched can go on by hand. Without a terminal nothing waits for a reader; with --end it is over when
+the story is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def demo(state: Path, machines: int | None, quick: bool, end: bool) -> None:
     pause = READING_SECONDS if sys.stdout.isatty() and not quick else 0.0
     # Imported here: it loads every room, and --help, completion and a wrong option must not wait for that.
     from fastness.app.embedded import PlaneOptions
-    from fastness.cli.run.demo_plane import run_demo
+    from fastness.cli.run.story import run_demo
 
     options = PlaneOptions(state=state, machines=machines or (QUICK_MACHINES if quick else MACHINES), tell=tell)
     run_demo(options, pause, end=end)

@@ -12,10 +12,11 @@ import click
 import uvloop
 
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
-from fastness.app.memory import settle_memory
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import show_json, tell
 from fastness.cli.room_errors import reported_errors
+from fastness.runtime.memory import settle_memory
+from fastness.runtime.tasks import work_until
 from fastness.sim.vms import parts
 
 READY_SECONDS = 60.0
@@ -43,7 +44,7 @@ async def _run(options: PlaneOptions, output: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running(options) as plane:
-        await _ready_or_stopped(plane.wait_ready(READY_SECONDS), stop)
+        await work_until(stop, plane.wait_ready(READY_SECONDS))
         settle_memory()
         if not stop.is_set():
             _announce(plane, output)
@@ -51,15 +52,6 @@ async def _run(options: PlaneOptions, output: str) -> None:
                 tell(f"not ready, {name}: {problem}")
         await stop.wait()
         tell("stopping")
-
-
-async def _ready_or_stopped(ready: object, stop: asyncio.Event) -> None:
-    waiting = [asyncio.ensure_future(ready), asyncio.ensure_future(stop.wait())]  # type: ignore[call-overload]
-    done, pending = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
-        task.cancel()
-    for task in done:
-        task.result()
 
 
 def _announce(plane: ControlPlane, output: str) -> None:

@@ -1,7 +1,8 @@
 """`fastness sim`: what virtual machines there are, and what can be done to them while `fastness up` runs.
 
     fastness sim list | faults
-    fastness sim add [--count N] [--tee tpm|snp|tdx]      fastness sim remove MACHINE…      fastness sim reboot MACHINE…
+    fastness sim add [--count N] [--tee tpm|snp|tdx] [--pool NAME]
+    fastness sim remove MACHINE…      fastness sim reboot MACHINE…
     fastness sim tamper MACHINE FAULT
     fastness sim cut MACHINE…      fastness sim vendor stop|start      fastness sim clock +15m
     fastness sim undo FAULT… | MACHINE… | --all
@@ -85,10 +86,11 @@ def faults(state: Path, output: str) -> None:
 @sim.command()
 @click.option("--count", type=click.IntRange(1, 1000), default=1, show_default=True, help="How many.")
 @click.option("--tee", type=click.Choice(["tpm", "snp", "tdx"]), default=None, help="Kind of evidence; default: mixed.")
+@click.option("--pool", default="worker", show_default=True, help="Whose user-data they boot with.")
 @_common
-def add(count: int, tee: str | None, state: Path, output: str) -> None:
+def add(count: int, tee: str | None, pool: str, state: Path, output: str) -> None:
     """Start further machines; they boot and prove themselves."""
-    _say(state, output, [{"verb": "add", "count": count, "tee": tee or ""}])
+    _say(state, output, [{"verb": "add", "count": count, "tee": tee or "", "pool": pool}])
 
 
 @sim.command()

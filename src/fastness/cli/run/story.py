@@ -1,10 +1,14 @@
-"""The chapters of `fastness demo`. Each says what happens, runs the command that does it, and shows what that printed.
+"""What `fastness demo` does once its options are read: a plane that runs while its story is told, and after it.
+
+Each chapter says what happens, runs the command that does it, and shows what that printed.
 
     machines boot and prove themselves → one is tampered with and refused → why → fixed → a config is planned and rolled out
     → a ticket thief gets nothing → the record of all of it is verified
 
 The commands are run as a user runs them, as processes of their own, against the cluster that runs in this one. What does not come
 within `PATIENCE` ends the story with a sentence that says what was missing.
+
+Apart from the command, because it stands on every room: help, completion and a wrong option answer without loading them.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
@@ -20,11 +25,14 @@ from pathlib import Path
 from typing import Final
 
 import click
+import uvloop
 
-from fastness.app.embedded import ControlPlane
+from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.app.machines import Simulated
 from fastness.attestation.verdict.machine_standing import State
 from fastness.cli.errors import CliError, Exit
+from fastness.cli.output import tell
+from fastness.cli.room_errors import reported_errors
 from fastness.formats import json
 from fastness.formats.words import counted
 from fastness.kinds.fastness_dev import NAMESPACE
@@ -41,6 +49,36 @@ SHOWN_LINES: Final = 18
 CONFIG: Final = "50-demo-motd"
 MOTD: Final = "/etc/motd"
 _POLL: Final = 0.2
+
+
+def run_demo(options: PlaneOptions, pause: float, *, end: bool) -> None:
+    """Run a control plane and tell its story, with a pause before each chapter; raises CliError."""
+    with reported_errors():
+        uvloop.run(_run(options, pause, end))
+
+
+async def _run(options: PlaneOptions, pause: float, end: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with running(options) as plane:
+        teller = Teller(options.state, pause)
+        telling = asyncio.ensure_future(story(plane, teller))
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait((telling, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if telling.done():
+                telling.result()
+                if not end:
+                    left_running(plane, teller)
+                    await stopping
+            if stop.is_set():
+                tell("stopping")
+        finally:
+            for task in (telling, stopping):
+                task.cancel()
+            await asyncio.wait((telling, stopping))
 
 
 class Teller:

@@ -90,9 +90,10 @@ async def home(cluster: Cluster) -> Finding:
     """Whether the namespace that holds machines, approvals and keys is there."""
     looking, purpose = Home(cluster, SystemClock()), "machines, approvals and keys live in it"
     await looking.look()
-    if not looking.problem():
+    problem = looking.problem()
+    if problem is None:
         return Finding("fastness-system", "ok", "is there", purpose)
-    return Finding("fastness-system", "missing", looking.problem(), purpose, WAY_BACK)
+    return Finding("fastness-system", "missing", problem, purpose, WAY_BACK)
 
 
 async def health(cluster: Cluster) -> list[Finding]:

@@ -24,7 +24,7 @@ from fastness.kinds.kind import JsonObject, Kind, Resource
 from fastness.kinds.kubernetes.core import EVENT, NODE, POD
 from fastness.kinds.objects import condition, object_name
 from fastness.kinds.registry import all_kinds
-from fastness.kube.client import KubeCluster
+from fastness.kube.client.client import KubeCluster
 from fastness.kube.errors import ApiError, Forbidden, MethodNotAllowed, NotFound
 
 MIB: Final = 1024 * 1024

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from fastness.cli.support.finding import Finding
-from fastness.kinds.kind import JsonObject
-from fastness.kinds.registry import find
+from fastness.kinds.kind import JsonObject, Kind
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.openshift.config import CLUSTER_VERSION, INFRASTRUCTURE
+from fastness.kinds.openshift.workloads import CLUSTER_POLICY
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
 from fastness.workloads.compat.combinations import combinations, release_of
@@ -48,9 +50,9 @@ def asked_for(openshift: str, architecture: str, platform: str, tee: str, gpu: b
 
 async def hosts(cluster: Cluster) -> list[Finding]:
     """The combinations of a cluster, and what is wrong with its GPUs; raises ApiError."""
-    nodes = await _all(cluster, "", "v1", "nodes")
-    versions = await _all(cluster, "config.openshift.io", "v1", "clusterversions")
-    infrastructures = await _all(cluster, "config.openshift.io", "v1", "infrastructures")
+    nodes = await _all(cluster, NODE)
+    versions = await _all(cluster, CLUSTER_VERSION)
+    infrastructures = await _all(cluster, INFRASTRUCTURE)
     release = release_of(versions[0] if versions else None)
     if not release:
         reason = "not an OpenShift cluster: the tables of releases do not apply"
@@ -58,7 +60,7 @@ async def hosts(cluster: Cluster) -> list[Finding]:
     else:
         groups = combinations(nodes, infrastructures[0] if infrastructures else None, release)
         findings = [judged(combination, names) for combination, names in groups.items()]
-    return [*findings, *_gpus(nodes, await _all(cluster, "nvidia.com", "v1", "clusterpolicies"))]
+    return [*findings, *_gpus(nodes, await _all(cluster, CLUSTER_POLICY))]
 
 
 def _gpus(nodes: Sequence[JsonObject], policies: Sequence[JsonObject]) -> list[Finding]:
@@ -80,8 +82,8 @@ def _gpus(nodes: Sequence[JsonObject], policies: Sequence[JsonObject]) -> list[F
     return findings
 
 
-async def _all(cluster: Cluster, group: str, version: str, plural: str) -> list[JsonObject]:
+async def _all(cluster: Cluster, kind: Kind) -> list[JsonObject]:
     try:
-        return (await cluster.list(find(group, version, plural).resource)).items
+        return (await cluster.list(kind.resource)).items
     except NotFound:
         return []

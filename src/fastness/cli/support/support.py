@@ -34,7 +34,7 @@ from fastness.formats import json
 from fastness.formats.words import counted
 from fastness.keys.errors import TrustError
 from fastness.kinds.kubernetes.core import NAMESPACE
-from fastness.kube.client import KubeCluster
+from fastness.kube.client.client import KubeCluster
 from fastness.kube.errors import ApiError, NotFound
 from fastness.record.live.reader import open_record
 

@@ -82,7 +82,13 @@ async def _try_all(policies: list[PolicyFile]) -> list[Trial]:
 
 
 def _as_json(entry: PolicyFile, trial: Trial) -> JsonObject:
-    return {"place": entry.place, "for": entry.spec["for"], "passed": trial.good, **trial.as_json()}
+    return {
+        "place": entry.place,
+        "for": entry.spec["for"],
+        "passed": trial.good,
+        **trial.as_json(),
+        "error": trial.error or "",
+    }
 
 
 def _trial_text(entry: PolicyFile, trial: Trial) -> str:

@@ -28,7 +28,7 @@ from fastness.formats.words import counted
 from fastness.keys.doors import NAME, NAMESPACE, SECRETS
 from fastness.kube.client.pool import ConnectionPool
 from fastness.kube.port import Cluster
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.protocol.kbs_path import parse_path
 from fastness.release.live.admins import ROLES, mint
 from fastness.release.live.resources import MAX_RESOURCE

@@ -71,7 +71,7 @@ def ask(policy: str, request: str, command: tuple[str, ...], document: str | Non
     text = _policy(policy)
     given = _input(document) if document else {"process": {"Args": list(command)}, "container_id": "", "exec_id": ""}
     answer = asyncio.run(ask_policy(text, [(name, given)]))
-    if answer.error:
+    if answer.error is not None:
         raise CliError(f"{policy}: the policy does not parse: {answer.error}", "The agent refuses everything then.")
     decision = answer.decisions[0]
     if output == "json":

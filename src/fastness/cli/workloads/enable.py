@@ -35,7 +35,6 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.native import RUNTIME_CLASS
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import condition, object_name
-from fastness.kinds.registry import find
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.machineconfig.rollout.plan import Plan
@@ -148,13 +147,12 @@ async def look(cluster: Cluster) -> Snapshot:
     """Everything that is looked at; raises ApiError."""
 
     objects: dict[str, list[JsonObject] | None] = {}
-    for looked_at in LOOKED_AT:
-        resource = find(looked_at.group, looked_at.version, looked_at.plural).resource
+    for kind, namespaces in LOOKED_AT:
         try:
-            pages = [await cluster.list(resource, Scope(namespace)) for namespace in looked_at.namespaces or ("",)]
-            objects[looked_at.plural] = [obj for page in pages for obj in page.items]
+            pages = [await cluster.list(kind.resource, Scope(namespace)) for namespace in namespaces or ("",)]
+            objects[kind.plural] = [obj for page in pages for obj in page.items]
         except NotFound:
-            objects[looked_at.plural] = None
+            objects[kind.plural] = None
     return Snapshot(await state_of(cluster), objects)
 
 

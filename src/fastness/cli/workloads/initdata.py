@@ -174,12 +174,12 @@ async def _linted(loaded: Loaded, engine: bool) -> list[Finding]:
         return loaded.findings
     findings, entries = lint_text(loaded.text)
     if "policy.rego" in entries:
-        opened, error = await _opened_requests(entries["policy.rego"]) if engine else ((), "")
+        opened, error = await _opened_requests(entries["policy.rego"]) if engine else ((), None)
         findings += lint_policy(entries["policy.rego"], opened, error)
     return [*loaded.findings, *findings]
 
 
-async def _opened_requests(policy: str) -> tuple[tuple[str, ...], str]:
+async def _opened_requests(policy: str) -> tuple[tuple[str, ...], str | None]:
     answer = await ask_policy(policy)
     return answer.opened, answer.error
 

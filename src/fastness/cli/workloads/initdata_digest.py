@@ -13,7 +13,7 @@ from fastness.cli.errors import CliError
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.room_errors import reported_errors
 from fastness.cli.workloads.initdata_file import load, parsed
-from fastness.kinds.registry import find as find_kind
+from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.port import PatchType
 from fastness.workloads.initdata.registers import Registers, reference_value_set, registers
@@ -39,7 +39,7 @@ def digest(
         click.echo(value)
     elif output == "json":
         values = {name: getattr(measured, name) for name in REGISTERS}
-        show_json({**values, "algorithm": measured.algorithm, "pcr8Refused": measured.pcr8_refusal})
+        show_json({**values, "algorithm": measured.algorithm, "pcr8Refused": measured.pcr8_refusal or ""})
     else:
         click.echo(table(_rows(measured)))
     if publish:
@@ -58,7 +58,7 @@ def _rows(measured: Registers) -> list[tuple[str, str]]:
 
 
 async def _publish(measured: Registers, name: str, kubeconfig: Path | None, context: str) -> None:
-    kind = find_kind("fastness.dev", "v1alpha1", "referencevaluesets").resource
+    kind = REFERENCE_VALUE_SET.resource
     value_set: Any = reference_value_set(measured, name)
     async with connected(kubeconfig, context) as cluster:
         try:

@@ -49,6 +49,7 @@ def leads_to(
     signer = next((entry for entry in [*pool, trusted] if _is(entry, issuer, serial)), None)
     if signer is None or not _signed(signer, algorithm, signature, message):
         return False
+    # Each link by its signature: names alone would let whoever ships an image write the name of a trusted authority into it.
     link = signer
     for _ in range(MAX_LINKS):
         if link == trusted or _issued(link, trusted):

@@ -235,6 +235,7 @@ def _sound(handle: x509.Certificate) -> Certificate:
     outside = certificate.der[certificate.der.index(signed) + len(signed) :]
     if outside[1] >= 0x80 or outside[: 2 + outside[1]] not in signed:
         raise ValueError("the certificate names two signature algorithms")
+    # A BIT STRING says how many bits of its last byte are unused; with any but none, one certificate would have several digests.
     if not certificate.der.endswith(b"\x00" + handle.signature):
         raise ValueError("the signature of the certificate has loose bits")
     return certificate
@@ -256,6 +257,7 @@ def _issuer(certificate: Certificate, pool: Sequence[Certificate], links: Links)
 
 def _may_issue(certificate: Certificate) -> bool:
     try:
+        # Absent is no: AMD and Intel mark their authorities, and a leaf without the extension is still a leaf.
         return certificate.handle.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except (x509.ExtensionNotFound, *_UNREADABLE):
         return False

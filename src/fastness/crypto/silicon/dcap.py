@@ -24,14 +24,16 @@ class Opinion:
 
     status: str
     advisories: tuple[str, ...]
-    refusal: str = ""
+    refusal: str | None = None
 
 
 def second_opinion(quote: bytes, collateral_json: str, root: Certificate, at: datetime) -> Opinion:
     """Verify a quote with dcap-qvl."""
     try:
         collateral = dcap_qvl.QuoteCollateralV3.from_json(collateral_json)
+        # With our root and our time: by itself it would believe the root that is built into it, and the clock of this process.
         report = dcap_qvl.verify_with_root_ca(quote, collateral, root.der, int(at.timestamp()))
+    # It has one type of error for all it finds; the text is shown to people and, but for one sentence, decides nothing.
     except ValueError as error:
         return Opinion("", (), str(error) or "refused without a reason")
     return Opinion(str(report.status), tuple(map(str, report.advisory_ids)))

@@ -17,6 +17,7 @@ AMD_ROOTS: Final[Mapping[str, str]] = {
 }
 
 # Intel SGX Root CA: signs PCK certificates, TCB information and enclave identities, for SGX and TDX alike.
+# By the whole certificate and not by its key: a certificate with other dates or constraints over the same key is another root.
 INTEL_ROOT: Final = "44a0196b2b99f889b8e149e95b807a350e7424964399e885a7cbb8ccfab674d3"
 
 # Makers of TPMs: roots, and intermediates whose root is not published in a sound form. Infineon signed its older ones with SHA-1,

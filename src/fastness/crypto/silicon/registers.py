@@ -22,6 +22,7 @@ class Hashed(Protocol):
 # The TCG and OpenSSL write this one hash differently.
 _NAMES: Final = {"sm3_256": "sm3"}
 _COMMON: Final[dict[str, Callable[[bytes], Hashed]]] = {
+    # Only to follow logs that have the bank: what it ends in is never enough to believe a machine (`evidence.tpm`).
     "sha1": hashlib.sha1,
     "sha256": hashlib.sha256,
     "sha384": hashlib.sha384,

@@ -65,6 +65,7 @@ class RevocationList:
     def current(self, at: datetime) -> bool:
         """Whether the time lies within the dates of the list; a list without an end never does."""
         end = self.handle.next_update_utc
+        # nextUpdate is optional in ASN.1 and demanded by RFC 5280 §5.1.2.5: a list that never ends could be shown for ever.
         return end is not None and self.handle.last_update_utc <= at <= end
 
     def revokes(self, certificate: Certificate) -> bool:

@@ -120,6 +120,7 @@ class AttestationKey:
             return False
         try:
             if self._elliptic is not None:
+                # The scheme is the sender's word, the type of the key is ours: where they differ the key decides.
                 if scheme != "ECDSA" or len(numbers) != 2:
                     return False
                 r, s = int.from_bytes(numbers[0], "big"), int.from_bytes(numbers[1], "big")

@@ -37,6 +37,7 @@ BODY_SECONDS: Final = 20.0
 USUAL_RATE: Final = 10.0
 BURST_SECONDS: Final = 20.0
 PER_ADDRESS: Final = Rate(USUAL_RATE * BURST_SECONDS, USUAL_RATE)
+# Twice the rate of an address: a large site joins from more than one, with the same ticket.
 PER_TICKET: Final = Rate(2 * USUAL_RATE * BURST_SECONDS, 2 * USUAL_RATE)
 # A stranger who guesses costs as much as ten machines.
 WRONG_TICKET_COST: Final = 10.0
@@ -144,7 +145,10 @@ class EnrolDoor:
         return (
             Route("health", READING, "/healthz", Auth("nothing", self._at_home), UNLIMITED, healthy),
             Route("begin", ("POST",), "/v1/enrol", Auth("ticket", self._ticket), limit, self._begin),
+            # What must be shown is in the body, sealed by us; so its size is bounded and strangers have few lanes.
             Route("complete", ("POST",), "/v1/enrol/complete", Auth("enrolment", self._paced), limit, self._complete),
+            # Where trusted-execution-clusters registers keys: answered with a reason, so that a machine of that image says what
+            # is wrong.
             Route("register-ak", METHODS, "/register-ak", NOBODY, UNLIMITED, healthy),
             Route("clevis-pin", METHODS, "/ignition-clevis-pin-trustee", NOBODY, UNLIMITED, healthy),
         )
@@ -162,6 +166,7 @@ class EnrolDoor:
     async def _paced(self, request: Request) -> None:
         """Let everybody in who does not come too often: what is shown is in the body, and the protocol judges it."""
         self._demand()
+        # By network and not by address: with IPv6 a single host has more addresses than any table can hold.
         self._pace(self._addresses, network(request.address))
 
     async def _ticket(self, request: Request) -> TicketCheck:
@@ -170,6 +175,7 @@ class EnrolDoor:
         try:
             ticket = await self._enrolments.admit(bearer(request.header(b"authorization")))
         except EnrolmentRefused:
+            # Charged after the look, so that a rack behind one address is not slowed down for being many.
             self._addresses.charge(network(request.address), self._clock.monotonic(), WRONG_TICKET_COST)
             raise
         except TicketUnclear as unclear:

@@ -29,7 +29,7 @@ from fastness.keys.mac_keys import MacKeys
 from fastness.kinds.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.record.entry import Record
 from fastness.record.live.record import ClusterRecord
 from fastness.runtime.clock import Clock, Entropy

@@ -56,6 +56,7 @@ MACHINE_NAME: Final = "fastness.dev/machine-name"
 KEY: Final = "fastness.dev/join-key"
 EVIDENCE_TYPE: Final = "fastness.dev/evidence-type"
 ENDORSEMENT: Final = "fastness.dev/endorsement"
+# kubeadm's tokens live a day; this one only has to last from the answer to the first request of the kubelet.
 LIFETIME: Final = timedelta(minutes=15)
 # What a kubelet needs to come up, ask and be answered.
 GOOD_FOR: Final = timedelta(minutes=5)
@@ -110,6 +111,7 @@ class BootstrapTokens:
                 held = asked_token(secret)
                 if held is None or held.machine != grant.subject.machine or TAKEN in annotations_of(secret):
                     return None
+                # The token is bound to one key: a machine that made a new one gets a new secret, and the old one joins nobody.
                 same = (held.key, held.tee, held.endorsement) == (str(key), *grant.subject.endorsed)
                 if same and held.expires - now >= GOOD_FOR:
                     return await self._once_published(identity, _value(secret, "token-secret"))
@@ -135,6 +137,7 @@ class BootstrapTokens:
             notes = annotations_of(join_request)
             if TAKEN in notes:
                 return None
+            # Of this very secret: a mark of the token before would hand out one that the API does not accept yet.
             if notes.get(PUBLISHED) == _mark(secret):
                 return _text(identity, secret)
             await self._clock.sleep(pause)
@@ -175,6 +178,7 @@ class BootstrapTokens:
 
 def token_id(machine: str, number: int) -> str:
     """The id of a machine's token; the number is for machines that meet in one."""
+    # Computed and not drawn: replicas that answer the same machine at once find one request, and a machine cannot collect tokens.
     number_of_machine = int.from_bytes(sha256(f"fastness bootstrap token\0{machine}\0{number}".encode()).value, "big")
     return "".join(_LETTERS[number_of_machine // 36**place % 36] for place in range(_ID))
 
@@ -192,10 +196,14 @@ def asked_token(secret: Mapping[str, Any]) -> JoinToken | None:
 def published(join_request: Mapping[str, Any], token: JoinToken) -> JsonObject | None:
     """The Secret by which the API accepts a token that the broker asks for; None when it would be none."""
     secret, notes = _value(join_request, "token-secret"), annotations_of(join_request)
+    # The form that Kubernetes demands (`[a-z0-9]{6}` and `[a-z0-9]{16}`): another one would lie in kube-system and count for
+    # nothing.
     if not _TOKEN_ID.match(token.id) or not _TOKEN_SECRET.match(secret):
         return None
     data = {
         "token-id": token.id, "token-secret": secret, "expiration": rfc3339(token.expires),
+        # No `usage-bootstrap-signing`: with it the token would also vouch for the cluster's authority (cluster-info), which comes
+        # from the image.
         "usage-bootstrap-authentication": "true", "auth-extra-groups": BOOTSTRAP_GROUP,
         "description": _value(join_request, "description")[:256],
     }  # fmt: skip
@@ -245,6 +253,7 @@ def _random(entropy: Entropy, length: int) -> str:
     """Letters and digits, each as likely: a byte beyond the last full round is drawn again."""
     letters = ""
     while len(letters) < length:
+        # 252 is seven times 36; without the bound four letters would be likelier than the rest.
         letters += "".join(_LETTERS[byte % 36] for byte in entropy.token(length) if byte < 252)
     return letters[:length]
 

@@ -59,6 +59,7 @@ from fastness.runtime.clock import Clock, Entropy
 
 __all__ = ["DoorUrls", "Enrolled", "Enrolments", "Sealer", "Sources", "find_machine", "known_machine"]
 
+# The seal names what it is for: a text that another protocol sealed with the same keys is not an enrolment.
 PURPOSE: Final = "enrol"
 # Of those that could give way: each costs a write, and a request must end.
 YIELDING: Final = 8
@@ -174,6 +175,7 @@ class Enrolments:
 
         Raises EnrolmentRefused, and TicketUnclear when a machine must not be turned away for good.
         """
+        # For any pool: which one the ticket is for, the ticket says, and not the machine.
         checked = await self._tickets.look_up(text, None)
         if checked.problem not in (None, TicketProblem.USED_UP):
             refused = EnrolmentRefused(*_TICKET_REFUSALS[checked.problem])
@@ -214,10 +216,14 @@ class Enrolments:
 
     async def _enrol(self, newcomer: Newcomer, state: Enrolment) -> Enrolled:
         try:
+            # Fresh from the API: a door that answers from its cache would make a second use of the ticket out of a repeated
+            # message.
             machine_object = await self._writer.existing(newcomer)
             if machine_object is not None and (machine := view(machine_object, Machine)).status.key_thumbprint:
                 return await self._again(newcomer, machine)
+            # One key, one type (decision 22): a software key that enrolled as a guest must not come again as a TPM's.
             self._check_type(newcomer)
+            # Before the ticket is counted: a machine that is refused for its TPM costs its ticket nothing.
             newcomer = await self._writer.placed(newcomer, self._distrusts(newcomer))
             use = self.uses.spend if counted_at_enrolment(newcomer.tee) else self.uses.check
             # After the proof, or a stranger could use tickets up; before the Machine, or one ticket could make many at once.
@@ -237,6 +243,7 @@ class Enrolments:
         standing = membership_of(machine)
         if standing in (Membership.QUARANTINED, Membership.REVOKED):
             raise EnrolmentRefused(str(standing).lower(), f"this machine is {str(standing).lower()}")
+        # Its first ticket may have been used up by others meanwhile; as long as it proved nothing it may show another.
         unproved = not machine.status.last_attested and not counted_at_enrolment(newcomer.tee)
         if unproved and machine.status.ticket_uid != newcomer.ticket_uid:
             await self.uses.check(newcomer.ticket, newcomer.ticket_uid, newcomer.machine_name)
@@ -250,6 +257,8 @@ class Enrolments:
         about = About(
             keys=frozenset({newcomer.thumbprint, newcomer.endorsement} - {""}), endorsement=newcomer.endorsement
         )
+        # By the attestation key and the endorsement key: a TPM makes as many of the first as somebody likes, the second is burnt
+        # in.
         if distrusts.against(about, now):
             raise EnrolmentRefused("distrusted", "a key of this machine is distrusted")
         return [entry for entry in distrusts.all if entry.live(now)]
@@ -279,12 +288,14 @@ class Enrolments:
             name = machine["metadata"]["name"]
             detail = {"pool": newcomer.pool, "to": newcomer.thumbprint}
             who = (machine.get("status") or {}).get("keyThumbprint") or name
+            # Recorded before it goes: an object that is deleted leaves no other trace of whose place was taken.
             await self._record.append(RecordEntry("machine-gave-way", who, resource=f"machine/{name}", detail=detail))
             if await self._writer.give_way(machine):
                 return
         raise EnrolmentRefused("too-many-waiting", "too many machines of this pool have enrolled and never attested")
 
     async def _refuse(self, refused: EnrolmentRefused, who: str, ticket: str, pool: str, tee: str) -> None:
+        # Codes and no values: what a machine sent is not ours to publish, and a record is read by many.
         failed = ",".join(entry.code for entry in refused.checks if entry.refuses)
         detail = {
             "code": refused.code,

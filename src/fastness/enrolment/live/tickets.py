@@ -60,7 +60,9 @@ PREFIX: Final = "fst_"
 RANDOM_BYTES: Final = 32
 MAX_TICKET: Final = 256
 HASH_LABEL: Final = "fastness.dev/ticket"
+# A label holds 63 characters. 160 bits of the hash find the object; the whole hash is compared afterwards.
 _LABEL_HEX: Final = 40
+# What strangers may cost the API at most through one door, however many of them there are.
 AT_ONCE: Final = 16
 BURST: Final = 50.0
 PER_SECOND: Final = 10.0
@@ -150,6 +152,7 @@ def join_ticket(name: str, ticket: SecretText, pool: str, expires: datetime, use
 def limit_of(ticket: Mapping[str, Any]) -> int:
     """How many machines may use it; 0 means any number. A ticket that does not say is for one, as the schema has it."""
     uses = ticket["spec"].get("uses")
+    # The cautious reading: a ticket without a number must not be one without a limit.
     return 1 if uses is None else int(uses)
 
 
@@ -165,6 +168,7 @@ def users_of(ticket: Mapping[str, Any]) -> list[str]:
 
 def check(text: str, pool: str | None, tickets: Iterable[Mapping[str, Any]], now: datetime) -> TicketCheck:
     """Whether what was shown is a ticket for this pool (None: any) that may be used now; every known ticket is compared."""
+    # Goes on with an empty text: what is no ticket takes as long as what is none of ours.
     if not well_formed(text):
         text = ""
     digest = ticket_hash(SecretText(text)).encode()
@@ -222,6 +226,7 @@ class TicketCache:
             return checked
         checked = await self._looked_up(text, pool, label)
         if checked.problem is TicketProblem.UNKNOWN:
+            # By the hash and never by the text: what somebody showed may be a good ticket of another cluster.
             self._unknown.put(label, self._clock.monotonic() + UNKNOWN_SECONDS)
         return checked
 
@@ -283,6 +288,8 @@ class TicketUses:
         async with line:
             for attempt in range(ATTEMPTS):
                 ticket = await self._read(name, uid, expired=expired)
+                # Nothing depends on the number (decision 11), so a rack that boots does not wait for a thousand patches of one
+                # object.
                 if limit_of(ticket) == 0:
                     self._uncounted[name, uid] += 1
                     return
@@ -330,6 +337,7 @@ class TicketUses:
             ticket = await self._cluster.get(JOIN_TICKET.resource, name)
         except NotFound as error:
             raise TicketSpent(TicketProblem.UNKNOWN) from error
+        # Deleted and made again under its name it is another ticket, whose maker meant other machines.
         if ticket["metadata"]["uid"] != uid or is_being_deleted(ticket):
             raise TicketSpent(TicketProblem.UNKNOWN)
         if not expired and datetime.fromisoformat(ticket["spec"]["expires"]) <= self._clock.now():
@@ -338,6 +346,7 @@ class TicketUses:
 
     async def _count(self, name: str, ticket: Mapping[str, Any], machine: str) -> None:
         users = users_of(ticket)
+        # A machine whose answer got lost asks again: the same name, the same use.
         if machine in users:
             return
         used = max(used_of(ticket), len(users))
@@ -346,6 +355,8 @@ class TicketUses:
         await self._write(name, ticket, {"used": used + 1, "usedBy": [*users, machine]})
 
     async def _write(self, name: str, ticket: Mapping[str, Any], status: JsonObject) -> None:
+        # With the version that was read: of two doors that count a use at the same time one must lose and look again, or a ticket
+        # for one machine lets in two.
         patch = {
             "metadata": {"resourceVersion": ticket["metadata"]["resourceVersion"]},
             "status": {**status, "lastUsed": rfc3339(self._clock.now())},

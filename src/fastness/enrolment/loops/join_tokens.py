@@ -4,9 +4,8 @@
                              └ ended, or its machine is not     ─▶ both go
 
 The broker asks, in a namespace of its own (`enrolment.live.bootstrap_tokens`); it has no right in kube-system, where Secrets
-of others are. What
-a token may do is decided here: one group, authentication only, for minutes. An id that somebody else has there is left to its
-owner, and the broker is told to take another.
+of others are. What a token may do is decided here: one group, authentication only, for minutes. An id that somebody else has
+there is left to its owner, and the broker is told to take another.
 """
 
 from __future__ import annotations
@@ -115,6 +114,7 @@ class BootstrapTokenController:
     async def _publish(self, join_request: JsonObject) -> Done:
         """Have the API accept the token that the broker asks for, and say so; delete what asks for nothing good."""
         token = asked_token(join_request)
+        # Made anew from what was understood, never copied: members that the broker might add (groups, usages) go nowhere.
         made = published(join_request, token) if token is not None else None
         if token is None or made is None:
             return await self._delete(join_request)
@@ -139,6 +139,7 @@ class BootstrapTokenController:
             await self._cluster.create(SECRETS, made, _AS)
             return True
         token = join_token(held)
+        # kube-system belongs to others too: a token of kubeadm under this id is left alone, and the broker takes another id.
         if token is None or token.machine != machine:
             return False
         if held.get("data") != made["data"] or annotations_of(held) != annotations_of(made):
@@ -155,6 +156,8 @@ class BootstrapTokenController:
 
     async def _delete(self, secret: JsonObject) -> Done:
         meta, place = metadata(secret), object_name(secret)
+        # What was looked at and nothing newer: between look and deletion the broker may have written a good one under the same
+        # name.
         options = DeleteOptions(uid=meta["uid"], resource_version=meta["resourceVersion"])
         try:
             await self._cluster.delete(SECRETS, place.name, place.namespace, options)
@@ -168,6 +171,7 @@ class BootstrapTokenController:
             machine = view(await self._cluster.get(MACHINE.resource, name, NAMESPACE), Machine) if name else None
         except NotFound:
             return False
+        # The uid, because a Machine that was deleted and enrolled again has the same name and is another subject.
         return machine is not None and machine.metadata.uid == uid and membership_of(machine) is Membership.APPROVED
 
 

@@ -36,6 +36,7 @@ from fastness.kinds.fastness_dev.distrust import DISTRUST
 from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.kubernetes.native import CERTIFICATE_SIGNING_REQUEST
 from fastness.kinds.objects import (
     ObjectName,
     annotations_of,
@@ -58,9 +59,7 @@ from fastness.protocol.node_keys import KEY_REUSED, alarm
 from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.clock import Clock
 
-REQUESTS: Final = Resource(
-    "certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", False
-)
+REQUESTS: Final = CERTIFICATE_SIGNING_REQUEST.resource
 LOOK_SECONDS: Final = 60.0
 TRIES: Final = 5
 _APPROVAL: Final = WriteOptions(manager="joins", subresource="approval")
@@ -148,6 +147,7 @@ class Joins:
 
     async def _facts(self, request: str, asked: KubeletRequest, confidential: JsonObject | None) -> Known:
         token, machine = await self._of_token(asked.token_id)
+        # By the token first: a request with somebody's token is about the machine of the token, whatever node it names.
         if token is None:
             machine = await self._of_node_name(asked.node)
         against = self._distrusts.against(about_machine(machine), self._clock.now()) if machine else []
@@ -201,6 +201,7 @@ class Joins:
             case Wait(reason, message):
                 await self._recorder.warning(about, f"Waits{reason}", message)
                 return Done(again_after=LOOK_SECONDS)
+            # Denied is for good in Kubernetes: in a mode that only looks on, somebody else may still approve it.
             case Deny(reason, message, _) if mode is not Mode.ENFORCE:
                 await self._recorder.warning(about, f"WouldDeny{reason}", message)
                 return Done()
@@ -213,6 +214,7 @@ class Joins:
                 await self._decide(csr, "Denied", reason, message)
                 await self._recorder.warning(about, f"Denied{reason}", message)
             case Approve(machine):
+                # The record before the approval: a certificate cannot be taken back, so its reason must be there first.
                 await self._append("join", csr, request, facts, "")
                 rests = f"{machine.status.tee}, {machine.status.endorsed_by}"
                 message = f"{machine.metadata.name} ({rests}) is attested by {machine.status.last_verdict}"
@@ -229,6 +231,7 @@ class Joins:
         }  # fmt: skip
         conditions = (csr.get("status") or {}).get("conditions") or []
         patch = {
+            # The very request that was read: the spec of one cannot change, but another approver may have decided meanwhile.
             "metadata": {"resourceVersion": metadata(csr)["resourceVersion"]},
             "status": {"conditions": [*conditions, decided]},
         }

@@ -138,6 +138,7 @@ class Machines:
         what = _WHAT["True" if decided["status"] == "True" else decided["reason"]]
         spec = machine["spec"]
         chip = spec.get("chip") or "" if what == "approve" else ""
+        # On the record first: if this process ends here the entry is written twice, which is better than an approval without one.
         await self._append(f"machine-{what}", machine, reason=spec.get("approvalReason") or "", chip=chip)
         # Whoever comes out of quarantine proves itself anew: tokens of before stay dead.
         if what != "quarantine":
@@ -182,6 +183,8 @@ class Machines:
             return machine
         scope = Scope(NAMESPACE, labels=f"{ENDORSEMENT_LABEL}={label}")
         peers = (await self._cluster.list(MACHINE.resource, scope)).items
+        # One TPM is one machine: an older attestation key that still worked would let a copied disk go on beside the new
+        # installation.
         for old, new in replaced_by(peers):
             await self._append("machine-superseded", old, by=object_name(new).name)
             message = f"its TPM enrolled a new key as {object_name(new).name}"
@@ -209,6 +212,7 @@ class Machines:
             return Done(again_after=left)
         await self._append("machine-swept", machine)
         meta = machine["metadata"]
+        # As it was looked at: a machine that attests in this very moment must not be deleted as one that never came.
         options = DeleteOptions(uid=meta["uid"], resource_version=meta["resourceVersion"])
         try:
             await self._cluster.delete(MACHINE.resource, meta["name"], NAMESPACE, options)
@@ -243,6 +247,7 @@ class Machines:
         if bars(typed):
             bar = kept_bar(typed)
             await self._append("machine-deleted", machine, kept=bar["metadata"]["name"], **barred_places(typed))
+            # Before the finalizer goes: a crash in between leaves a bar and a Machine, never neither.
             with suppress(AlreadyExists):
                 await self._cluster.create(DISTRUST.resource, bar, _AS)
         with suppress(NotFound):

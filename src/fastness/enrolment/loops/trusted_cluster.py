@@ -54,15 +54,16 @@ CONFIDENTIAL: Final = CONFIDENTIAL_CLUSTER.resource
 FOR: Final = "fastness.dev/made-for"
 LOOK_SECONDS: Final = 30.0
 REACH_SECONDS: Final = 3.0
-Reach = Callable[[str], Awaitable[str]]
+Reach = Callable[[str], Awaitable[str | None]]
+"""Why nobody answers at a URL; None when somebody does."""
 SETTLE_SECONDS: Final = 1.0  # enrolment writes a key and its condition one after the other
 BY_ID: Final = "attestationkeys/id"
 _AS: Final = WriteOptions(manager="trusted-clusters")
 _STATUS: Final = WriteOptions(manager="trusted-clusters", subresource="status")
 
 
-async def answers(url: str) -> str:
-    """Why nobody answers at a URL, as seen from here; empty when somebody takes the connection."""
+async def answers(url: str) -> str | None:
+    """Why nobody answers at a URL, as seen from here; None when somebody takes the connection."""
     parts = urlsplit(url)
     try:
         async with asyncio.timeout(REACH_SECONDS):
@@ -74,7 +75,7 @@ async def answers(url: str) -> str:
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
-    return ""
+    return None
 
 
 def told_doors(doors: Callable[[], Doors | None], clusters: Informer) -> Callable[[], Doors | None]:
@@ -128,17 +129,17 @@ class TrustedClusters:
         confidential = self._confidential.get("", NAME) is not None
         doors = bool((self._secrets.get(NAMESPACE, DOORS_CA) or {}).get("data"))
         mine = counts is not None and object_name(counts) == key and not is_being_deleted(trusted)
-        unreachable = await self._unreachable(trusted) if mine else ""
+        unreachable = await self._unreachable(trusted) if mine else None
         conditions = conditions_of(trusted, counts, doors=doors, confidential=confidential, unreachable=unreachable)
         await self._tell(trusted, conditions)
         return Done(again_after=LOOK_SECONDS) if mine else Done()
 
-    async def _unreachable(self, trusted: JsonObject) -> str:
-        """Which of the addresses that machines are sent to does not answer from here."""
+    async def _unreachable(self, trusted: JsonObject) -> str | None:
+        """Which of the addresses that machines are sent to does not answer from here; None when all do."""
         for url in dict.fromkeys((broker_url(trusted), enrolment_url(trusted))):
-            if url and (problem := await self._reach(url)):
+            if url and (problem := await self._reach(url)) is not None:
                 return f"{url}: {problem}"
-        return ""
+        return None
 
     async def _make_confidential(self, trusted: JsonObject) -> None:
         if self._confidential.get("", NAME) is not None:

@@ -44,6 +44,7 @@ def undressed(data: bytes) -> bytes:
     """Raw bytes out of raw bytes, hexadecimal or base64; raises EvidenceError."""
     bounded(data)
     if _HEX_TEXT.match(data):
+        # Hexadecimal before base64: most hexadecimal texts are good base64 as well, and would become other bytes.
         digits = b"".join(data.split())
         if len(digits) % 2 == 0:
             return bytes.fromhex(digits.decode("ascii"))

@@ -1,6 +1,5 @@
 r"""Label selectors and field selectors: what `kubectl -l` and `--field-selector` send, and the LabelSelector of objects.
 
-    bounds.py      Bounds that every selector obeys, and the errors for going beyond them
     fields.py      Field selectors, as in `kubectl --field-selector` and the `fieldSelector` query parameter
     label_text.py  The text form of label selectors, as in `kubectl -l` and the `labelSelector` query parameter
     labels.py      Label selectors as values: requirements, the selector they form, and the LabelSelector object of the API

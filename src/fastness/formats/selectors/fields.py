@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastness.formats.errors import SelectorError
-from fastness.formats.selectors.bounds import MAX_REQUIREMENTS, check_length, short, too_many
+from fastness.formats.selectors.labels import MAX_REQUIREMENTS, check_length, short, too_many
 
 _HINT: Final = "write conditions like 'metadata.name=x', joined by commas, with '\\' before ',', '=' and '\\' in values"
 

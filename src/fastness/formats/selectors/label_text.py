@@ -8,15 +8,19 @@ import re
 from typing import Final
 
 from fastness.formats.errors import SelectorError
-from fastness.formats.selectors.bounds import MAX_REQUIREMENTS, MAX_VALUES, check_length, short, too_many
 from fastness.formats.selectors.labels import (
     EVERYTHING,
+    MAX_REQUIREMENTS,
+    MAX_VALUES,
     SET_OPERATORS,
     LabelSelector,
     Operator,
     Requirement,
     all_of,
+    check_length,
     requirement,
+    short,
+    too_many,
 )
 
 _TOKEN: Final = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!(),<>])|([^ \t\r\n=!(),<>]+))?")

@@ -2,7 +2,12 @@
 
 `requirement` is the only constructor that validates; the text form and the object form both go through it, so a selector that
 exists is a selector that Kubernetes would accept.
+
+Every selector obeys bounds. They are far above what a person or a controller writes, and low enough that matching a selector
+against every object of a large list stays cheap.
 """
+
+from __future__ import annotations
 
 import re
 from collections.abc import Mapping
@@ -12,7 +17,29 @@ from typing import Any, Final
 
 from fastness.formats import names
 from fastness.formats.errors import SelectorError
-from fastness.formats.selectors.bounds import MAX_REQUIREMENTS, MAX_VALUES, short, too_many
+
+MAX_CHARS: Final = 65_536
+MAX_REQUIREMENTS: Final = 1_000
+MAX_VALUES: Final = 10_000
+
+_FEWER: Final = "select by fewer conditions, or list everything and filter at the client"
+
+
+def check_length(text: str) -> None:
+    """Refuse a text that is longer than any sensible selector."""
+    if len(text) > MAX_CHARS:
+        raise SelectorError("selector-too-large", f"the selector is longer than {MAX_CHARS} characters", hint=_FEWER)
+
+
+def too_many(path: str = "") -> SelectorError:
+    """The error for too many requirements or values."""
+    return SelectorError("selector-too-large", "the selector has too many requirements or values", path, _FEWER)
+
+
+def short(text: str) -> str:
+    """A quoted text for a message, cut when it is long."""
+    return repr(text if len(text) <= 80 else text[:77] + "...")
+
 
 _INT64: Final = re.compile(r"[+-]?[0-9]{1,19}\Z", re.ASCII)
 _HINT: Final = "write conditions like 'a=b', 'a!=b', 'a in (b,c)', 'a' or '!a', joined by commas"

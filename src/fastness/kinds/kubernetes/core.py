@@ -1,6 +1,10 @@
-"""The core group: kinds that most code names, and looks at Namespace, Node and Pod.
+"""The kinds that most code names, and looks at those that decisions are about: Namespace, Node, Pod, Lease, PodDisruptionBudget.
 
 The views carry the fields that decisions use (who runs where, what blocks a drain) and nothing else.
+
+* Times of a Lease carry microseconds, unlike everywhere else in the API.
+* The status of a budget is a promise with a generation: an eviction may only be granted from a status that speaks of the present
+  spec. `disrupted_pods` holds pods whose eviction was granted and which are still seen.
 """
 
 from __future__ import annotations
@@ -8,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from fastness.kinds.kubernetes.native import native
-from fastness.kinds.objects import Condition, Metadata, OwnerReference, View, holds
+from fastness.kinds.objects import Condition, LabelSelector, Metadata, OwnerReference, View, holds
 
 NAMESPACE = native("", "Namespace")
 NODE = native("", "Node")
@@ -121,3 +125,55 @@ class Pod(View):
     def ready(self) -> bool:
         """Whether the pod serves."""
         return holds(self.status.conditions, "Ready")
+
+
+LEASE = native("coordination.k8s.io", "Lease")
+
+
+class LeaseSpec(View):
+    """Holder, term and how often the lease changed hands."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(View):
+    """A lease as leader election sees it."""
+
+    metadata: Metadata = Metadata()
+    spec: LeaseSpec = LeaseSpec()
+
+
+POD_DISRUPTION_BUDGET = native("policy", "PodDisruptionBudget")
+
+
+class PodDisruptionBudgetSpec(View):
+    """Which pods, and how many of them."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+
+
+class PodDisruptionBudgetStatus(View):
+    """What is allowed now."""
+
+    observed_generation: int = 0
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    disrupted_pods: dict[str, str] | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodDisruptionBudget(View):
+    """A budget as evictions see it."""
+
+    metadata: Metadata = Metadata()
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

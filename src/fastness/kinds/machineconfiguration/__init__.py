@@ -9,7 +9,7 @@
     os_config.py          MachineOSConfig: the operating system image that is built for a pool
     pinned_images.py      PinnedImageSet and OSImageStream: images that are chosen ahead of time
     pool.py               MachineConfigPool: machines that get the same rendered config, and how the rollout stands
-    pullspec.py           How images are named in this group
+    references.py         How images and objects are named in this group
 
 All kinds are cluster scoped and carry the label that marks definitions an operator manages. Names, columns and limits are
 those of the public API, so that manifests and habits carry over.

@@ -35,6 +35,16 @@ POINTER_VERSION: Final = "fastness.dev/pointer-version"
 WANTED_MACHINES: Final = "fastness.dev/wanted-machines"
 USER_DATA_DIGEST: Final = "fastness.dev/user-data-digest"
 OVERLAYS: Final = "fastness.dev/overlays"
+
+# What a pool, or the ControllerConfig for all of them, chooses: fields of ours on kinds of another project would be pruned.
+CONTAINER_RUNTIME: Final = "fastness.dev/container-runtime"
+DISTRIBUTION: Final = "fastness.dev/distribution"
+PAUSE_IMAGE: Final = "fastness.dev/pause-image"
+CONFIG_SERVER: Final = "fastness.dev/config-server"
+# What the ControllerConfig remembers: where its values were read, and which base configs were made of them.
+READ_FROM: Final = "fastness.dev/read-from"
+BASE_CONFIGS: Final = "fastness.dev/base-configs"
+
 NODE_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 WORKER_LABEL: Final = f"{NODE_ROLE_PREFIX}{WORKER}"
 MASTER_LABEL: Final = f"{NODE_ROLE_PREFIX}{MASTER}"
@@ -83,6 +93,7 @@ class PoolCondition(StrEnum):
     DEGRADED = "Degraded"
     NODE_DEGRADED = "NodeDegraded"
     RENDER_DEGRADED = "RenderDegraded"
+    REGISTRIES_DEGRADED = "RegistriesDegraded"
     IMAGE_BUILD_DEGRADED = "ImageBuildDegraded"
     PINNED_IMAGE_SETS_DEGRADED = "PinnedImageSetsDegraded"
     POOL_SYNCHRONIZER_DEGRADED = "PoolSynchronizerDegraded"
@@ -121,7 +132,13 @@ class Event(StrEnum):
 
     RENDERED_CONFIG_GENERATED = "RenderedConfigGenerated"
     RENDER_WAITING = "RenderWaiting"
+    SET_REFUSED = "MachineSetRefused"
+    SET_LEFT_ALONE = "MachineSetLeftAlone"
+    CLUSTER_FACTS_READ = "ClusterFactsRead"
     OS_IMAGE_OVERRIDDEN = "OSImageURLOverridden"
+    REGISTRIES_REFUSED = "RegistriesRefused"
+    REGISTRIES_WAITING = "NoImageConfig"
+    PAYLOAD_NOT_BLOCKED = "PayloadNotBlocked"
     SELECTING_ALL = "SelectingAll"
     SET_DESIRED_CONFIG = "SetDesiredConfig"
     SET_DESIRED_CONFIG_AND_IMAGE = "SetDesiredConfigAndOSImage"
@@ -151,6 +168,8 @@ class Event(StrEnum):
     PREFLIGHT_DRIFT_CHECK_FAILED = "PreflightConfigDriftCheckFailed"
     CONFIG_DRIFT_DETECTED = "ConfigDriftDetected"
     JOURNAL_SET_ASIDE = "JournalSetAside"
+    ACTION_PROHIBITED = "ActionProhibited"
+    SETTINGS_LEFT_OUT = "SettingsLeftOut"
 
 
 # The two words of the drain handshake; what follows the first hyphen is a rendered config.

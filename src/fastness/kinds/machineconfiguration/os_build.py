@@ -6,35 +6,21 @@ as one of Failed, Interrupted or Succeeded is True.
 
 from __future__ import annotations
 
+from fastness.kinds import predicates
 from fastness.kinds import schema as s
 from fastness.kinds.kind import AGE, Column, Kind, Scope
 from fastness.kinds.machineconfiguration import GROUP, LABELS, VERSION
-from fastness.kinds.machineconfiguration.os_config import named
-from fastness.kinds.machineconfiguration.pullspec import digested, tagged
+from fastness.kinds.machineconfiguration.references import digested, named, reference, subdomain, tagged
 
 CONDITIONS = ("Prepared", "Building", "Succeeded", "Interrupted", "Failed")
-FINAL = ("Failed", "Interrupted", "Succeeded")
-
-
-def _reference(description: str, **fixed: s.Fragment) -> s.Fragment:
-    return s.obj(
-        {
-            "name": s.object_name("Name of the object."),
-            "namespace": s.string("Namespace of the object.", maxLength=253),
-            "group": s.string("Group of the object.", maxLength=253),
-            "resource": s.string("Resource of the object, plural.", maxLength=63),
-            **fixed,
-        },
-        description,
-        required=("name", "group", "resource"),
-    )
-
+FINAL = ("a Failed", "an Interrupted", "an Succeeded")
+"""The conditions that end a build, each with the article that its message has."""
 
 _SPEC = s.immutable(
     s.obj(
         {
             "machineConfig": s.obj(
-                {"name": s.object_name("Name of the rendered config.", minLength=10)},
+                {"name": subdomain("Name of the rendered config.", minLength=10)},
                 "The rendered config that goes into the image.",
                 required=("name",),
             ),
@@ -44,57 +30,54 @@ _SPEC = s.immutable(
         "What is built.",
         required=("machineConfig", "machineOSConfig", "renderedImagePushSpec"),
     ),
-    "a build cannot be changed, start another one",
+    "machineOSBuildSpec is immutable once set",
 )
 
 _FROZEN = [
     s.rule(
-        f"!oldSelf.exists(c, c.type == '{final}' && c.status == 'True') || self == oldSelf",
-        f"conditions cannot change once {final} is True",
+        f"!oldSelf.exists(c, c.type == '{final.split()[-1]}' && c.status == 'True') || self == oldSelf",
+        f"once {final} condition is set, conditions are immutable",
     )
     for final in FINAL
 ]
 
-_BUILDER = s.obj(
-    {
-        "imageBuilderType": s.enum("Job", description="What runs the build."),
-        "job": _reference(
-            "The job that runs the build.",
-            group=s.enum("batch", description="Group of the job."),
-            resource=s.enum("jobs", description="Resource of the job."),
-        ),
-    },
-    "Who builds.",
-    required=("imageBuilderType",),
+_BUILDER = s.with_rules(
+    s.obj(
+        {
+            "imageBuilderType": s.enum("Job", description="What runs the build."),
+            "job": reference("The job that runs the build."),
+        },
+        "Who builds.",
+        required=("imageBuilderType",),
+    ),
+    predicates.member_iff(
+        "job", "imageBuilderType", "Job", "job is required when imageBuilderType is Job, and forbidden otherwise"
+    ),
 )
 
-_TIME_RULE = s.rule(
-    "!has(self.buildStart) || !has(self.buildEnd) || self.buildEnd > self.buildStart",
+_ENDS_LATER = s.rule(
+    "!has(self.buildEnd) || (has(self.buildStart) && self.buildStart < self.buildEnd)",
     "buildEnd must be after buildStart",
 )
 
 _STATUS = s.with_rules(
-    s.immutable_once_set(
-        s.obj(
-            {
-                "conditions": s.with_rules(s.conditions("How far the build is.", maxItems=8), *_FROZEN),
-                "builder": _BUILDER,
-                "relatedObjects": s.list_map(
-                    _reference("An object of the build."),
-                    ("name", "group", "resource"),
-                    "Objects that the build made and that are removed with it.",
-                    maxItems=10,
-                ),
-                "buildStart": s.timestamp("When the build began."),
-                "buildEnd": s.timestamp("When the build ended."),
-                "digestedImagePushSpec": digested("What was pushed."),
-            },
-            "What was observed.",
-        ),
-        "buildStart",
-        "buildEnd",
+    s.obj(
+        {
+            "conditions": s.with_rules(s.conditions("How far the build is.", maxItems=8), *_FROZEN),
+            "builder": _BUILDER,
+            "relatedObjects": s.list_map(
+                reference("An object of the build."),
+                ("name", "resource"),
+                "Objects that the build made and that are removed with it.",
+                maxItems=10,
+            ),
+            "buildStart": s.immutable(s.timestamp("When the build began."), "buildStart is immutable once set"),
+            "buildEnd": s.immutable(s.timestamp("When the build ended."), "buildEnd is immutable once set"),
+            "digestedImagePushSpec": digested("What was pushed."),
+        },
+        "What was observed.",
     ),
-    _TIME_RULE,
+    _ENDS_LATER,
 )
 
 MACHINE_OS_BUILD = Kind(
@@ -105,7 +88,7 @@ MACHINE_OS_BUILD = Kind(
     scope=Scope.CLUSTER,
     labels=LABELS,
     description="One build of a pool's operating system image.",
-    schema=s.status_stays(s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",))),
+    schema=s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)),
     columns=(*(Column(name, f'.status.conditions[?(@.type=="{name}")].status') for name in CONDITIONS), AGE),
     subresources=("status",),
 )

@@ -6,17 +6,13 @@ an update is held to the rule only if it changes the pool.
 
 from __future__ import annotations
 
+from fastness.kinds import predicates
 from fastness.kinds import schema as s
 from fastness.kinds.kind import Kind, Scope
 from fastness.kinds.machineconfiguration import GROUP, LABELS, VERSION
-from fastness.kinds.machineconfiguration.pullspec import digested, tagged
+from fastness.kinds.machineconfiguration.references import digested, named, reference, tagged
 
 ARCHITECTURES = ("ARM64", "AMD64", "PPC64LE", "S390X", "NoArch")
-
-
-def named(description: str) -> s.Fragment:
-    """A reference to another object by its name."""
-    return s.obj({"name": s.object_name("Name of the object.", minLength=1)}, description, required=("name",))
 
 
 _CONTAINERFILE = s.obj(
@@ -54,7 +50,15 @@ _SPEC = s.obj(
 
 _GENERATION = s.with_rules(
     s.integer("Generation that the status speaks of.", format="int64", minimum=0),
-    s.rule("self >= oldSelf", "observedGeneration must not move backwards"),
+    predicates.not_less("observedGeneration must not move backwards"),
+)
+
+_ONE_PER_POOL = s.rule(
+    "self.metadata.name == self.spec.machineConfigPool.name || "
+    "(oldSelf.hasValue() && oldSelf.value().spec.machineConfigPool.name == self.spec.machineConfigPool.name)",
+    "MachineOSConfig name must match the referenced MachineConfigPool name; can only have one MachineOSConfig per "
+    "MachineConfigPool",
+    optionalOldSelf=True,
 )
 
 _STATUS = s.obj(
@@ -62,16 +66,7 @@ _STATUS = s.obj(
         "conditions": s.conditions("Seeded: whether the image that a pool came with was taken over."),
         "observedGeneration": _GENERATION,
         "currentImagePullSpec": digested("The image that was built last."),
-        "machineOSBuild": s.obj(
-            {
-                "name": s.object_name("Name of the build."),
-                "namespace": s.string("Empty, as builds are cluster scoped.", maxLength=253),
-                "group": s.enum(GROUP, description="Group of the build."),
-                "resource": s.enum("machineosbuilds", description="Resource of the build."),
-            },
-            "The build that is current.",
-            required=("name", "group", "resource"),
-        ),
+        "machineOSBuild": reference("The build that is current."),
     },
     "What was observed.",
 )
@@ -84,19 +79,7 @@ MACHINE_OS_CONFIG = Kind(
     scope=Scope.CLUSTER,
     labels=LABELS,
     description="The operating system image that is built for one pool.",
-    schema=s.with_rules(
-        s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)),
-        s.rule(
-            "oldSelf.hasValue() || self.metadata.name == self.spec.machineConfigPool.name",
-            "the name must be that of the pool in spec.machineConfigPool.name",
-            optionalOldSelf=True,
-        ),
-        s.rule(
-            "self.spec.machineConfigPool.name == oldSelf.spec.machineConfigPool.name || "
-            "self.metadata.name == self.spec.machineConfigPool.name",
-            "the name must be that of the pool in spec.machineConfigPool.name",
-        ),
-    ),
+    schema=s.with_rules(s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)), _ONE_PER_POOL),
     subresources=("status",),
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fastness.kinds import schema as s
 from fastness.kinds.kind import AGE, Column, Kind, Scope
 from fastness.kinds.machineconfiguration import GROUP, LABELS, VERSION
+from fastness.kinds.machineconfiguration.pinned_images import stream_name
 from fastness.kinds.objects import Condition, LabelSelector, Metadata, View
 
 CONDITIONS = (
@@ -17,6 +18,7 @@ CONDITIONS = (
     "Degraded",
     "NodeDegraded",
     "RenderDegraded",
+    "RegistriesDegraded",
     "ImageBuildDegraded",
     "PinnedImageSetsDegraded",
     "PoolSynchronizerDegraded",
@@ -51,8 +53,11 @@ def _configuration(description: str) -> s.Fragment:
 
 
 def _stream(description: str) -> s.Fragment:
-    return s.obj({"name": s.object_name("Name of the stream.", minLength=1)}, description, required=("name",))
+    return s.obj({"name": stream_name("Name of the stream.")}, description, required=("name",))
 
+
+_HOST_LABEL = r"[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?"
+_HOST_NAME = rf"^{_HOST_LABEL}(\.{_HOST_LABEL})*$"
 
 _SPEC = s.obj(
     {
@@ -64,7 +69,10 @@ _SPEC = s.obj(
         ),
         "configuration": _configuration("The rendered config that the nodes should have."),
         "pinnedImageSets": s.list_map(
-            s.obj({"name": s.object_name("Name of a PinnedImageSet.", minLength=1)}, required=("name",)),
+            s.obj(
+                {"name": s.string("Name of a PinnedImageSet.", minLength=1, maxLength=253, pattern=_HOST_NAME)},
+                required=("name",),
+            ),
             ("name",),
             "Sets of images that the nodes keep pulled.",
             maxItems=100,
@@ -74,25 +82,45 @@ _SPEC = s.obj(
     "What the pool should be.",
 )
 
-_SYNCHRONIZER = s.obj(
-    {
-        "poolSynchronizerType": s.enum("PinnedImageSets", description="What is being synchronized.", maxLength=256),
-        "machineCount": s.integer("Machines in the pool.", format="int64", minimum=0),
-        "updatedMachineCount": s.integer("Machines that have it.", format="int64", minimum=0),
-        "readyMachineCount": s.integer("Machines that have it and are ready.", format="int64", minimum=0),
-        "availableMachineCount": s.integer("Machines that could take it.", format="int64", minimum=0),
-        "unavailableMachineCount": s.integer("Machines that are busy or failed.", format="int64", minimum=0),
-        "observedGeneration": s.integer("Generation that the counts speak of.", format="int64", minimum=0),
-    },
-    "How one kind of content is doing in the pool.",
-    required=(
-        "poolSynchronizerType",
-        "machineCount",
-        "updatedMachineCount",
-        "readyMachineCount",
-        "availableMachineCount",
-        "unavailableMachineCount",
+
+def _synchronized(description: str) -> s.Fragment:
+    return s.integer(description, format="int64", minimum=0)
+
+
+_COUNTS = {
+    "machineCount": _synchronized("Machines in the pool."),
+    "updatedMachineCount": _synchronized("Machines that have it."),
+    "readyMachineCount": _synchronized("Machines that have it and are ready."),
+    "availableMachineCount": _synchronized("Machines that could take it."),
+    "unavailableMachineCount": _synchronized("Machines that are busy or failed."),
+}
+
+
+def _at_least(more: str, less: str) -> s.Fragment:
+    return s.rule(f"self.{more} >= self.{less}", f"{more} must be greater than or equal to {less}")
+
+
+_SYNCHRONIZER = s.with_rules(
+    s.obj(
+        {
+            "poolSynchronizerType": s.enum("PinnedImageSets", description="What is being synchronized.", maxLength=256),
+            **_COUNTS,
+            "observedGeneration": s.with_rules(
+                _synchronized("Generation that the counts speak of."),
+                s.rule(
+                    "self >= oldSelf || (self == 0 && oldSelf > 0)",
+                    "observedGeneration must not move backwards except to zero",
+                ),
+            ),
+        },
+        "How one kind of content is doing in the pool.",
+        required=("poolSynchronizerType", *_COUNTS),
     ),
+    _at_least("machineCount", "updatedMachineCount"),
+    _at_least("machineCount", "availableMachineCount"),
+    _at_least("machineCount", "unavailableMachineCount"),
+    _at_least("machineCount", "readyMachineCount"),
+    _at_least("availableMachineCount", "readyMachineCount"),
 )
 
 _STATUS = s.obj(

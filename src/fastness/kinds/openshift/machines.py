@@ -1,4 +1,4 @@
-"""Where machines come from: MachineSet, ControlPlaneMachineSet, BareMetalHost.
+"""Where machines come from: MachineSet, Machine, ControlPlaneMachineSet, BareMetalHost.
 
 The sets name the user-data secret that new machines boot with and can be scaled with `kubectl scale`; hosts are the inventory
 that node types of tenants draw on.
@@ -12,6 +12,8 @@ from fastness.kinds.kind import AGE, Column, Scope
 from fastness.kinds.openshift.stored import stored
 
 GROUP = "machine.openshift.io"
+FINALIZER = "machine.machine.openshift.io"
+DELETE_FIRST = "machine.openshift.io/delete-machine"
 _SCALED: dict[str, Any] = {
     "subresources": ("status", "scale"),
     "scale": {
@@ -36,6 +38,26 @@ MACHINE_SET = stored(
         AGE,
     ),
     **_SCALED,
+)
+
+# Not the Machine of trusted-execution-clusters.io: that one has proved what it booted, this one was ordered.
+PROVIDER_MACHINE = stored(
+    GROUP,
+    "v1beta1",
+    "Machine",
+    "machines",
+    Scope.NAMESPACED,
+    "A machine that somebody ordered: what it is made of, how far it is, which node it became.",
+    columns=(
+        Column("Phase", ".status.phase", description="How far the machine is."),
+        Column("Type", ".metadata.labels.machine\\.openshift\\.io/instance-type", description="Type of instance."),
+        Column("Region", ".metadata.labels.machine\\.openshift\\.io/region", description="Region."),
+        Column("Zone", ".metadata.labels.machine\\.openshift\\.io/zone", description="Zone."),
+        AGE,
+        Column("Node", ".status.nodeRef.name", priority=1, description="Node that the machine became."),
+        Column("ProviderID", ".spec.providerID", priority=1, description="How its provider names it."),
+        Column("Error", ".status.errorMessage", priority=1, description="What went wrong for good."),
+    ),
 )
 
 CONTROL_PLANE_MACHINE_SET = stored(
@@ -77,4 +99,4 @@ BARE_METAL_HOST = stored(
     ),
 )
 
-KINDS = (MACHINE_SET, CONTROL_PLANE_MACHINE_SET, BARE_METAL_HOST)
+KINDS = (MACHINE_SET, PROVIDER_MACHINE, CONTROL_PLANE_MACHINE_SET, BARE_METAL_HOST)

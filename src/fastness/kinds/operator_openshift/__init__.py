@@ -1,9 +1,10 @@
-"""`operator.openshift.io/v1`: settings of the operator that looks after machine configuration.
+"""`operator.openshift.io`: settings of the machine-config operator, and an older kind about mirrors.
 
     actions.py                Actions after a change on a node: what has to happen before the change counts as applied
+    content_sources.py        ImageContentSourcePolicy of `v1alpha1`: the older form of an ImageDigestMirrorSet
     machine_configuration.py  MachineConfiguration: the operator's settings, a singleton called `cluster`
 
-One kind, MachineConfiguration; `actions` holds the part of it that says what a change does to a node.
+`actions` holds the part of MachineConfiguration that says what a change does to a node; it is served in the version below.
 """
 
 GROUP = "operator.openshift.io"

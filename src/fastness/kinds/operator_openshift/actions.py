@@ -8,16 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fastness.kinds import predicates
 from fastness.kinds import schema as s
 
 ACTIONS = ("Reboot", "Drain", "Reload", "Restart", "DaemonReload", "None")
-_SUFFIXES = "service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope"
-SERVICE_NAME = rf"^[a-zA-Z0-9:._\-]+\.({_SUFFIXES})$"
+LONGEST_UNIT = 255
+
+
+def _unit(description: str) -> s.Fragment:
+    return s.with_rules(s.string(description, maxLength=LONGEST_UNIT), *predicates.UNIT_NAME)
 
 
 def _service(verb: str) -> s.Fragment:
-    name = s.string(f"The service to {verb}, with its suffix.", pattern=SERVICE_NAME, minLength=1, maxLength=255)
+    name = _unit(f"The service to {verb}, with its suffix.")
     return s.obj({"serviceName": name}, f"What to {verb}.", required=("serviceName",))
+
+
+def _union(name: str, value: str) -> s.Fragment:
+    return predicates.member_iff(
+        name, "type", value, f"{name} is required when type is {value}, and forbidden otherwise"
+    )
 
 
 def _action(types: Sequence[str]) -> s.Fragment:
@@ -30,8 +40,8 @@ def _action(types: Sequence[str]) -> s.Fragment:
             },
             required=("type",),
         ),
-        s.rule("has(self.reload) == (self.type == 'Reload')", "reload is required for type Reload, and only there"),
-        s.rule("has(self.restart) == (self.type == 'Restart')", "restart is required for type Restart, and only there"),
+        _union("reload", "Reload"),
+        _union("restart", "Restart"),
     )
 
 
@@ -42,12 +52,14 @@ def actions(*, status: bool = False) -> s.Fragment:
         s.array(
             _action(types),
             "What happens, in this order.",
-            minItems=1,
             maxItems=10,
             **s.ATOMIC,
         ),
         *(
-            s.rule(f"!self.exists(a, a.type == '{alone}') || self.size() == 1", f"{alone} must be the only action")
+            s.rule(
+                f"!self.exists(action, action.type == '{alone}') || self.size() == 1",
+                f"{alone} action can only be specified standalone, as it will override any other actions",
+            )
             for alone in ("Reboot", "None")
         ),
     )
@@ -61,7 +73,7 @@ def policies(description: str, *, status: bool = False) -> s.Fragment:
     )
     units = s.obj(
         {
-            "name": s.string("Unit that changed.", pattern=SERVICE_NAME, minLength=1, maxLength=255),
+            "name": _unit("Unit that changed."),
             "actions": actions(status=status),
         },
         required=("name", "actions"),

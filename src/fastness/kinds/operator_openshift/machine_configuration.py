@@ -1,19 +1,25 @@
 """MachineConfiguration: the operator's settings, a singleton called `cluster`.
 
 Three things users set: which changes need a reboot and which need less (`nodeDisruptionPolicy`, see `actions`), whose boot images
-are kept current, and which differences to an installed machine are tolerated.
+are kept current, and which differences to an installed machine are tolerated. That the name is `cluster` is a rule of admission.
 """
 
 from __future__ import annotations
 
+from fastness.kinds import predicates
 from fastness.kinds import schema as s
 from fastness.kinds.kind import Kind, Scope
 from fastness.kinds.operator_openshift import GROUP, VERSION
 from fastness.kinds.operator_openshift.actions import policies
 
 _LOG_LEVELS = ("", "Normal", "Debug", "Trace", "TraceAll")
-_OCP_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+$"
-_RHCOS_VERSION = r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9]+|\.[0-9]+)*$"
+
+
+def _required_when(member: str, word: str, value: str) -> s.Fragment:
+    return predicates.member_iff(
+        member, word, value, f"{member} is required when {word} is {value}, and forbidden otherwise"
+    )
+
 
 _SELECTION = s.with_rules(
     s.obj(
@@ -28,7 +34,9 @@ _SELECTION = s.with_rules(
         "Which machine resources are managed.",
         required=("mode",),
     ),
-    s.rule("has(self.partial) == (self.mode == 'Partial')", "partial is required for mode Partial, and only there"),
+    predicates.member_iff(
+        "partial", "mode", "Partial", "Partial is required when type is partial, and forbidden otherwise"
+    ),
 )
 
 _MACHINE_MANAGER = s.with_rules(
@@ -42,7 +50,7 @@ _MACHINE_MANAGER = s.with_rules(
     ),
     s.rule(
         "self.resource != 'controlplanemachinesets' || self.selection.mode in ['All', 'None']",
-        "controlplanemachinesets can be managed all or not at all",
+        "Only All or None selection mode is permitted for ControlPlaneMachineSets",
     ),
 )
 
@@ -58,25 +66,23 @@ def _boot_images(description: str) -> s.Fragment:
     )
 
 
+_VERSIONS = {
+    "ocpVersion": s.with_rules(
+        s.string("Release of the boot image.", minLength=5, maxLength=10), predicates.OCP_VERSION
+    ),
+    "rhcosVersion": s.with_rules(
+        s.string("Operating system version of the boot image.", minLength=14, maxLength=21), predicates.RHCOS_VERSION
+    ),
+}
+
 _MANUAL_SKEW = s.with_rules(
     s.obj(
-        {
-            "mode": s.enum("OCPVersion", "RHCOSVersion", description="How the boot image is named."),
-            "ocpVersion": s.string("Release of the boot image.", pattern=_OCP_VERSION, minLength=5, maxLength=10),
-            "rhcosVersion": s.string(
-                "Operating system version of the boot image.", pattern=_RHCOS_VERSION, minLength=5, maxLength=40
-            ),
-        },
+        {"mode": s.enum("OCPVersion", "RHCOSVersion", description="How the boot image is named."), **_VERSIONS},
         "The boot image that is in use.",
         required=("mode",),
     ),
-    s.rule(
-        "has(self.ocpVersion) == (self.mode == 'OCPVersion')", "ocpVersion is for mode OCPVersion, and required there"
-    ),
-    s.rule(
-        "has(self.rhcosVersion) == (self.mode == 'RHCOSVersion')",
-        "rhcosVersion is for mode RHCOSVersion, and required there",
-    ),
+    _required_when("ocpVersion", "mode", "OCPVersion"),
+    _required_when("rhcosVersion", "mode", "RHCOSVersion"),
 )
 
 
@@ -87,7 +93,7 @@ def _skew(*modes: str, **more: s.Fragment) -> s.Fragment:
             "How far boot images may lag behind.",
             required=("mode",),
         ),
-        s.rule("has(self.manual) == (self.mode == 'Manual')", "manual is required for mode Manual, and only there"),
+        _required_when("manual", "mode", "Manual"),
     )
 
 
@@ -120,12 +126,9 @@ _SPEC = s.obj(
     "What the operator should do.",
 )
 
-_AUTOMATIC_SKEW = s.obj(
-    {
-        "ocpVersion": s.string("Release of the boot image.", maxLength=10),
-        "rhcosVersion": s.string("Operating system version of the boot image.", maxLength=40),
-    },
-    "The boot image that the operator found.",
+_AUTOMATIC_SKEW = s.with_rules(
+    s.obj(_VERSIONS, "The boot image that the operator found.", minProperties=1),
+    s.rule("has(self.ocpVersion) || has(self.rhcosVersion)", "at least one of ocpVersion or rhcosVersion is required"),
 )
 
 _STATUS = s.obj(
@@ -137,9 +140,54 @@ _STATUS = s.obj(
             "The policies in force.",
         ),
         "managedBootImagesStatus": _boot_images("Whose boot images are kept current."),
-        "bootImageSkewEnforcementStatus": _skew("Automatic", "Manual", "None", automatic=_AUTOMATIC_SKEW),
+        "bootImageSkewEnforcementStatus": s.with_rules(
+            _skew("Automatic", "Manual", "None", automatic=_AUTOMATIC_SKEW),
+            _required_when("automatic", "mode", "Automatic"),
+        ),
     },
     "What was observed.",
+)
+
+_MANAGERS = "self.spec.managedBootImages.machineManagers"
+_OBSERVED_MANAGERS = "self.status.managedBootImagesStatus.machineManagers"
+_MACHINE_SETS = "manager.resource == 'machinesets' && manager.apiGroup == 'machine.openshift.io'"
+_ALL_MACHINE_SETS = f"{_MACHINE_SETS} && manager.selection.mode == 'All'"
+
+
+def _present(path: str) -> str:
+    """CEL: the field is there, and so is all above it; a field of an object that is absent cannot be asked for."""
+    steps = path.split(".")
+    return " && ".join(f"has({'.'.join(steps[: end + 1])})" for end in range(1, len(steps)))
+
+
+_SKEW = "self.status.bootImageSkewEnforcementStatus"
+
+
+def _when_automatic(condition: str, message: str) -> s.Fragment:
+    return s.rule(
+        f"!({_present(_SKEW)} && {_SKEW}.mode == 'Automatic') || ({condition})",
+        f"when skew enforcement is in Automatic mode, {message}",
+    )
+
+
+_ROOT = (
+    _when_automatic(
+        f"({_present('self.spec.managedBootImages')}) || ({_present('self.status.managedBootImagesStatus')})",
+        "a boot image configuration is required",
+    ),
+    _when_automatic(
+        f"!({_present(_MANAGERS)}) || {_MANAGERS}.size() > 0",
+        "managedBootImages.machineManagers must not be an empty list",
+    ),
+    _when_automatic(
+        f"!({_present(_MANAGERS)}) || !{_MANAGERS}.exists(manager, {_MACHINE_SETS}) || "
+        f"{_MANAGERS}.exists(manager, {_ALL_MACHINE_SETS})",
+        "any MachineAPI MachineSet MachineManager must use selection mode 'All'",
+    ),
+    _when_automatic(
+        f"!({_present(_OBSERVED_MANAGERS)}) || {_OBSERVED_MANAGERS}.exists(manager, {_ALL_MACHINE_SETS})",
+        "managedBootImagesStatus must contain a MachineManager opting in all MachineAPI MachineSets",
+    ),
 )
 
 MACHINE_CONFIGURATION = Kind(
@@ -150,7 +198,7 @@ MACHINE_CONFIGURATION = Kind(
     scope=Scope.CLUSTER,
     labels={"openshift.io/operator-managed": ""},
     description="Settings of the operator that looks after machine configuration.",
-    schema=s.singleton(s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)), "cluster"),
+    schema=s.with_rules(s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)), *_ROOT),
     subresources=("status",),
 )
 

@@ -60,7 +60,8 @@ class NodeLookups(Protocol):
         """One CertificateSigningRequest."""
 
 
-Check = Callable[[Attributes, str, NodeLookups], str]
+Check = Callable[[Attributes, str, NodeLookups], str | None]
+"""Why the node may not do it; None when it may."""
 
 
 def authorize_node(attrs: Attributes, lookups: NodeLookups) -> Decision:
@@ -82,59 +83,59 @@ def authorize_node(attrs: Attributes, lookups: NodeLookups) -> Decision:
     if entry is None or attrs.verb not in entry[0]:
         return NO_OPINION
     problem = entry[1](attrs, node, lookups)
-    return Decision(False, problem) if problem else Decision(True)
+    return Decision(True) if problem is None else Decision(False, problem)
 
 
-def _anything(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
-    return ""
+def _anything(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
+    return None
 
 
-def _own_object(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
+def _own_object(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
     """The object named like the node; a create is named in its body, which is checked on admission."""
     if attrs.verb == "create":
-        return ""
+        return None
     # A list that does not select by the own name would tell of every other node.
     name = attrs.name or _selected(attrs, "metadata.name")
-    return "" if name == node else f"node '{node}' may use only its own {attrs.resource} object"
+    return None if name == node else f"node '{node}' may use only its own {attrs.resource} object"
 
 
-def _own_lease(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
+def _own_lease(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
     if attrs.namespace != LEASE_NAMESPACE:
         return f"node '{node}' may use leases in namespace {LEASE_NAMESPACE} only"
     return _own_object(attrs, node, lookups)
 
 
-def _own_pod(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
+def _own_pod(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
     if attrs.verb in ("list", "watch") and not attrs.name:
         selected = _selected(attrs, "spec.nodeName") == node
-        return "" if selected else f"node '{node}' may list only pods with field selector spec.nodeName={node}"
+        return None if selected else f"node '{node}' may list only pods with field selector spec.nodeName={node}"
     if attrs.verb == "create" and attrs.subresource == "":
-        return ""
+        return None
     pod = lookups.pod(attrs.namespace, attrs.name)
-    return "" if pod is not None and bound_to(pod) == node else f"no pod of that name is bound to node '{node}'"
+    return None if pod is not None and bound_to(pod) == node else f"no pod of that name is bound to node '{node}'"
 
 
-def _referenced(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
+def _referenced(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
     reference = Reference(attrs.resource, attrs.name)
     for pod in lookups.pods_on(node):
         # In the namespace of the pod: a Secret of that name elsewhere is somebody else's.
         if (pod.get("metadata") or {}).get("namespace") == attrs.namespace and reference in references(pod):
-            return ""
+            return None
     return f"no relationship found between node '{node}' and this object"
 
 
-def _own_rendered(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
+def _own_rendered(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
     if attrs.name and attrs.name in lookups.rendered_configs(node):
-        return ""
+        return None
     return f"this MachineConfig is not meant for node '{node}'; where attestation is enforced they come from the doors alone"
 
 
-def _own_signing_request(attrs: Attributes, node: str, lookups: NodeLookups) -> str:
+def _own_signing_request(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
     if attrs.verb == "create":
-        return ""
+        return None
     request = lookups.signing_request(attrs.name or _selected(attrs, "metadata.name"))
     owner = ((request or {}).get("spec") or {}).get("username")
-    return "" if owner == attrs.user.name else f"no signing request of that name was made by node '{node}'"
+    return None if owner == attrs.user.name else f"no signing request of that name was made by node '{node}'"
 
 
 def bound_to(pod: Object) -> str:

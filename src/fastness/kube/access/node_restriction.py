@@ -45,8 +45,8 @@ _RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "openshift.io", "fastness
 
 def refuse_node_write(
     node: str, operation: str, group: str, resource: str, subresource: str, new: Object | None, old: Object | None
-) -> str:
-    """Why the node may not make this write, or empty when it may; `operation` is CREATE, UPDATE or DELETE."""
+) -> str | None:
+    """Why the node may not make this write, None when it may; `operation` is CREATE, UPDATE or DELETE."""
     match (group, resource):
         case ("", "nodes"):
             return _node(node, operation, new, old)
@@ -59,11 +59,13 @@ def refuse_node_write(
         case (group, "nodefeatures") if group in FEATURE_GROUPS:
             return _feature(node, new, old)
         case _:
-            return ""
+            return None
 
 
-def refuse_node_token(node: str, namespace: str, request: Object, find_pod: Callable[[str, str], Object | None]) -> str:
-    """Why the node may not ask for this service-account token, or empty: it must be bound to a pod that runs on the node."""
+def refuse_node_token(
+    node: str, namespace: str, request: Object, find_pod: Callable[[str, str], Object | None]
+) -> str | None:
+    """Why the node may not ask for this service-account token; None for one that is bound to a pod which runs on the node."""
     reference = _spec(request).get("boundObjectRef")
     reference = reference if isinstance(reference, dict) else {}
     # By uid, too: a pod that the node deletes and makes anew under the name would get the token of the first.
@@ -72,10 +74,10 @@ def refuse_node_token(node: str, namespace: str, request: Object, find_pod: Call
     pod = find_pod(namespace, str(reference.get("name") or ""))
     if pod is None or bound_to(pod) != node or metadata(pod).get("uid") != reference["uid"]:
         return f"node '{node}' may ask only for tokens of pods that are bound to it"
-    return ""
+    return None
 
 
-def _node(node: str, operation: str, new: Object | None, old: Object | None) -> str:
+def _node(node: str, operation: str, new: Object | None, old: Object | None) -> str | None:
     if operation == "DELETE":
         return f"node '{node}' may not delete nodes"
     new, old = new or {}, old or {}
@@ -91,7 +93,7 @@ def _node(node: str, operation: str, new: Object | None, old: Object | None) -> 
     if wrong:
         return f"node '{node}' may not set these labels: {', '.join(wrong)}"
     wrong = _chosen(annotations_of(new), annotations_of(old))
-    return f"node '{node}' may not choose its configuration: {', '.join(sorted(wrong))}" if wrong else ""
+    return f"node '{node}' may not choose its configuration: {', '.join(sorted(wrong))}" if wrong else None
 
 
 def _chosen(new: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
@@ -102,7 +104,7 @@ def _chosen(new: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
     return [*(key for key in changed if key in _DESIRED), *reported]
 
 
-def _config_node(node: str, operation: str, subresource: str, new: Object | None, old: Object | None) -> str:
+def _config_node(node: str, operation: str, subresource: str, new: Object | None, old: Object | None) -> str | None:
     if operation != "UPDATE" or object_name(new or {}).name != node:
         return f"node '{node}' may only update its own MachineConfigNode"
     new, old = new or {}, old or {}
@@ -110,25 +112,25 @@ def _config_node(node: str, operation: str, subresource: str, new: Object | None
         return f"node '{node}' may not change the ownerReferences of its MachineConfigNode"
     if subresource != "status" and _spec(new) != _spec(old):
         return f"node '{node}' may not change the spec of its MachineConfigNode"
-    return ""
+    return None
 
 
-def _pod(node: str, operation: str, subresource: str, new: Object | None, old: Object | None) -> str:
+def _pod(node: str, operation: str, subresource: str, new: Object | None, old: Object | None) -> str | None:
     if operation == "CREATE" and not subresource:
         return _mirror_pod(node, new or {})
     if subresource == "eviction" or operation == "DELETE":
         return (
-            "" if old is None or bound_to(old) == node else f"node '{node}' may remove only pods that are bound to it"
+            None if old is None or bound_to(old) == node else f"node '{node}' may remove only pods that are bound to it"
         )
     if bound_to(old or {}) != node or bound_to(new or {}) != node:
         return f"node '{node}' may update only the status of pods that are bound to it"
     # Labels of pods choose Services and budgets: a node could send itself another workload's traffic.
     if labels_of(new or {}) != labels_of(old or {}):
         return f"node '{node}' may not change labels of a pod through its status"
-    return ""
+    return None
 
 
-def _mirror_pod(node: str, pod: Object) -> str:
+def _mirror_pod(node: str, pod: Object) -> str | None:
     if MIRROR_ANNOTATION not in annotations_of(pod):
         return f"node '{node}' may create only mirror pods"
     if bound_to(pod) != node:
@@ -137,26 +139,26 @@ def _mirror_pod(node: str, pod: Object) -> str:
     if (pod.get("spec") or {}).get("serviceAccountName"):
         return "a mirror pod may not have a service account"
     named = sorted(f"{ref.resource}/{ref.name}" for ref in references(pod) if ref.resource != "serviceaccounts")
-    return f"a mirror pod may not refer to {', '.join(named)}" if named else ""
+    return f"a mirror pod may not refer to {', '.join(named)}" if named else None
 
 
-def _lease(node: str, lease: Object) -> str:
+def _lease(node: str, lease: Object) -> str | None:
     if object_name(lease) != (LEASE_NAMESPACE, node):
         return f"node '{node}' may write only its own lease in {LEASE_NAMESPACE}"
-    return ""
+    return None
 
 
-def _feature(node: str, new: Object | None, old: Object | None) -> str:
+def _feature(node: str, new: Object | None, old: Object | None) -> str | None:
     for feature in (old, new):
         if feature is not None and object_name(feature).name != node:
             return f"node '{node}' may write only the NodeFeature of its own name"
     if new is None:
-        return ""
+        return None
     if labels_of(new).get(NODE_NAME_LABEL) != node:
         return f"node '{node}' may tell only about itself: label {NODE_NAME_LABEL} must be {node}"
     labels = _spec(new).get("labels")
     wrong = sorted(key for key in (labels if isinstance(labels, dict) else {}) if not _may_ask_for(key))
-    return f"node '{node}' may not ask for these labels: {', '.join(wrong)}" if wrong else ""
+    return f"node '{node}' may not ask for these labels: {', '.join(wrong)}" if wrong else None
 
 
 def _may_ask_for(key: str) -> bool:

@@ -20,8 +20,9 @@ import httpx
 import msgspec
 
 from fastness.formats import json
-from fastness.formats.json_cut import CUT, cut
+from fastness.formats.json import CUT, cut
 from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kubernetes.resources import PODS
 from fastness.kube.client.connection import Connection
 from fastness.kube.client.retry import Safety
 from fastness.kube.client.transport import Call, Transport
@@ -33,7 +34,6 @@ from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 
 # The page size of client-go's pager and of kubectl's --chunk-size.
 CHUNK = 500
-_PODS = Resource("", "v1", "pods", "Pod", True)
 # JSON patches are left out: `add` to the end of a list is another element each time.
 _REPEATABLE = frozenset({PatchType.MERGE, PatchType.STRATEGIC, PatchType.APPLY})
 
@@ -187,7 +187,7 @@ class KubeCluster:
     async def log(self, pod: str, namespace: str, container: str, *, lines: int, most: int) -> bytes:
         """The newest lines of a container's log, at most so many bytes; raises NotFound, BadRequest, Forbidden."""
         params = {"container": container, "tailLines": str(lines), "limitBytes": str(most), "timestamps": "true"}
-        return await self._transport.send(Call("GET", _path(_PODS, namespace, pod, "log"), params))
+        return await self._transport.send(Call("GET", _path(PODS, namespace, pod, "log"), params))
 
     async def _object(self, call: Call) -> JsonObject:
         body = await self._transport.send(call)
@@ -195,7 +195,7 @@ class KubeCluster:
             obj = _objects.decode(body)
         except (msgspec.DecodeError, RecursionError) as error:
             raise InternalError(f"{call.method} {call.path}: the server sent what is not an object: {error}") from error
-        if reason := too_deep(obj):
+        if (reason := too_deep(obj)) is not None:
             raise InternalError(f"{call.method} {call.path}: the object cannot be read: {reason}")
         return obj
 
@@ -209,12 +209,12 @@ def _read_list(body: bytes) -> tuple[_ListMeta, list[JsonObject], list[tuple[Jso
         # A list is two levels around its objects.
         rest = _cut_lists.decode(cut(body, READABLE.max_depth + 2))
         meta, candidates = rest.metadata, [_read_cut(bytes(raw)) for raw in rest.items or []]
-    items = [item for item, reason in candidates if not reason]
-    return meta, items, [(identity_of(item), reason) for item, reason in candidates if reason]
+    items = [item for item, reason in candidates if reason is None]
+    return meta, items, [(identity_of(item), reason) for item, reason in candidates if reason is not None]
 
 
-def _read_cut(raw: bytes) -> tuple[JsonObject, str]:
-    return _objects.decode(raw), f"it nests deeper than {READABLE.max_depth} levels" if CUT in raw else ""
+def _read_cut(raw: bytes) -> tuple[JsonObject, str | None]:
+    return _objects.decode(raw), f"it nests deeper than {READABLE.max_depth} levels" if CUT in raw else None
 
 
 def _path(
@@ -256,6 +256,7 @@ def _delete_body(options: DeleteOptions) -> JsonObject:
         "kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": options.propagation.value,
     }  # fmt: skip
     conditions = {"uid": options.uid, "resourceVersion": options.resource_version}
+    # Never empty members: an empty uid is a condition that no object meets.
     if preconditions := {key: value for key, value in conditions.items() if value}:
         body["preconditions"] = preconditions
     if options.grace_seconds is not None:

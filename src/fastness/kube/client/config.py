@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.kube.client.connection import Connection, Impersonation
-from fastness.kube.client.errors import BadConfig, NoCluster, Unsupported
 from fastness.kube.client.kubeconfig import Kubeconfig, KubeconfigEntry, Selected, merge, parse, select
+from fastness.kube.errors import BadConfig, NoCluster, Unsupported
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REFUSED = {
+    # A kubeconfig that somebody sent would run a program as whoever opens it; kubectl does so, and a control plane must not.
     "exec": "Use a client certificate, a token or a tokenFile; `kubectl create token` makes one.",
     "auth-provider": "Use a client certificate, a token or a tokenFile; `kubectl create token` makes one.",
     "username": "Kubernetes has no basic authentication any more; use a token or a client certificate.",

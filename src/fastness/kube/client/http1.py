@@ -1,6 +1,6 @@
 """HTTP/1.1 on one connection: a request out, and its answer read strictly.
 
-One framing, a bounded head, no folded lines: what two readers could understand in two ways is an error (RFC 9112, section 6.3).
+One framing, a bounded head, no folded lines: what two readers could understand in two ways is an error (RFC 9112 §6.3).
 The body is a stream; its end tells the pool that the connection is free, and leaving early that it is to be dropped.
 """
 
@@ -55,7 +55,7 @@ async def send(connection: HttpConnection, request: httpx.Request, seconds: floa
     for name, value in request.headers.raw:
         head += (name, b": ", value, b"\r\n")
     body = await request.aread()
-    # RFC 9110, 5.5: a line break in a value would begin a header, or a request, of the value's author.
+    # RFC 9110 §5.5: a line break in a value would begin a header, or a request, of the value's author.
     if any(b"\r" in part or b"\n" in part for header in request.headers.raw for part in header):
         raise httpx.LocalProtocolError("a header has a line break", request=request)
     try:
@@ -94,6 +94,8 @@ class AnswerStream(httpx.AsyncByteStream):
         while True:
             head = await self._read(self._connection.reader.readuntil(b"\r\n\r\n"))
             status, recent, headers = _head(head, self._request)
+            # 1xx answers come before the real one (RFC 9110 §15.2) and have no body; taken for it, every later answer would be
+            # off by one.
             if status >= _INFORMATION:
                 break
         self._keep = recent and not _says_close(headers)
@@ -126,7 +128,7 @@ class AnswerStream(httpx.AsyncByteStream):
 
     async def _counted(self, left: int | None) -> AsyncIterator[bytes]:
         """So many bytes, or all until the end of the connection."""
-        # RFC 9112, 6.3, rule 8: the end of the connection ends the body, so there is none left to keep.
+        # RFC 9112 §6.3, rule 8: the end of the connection ends the body, so there is none left to keep.
         if left is None:
             self._keep = False
         while left is None or left > 0:
@@ -182,7 +184,7 @@ def _head(head: bytes, request: httpx.Request) -> tuple[int, bool, list[Header]]
     headers = []
     for line in lines:
         name, colon, value = line.partition(b":")
-        # RFC 9112, 5.1 and 5.2: no space before the colon, no folded lines; some readers join them, others do not.
+        # RFC 9112 §5.1 and §5.2: no space before the colon, no folded lines; some readers join them, others do not.
         if not colon or not name or name.strip() != name or any(bad in line for bad in (b"\0", b"\r", b"\n")):
             raise httpx.RemoteProtocolError("the answer has a header that is none", request=request)
         headers.append((name, value.strip(b" \t")))
@@ -196,9 +198,10 @@ def _says_close(headers: Sequence[Header]) -> bool:
 def _framing(headers: Sequence[Header], request: httpx.Request) -> tuple[int | None, bool]:
     """How many bytes follow, None for all until the end; whether they come in chunks instead."""
     coding = [value.lower() for name, value in headers if name.lower() == b"transfer-encoding"]
+    # A set: the same length said twice is harmless, and two different ones are refused below.
     lengths = {value for name, value in headers if name.lower() == b"content-length"}
     if coding:
-        # RFC 9112, 6.3, rule 3: both at once is how responses are split between two readers.
+        # RFC 9112 §6.3, rule 3: both at once is how responses are split between two readers.
         if coding != [b"chunked"] or lengths:
             raise httpx.RemoteProtocolError("the answer says in two ways where it ends", request=request)
         return None, True

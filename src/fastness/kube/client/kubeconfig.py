@@ -22,7 +22,7 @@ from typing import Any
 
 from fastness.formats.errors import YamlError
 from fastness.formats.yaml import load_documents
-from fastness.kube.client.errors import BadConfig, NoCluster
+from fastness.kube.errors import BadConfig, NoCluster
 
 SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 FIELDS: Mapping[str, Mapping[str, type]] = {

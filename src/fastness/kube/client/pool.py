@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple, Self
 import httpx
 
 from fastness.kube.client.http1 import MAX_HEAD, AnswerStream, HttpConnection, Origin, send
-from fastness.protocol.door_role import DoorRole, role_named
+from fastness.protocol.door import DoorRole, role_named
 
 MOST_KEPT: Final = 8
 MOST_IN_FLIGHT: Final = 32
@@ -147,6 +147,7 @@ class ConnectionPool(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; the answer's body is read by whoever has it. Raises httpx.TransportError."""
+        # Before a connection is taken: a token must not leave in the clear because somebody left an `s` out of an address.
         if request.url.scheme != "https" and not (self._plain and request.url.scheme == "http"):
             raise httpx.UnsupportedProtocol("only https is spoken here", request=request)
         timeouts = request.extensions.get("timeout", {})
@@ -231,6 +232,8 @@ class ConnectionPool(httpx.AsyncBaseTransport):
         return connection
 
     def _give_back(self, connection: HttpConnection) -> None:
+        # Of an earlier generation: it was opened with a certificate that has been replaced since, and the server still knows it
+        # by that one.
         stale = id(connection) not in self._all or connection.generation != self._generation
         if stale or len(self._free) >= self._most_idle:
             self._drop(connection)

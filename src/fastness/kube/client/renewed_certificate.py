@@ -15,10 +15,9 @@ from pathlib import Path
 import httpx
 
 from fastness.crypto.secret import SecretBytes
-from fastness.kube.client.connection import Connection
-from fastness.kube.client.errors import BadConfig
+from fastness.kube.client.connection import Connection, show_certificate
 from fastness.kube.client.pool import ConnectionPool
-from fastness.kube.client.tls import show_certificate
+from fastness.kube.errors import BadConfig
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock
 

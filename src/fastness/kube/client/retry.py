@@ -34,6 +34,7 @@ class Safety(Enum):
 
 def pause_after(code: int, retry_after: float | None, safety: Safety, backoff: float) -> float | None:
     """Seconds to wait before asking again after this answer; None: it is final."""
+    # Passed on instead of slept through: the caller has its own patience, and somebody may be waiting for it.
     if retry_after is not None and retry_after > LONGEST:
         return None
     wait = max(backoff, retry_after or 0.0)

@@ -52,5 +52,6 @@ class Token:
         except (OSError, UnicodeDecodeError) as error:
             _log.warning("cluster.token_unreadable", file=file, error=error)
             return
+        # An empty file is one that is being written: without a token we would be an anonymous user, and hear 403 instead of 401.
         if text:
             self._value = SecretText(text)

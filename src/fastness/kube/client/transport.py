@@ -26,14 +26,13 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 import msgspec
 
-from fastness.kube.client.connection import Connection
+from fastness.kube.client.connection import Connection, context_for
 from fastness.kube.client.pool import MOST_IN_FLIGHT, STREAM, ConnectionPool, certificate_problem
 from fastness.kube.client.renewed_certificate import RenewedCertificate, RenewingPool
 from fastness.kube.client.retry import ATTEMPTS, Safety, pause_after
-from fastness.kube.client.tls import context_for
 from fastness.kube.client.tokens import Token
 from fastness.kube.errors import ApiError, Timeout, Unavailable, from_status
-from fastness.observe import context
+from fastness.observe import logs
 from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.retries import Backoff, retry, retry_after
 
@@ -171,7 +170,7 @@ class Transport:
         headers = list(self._headers)
         if token := self._token.current():
             headers.append(("Authorization", f"Bearer {token.reveal()}"))
-        if correlation := context.current():
+        if correlation := logs.current_correlation():
             headers.append(("Audit-ID", correlation))
         if call.content is not None:
             headers.append(("Content-Type", call.media))
@@ -203,6 +202,7 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
 
 
 def _may_repeat(error: Exception, safety: Safety) -> bool:
+    # A certificate that is not believed now is not believed in a second either, and asking again would hide whom we talk to.
     if certificate_problem(error) is not None or isinstance(error, httpx.UnsupportedProtocol):
         return False
     # A write that may have arrived is not sent again: a create would answer AlreadyExists for what we made ourselves.

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from fastness.formats.json_cut import cut
+from fastness.formats.json import cut
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kube.client.transport import Broken, Call, Transport
 from fastness.kube.errors import ApiError, BadRequest, InternalError, Invalid, TooLarge, Unavailable, from_status
@@ -89,18 +89,19 @@ def parse_event(line: bytes) -> Event:
         if decoded.type == "ERROR":
             raise _refused(decoded.object)
         kind = EventType(decoded.type)
-        if reason:  # of an object that is gone, its name is all that counts
-            return Event(kind, identity_of(decoded.object), unreadable="" if kind is EventType.DELETED else reason)
+        if reason is not None:  # of an object that is gone, its name is all that counts
+            return Event(kind, identity_of(decoded.object), unreadable=None if kind is EventType.DELETED else reason)
         meta = decoded.object["metadata"]
         notes = (meta.get("annotations") or {}) if kind is EventType.BOOKMARK else {}
         synced = notes.get(INITIAL_EVENTS_END) == "true"
+        # Read, so that an event without one fails here: taken as a position it would let the next watch begin anywhere.
         meta["resourceVersion"]
     except (msgspec.DecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InternalError(f"the server sent what is not a watch event: {line[:200]!r}") from error
     return Event(kind, decoded.object, synced)
 
 
-def _decoded(line: bytes) -> tuple[_Line, str]:
+def _decoded(line: bytes) -> tuple[_Line, str | None]:
     """A line, and why its object cannot be read, if so; only the upper levels of it are there then."""
     try:
         decoded = _decoder.decode(line)
@@ -168,6 +169,7 @@ class Watch:
                     async for event in events:
                         begun = True
                         yield event
+            # An older server refuses the parameters; once events have come, the same answer is about something else.
             except (Invalid, BadRequest):
                 if begun:
                     raise

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.kubernetes.coordination import LEASE
+from fastness.kinds.kubernetes.core import LEASE
 from fastness.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.observe import logs, metrics

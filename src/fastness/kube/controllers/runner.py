@@ -24,7 +24,7 @@ from fastness.kube.controllers.controller import Controller, Source
 from fastness.kube.controllers.leadership import LostLease
 from fastness.kube.controllers.queue import QueueClosed, WorkQueue
 from fastness.kube.informers import Informers
-from fastness.observe import context, logs, metrics
+from fastness.observe import logs, metrics
 from fastness.runtime.clock import Clock, Entropy
 
 WORKERS = 2
@@ -72,10 +72,10 @@ class Runner:
         """Whether every controller works and none has anything to do; delayed keys do not count."""
         return all(loop.working and loop.queue.idle for loop in self._loops)
 
-    def waiting_for(self) -> str:
-        """What keeps controllers from working, for readiness; empty when all work."""
+    def waiting_for(self) -> str | None:
+        """What keeps controllers from working, for readiness; None when all work."""
         missing = [loop.controller.name for loop in self._loops if not loop.working]
-        return f"not started: {', '.join(missing)}" if missing else ""
+        return f"not started: {', '.join(missing)}" if missing else None
 
     async def run(self) -> None:
         """Work until cancelled; raises LostLease when the lease is gone."""
@@ -138,7 +138,7 @@ class Runner:
 
     async def _reconcile(self, loop: _Loop, key: Any) -> None:
         name, started = loop.controller.name, self._clock.monotonic()
-        context.begin(self._entropy.uid())
+        logs.begin_correlation(self._entropy.uid())
         try:
             done = await loop.controller.reconcile(key)
         except LostLease:

@@ -77,6 +77,8 @@ class Cache:
     def list(self, namespace: str = "") -> Objects:
         """All objects, or those of a namespace, in order of namespace and name."""
         keys = (key for key in self._objects if not namespace or key.namespace == namespace)
+        # Sorted, because some decisions take the first that fits: an order that depended on arrival would differ between
+        # replicas.
         return [self._objects[key] for key in sorted(keys)]
 
     def by_index(self, name: str, value: str) -> Objects:

@@ -42,6 +42,7 @@ from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.retries import Backoff
 
 Handler = Callable[[JsonObject | None, JsonObject | None], None]
+# With jitter: an API server that comes back must not be met by every cache of every replica in one instant.
 BACKOFF = Backoff(first=0.2, most=30.0)
 # kube-apiserver sends a bookmark about once a minute to who asks for them; half as long again is a watch that hangs.
 SILENCE = 90.0
@@ -89,7 +90,7 @@ class Informer:
         """One object as last seen, or None; raises Unavailable for one that is there and cannot be used."""
         key = Key(namespace, name)
         obj = self._cache.get(key)
-        if obj is None and (reason := self._aside.reason(key)):
+        if obj is None and (reason := self._aside.reason(key)) is not None:
             raise Unavailable(f"{self.resource.kind} {namespace}/{name} is set aside: {reason}")
         return obj
 
@@ -127,6 +128,7 @@ class Informer:
     @property
     def in_touch(self) -> bool:
         """Whether the cache follows the cluster now; otherwise what it does not hold may be there all the same."""
+        # All three: a watch that is open and silent may be a black hole, and a door that trusts it would miss a revocation.
         return self._watching and self.has_synced and self.age <= SILENCE
 
     @property
@@ -151,9 +153,12 @@ class Informer:
             try:
                 async with self._attended():
                     await (self._follow() if self._position else self._begin())
+            # Without a pause: the connection was dead, the server may be well, and every second more is one in which doors stay
+            # closed.
             except WatchSilent as error:
                 self._again(error)
                 continue
+            # NotFound is a kind that is not served (yet): a definition may come later, and what was there before it went is gone.
             except (Expired, NotFound) as error:
                 self._again(error)
             except ApiError as error:
@@ -205,6 +210,7 @@ class Informer:
 
         def look() -> None:
             due = self._stirred + self._patience
+            # One timer that looks again, and not one for each event: under load a cache hears thousands of them in a second.
             if due > loop.time():
                 timers[:] = [loop.call_at(due, look)]
             else:
@@ -259,7 +265,7 @@ class Informer:
     def _changed(self, event: Event) -> CacheChange | None:
         """What an event makes of the cache; nothing when its object cannot be used."""
         key = key_of(event.object)
-        if event.unreadable:
+        if event.unreadable is not None:
             self._aside.add(key, event.unreadable)
             return None
         if event.type is EventType.DELETED:
@@ -291,9 +297,10 @@ def _collect(state: dict[Key, JsonObject], unread: dict[Key, str], event: Event)
     if event.type is EventType.BOOKMARK:
         return
     key = key_of(event.object)
+    # An object may come twice while the state is collected, changed in between; the later word counts.
     state.pop(key, None)
     unread.pop(key, None)
-    if event.unreadable:
+    if event.unreadable is not None:
         unread[key] = event.unreadable
     elif event.type is not EventType.DELETED:
         state[key] = event.object

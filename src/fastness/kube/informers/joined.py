@@ -63,6 +63,7 @@ class JoinedInformer(Informer):
     @property
     def in_touch(self) -> bool:
         """Whether every part follows the cluster now."""
+        # All: a rule may lie in the one namespace of which nothing is heard.
         return all(part.in_touch for part in self._parts)
 
     @property

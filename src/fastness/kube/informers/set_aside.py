@@ -32,9 +32,9 @@ class AsideObjects:
         """Each object with its reason."""
         return self._reasons
 
-    def reason(self, key: Key) -> str:
-        """Why an object is set aside; empty when it is not."""
-        return self._reasons.get(key, "")
+    def reason(self, key: Key) -> str | None:
+        """Why an object is set aside; None when it is not."""
+        return self._reasons.get(key)
 
     def add(self, key: Key, reason: str) -> None:
         """Set an object aside; said once for each reason."""

@@ -74,11 +74,11 @@ class Informers:
         """The resources whose first state is still missing, for readiness messages."""
         return sorted({each.resource.plural for each in self._informers.values() if not each.has_synced})
 
-    def out_of_touch(self) -> str:
-        """Which caches have had their first state and do not follow the cluster now, for readiness; empty when none."""
+    def out_of_touch(self) -> str | None:
+        """Which caches have had their first state and do not follow the cluster now, for readiness; None when none."""
         lost = (each for each in self._informers.values() if each.has_synced and not each.in_touch)
         names = sorted({each.resource.plural for each in lost})
-        return f"out of touch with the API: nothing is heard of {', '.join(names)}" if names else ""
+        return f"out of touch with the API: nothing is heard of {', '.join(names)}" if names else None
 
     def set_aside(self) -> list[str]:
         """What the caches left out because it cannot be used: resource, name and reason, for people with the right to know."""
@@ -90,15 +90,15 @@ class Informers:
             }
         )
 
-    def unused(self) -> str:
-        """How many objects of which resources are set aside, without names, for readiness; empty when none."""
+    def unused(self) -> str | None:
+        """How many objects of which resources are set aside, without names, for readiness; None when none."""
         aside = {(each.resource.plural, key) for each in self._informers.values() for key in each.aside}
         counts = Counter(plural for plural, _ in aside)
         counted = ", ".join(f"{count} of {plural}" for plural, count in sorted(counts.items()))
         return (
             f"objects that cannot be used are set aside: {counted}; the log and `fastness doctor` name them"
             if counts
-            else ""
+            else None
         )
 
     async def __aenter__(self) -> Informers:

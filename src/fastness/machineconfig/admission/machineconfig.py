@@ -2,7 +2,7 @@
 
 * A pool's selector must take in the configuration of a built-in role: `worker` for custom pools. Without it a pool would render
   nothing that a machine can boot with.
-* There is one MachineConfiguration, `cluster`.
+* There is one MachineConfiguration, `cluster`. Rules that look at other objects besides are in `policies`.
 * A MachineConfig that changes the kernel, its arguments, FIPS mode or extensions is accepted, and a warning says what follows
   where the pool's trust model does not allow it or cannot vouch for it: nothing is rendered for a confidential pool, and the
   host of pod VMs is not attested.
@@ -39,17 +39,18 @@ def pool_selects_a_role(request: AdmissionRequest, lookups: AdmissionLookups) ->
     if _includes_worker(selector):
         return None
     why = (
-        f"spec.machineConfigSelector must include the worker role: {ROLE_LABEL} In [worker, {request.name}] is what a custom "
-        "pool needs"
+        "All custom MachineConfigPools must inherit from the worker pool and must have a machineConfigSelector that matches for "
+        f"a '{ROLE_LABEL}: worker' label"
     )
-    return forbidden(request, why)
+    return forbidden(request, f"{why}; {ROLE_LABEL} In [worker, {request.name}] is what this one needs")
 
 
 def configuration_is_singleton(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
     """Refuse a MachineConfiguration of another name."""
     if request.name == "cluster":
         return None
-    return invalid(request, "metadata.name", f"{request.name!r}: the only MachineConfiguration is named 'cluster'")
+    why = "Only a single object of MachineConfiguration is allowed and it must be named cluster."
+    return invalid(request, "metadata.name", f"{request.name!r}: {why}")
 
 
 def warn_about_trust_model(request: AdmissionRequest, lookups: AdmissionLookups) -> Allowed | None:

@@ -31,9 +31,12 @@ from fastness.machineconfig.ignition.problems import (
 from fastness.machineconfig.ignition.shape import JsonObject, normalise
 from fastness.protocol.ignition_spec import CURRENT, LEGACY, SUPPORTED, Version, minor
 
+# Each version on its own, not a range: a config of a version that this table lacks must fail here, not be read by the rules of
+# its neighbour.
 _READ_AS: Final[dict[str, Version]] = {"2.0.0": LEGACY, "2.1.0": LEGACY} | {version: version for version in SUPPORTED}
 _SEMANTIC: Final = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?", re.ASCII)
 _HINT: Final = "use one of " + ", ".join(version.removesuffix(".0") for version in SUPPORTED)
+# Well above what fits into an object of the API; a real config nests less than ten deep, and the walks over it recurse.
 LIMITS: Final = json.JsonLimits(max_bytes=8 * 1024 * 1024, max_depth=32)
 
 
@@ -94,6 +97,7 @@ def check(raw: JsonObject, version: Version, report: Report) -> JsonObject:
     if version == LEGACY:
         legacy_rules.check(body, report)
         if body["ignition"]["version"] != version:
+            # One version inside the house: what compares or hashes configs must not tell 2.0 and 2.2 of the same content apart.
             body = {**body, "ignition": {**body["ignition"], "version": version}}
     else:
         rules.check(body, minor(version), report)
@@ -107,6 +111,8 @@ def empty(version: Version = CURRENT) -> JsonObject:
 
 def to_json(config: Config | JsonObject) -> bytes:
     """The compact bytes of a config, keys in canonical order: equal configs give equal bytes."""
+    # The name of a rendered config is a digest of such bytes, so an order that depended on the writer would roll out machines for
+    # nothing.
     return json.canonical(config.body if isinstance(config, Config) else config)
 
 
@@ -142,6 +148,8 @@ def _read_version(text: object) -> Version:
     """The supported version that a config states; raises `UnsupportedVersion`."""
     if isinstance(text, str) and (version := _READ_AS.get(text)) is not None:
         return version
+    # A pre-release (3.6.0-experimental) is refused by its name: Ignition changes its meaning from release to release, without
+    # notice.
     if isinstance(text, str) and len(text) <= 64 and _SEMANTIC.fullmatch(text):
         raise UnsupportedVersion(
             "unknown-version", f"spec version {text} is not supported", "ignition.version", hint=_HINT

@@ -27,6 +27,7 @@ _ROOT: Final = "root"
 
 def from_legacy(config: JsonObject, report: Report) -> JsonObject:
     """A spec 2.2 config in the current spec; what cannot be said there goes into the report."""
+    # Dropped silently the machine would come up without its network, or with that of the image.
     if config.get("networkd", {}).get("units"):
         report.error((None, "networkd"), "networkd-unsupported", "spec 3 has no networkd units; write them as files")
     return _full(
@@ -56,6 +57,7 @@ def _ignition(ignition: JsonObject) -> JsonObject:
 def _references(references: list[JsonObject]) -> list[JsonObject]:
     unique: dict[str, JsonObject] = {}
     for reference in references:
+        # Spec 3 refuses two references with one source.
         unique.setdefault(reference.get("source", ""), _reference(reference))
     return list(unique.values())
 
@@ -86,6 +88,7 @@ def _disk(disk: JsonObject, path: Path, report: Report) -> JsonObject:
     for index, partition in enumerate(disk.get("partitions", ())):
         here: Path = ((path, "partitions"), index)
         for name in ("size", "start"):
+            # Rounding would move a partition, perhaps into its neighbour, on a disk that may hold data.
             if partition.get(name, 0) % SECTORS_PER_MIB:
                 report.error((here, name), "not-whole-mebibytes", f"must be a multiple of {SECTORS_PER_MIB} sectors")
         made = _full(**{name: partition.get(name) for name in ("number", "label", "typeGuid", "guid")})
@@ -138,6 +141,7 @@ def _files(storage: JsonObject, report: Report) -> list[JsonObject]:
             earlier = files.get(made["path"], {**made, "overwrite": False})
             files[made["path"]] = {**earlier, "append": [*earlier.get("append", []), resource]}
         else:
+            # Left out means yes in spec 2 and no in spec 3, so it is said.
             made["overwrite"] = file.get("overwrite", True)
             files[made["path"]] = {**made, "contents": resource}
     return list(files.values())
@@ -163,6 +167,8 @@ def _passwd(passwd: JsonObject, report: Report) -> JsonObject:
         here: Path = (((None, "passwd"), "users"), index)
         if "create" in user:
             report.error((here, "create"), "deprecated", "set the fields of create on the user")
+        # Machines manage this one account afterwards; another one would be made at first boot and never be changed or removed
+        # again.
         if user.get("name") != ONLY_USER:
             report.error((here, "name"), "only-core", f"only the user {ONLY_USER} can be configured")
         keys = [*user.get("sshAuthorizedKeys", []), *keys]
@@ -170,6 +176,7 @@ def _passwd(passwd: JsonObject, report: Report) -> JsonObject:
         made["name"] = user.get("name", "")
         if "groups" in made:
             made["groups"] = list(dict.fromkeys(made["groups"]))
+        # Past the filter for empty values: an empty hash is a statement about the account, not the absence of one.
         if "passwordHash" in user:
             made["passwordHash"] = user["passwordHash"]
         users[made["name"]] = {**made, **_full(sshAuthorizedKeys=list(dict.fromkeys(keys)))}

@@ -60,6 +60,7 @@ def predict(config: JsonObject, enabled_in_image: Collection[str] | None = None,
     """
     storage: JsonObject = config.get("storage", {})
     layout: Layout = {}
+    # As text: the minor of spec 3 has one digit, and a config of another form did not get here.
     special = config["ignition"]["version"] >= "3.4"
     for directory in storage.get("directories", ()):
         layout[directory["path"]] = _entry(EntryKind.DIRECTORY, directory, _DIRECTORY_MODE, special)
@@ -102,6 +103,7 @@ def _add_units(layout: Layout, units: list[JsonObject]) -> None:
                 layout[f"{path}.d/{dropin['name']}"] = PathEntry(EntryKind.FILE, data=dropin["contents"].encode())
         if unit.get("contents"):
             layout[path] = PathEntry(EntryKind.FILE, data=unit["contents"].encode())
+        # The link stands in the place of the contents; a drift check that expected these would report a masked unit for ever.
         if unit.get("mask"):
             layout[path] = PathEntry(EntryKind.LINK, 0, target="/dev/null")
 

@@ -57,6 +57,7 @@ def _check_resource(resource: JsonObject, path: Path, report: Report) -> None:
     if text is None:
         return
     where: Path = ((path, "verification"), "hash")
+    # Its reader does not know the word and refuses the config at boot.
     if text.startswith("sha256-"):
         report.error(where, "hash-unrecognised", "spec 2 knows sha512 only")
         return
@@ -72,6 +73,7 @@ def _check_storage(storage: JsonObject, path: Path, report: Report) -> None:
         _check_disk(disk, ((path, "disks"), index), report)
     for index, raid in enumerate(storage.get("raid", ())):
         _check_raid(raid, ((path, "raid"), index), report)
+    # Predefined in spec 2: the root of the machine itself.
     names = {"root"}
     for index, filesystem in enumerate(storage.get("filesystems", ())):
         here: Path = ((path, "filesystems"), index)

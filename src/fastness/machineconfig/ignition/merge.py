@@ -72,6 +72,8 @@ def settle_compression(config: JsonObject) -> JsonObject:
 
 def default_overwrite(config: JsonObject) -> JsonObject:
     """The config with `overwrite: true` on every file that does not say."""
+    # Without it Ignition fails the boot where the image has a file of that path, and to replace one is what a MachineConfig is
+    # often for.
     return _with_files(config, lambda file: file if "overwrite" in file else {**file, "overwrite": True})
 
 
@@ -86,6 +88,7 @@ def _name_compression(file: JsonObject) -> JsonObject:
     contents = file.get("contents")
     if contents is None or "source" not in contents or "compression" in contents:
         return file
+    # A child's plain text over a parent's gzip would inherit "gzip", and the machine would fail to unpack text at its first boot.
     return {**file, "contents": {**contents, "compression": ""}}
 
 
@@ -175,6 +178,8 @@ def _merge_entry(
             origins.removed(here, source, entries[key])
         del entries[key]
     else:
+        # Field by field, as Ignition does it, also where that surprises: a child that brings new contents keeps the mode and the
+        # owner of the parent's file.
         entries[key] = _merge_object(shape, entries[key], item, here, source, origins, field.key)
 
 
@@ -202,6 +207,8 @@ def _merge_object(
         elif field.key:
             merged[name] = _merge_lists(field, inner, old, item, here, source, origins)
         else:
+            # No key, so nothing can tell a repetition from a second entry (fragments to append, options of mkfs): both stay, in
+            # order.
             merged[name] = old + item
             for number, value in enumerate(item, len(old)):
                 _tell(origins, (*here, str(number)), source, value, None)

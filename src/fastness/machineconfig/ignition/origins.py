@@ -69,6 +69,7 @@ class Origins:
     def removed(self, place: Place, source: str, old: Any) -> None:
         """Something is gone because of a child."""
         self._observer(Supply(ChildEffect.REMOVED, place, source, None, self.origin(place), old))
+        # A path that comes again later is another entry; blame for the one before would name somebody who did not write it.
         gone = [below for below in self._origins if below[: len(place)] == place]
         for below in gone:
             del self._origins[below]

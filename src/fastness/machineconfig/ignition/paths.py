@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+# One match instead of cleaning and comparing: this runs for every path of every config. `..` is refused inside a path too, so
+# that no prefix check anywhere can be walked out of.
 _CLEAN: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/]+)+|/")
 
 
@@ -37,6 +39,7 @@ def clean_path(path: str) -> str:
     rooted = path.startswith("/")
     parts: list[str] = []
     for part in path.split("/"):
+        # As Go's path.Clean, lexically: links on the machine are not known here, and Ignition does not ask them either.
         if part == ".." and parts and parts[-1] != "..":
             parts.pop()
         elif (part == ".." and not rooted) or part not in ("", ".", ".."):

@@ -41,6 +41,7 @@ def _check_hash(resource: JsonObject, path: Path, minor: int, report: Report) ->
     where: Path = ((path, "verification"), "hash")
     if text is None:
         return
+    # A digest without a source would look like a protected file in a review, while nothing is compared at all.
     if "source" not in resource:
         report.error(where, "hash-without-source", "a hash needs a source")
     try:
@@ -50,6 +51,7 @@ def _check_hash(resource: JsonObject, path: Path, minor: int, report: Report) ->
         tell = report.warn if error.code == "hash-not-hexadecimal" else report.error
         tell(where, error.code, error.message)
         digest = None
+    # A reader of spec 3.0 refuses the whole config for it, on the machine, at its first boot.
     if minor < 1 and (digest.algorithm if digest else text.partition("-")[0]) == "sha256":
         report.error(where, "hash-unrecognised", "sha256 exists only since spec 3.1")
 
@@ -59,6 +61,8 @@ def _check_headers(headers: list[JsonObject], source: str | None, path: Path, re
     for index, header in enumerate(headers):
         if not header.get("name"):
             report.error(((where, index), "name"), "header-name-required", "a header needs a name")
+        # In a config that is merged into another, no value means "take the inherited header away"; an empty string is neither
+        # that nor a header.
         if header.get("value") == "":
             report.error(((where, index), "value"), "header-value-empty", "a header value must not be empty")
     if not headers:
@@ -90,6 +94,8 @@ def check_contents(config: JsonObject, limit: int = data_url.MAX_CONTENTS) -> tu
         inline += [(item, ((here, "append"), place)) for place, item in enumerate(file.get("append", ()))]
         for resource, path in inline:
             try:
+                # With the bound, because a few kilobytes of gzip can unpack to gigabytes; this runs in the controller, for
+                # configs of everybody who may write one.
                 data_url.contents(resource, limit)
             except DataUrlError as error:
                 if error.code != "not-inline":

@@ -69,6 +69,7 @@ def _check_proxy(text: str, name: str, path: Path, report: Report) -> None:
         report.error(path, "invalid-url", "the URL cannot be understood")
     elif url.scheme not in ("http", "https"):
         report.error(path, "invalid-proxy", "a proxy must be http or https")
+    # The proxy learns the names of all hosts that the machine asks, and with plain http so does everybody on the way to it.
     elif url.scheme == "http" and name == "httpsProxy":
         report.warn(path, "insecure-proxy", "a proxy for https should itself be https")
 
@@ -77,6 +78,8 @@ def _check_nodes(storage: JsonObject, name: str, path: Path, minor: int, report:
     nodes = storage.get(name)
     if not nodes:
         return
+    # Ignition follows links in all parts of a path but the last, so an entry below a link of the same config lands where the link
+    # points: a file that reads as /opt/x in a review could overwrite something in /etc.
     links: frozenset[str] = frozenset(link.get("path", "") for link in storage.get("links", ()))
     where: Path = (path, name)
     for index, node in enumerate(nodes):
@@ -100,6 +103,7 @@ def _check_nodes(storage: JsonObject, name: str, path: Path, minor: int, report:
 def _check_owner(node: JsonObject, path: Path, report: Report) -> None:
     for name in ("user", "group"):
         owner = node.get(name)
+        # Which of the two wins is not specified; a file of root that turns out to be somebody else's is the bad case.
         if owner and "id" in owner and owner.get("name"):
             report.error((path, name), "id-and-name", "set the id or the name, not both")
 
@@ -107,6 +111,8 @@ def _check_owner(node: JsonObject, path: Path, report: Report) -> None:
 def _check_mode(mode: int, path: Path, minor: int, report: Report) -> None:
     if not 0 <= mode <= 0o7777:
         report.error(path, "illegal-mode", "the mode must be between 0 and 0o7777 (4095 in decimal)")
+    # Ignition's issue 1301: it dropped these bits until spec 3.4, and keeps dropping them for older specs, so that no config
+    # gains a setuid file by an update of Ignition.
     elif minor < 4 and mode & 0o7000:
         report.warn(path, "special-mode-bits", "setuid, setgid and sticky bits are ignored before spec 3.4")
 
@@ -115,6 +121,7 @@ def _check_file(file: JsonObject, path: Path, minor: int, report: Report) -> Non
     contents: JsonObject = file.get("contents", {})
     if contents:
         check_resource(contents, (path, "contents"), minor, report)
+    # With nothing to write, to replace would mean to empty the file that the image has.
     if file.get("overwrite") and "source" not in contents:
         report.error((path, "overwrite"), "overwrite-without-source", "to overwrite, contents need a source")
     for index, fragment in enumerate(file.get("append", ())):
@@ -131,6 +138,7 @@ def _check_link(link: JsonObject, path: Path, storage: JsonObject, minor: int, r
     if not link.get("hard"):
         return
     target = clean_path(target) if target.startswith("/") else clean_path(f"{link.get('path', '')}/{target}")
+    # Linux has no such links: the boot would fail in the last stage, after disks were written.
     if any(directory.get("path") == target for directory in storage.get("directories", ())):
         report.error(path, "hard-link-to-directory", "a hard link must not point to a directory")
     for owner in ("user", "group"):
@@ -143,6 +151,7 @@ def _check_units(units: list[JsonObject], path: Path, report: Report) -> None:
     for index, unit in enumerate(units):
         name = unit.get("name", "")
         here: Path = (path, index)
+        # systemd ignores a file of any other ending without a word; a unit that never runs may be the one that guards something.
         if suffix(name) not in UNIT_SUFFIXES:
             report.error(
                 (here, "name"), "unit-suffix", "a unit name must end in .service, .socket, .mount or another type"
@@ -158,6 +167,7 @@ def _check_units(units: list[JsonObject], path: Path, report: Report) -> None:
                 )
         for position, dropin in enumerate(unit.get("dropins", ())):
             where: Path = ((here, "dropins"), position)
+            # systemd reads only *.conf there (systemd.unit(5)); anything else would be written and never read.
             if suffix(dropin.get("name", "")) != ".conf":
                 report.error((where, "name"), "dropin-suffix", "the name of a drop-in must end in .conf")
             if dropin.get("contents"):
@@ -201,6 +211,8 @@ def _check_unit_paths(storage: JsonObject, units: list[JsonObject], report: Repo
     for name in ("directories", "files", "links"):
         nodes: list[Any] = storage.get(name, [])
         for index, node in enumerate(nodes):
+            # Two writers of one path: which one wins depends on the order in which Ignition writes, so what was reviewed might
+            # not be what runs.
             if node.get("path") in taken:
                 report.error(
                     ((((None, "storage"), name), index), "path"),

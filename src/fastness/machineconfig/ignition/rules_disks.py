@@ -22,6 +22,7 @@ _LUKS_LABEL_BYTES: Final = 47
 FORMATS: Final = {"ext4": 16, "btrfs": 256, "xfs": 12, "swap": 15, "vfat": 11}
 """Filesystem formats and how long a label each of them takes."""
 
+# No redundancy, so there is nothing that a spare could be rebuilt from.
 WITHOUT_SPARES: Final = frozenset({"linear", "raid0", "0", "stripe"})
 RAID_LEVELS: Final = WITHOUT_SPARES | {"raid1", "1", "mirror", "raid4", "4", "raid5", "5", "raid6", "6", "raid10", "10"}
 _PINS: Final = ("tpm2", "tang", "sss")
@@ -69,10 +70,13 @@ def _check_disk(disk: JsonObject, path: Path, report: Report) -> None:
     if overlap is not None:
         report.error((where, overlap), "partitions-overlap", "the partition overlaps another one")
     absent = any(partition.get("shouldExist") is False for partition in partitions)
+    # Number 0 means "the next free one"; with a deletion in the same list that may be the partition that was just deleted.
     if absent and any(not partition.get("number") for partition in partitions):
         report.error(where, "delete-with-zero", "with a partition to delete, every partition needs a number")
     labels: set[str] = set()
     for index, partition in enumerate(partitions):
+        # Other parts of a config find the partition at /dev/disk/by-partlabel; of two equal labels the wrong one may be
+        # formatted.
         if "label" in partition and partition["label"] in labels:
             report.error((where, index), "duplicate-label", "another partition of the disk has the same label")
         labels |= {partition["label"]} if "label" in partition else set()
@@ -146,6 +150,7 @@ def _check_filesystem(filesystem: JsonObject, path: Path, minor: int, report: Re
 
 
 def _check_luks(volume: JsonObject, path: Path, minor: int, report: Report) -> None:
+    # The name becomes /dev/mapper/<name>.
     if "/" in volume.get("name", ""):
         report.error((path, "name"), "name-with-slash", "the name must not contain a slash")
     if len(volume.get("label", "").encode()) > _LUKS_LABEL_BYTES:
@@ -165,6 +170,7 @@ def _check_luks(volume: JsonObject, path: Path, minor: int, report: Report) -> N
         _check_tang(tang, (((path, "clevis"), "tang"), index), report)
     check_resource(volume.get("keyFile", {}), (path, "keyFile"), minor, report)
     if volume.get("cex", {}).get("enabled"):
+        # Two ways to the key: the disk would be as safe as the weaker one.
         if others or custom.get("pin"):
             report.error((path, "cex"), "cex-with-clevis", "cex excludes clevis")
         if volume.get("keyFile", {}).get("source"):
@@ -189,6 +195,7 @@ def _check_tang(tang: JsonObject, path: Path, report: Report) -> None:
         report.error((path, "url"), "invalid-url", "the URL cannot be understood")
     elif url.scheme not in ("http", "https"):
         report.error((path, "url"), "invalid-scheme", "the scheme must be http or https")
+    # Without it clevis would trust whatever key answers first (clevis-encrypt-tang(1)), and Ignition cannot ask anybody at boot.
     if not tang.get("thumbprint"):
         report.error((path, "thumbprint"), "thumbprint-required", "a thumbprint is required")
     if tang.get("advertisement"):

@@ -76,6 +76,7 @@ def _object(shape: Shape, value: JsonObject, path: Path, report: Report) -> Json
         row = fields.get(name)
         if row is None:
             _report_unknown(shape, name, path, report)
+        # `is` and not isinstance: to Python `true` is an integer, and a mode of `true` must not pass as 1.
         elif type(item) is row[0]:
             fresh: Any = item
             kind = row[1]
@@ -116,6 +117,7 @@ def _list(field: Field, shape: Shape | None, value: list[Any], path: Path, repor
         clean.append(fresh)
     if field.key and len(clean) > 1:
         keys = [entry_key(field.key, item) for item in clean]
+        # Which of two entries counts is up to the reader, so two readers of the same config may build two machines.
         if len(set(keys)) != len(keys):
             _report_duplicates([(path, index) for index in range(len(keys))], keys, report)
     return value if same else clean
@@ -143,6 +145,7 @@ def _check_space(shape: Shape, names: list[str], value: JsonObject, path: Path, 
         key = shape.fields[name][2].key
         keys += [entry_key(key, entry) for entry in value[name]]
         paths += [((path, name), index) for index in range(len(value[name]))]
+    # A path that is a file and a link at once: the link would decide where the content goes.
     if len(set(keys)) != len(keys):
         _report_duplicates(paths, keys, report)
 
@@ -163,6 +166,8 @@ def _report_unknown(shape: Shape, name: str, path: Path, report: Report) -> None
         return
     lower = name.lower()
     for field in shape.fields:
+        # An error and not a warning: encoding/json prefers the exact name but takes any capitals, so `Mode` beside `mode` is a
+        # way to hide a value from reviewers.
         if field.lower() == lower:
             report.error(where, "field-case", f"must be spelled {field}")
             return
@@ -186,6 +191,7 @@ def _describe(item: Any) -> str:
 
 
 def _shorten(text: str) -> str:
+    # Names come from the config; a message must not be as long as its author likes.
     return text if len(text) <= 80 else text[:77] + "..."
 
 

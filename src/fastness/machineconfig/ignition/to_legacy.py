@@ -77,8 +77,10 @@ def _resource(resource: JsonObject, path: Path, lose: Lose, compressed: bool = T
             lose((path, "compression"), "field-too-young", _NO_WORD)
             return {}
     if resource.get("httpHeaders"):
+        # A header often is the credential of the request; without it the server answers something else, or nothing.
         lose((path, "httpHeaders"), "field-too-young", _NO_WORD)
     digest = resource.get("verification", {}).get("hash")
+    # Spec 2 knows this digest only. Another one is named as lost, because without it the content is taken as it comes.
     if digest is not None and digest.startswith("sha512-"):
         result["verification"] = {"hash": digest}
     elif digest is not None:
@@ -91,6 +93,7 @@ def _passwd(passwd: JsonObject, path: Path, lose: Lose) -> JsonObject:
     for name in ("users", "groups"):
         users = []
         for index, account in enumerate(passwd.get(name, ())):
+            # The whole account goes: without the field spec 2 would make the one that was to be removed.
             if account.get("shouldExist") is False:
                 lose((((path, name), index), "shouldExist"), "field-too-young", _NO_WORD)
             else:
@@ -112,6 +115,7 @@ def _storage(storage: JsonObject, path: Path, lose: Lose) -> JsonObject:
         if item.get("path")
     }
     if storage.get("luks"):
+        # A config without its encryption is still a good one, to every later check; so this is the place where it is said.
         lose((path, "luks"), "field-too-young", _NO_WORD)
     result = {
         "disks": [_disk(disk, ((path, "disks"), i), lose) for i, disk in enumerate(storage.get("disks", ()))],
@@ -162,6 +166,7 @@ def _filesystem(filesystem: JsonObject, index: int, path: Path, lose: Lose) -> J
 
 def _node(node: JsonObject, filesystems: dict[str, str]) -> JsonObject:
     path = node["path"]
+    # With the slash: /var/log2 is not below a filesystem at /var/log.
     above = [place for place in filesystems if path == place or path.startswith(place.rstrip("/") + "/")]
     name = filesystems[max(above, key=len)] if above else _ROOT
     # Said always: leaving it out means yes in spec 2 and no in spec 3.

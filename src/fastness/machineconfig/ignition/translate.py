@@ -80,6 +80,8 @@ def upgrade(raw: bytes | JsonObject) -> JsonObject:
 def _modernise(config: Config) -> Config:
     report = Report()
     body = from_legacy(config.body, report)
+    # Checked again by the rules of the current spec: spec 2 allows paths through links and entries that repeat, and neither may
+    # come in by this way.
     body = check(body, CURRENT, report)
     if report.fatal:
         raise InvalidConfig(tuple(report.problems))
@@ -100,6 +102,8 @@ def _up(config: Config, version: Version) -> JsonObject:
 
 
 def _without_special_bits(node: JsonObject) -> JsonObject:
+    # A setuid bit that an older spec ignored would begin to count with the new version number, on files that nobody reviewed as
+    # setuid.
     return {**node, "mode": node["mode"] & ~_SPECIAL_BITS} if node.get("mode", 0) & _SPECIAL_BITS else node
 
 
@@ -124,6 +128,7 @@ def _down(struct: str, value: JsonObject, target: int, path: Path, losses: _Loss
 
 
 def _down_entry(struct: str, entry: JsonObject, target: int, path: Path, losses: _Losses) -> JsonObject | None:
+    # Without the field the same entry asks for the account: somebody who was to be removed would be made.
     if struct in ("User", "Group") and entry.get("shouldExist") is False and target < _ABSENT_SINCE:
         losses.lose((path, "shouldExist"), "field-too-young", f"exists only since spec 3.{_ABSENT_SINCE}")
         return None
@@ -145,6 +150,8 @@ def _settle(struct: str, value: JsonObject, target: int, path: Path, losses: _Lo
             losses.lose((path, "source"), "value-too-young", f"the scheme exists only since spec 3.{since}")
             return {}
     elif struct == "Verification":
+        # The file would be taken unchecked. That is a loss with a name, never a silent one: the caller must refuse or say that it
+        # may.
         if target < _SHA256_SINCE and value.get("hash", "").startswith("sha256-"):
             losses.lose((path, "hash"), "value-too-young", f"sha256 exists only since spec 3.{_SHA256_SINCE}")
             return {}
@@ -163,4 +170,6 @@ def _says_nothing(name: str, item: Any) -> bool:
     """Whether leaving a field out means the same as this value."""
     if isinstance(item, dict):
         return all(_says_nothing(inner, value) for inner, value in item.items())
+    # The one boolean whose neutral value is true; read like the others, "should exist" would be a loss and "should not" would go
+    # silently.
     return item if name == "shouldExist" and isinstance(item, bool) else not item

@@ -39,6 +39,7 @@ def _plain(text: str) -> frozenset[str] | None:
     """The answer for a unit whose every line is blank, a comment, a section or an option; None for any other."""
     names: set[str] = set()
     section: str | None = None
+    # Whatever is not obviously plain goes the slow way: the fast one may only ever agree with it.
     if not text.isascii() or _ODD.search(text):
         return None
     for line in text.split("\n"):
@@ -117,6 +118,7 @@ class _Reader:
 
 
 def _odd(text: str) -> frozenset[str]:
+    # JSON can hold a lone surrogate, which UTF-8 cannot; Go's decoder has replaced it before the unit is parsed.
     reader = _Reader(text.encode("utf-8", "replace"))
     names: set[str] = set()
     section: str | None = None

@@ -14,6 +14,7 @@ from urllib.parse import unquote_plus
 from fastness.formats import data_url
 from fastness.formats.errors import DataUrlError
 
+# Go's url.Parse refuses these outright: a line end that got through would put a second line into the head of a request.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
@@ -71,12 +72,15 @@ def split(text: str) -> Url | None:
 
 
 def _good_authority(authority: str) -> bool:
+    # From the right, as net/url does: taken from the left, `good@evil@host` would be checked for another host than the one that
+    # is asked.
     user, at, host = authority.rpartition("@")
     if at and (not _USER.fullmatch(user) or _BAD_ESCAPE.search(user)):
         return False
     if host.startswith("["):
         return _BRACKETS.fullmatch(host) is not None
     name, colon, port = host.rpartition(":")
+    # Python's isdigit alone takes digits of every script; Go takes ASCII and refuses the rest.
     if colon and port and not (port.isascii() and port.isdigit()):
         return False
     return _HOST.fullmatch(name if colon else host) is not None
@@ -89,6 +93,7 @@ def problem(text: str, minor: int) -> BadUrl | None:
     url = split(text)
     if url is None:
         return _INVALID
+    # A list of what is allowed, as everywhere: what a library behind another scheme would fetch (file, ftp) is not asked.
     since = _SINCE.get(url.scheme)
     if since is None:
         return BadUrl("invalid-scheme", f"the scheme must be one of {', '.join(schemes(minor))}")
@@ -138,6 +143,7 @@ def _data_problem(text: str) -> BadUrl | None:
 
 def _good_arn(text: str) -> bool:
     sections = text.split(":", 5)
+    # An ARN names things of every service of that cloud; Ignition fetches only objects of S3.
     if len(sections) != 6 or sections[2] != "s3":
         return False
     parts = text.count("/") + 1
@@ -150,5 +156,6 @@ def _empty_version_id(query: str) -> bool:
         # net/url drops pairs that it cannot read, and since Go 1.17 those with a semicolon, without failing.
         if ";" in pair or _BAD_ESCAPE.search(pair) or unquote_plus(name) != "versionId":
             continue
+        # The first one decides, as with Go's Query().Get.
         return not value
     return False

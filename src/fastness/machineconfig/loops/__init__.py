@@ -1,12 +1,17 @@
 """From MachineConfigs to nodes that run them.
 
+    announcements.py       Remarks about objects, told once: an event when a remark is new, none while it stays the same
+    cluster_kinds.py       Configs that follow from the cluster's own settings: nodes.config and the FeatureGate, for every pool
     controllers.py         All loops of machine configuration, ready to run
     defaults.py            What a cluster has if nobody made it: built-in pools, settings of disruption
     drain.py               Drains: nodes ask by annotation, this loop cordons and empties them, and puts them back to work
     generated.py           Configs that follow from other objects: the base of each role, KubeletConfigs, ContainerRuntimeConfigs
     holds.py               What holds a node back: an image that nobody could prove, a machine that is not proved
     installer_pointers.py  Pointers that an installer made (`<role>-user-data`): left alone, but for two things
+    keep.py                Generated configs are what they should be: made, put back when edited, made anew by another version
     labels.py              The labels of a node that booted straight into a custom pool
+    machine_sets.py        MachineSets: as many Machines as each asks for, made a few at a time and taken away in its order
+    node_sources.py        Where facts about the cluster are read: Services, Secrets, ConfigMaps, OpenShift's own objects
     nodes.py               A MachineConfigNode for every node, which the node itself may report to
     other_operators.py     Whether another machine-config operator works in this cluster
     overlays.py            NodeOverlays: whether each can be merged, how many machines get it, and whether those booted with it
@@ -14,6 +19,8 @@
     pool_members.py        Which node is in which pool, and how many are in which state, kept event by event
     pool_ticket.py         The join tickets in the user-data of pools: minted, rotated, forgotten
     prune.py               Rendered configs that nobody uses any more are deleted, all but the last five of each pool
+    registries.py          Registries: a config for each pool with the built-in label, from all that is said about registries
+    registry_view.py       What is said about registries, as loops see it: asked of the cluster, or out of informers
     render.py              Rendering: one config for each pool, stored before the pool points to it
     rollout.py             The rollout of a pool: who goes next, and what the pool reports
     timing.py              How long these loops wait: the constants of the field, and faster ones for simulated clusters

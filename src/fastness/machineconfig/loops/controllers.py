@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from fastness.attestation.live.statuses import Statuses
 from fastness.enrolment.trusted_cluster import Doors
 from fastness.kinds.kind import Resource
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
+from fastness.machineconfig.loops.cluster_kinds import ClusterKinds
 from fastness.machineconfig.loops.defaults import Defaults
 from fastness.machineconfig.loops.drain import Drains
 from fastness.machineconfig.loops.generated import Generated
@@ -19,11 +18,11 @@ from fastness.machineconfig.loops.installer_pointers import InstallerStubs
 from fastness.machineconfig.loops.labels import FirstLabels
 from fastness.machineconfig.loops.nodes import ConfigNodes
 from fastness.machineconfig.loops.prune import Pruning
+from fastness.machineconfig.loops.registries import Registries
 from fastness.machineconfig.loops.render import Rendering
 from fastness.machineconfig.loops.rollout import Rollout
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.loops.user_data import UserData
-from fastness.record.live.tiles import TileStore
 from fastness.runtime.clock import Clock, Entropy
 
 
@@ -32,40 +31,29 @@ def nowhere() -> Doors | None:
     return None
 
 
-LOOPS = (Defaults, Generated, Rendering, FirstLabels, Rollout, Drains, ConfigNodes, Pruning)
+LOOPS = (Defaults, Generated, ClusterKinds, Registries, Rendering, FirstLabels, Rollout, Drains, ConfigNodes, Pruning)
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What the loops need beside the cluster: times, entropy, where the doors are, whether they may write, where tiles lie.
-
-    `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
-    Machines, where the cluster that the loops get signs them.
-    """
-
-    clock: Clock
-    entropy: Entropy
-    timing: Timing = FIELD
-    doors: Callable[[], Doors | None] = nowhere
-    may_write: Callable[[], None] = nobody_asks
-    tiles: TileStore | None = None
-    watched: Callable[[], bool] = lambda: True
-    statuses: Statuses | None = None
-
-
-def machine_config_loops(cluster: Cluster, informers: Informers, around: Around) -> list[Controller]:
+def machine_config_loops(
+    cluster: Cluster,
+    informers: Informers,
+    clock: Clock,
+    entropy: Entropy,
+    *,
+    timing: Timing = FIELD,
+    doors: Callable[[], Doors | None] = nowhere,
+    may_write: Callable[[], None] = nobody_asks,
+) -> list[Controller]:
     """Every loop, each behind its declaration of writes and the lease."""
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
-        return FencedCluster(cluster, name, writes, around.may_write)
+        return FencedCluster(cluster, name, writes, may_write)
 
-    loops: list[Controller] = [
-        loop(fenced(loop.name, loop.writes), informers, around.clock, around.timing) for loop in LOOPS
-    ]
+    loops: list[Controller] = [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in LOOPS]
     user_data = fenced(UserData.name, UserData.writes)
     stubs = fenced(InstallerStubs.name, InstallerStubs.writes)
     return [
         *loops,
-        UserData(user_data, informers, around.clock, around.entropy, around.doors),
-        InstallerStubs(stubs, informers, around.clock, around.doors),
+        UserData(user_data, informers, clock, entropy, doors),
+        InstallerStubs(stubs, informers, clock, doors),
     ]

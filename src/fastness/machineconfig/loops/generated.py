@@ -1,16 +1,27 @@
 """Configs that follow from other objects: the base of each role, KubeletConfigs, ContainerRuntimeConfigs.
 
+The base follows from the ControllerConfig, which is told here what can be read of the cluster (`node_sources.py`), and from
+pools: those of a built-in role have one, and custom pools that differ from the workers. What was made is noted on the
+ControllerConfig, so that rendering knows which is the newest without reading Secrets. A source that is named and missing makes it
+`Failing`, with the reason, and nothing is rendered until that is mended.
+
 An owner gets a number when it is first seen (an annotation, so that the name of its config never changes), a finalizer for each
-config, and conditions that say whether it was accepted. Generated configs belong to their owner and are put back when edited.
-An owner whose config a pool would refuse is refused itself: rendering exempts nothing.
+config, and conditions that say whether it was accepted: the last three outcomes, and the last one once more in the older form.
+Generated configs belong to their owner and are put back when edited. An owner whose config a pool would refuse is refused itself:
+rendering exempts nothing. What is wrong with a spec is not tried again: it stays wrong until somebody changes it.
+
+What a config is made from beside its owner (nodes.config, FeatureGate, APIServer) is watched too: each of them changes the
+kubelet's whole file, wherever it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from fastness import __version__
+from fastness.formats import json
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.cluster import NAME as CLUSTER
 from fastness.kinds.fastness_dev.trust_model import trust_model
@@ -21,23 +32,45 @@ from fastness.kinds.machineconfiguration.kubelet_config import CONTAINER_RUNTIME
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import ObjectName, annotations_of, is_being_deleted, labels_of, object_name, with_condition
 from fastness.kube.controllers.controller import Done, Object, Source
-from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.errors import NotFound
+from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.machineconfig.loops.announcements import Announcements
+from fastness.machineconfig.loops.cluster_kinds import (
+    API_SERVERS,
+    FEATURE_GATES,
+    NODE_CONFIGS,
+    if_spec_changed,
+    settings_in_cache,
+)
+from fastness.machineconfig.loops.keep import keep
+from fastness.machineconfig.loops.node_sources import NodeSourceReader
 from fastness.machineconfig.loops.prune import CONFIGS
 from fastness.machineconfig.loops.timing import FIELD, Timing
+from fastness.machineconfig.render.base.cluster_facts import ClusterObjects, contents, facts, restated
+from fastness.machineconfig.render.base.table import base_names
 from fastness.machineconfig.render.errors import BadSettings
 from fastness.machineconfig.render.generated import (
+    CONTROLLER,
     KUBELET,
     RUNTIME,
+    TLS,
+    Owners,
     base_configs,
+    base_digest,
+    base_digests,
     fits,
     generate,
+    is_base,
     next_suffix,
+    remarks,
     selects_pool,
     suffix_of,
+    tls_digest,
 )
 from fastness.machineconfig.render.inputs import COMPLETED, FAILING, RUNNING
+from fastness.machineconfig.render.outcome import outcome_conditions
 from fastness.runtime.clock import Clock
 
 MCO = "machineconfiguration.openshift.io"
@@ -48,6 +81,7 @@ CONTROLLER_NAME = "machine-config-controller"
 VERSION = f"fastness-{__version__}"
 ALL = ObjectName("", "*")
 OWNERS = ((KUBELET, KUBELETS), (RUNTIME, RUNTIMES))
+_OURS: Object = {"metadata": {"ownerReferences": [{"kind": CONTROLLER}]}}
 _AS = WriteOptions(manager="machine-config-generated")
 _STATUS = WriteOptions(manager="machine-config-generated", subresource="status")
 
@@ -64,42 +98,95 @@ class Generated:
     """Keeps generated configs."""
 
     name = "machine-config-generated"
-    writes: Sequence[Resource] = (CONFIGS, KUBELETS, RUNTIMES, CONTROLLERS)
+    writes: Sequence[Resource] = (CONFIGS, KUBELETS, RUNTIMES, CONTROLLERS, EVENTS)
     always = (ALL,)
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+        self._reader = NodeSourceReader(cluster, informers, _everything)
         self.sources: Sequence[Source] = (
+            *self._reader.sources,
             Source(KUBELETS, keys=_everything), Source(RUNTIMES, keys=_everything),
             Source(MACHINE_CONFIG_POOL.resource, keys=_everything),
             Source(CONTROLLERS, keys=_everything), Source(CONFIGS, keys=_if_generated, delay=timing.render_delay),
-            Source(CONFIDENTIAL_CLUSTER.resource, keys=self._if_other_models, delay=timing.render_delay),
+            Source(CONFIDENTIAL_CLUSTER.resource, keys=if_spec_changed(ALL), delay=timing.render_delay),
+            *(Source(settings, keys=_everything) for settings in (NODE_CONFIGS, FEATURE_GATES, API_SERVERS)),
         )  # fmt: skip
         self._cluster = cluster
+        self._informers = informers
+        self._announcements = Announcements(cluster, self.name, clock)
         self._confidential = informers.of(CONFIDENTIAL_CLUSTER.resource)
         self._clock = clock
-        self._generation: object = None
-
-    def _if_other_models(self, cluster: Object) -> Iterable[ObjectName]:
-        """Everything when the spec changed: pools may have other trust models. Its status changes all the time."""
-        generation = cluster["metadata"].get("generation")
-        changed, self._generation = generation != self._generation, generation
-        return (ALL,) if changed else ()
+        self._recorder = Recorder(cluster, self.name, clock)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring everything generated in step with its owners."""
         controller = await self._controller()
+        objects = await self._reader.objects(controller)
+        controller = await self._restate(controller, objects)
         pools = (await self._cluster.list(MACHINE_CONFIG_POOL.resource)).items
         configs = {object_name(config).name: config for config in (await self._cluster.list(CONFIGS)).items}
-        for pool in pools:
-            name = object_name(pool).name
-            if name in names.BUILT_IN_POOLS:
-                for base in base_configs(name, controller, VERSION):
-                    await self._keep(configs, base)
-        await self._complete(controller)
-        confidential = self._confidential.get("", CLUSTER)
+        owners = Owners.of(
+            (), (), controller, settings=settings_in_cache(self._informers), pools=pools, configs=configs.values(),
+            confidential=self._confidential.get("", CLUSTER),
+        )  # fmt: skip
+        controller, wrong = await self._bases(owners, objects, configs)
+        await self._complete(controller, wrong)
+        owners = replace(owners, controller=controller)
         for kind, resource in OWNERS:
-            await self._family(kind, resource, pools, configs, controller, confidential)
+            await self._family(kind, resource, configs, owners)
         return Done()
+
+    async def _restate(self, controller: JsonObject, objects: ClusterObjects) -> JsonObject:
+        """Write down what can be read of the cluster, and tell where it stands."""
+        news = restated(controller, facts(objects), objects)
+        if news is None:
+            return controller
+        stated = await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, news.patch, PatchType.MERGE, "", _AS)
+        if news.news:
+            await self._recorder.normal(stated, names.Event.CLUSTER_FACTS_READ, "; ".join(news.news))
+        return stated
+
+    async def _bases(
+        self, owners: Owners, objects: ClusterObjects, stored: dict[str, JsonObject]
+    ) -> tuple[JsonObject, list[str]]:
+        """Keep the base configs of all pools that have one; the ControllerConfig that notes them, and what sources lack."""
+        controller = dict(owners.controller or {})
+        sources, missing = contents(controller, objects)
+        wrong, held = list(map(str, missing)), base_digests(controller)
+        digests = {TLS: tls_digest(owners)}
+        for pool in owners.pools:
+            if pool not in names.BUILT_IN_POOLS and not owners.has_own_base(pool):
+                continue
+            inputs, absent = owners.inputs(pool, sources)
+            if pool not in names.BUILT_IN_POOLS and not all(
+                is_base(stored.get(name, _OURS)) for name in base_names(pool)
+            ):
+                continue  # a person's config has one of the names; the pool says so
+            if not missing and not absent:
+                for base in base_configs(pool, inputs, owners, VERSION):
+                    await keep(self._cluster, stored, base, _AS)
+                    digests[object_name(base).name] = base_digest(base)
+                continue
+            # Its machines keep what they have. What objects lack the pool says itself; what sources lack only we have seen.
+            digests |= {name: held[name] for name in base_names(pool) if name in held}
+            wrong += [str(each) for each in absent if each not in owners.inputs(pool)[1]]
+        await self._forget_bases(stored, digests, owners)
+        if digests == held:
+            return controller, wrong
+        patch = {"metadata": {"annotations": {names.BASE_CONFIGS: json.canonical(digests).decode()}}}
+        return await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, patch, PatchType.MERGE, "", _AS), wrong
+
+    async def _forget_bases(self, stored: dict[str, JsonObject], digests: dict[str, str], owners: Owners) -> None:
+        """Delete bases of custom pools that are gone, or that are like the workers again."""
+        for name, config in list(stored.items()):
+            pool = labels_of(config).get(names.ROLE_LABEL, "")
+            ours = is_base(config) and annotations_of(config).get(names.GENERATED_BY, "").startswith("fastness-")
+            if not ours or name not in base_names(pool) or pool in names.BUILT_IN_POOLS or owners.has_own_base(pool):
+                continue
+            if name not in digests:
+                with suppress(NotFound):
+                    await self._cluster.delete(CONFIGS, name)
+                stored.pop(name)
 
     async def _controller(self) -> JsonObject:
         """The ControllerConfig, made if there is none, stamped by us if it was another's."""
@@ -115,46 +202,45 @@ class Generated:
         patch = {"metadata": {"annotations": stamp}}
         return await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, patch, PatchType.MERGE, "", _AS)
 
-    async def _complete(self, controller: JsonObject) -> None:
-        """Say that the base of every role is there: pools are rendered from now on."""
+    async def _complete(self, controller: JsonObject, wrong: list[str]) -> None:
+        """Say that the base of every role is there, and pools are rendered from now on; or what it waits for."""
         status = controller.get("status") or {}
         before = status.get("conditions") or []
         conditions, now = list(before), self._clock.now()
-        for kind, truth in ((RUNNING, "False"), (COMPLETED, "True"), (FAILING, "False")):
-            conditions = with_condition(conditions, kind=kind, status=truth, reason="AsExpected", message="", now=now)
+        reason = "SourceMissing" if wrong else "AsExpected"
+        for kind, truth, message in (
+            (RUNNING, "False", ""), (COMPLETED, "False" if wrong else "True", ""),
+            (FAILING, "True" if wrong else "False", "; ".join(dict.fromkeys(wrong))),
+        ):  # fmt: skip
+            conditions = with_condition(conditions, kind=kind, status=truth, reason=reason, message=message, now=now)
         generation = controller["metadata"].get("generation")
         if conditions == before and status.get("observedGeneration") == generation:
             return
         patch = {"status": {"observedGeneration": generation, "conditions": conditions}}
         await self._cluster.patch(CONTROLLERS, CONTROLLER_NAME, patch, PatchType.MERGE, "", _STATUS)
 
-    async def _family(
-        self,
-        kind: str,
-        resource: Resource,
-        pools: list[JsonObject],
-        stored: dict[str, JsonObject],
-        controller: JsonObject,
-        confidential: JsonObject | None,
-    ) -> None:
-        owners = (await self._cluster.list(resource)).items
-        for owner in owners:
-            chosen = [object_name(pool).name for pool in pools if selects_pool(owner, pool)]
+    async def _family(self, kind: str, resource: Resource, stored: dict[str, JsonObject], owners: Owners) -> None:
+        objects = (await self._cluster.list(resource)).items
+        for owner in objects:
+            chosen = [name for name, pool in owners.pools.items() if selects_pool(owner, pool)]
             if is_being_deleted(owner):
                 await self._release(resource, owner, stored)
                 continue
             try:
-                numbered = await self._numbered(resource, owner, owners)
-                made = [generate(kind, numbered, pool, VERSION, controller) for pool in chosen]
+                numbered = await self._numbered(resource, owner, objects)
+                made = [generate(kind, numbered, pool, VERSION, owners) for pool in chosen]
                 for config, pool in zip(made, chosen, strict=True):
-                    fits(config, pool, trust_model(confidential, pool))
+                    fits(config, pool, trust_model(owners.confidential, pool))
+                without_effect = [remark for pool in chosen for remark in remarks(kind, numbered, pool, owners)]
             except BadSettings as error:
-                await self._tell(resource, owner, f"{error.message}: {error.hint}")
+                await self._tell(resource, owner, error.message)
                 continue
             await self._hold(resource, numbered, [object_name(config).name for config in made], stored)
             for generated in made:
-                await self._keep(stored, generated)
+                await keep(self._cluster, stored, generated, _AS)
             await self._tell(resource, owner, "")
+            text = "; ".join(dict.fromkeys(without_effect))
+            await self._announcements.warning(owner, names.Event.SETTINGS_LEFT_OUT, text)
 
     async def _numbered(self, resource: Resource, owner: JsonObject, owners: list[JsonObject]) -> JsonObject:
         if suffix_of(owner) is not None:
@@ -194,38 +280,11 @@ class Generated:
             patch = {"metadata": {"finalizers": left or None}}
             await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _AS)
 
-    async def _keep(self, stored: dict[str, JsonObject], config: JsonObject) -> None:
-        name = object_name(config).name
-        present = stored.get(name)
-        if present is None:
-            try:
-                stored[name] = await self._cluster.create(CONFIGS, config, _AS)
-            except AlreadyExists:
-                return
-        elif _differs(present, config):
-            notes = {**annotations_of(present), **annotations_of(config)}
-            patch = [
-                {"op": "replace", "path": "/spec", "value": config["spec"]},
-                {"op": "add", "path": "/metadata/labels", "value": dict(labels_of(config))},
-                {"op": "add", "path": "/metadata/annotations", "value": notes},
-            ]
-            stored[name] = await self._cluster.patch(CONFIGS, name, patch, PatchType.JSON, "", _AS)
-
     async def _tell(self, resource: Resource, owner: JsonObject, problem: str) -> None:
         """Say on the owner whether it was accepted."""
         status = owner.get("status") or {}
         before = status.get("conditions") or []
-        conditions = with_condition(
-            before, kind="Accepted", status="False" if problem else "True", reason="Refused" if problem else "Generated",
-            message=problem or "Success", now=self._clock.now(),
-        )  # fmt: skip
-        kind = "Failure" if problem else "Success"
-        conditions = [
-            entry for entry in conditions if entry["type"] not in ("Success", "Failure") or entry["type"] == kind
-        ]
-        conditions = with_condition(
-            conditions, kind=kind, status="True", reason="", message=problem or "Success", now=self._clock.now()
-        )
+        conditions = outcome_conditions(before, problem, self._clock.now())
         generation = owner["metadata"].get("generation")
         if conditions == before and status.get("observedGeneration") == generation:
             return
@@ -234,9 +293,3 @@ class Generated:
             await self._cluster.patch(resource, object_name(owner).name, patch, PatchType.MERGE, "", _STATUS)
         except NotFound:
             return
-
-
-def _differs(present: JsonObject, config: JsonObject) -> bool:
-    """Whether a generated config is not what it should be; who made it counts, because versions must not mix."""
-    made_by = (annotations_of(side).get(names.GENERATED_BY) for side in (present, config))
-    return present.get("spec") != config["spec"] or labels_of(present) != labels_of(config) or len(set(made_by)) > 1

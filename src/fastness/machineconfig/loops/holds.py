@@ -89,10 +89,9 @@ class ImageGate:
         distrusts = [distrust for distrust in map(read_distrust, self._distrusts.list()) if distrust is not None]
         distrusted = frozenset(str(each.target) for each in distrusts if each.kind == "image" and each.live(now))
         values = ReferenceValues.of(sets, now, approvals, distrusted, pool)
-        why = values_missing(
+        return values_missing(
             image, sets, values, now, tees=self._tees(pool), approved=approved_images(approvals), distrusted=distrusted
         )
-        return why or None
 
     def _tees(self, pool: str) -> frozenset[str]:
         """What the machines of a pool prove themselves by."""

@@ -15,6 +15,7 @@ from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.node import MACHINE_CONFIG_NODE
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.machineconfiguration.references import is_digested
 from fastness.kinds.objects import ObjectName, annotations_of, object_name
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
@@ -95,7 +96,9 @@ class ConfigNodes:
             await self._create(node, spec)
         elif present.get("spec") != spec:
             try:
-                await self._cluster.patch(MACHINE_CONFIG_NODES, name, {"spec": spec}, PatchType.MERGE, "", _AS)
+                # Merging alone would keep an image that is no longer wanted.
+                patch = {"spec": {"configImage": None, **spec}}
+                await self._cluster.patch(MACHINE_CONFIG_NODES, name, patch, PatchType.MERGE, "", _AS)
             except NotFound:
                 return
 
@@ -122,7 +125,8 @@ class ConfigNodes:
             "pool": {"name": pool or names.NOT_YET_SET},
             "configVersion": {"desired": desired},
         }
-        if image := notes.get(names.DESIRED_IMAGE):
+        # What the field would refuse is left out: a node with an image on `localhost:5000` still has its other facts to tell.
+        if is_digested(image := notes.get(names.DESIRED_IMAGE, "")):
             spec["configImage"] = {"desiredImage": image}
         return spec
 

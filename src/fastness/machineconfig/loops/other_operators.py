@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject, Resource
-from fastness.kinds.kubernetes.coordination import LEASE
+from fastness.kinds.kubernetes.core import LEASE
 from fastness.kinds.kubernetes.native import DEPLOYMENT
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster

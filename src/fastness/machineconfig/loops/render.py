@@ -13,6 +13,7 @@ When nothing can be rendered the pool keeps what it has and says why in `RenderD
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from fastness import __version__
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -27,9 +28,11 @@ from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.machineconfig.loops.cluster_kinds import API_SERVERS, FEATURE_GATES, NODE_CONFIGS, settings_in_cache
 from fastness.machineconfig.loops.defaults import SETTINGS
 from fastness.machineconfig.loops.generated import CONTROLLERS, KUBELETS, RUNTIMES
 from fastness.machineconfig.loops.prune import CONFIGS
+from fastness.machineconfig.loops.registry_view import RegistryView, registry_sources
 from fastness.machineconfig.loops.rollout import EVERY
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.render.generated import Owners
@@ -76,10 +79,12 @@ class Rendering:
             Source(SETTINGS, keys=_every_pool, delay=timing.render_delay),
             *(
                 Source(source_kind, keys=_every_pool, delay=timing.render_delay)
-                for source_kind in (KUBELETS, RUNTIMES, CONTROLLERS, STREAMS)
+                for source_kind in (KUBELETS, RUNTIMES, CONTROLLERS, STREAMS, NODE_CONFIGS, FEATURE_GATES, API_SERVERS)
             ),
+            *registry_sources(_every_pool, timing.render_delay),
         )
         self._cluster = cluster
+        self._informers = informers
         self._clock = clock
         self._recorder = Recorder(cluster, self.name, clock)
         self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
@@ -90,6 +95,7 @@ class Rendering:
         self._runtimes = informers.of(RUNTIMES)
         self._controllers = informers.of(CONTROLLERS)
         self._streams = informers.of(STREAMS)
+        self._registries = RegistryView(informers)
         self._examined: dict[tuple[str, str, str], Examined] = {}
 
     async def reconcile(self, key: ObjectName) -> Done:
@@ -139,7 +145,14 @@ class Rendering:
     def _owners(self) -> Owners:
         """What configs are generated from."""
         controllers = self._controllers.list()
-        return Owners.of(self._kubelets.list(), self._runtimes.list(), controllers[0] if controllers else None)
+        controller = controllers[0] if controllers else None
+        owners = Owners.of(
+            self._kubelets.list(), self._runtimes.list(), controller,
+            settings=settings_in_cache(self._informers), pools=self._pools.list(), configs=self._configs.list(),
+            confidential=self._confidential.get("", "cluster"),
+        )  # fmt: skip
+        registries = self._registries.configs(self._pools.list(), controller, CONTROLLER_VERSION)
+        return replace(owners, registries=registries.specs, registries_refused=registries.reasons)
 
     def _examine(self, config: Object, trust: TrustModel) -> Examined:
         meta = config["metadata"]

@@ -4,6 +4,7 @@
     ├── BadMaxUnavailable       the pool's budget cannot be understood
     ├── BadPolicy               a RolloutPolicy or a disruption policy cannot be understood
     ├── BadSettings             a KubeletConfig or a ContainerRuntimeConfig asks for something that is not allowed
+    ├── BadRegistries           what is said about registries, mirrors or signatures cannot be carried out
     └── BadPointer              what a new machine would boot with cannot be made
 
 What is wrong with a MachineConfig is a list of `Problem`: each names the config, the field, the reason and what to do. Rendering
@@ -42,6 +43,31 @@ class BadSettings(MachineConfigError):
     """Settings of the kubelet or the runtime that are not allowed."""
 
     code = "bad-settings"
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """The object that an error is about."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+class BadRegistries(MachineConfigError):
+    """Registries, mirrors or signatures that cannot be configured; `culprit` is the object that asks for it."""
+
+    code = "bad-registries"
+
+    def __init__(self, message: str, hint: str, culprit: Culprit) -> None:
+        super().__init__(message, hint)
+        self.culprit = culprit
+
+    def __str__(self) -> str:
+        return f"{self.culprit}: {self.message} ({self.hint})"
 
 
 class BadPointer(MachineConfigError):

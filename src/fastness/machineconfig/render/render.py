@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -199,7 +199,8 @@ def _image_problems(pool: Object, spec: JsonObject, defaults: Defaults, blame: B
         guilty = next((origin.source for origin in blame.of("osImageURL")), "")
         why = f"names an image, and the pool follows the stream {stream}"
         problems.append(Problem(guilty, "spec.osImageURL", "image-stream", why, "drop one of the two"))
-    if defaults.os_major >= FIRST_WITHOUT_RUNC and not overridden:
+    major = defaults.major_of(spec["osImageURL"]) if overridden else defaults.os_major
+    if major >= FIRST_WITHOUT_RUNC:
         path, runtime = default_runtime(spec["config"])
         if runtime == "runc":
             guilty = next((origin.source for origin in blame.of(path)), "")
@@ -262,7 +263,21 @@ def _warnings(spec: Object, size: int, defaults: Defaults, blame: Blame) -> list
         guilty = next((origin.source for origin in blame.of("osImageURL")), "")
         why = f"{image} has no digest, so machines may boot different images"
         problems.append(Problem(guilty, "spec.osImageURL", "image-tag", why, "name it by digest", Severity.WARNING))
+    if image and image != defaults.os_image and not defaults.major_of(image):
+        problems += _perhaps_without_runc(spec, image, blame)
     return problems
+
+
+def _perhaps_without_runc(spec: Object, image: str, blame: Blame) -> Iterator[Problem]:
+    """What cannot be refused, because only a registry knows which system an image holds."""
+    path, runtime = default_runtime(spec["config"])
+    if runtime == "runc":
+        guilty = next((origin.source for origin in blame.of(path)), "")
+        why = (
+            f"{path} makes runc the default; whether {image} has it is not known: its digest is none of those of the "
+            "streams on offer, and nothing else was compared"
+        )
+        yield Problem(guilty, "spec.config.storage.files", "perhaps-no-runc", why, "use crun", Severity.WARNING)
 
 
 def _refused(pool: str, problems: tuple[Problem, ...]) -> RenderFailure:

@@ -32,6 +32,7 @@ Object = Mapping[str, Any]
 
 def is_assigned(machine: Machine, rendered: str) -> bool:
     """Whether a rendered config is the machine's desired or current one."""
+    # An empty name would equal the empty status of a Machine that nothing was assigned to.
     return bool(rendered) and rendered in (machine.status.desired_config, machine.status.current_config)
 
 
@@ -41,6 +42,7 @@ def assignment(machine: Machine, claimed: str, goal: str, served: Collection[str
     `claimed` is what the node says that it has, `served` what its pool gives to machines that boot.
     """
     status = machine.status
+    # Empty names are taken out: a Machine that was assigned nothing must not make "" a config that somebody may claim.
     before = {status.desired_config, status.current_config, *served} - {""}
     # A node that claims a config which nobody gave it would otherwise read that config, of whatever pool, at the doors.
     current = claimed if claimed in before else status.current_config
@@ -56,6 +58,7 @@ def pool_of_node(node: Object, selectors: PoolSelectors, confidential: Object | 
     """
     try:
         return machine_membership(node, selectors, machine_pool, partial(enforces, confidential)).primary
+    # Two pools with two configs: choosing one would let whoever can add a label choose too.
     except SeveralPools:
         return ""
 
@@ -64,4 +67,6 @@ def names_config(node: Object, pool: str, rendered: str) -> bool:
     """Whether a rendered config is of the pool, and the desired or the current one of the node."""
     notes = annotations_of(node)
     named = (notes.get(names.DESIRED_CONFIG), notes.get(names.CURRENT_CONFIG))
+    # Both: the annotations are the kubelet's to write, the pool is not; NodeRestriction keeps a kubelet from giving itself the
+    # labels of a role (KEP-279).
     return rendered in named and rendered_pool(rendered) == pool

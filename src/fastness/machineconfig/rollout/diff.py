@@ -22,6 +22,7 @@ from fastness.machineconfig.ignition.resources import file_bytes
 from fastness.machineconfig.ignition.shape import plain
 
 Object = Mapping[str, Any]
+# The text goes into plans, pages and answers of the API; a file of megabytes is told by its digest.
 MAX_DIFF_LINES: Final = 400
 MAX_TEXT: Final = 256 * 1024
 
@@ -50,6 +51,8 @@ class Part(StrEnum):
         return self in _HARD
 
 
+# They take effect with the next boot only, so no policy can lower this: a machine that reports new kernel arguments and runs the
+# old ones would say one thing and be another.
 _HARD: Final = frozenset({Part.OS_IMAGE, Part.KERNEL_ARGUMENTS, Part.KERNEL_TYPE, Part.FIPS, Part.EXTENSIONS})
 
 
@@ -155,9 +158,12 @@ def compare(old: Object, new: Object) -> Difference:
 
 def _changes(old: Object, new: Object) -> Iterator[ConfigChange]:
     for part, neutral in _FIELDS:
+        # Absent and neutral must be one, or a config that states a default would reboot every machine of the pool.
         before, after = old.get(part) or neutral, new.get(part) or neutral
         if before != after:
             yield ConfigChange(part, str(part), How.CHANGED, before, after)
+    # Fields that this version does not know are shown as well: a difference that is left out of a plan is one that nobody
+    # approved.
     for name in sorted((old.keys() | new.keys()) - _SPEC_KNOWN):
         if (old.get(name) or None) != (new.get(name) or None):
             yield ConfigChange(Part.OTHER, name, How.CHANGED, old.get(name), new.get(name))
@@ -234,6 +240,7 @@ def _decoded(data: bytes | None) -> str | None:
     """Text of bounded length, or None; no content is empty text."""
     if data is None:
         return ""
+    # git's rule of thumb: with a NUL it is not text, whatever it decodes to.
     if len(data) > MAX_TEXT or b"\0" in data:
         return None
     try:

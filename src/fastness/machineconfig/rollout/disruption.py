@@ -26,6 +26,7 @@ from fastness.machineconfig.rollout.registries import is_safe
 Object = Mapping[str, Any]
 CRIO: Final = "crio.service"
 KUBELET: Final = "kubelet.service"
+CONTAINERD: Final = "containerd.service"
 _CA_TRUST: Final = "coreos-update-ca-trust.service"
 _IRI: Final = "iri-registry.service"
 _ANCHORS: Final = "/etc/pki/ca-trust/source/anchors"
@@ -80,6 +81,45 @@ def _restart(service: str) -> Action:
 
 _DAEMON_RELOAD: Final = Action(Act.DAEMON_RELOAD)
 
+# What an upgrade of ours may change without a reboot: what takes effect by less, what is read at boot, or once in a machine's
+# life.
+# Everything else of the base reboots, as a change of the kubelet's settings or of CRI-O's always did.
+_AT_BOOT: Final[Actions] = (_DAEMON_RELOAD,)
+_SYSCTL: Final[Actions] = (_restart("systemd-sysctl.service"),)
+_MODULES: Final[Actions] = (_restart("systemd-modules-load.service"),)
+BASE_FILES: Final[Mapping[str, Actions]] = {
+    names.KUBELET_CA: NOTHING,  # the kubelet reads it again by itself
+    "/etc/kubernetes/kubeconfig": NOTHING,
+    "/etc/kubernetes/kubelet-plugins/volume/exec/.dummy": NOTHING,
+    "/usr/local/bin/mco-hostname": NOTHING,
+    "/usr/local/bin/nodeip-configuration": NOTHING,
+    "/usr/local/bin/fastness-ca-trust": NOTHING,
+    "/usr/local/sbin/dynamic-system-reserved-calc.sh": NOTHING,
+    "/etc/fastness/user-ca-bundle.crt": (_restart("fastness-ca-trust.service"),),
+    **{f"/etc/sysctl.d/{name}.conf": _SYSCTL
+       for name in ("inotify", "vm-max-map", "gc-thresh", "arp", "enable-userfaultfd", "90-kubelet")},
+    **{f"/etc/modules-load.d/{name}.conf": _MODULES for name in ("iptables", "k8s")},
+    **{f"/etc/systemd/system.conf.d/{name}.conf": _AT_BOOT
+       for name in ("kubelet-cgroups", "10-default-timeout-stop", "10-default-env-godebug")},
+    "/etc/systemd/system/kubelet.service.d/20-logging.conf": (_DAEMON_RELOAD, _restart(KUBELET)),
+    # Its containers go on while it restarts; what it pulls from is read at each pull.
+    "/etc/containerd/config.toml": (_restart(CONTAINERD),),
+    "/etc/containerd/certs.d": NOTHING,
+}  # fmt: skip
+BASE_UNITS: Final[Mapping[str, Actions]] = {
+    KUBELET: (_DAEMON_RELOAD, _restart(KUBELET)),
+    CONTAINERD: (_DAEMON_RELOAD, _restart(CONTAINERD)),
+    "fastness-attest.service": (_DAEMON_RELOAD, _restart("fastness-attest.service")),
+    **dict.fromkeys(
+        (
+            "chrony-wait.service", "fastness-agent.service", "fastness-ca-trust.service", "fastness-firstboot.service",
+            "fastness-identity.service", "fastness-revert.service", "firstboot-osupdate.target", "kubelet-auto-node-size.service",
+            "kubelet-cleanup.service", "kubelet-dependencies.target", "node-valid-hostname.service",
+            "nodeip-configuration.service",
+        ),
+        _AT_BOOT,
+    ),
+}  # fmt: skip
 DEFAULT_FILES: Final[Mapping[str, Actions]] = {
     "/var/lib/kubelet/config.json": NOTHING,
     "/etc/machine-config-daemon/no-reboot/containers-gpg.pub": (_reload(CRIO),),
@@ -87,6 +127,7 @@ DEFAULT_FILES: Final[Mapping[str, Actions]] = {
     names.REGISTRIES_CONF: (Action(Act.SPECIAL),),
     "/etc/containers/registries.d": (_reload(CRIO),),
     "/etc/crio/policies": (_reload(CRIO),),
+    "/etc/containerd/certs.d": NOTHING,  # read for every pull
     "/etc/nmstate/openshift": NOTHING,
     f"{_ANCHORS}/openshift-config-user-ca-bundle.crt": (_restart(_CA_TRUST), _restart(CRIO)),
     "/etc/kubernetes/credential-providers": (_restart(KUBELET),),
@@ -97,8 +138,9 @@ DEFAULT_FILES: Final[Mapping[str, Actions]] = {
     "/etc/iri-registry": (_restart(_IRI),),
     "/usr/local/bin/load-registry-image.sh": (_restart(_IRI),),
     f"{_ANCHORS}/iri-root-ca.crt": (_restart(_CA_TRUST),),
+    **BASE_FILES,
 }
-DEFAULT_UNITS: Final[Mapping[str, Actions]] = {_IRI: (_DAEMON_RELOAD, _restart(_IRI))}
+DEFAULT_UNITS: Final[Mapping[str, Actions]] = {_IRI: (_DAEMON_RELOAD, _restart(_IRI)), **BASE_UNITS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +157,14 @@ class Policies:
             actions = self.files.get(path)
             if actions is not None:
                 return actions
+            # By whole parts of the path: a policy for /etc/foo says nothing about /etc/foobar.
             path = path.rpartition("/")[0]
         # Without a policy a reboot, because nobody has said that less is enough: what reads the file at start is not known here.
         return self.files.get("/", REBOOT)
 
     def for_unit(self, name: str) -> Actions:
         """The policy of exactly that unit; a reboot without one."""
+        # No prefixes here: a unit belongs to nobody above it, and a drop-in can change anything about it.
         return self.units.get(name, REBOOT)
 
 
@@ -239,6 +283,7 @@ def _safe_registries(change: ConfigChange) -> bool:
     if change.path != names.REGISTRIES_CONF:
         return False
     old, new = file_bytes(change.old), file_bytes(change.new)
+    # A file that came or went, or whose content is fetched elsewhere, cannot be compared; then pods are moved away.
     return old is not None and new is not None and is_safe(old, new)
 
 
@@ -249,6 +294,8 @@ def _actions(entry: Object) -> Actions:
 
 def _action(entry: Object) -> Action:
     kind = entry.get("type")
+    # A word of a newer version, or a typing mistake. A reboot always suffices; less might leave a machine on the old file while
+    # it reports the new one.
     if kind not in set(Act):
         return Action(Act.REBOOT)
     detail = entry.get(str(kind).lower())

@@ -45,6 +45,7 @@ def blockers(pods: Iterable[Object], budgets: Iterable[Object]) -> dict[str, tup
             guarded = [pod for pod in there if selector.matches(labels_of(pod))]
             if not guarded or assess(budget, guarded).allowed > 0:
                 continue
+        # Nobody can say what such a budget guards, and a look ahead does not fail for it.
         except SelectorError:
             continue
         for pod in filter(is_evicted, guarded):

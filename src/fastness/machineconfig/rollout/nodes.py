@@ -24,6 +24,7 @@ from fastness.kinds.objects import annotations_of, labels_of, metadata, object_n
 
 Object = Mapping[str, Any]
 _RENDERED: Final = re.compile(rf"{names.RENDERED_PREFIX}(.+)-[0-9a-f]{{32}}", re.ASCII)
+# Memory and PID pressure are left out: they come and go with the load, and a rollout that stopped for them would stop at random.
 _HEALTHY: Final = {"Ready": "True", "DiskPressure": "False", "NetworkUnavailable": "False"}
 # What a RolloutPolicy with a deadline notes on a Node: the goal and when it was told, and the goal that it gave up.
 SINCE: Final = "fastness.dev/trying-since"
@@ -100,6 +101,7 @@ class NodeFacts:
     @property
     def age_order(self) -> tuple[bool, str, str, str]:
         """Nodes with a zone first, by zone, oldest first; the name settles a tie."""
+        # Zone by zone: a bad config then takes out a part of one zone, and replicas that are spread over zones stay up.
         return (not self.zone, self.zone, self.created, self.name)
 
 
@@ -178,6 +180,7 @@ def selector_labels(pool: Object) -> dict[str, str] | None:
 
 def rendered_pool(config: str) -> str:
     """The pool that a rendered config was rendered for, as its name says; empty for other names."""
+    # From the right: pool names may contain hyphens, the digest at the end may not, so a name reads in one way only.
     match = _RENDERED.fullmatch(config)
     return match[1] if match else ""
 
@@ -187,6 +190,21 @@ def first_pool(node: Object) -> str:
     notes = annotations_of(node)
     pool = rendered_pool(notes.get(names.FIRST_PIVOT_CONFIG, ""))
     return "" if pool in names.BUILT_IN_POOLS or names.CUSTOM_POOL_LABELS_APPLIED in notes else pool
+
+
+def unlabelled_pool(node: Object, machine_pool: str) -> str:
+    """The pool whose labels a node lacks and should have, once; empty for none. `machine_pool` is that of its Machine.
+
+    A kubelet of plain Kubernetes may not give its node a role. Enrolment says where a machine belongs; of nodes without a Machine
+    a worker is believed, and nobody who says that it is of the control plane: its annotations are the node's own to write.
+    """
+    if names.CUSTOM_POOL_LABELS_APPLIED in annotations_of(node):
+        return ""
+    if machine_pool:
+        return machine_pool
+    claimed = rendered_pool(annotations_of(node).get(names.FIRST_PIVOT_CONFIG, ""))
+    has_role = any(label.startswith(names.NODE_ROLE_PREFIX) for label in labels_of(node))
+    return first_pool(node) or (claimed if claimed == names.WORKER and not has_role else "")
 
 
 def drain_request(config: str, *, uncordon: bool = False) -> str:
@@ -224,6 +242,7 @@ def _is_update_taint(taint: Object) -> bool:
 
 
 def _is_ready(node: Object) -> bool:
+    # A cordoned node takes no pods, whoever cordoned it; for the budget it is away.
     if (node.get("spec") or {}).get("unschedulable"):
         return False
     return all(

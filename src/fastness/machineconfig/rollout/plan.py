@@ -24,6 +24,7 @@ from fastness.machineconfig.render.blame import Blame
 from fastness.machineconfig.render.errors import BadMaxUnavailable, Problem
 from fastness.machineconfig.render.generated import Owners
 from fastness.machineconfig.render.inputs import Defaults, with_stream
+from fastness.machineconfig.render.registries.objects import RegistryObjects
 from fastness.machineconfig.render.render import Rendered, RenderFailure, Setting, render, sources_of
 from fastness.machineconfig.rollout.diff import ConfigChange, Part, compare
 from fastness.machineconfig.rollout.disruption import REBOOT, Cause, Decision, Policies, decide, policies_of
@@ -53,6 +54,7 @@ class State:
     streams: Object | None = None
     machines: Sequence[Object] = ()
     overlays: Sequence[Object] = ()
+    registries: RegistryObjects = field(default_factory=RegistryObjects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +283,7 @@ def _pool_plan(pool: Object, state: State, after: Sequence[Object], owners: Owne
     was = render(pool, state.configs, setting)
     current = _running(pool, state.configs)
     if current is None and isinstance(was, Rendered):
+        # No machine has a config of this pool yet; what it would render to without the proposal is the nearest there is.
         current = {"metadata": {"name": was.name}, "spec": was.spec}
     overrides = reconcile.overrides_of(state.configuration)
     will = render(
@@ -316,6 +319,7 @@ class _Deciding:
             self._configs = {object_name(config).name: config for config in self._state.configs}
         config = self._configs.get(current)
         if config is None:
+            # The worst case: a plan that promised less than what happens would be worse than none.
             return Decision(REBOOT, True), f"its config {current} is not known here: a reboot is assumed"
         return decide(compare(_spec(config), self._after.spec), self._policies), f"it has {current}"
 
@@ -390,6 +394,7 @@ def _running(pool: Object, configs: Iterable[Object]) -> Object | None:
 def _budget(pool: Object, size: int) -> int:
     try:
         return max_unavailable(pool, size)
+    # A plan still shows something: with an unreadable budget nothing starts, and the status of the pool says so.
     except BadMaxUnavailable:
         return 1
 

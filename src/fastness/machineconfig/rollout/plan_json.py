@@ -54,7 +54,7 @@ def _schedule(schedule: Schedule) -> JsonObject:
         "waves": [{"upTo": wave.bound, "soakSeconds": wave.soak.total_seconds()} for wave in schedule.waves],
         "stopAtDegraded": schedule.stop_at,
         "window": schedule.window,
-        "problem": schedule.problem,
+        "problem": schedule.problem or "",
     }
 
 

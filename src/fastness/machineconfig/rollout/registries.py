@@ -20,6 +20,7 @@ from typing import Any, Final
 Table = Mapping[str, Any]
 _SWITCHES: Final = ("blocked", "insecure")
 _DIGEST_ONLY: Final = "digest-only"
+_ALL: Final = "all"
 
 
 def is_safe(old: bytes, new: bytes) -> bool:
@@ -43,6 +44,7 @@ def is_safe(old: bytes, new: bytes) -> bool:
 def _parsed(data: bytes) -> Table | None:
     try:
         return tomllib.loads(data.decode())
+    # RecursionError too: arrays nest as deep as their author likes, and the file comes out of a MachineConfig.
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -54,25 +56,33 @@ def _registries(config: Table) -> dict[str, Table]:
     return {str(entry.get("prefix") or entry.get("location") or ""): entry for entry in registries}
 
 
-def _mirrors(registry: Table) -> dict[str, bool]:
-    """The mirrors by location, and whether each is for digests only."""
+def _mirrors(registry: Table) -> dict[str, set[str]]:
+    """The mirrors by location, and what each is for: a place may be there twice, for digests and for tags."""
     entries = registry.get("mirror")
+    # A digest names the content, so no mirror can hand out something else; a tag is whatever the mirror says it is.
     everywhere = bool(registry.get("mirror-by-digest-only"))
-    return {
-        str(entry.get("location")): everywhere or entry.get("pull-from-mirror") == _DIGEST_ONLY
-        for entry in (entries if isinstance(entries, list) else ())
-        if isinstance(entry, dict)
-    }
+    mirrors: dict[str, set[str]] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            use = _DIGEST_ONLY if everywhere else str(entry.get("pull-from-mirror") or _ALL)
+            mirrors.setdefault(str(entry.get("location")), set()).add(use)
+    return mirrors
 
 
 def _stays_safe(old: Table, new: Table) -> bool:
+    # `insecure` turned on lets anybody on the way answer for the registry; `blocked` turned on fails pods that start again.
     if old.get("location") != new.get("location") or any(bool(old.get(key)) != bool(new.get(key)) for key in _SWITCHES):
         return False
     before, after = _mirrors(old), _mirrors(new)
-    none_lost = all(location in after and (after[location] or not only) for location, only in before.items())
-    return none_lost and all(only for location, only in after.items() if location not in before)
+    # A mirror for everything that becomes one for digests takes no image away that is named by its content.
+    none_lost = all(location in after and uses - {_ALL} <= after[location] for location, uses in before.items())
+    return none_lost and all(uses - before.get(location, set()) <= {_DIGEST_ONLY} for location, uses in after.items())
 
 
 def _comes_safe(registry: Table) -> bool:
     mirrors = _mirrors(registry)
-    return all(mirrors.values()) if mirrors else bool(registry.get("mirror-by-digest-only"))
+    return (
+        all(uses == {_DIGEST_ONLY} for uses in mirrors.values())
+        if mirrors
+        else bool(registry.get("mirror-by-digest-only"))
+    )

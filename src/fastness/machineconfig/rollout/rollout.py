@@ -36,6 +36,7 @@ Object = Mapping[str, Any]
 HoldReason = Callable[[NodeFacts], str | None]
 """Why a node must not be sent to the goal yet; None when it may go."""
 
+# A status is read by people and copied to every watcher; in a pool of thousands the names would be most of it.
 MOST_NAMED: Final = 10
 
 
@@ -79,14 +80,18 @@ class Quorum:
 
 def max_unavailable(pool: Object, size: int) -> int:
     """How many nodes of the pool may be unavailable at once; raises BadMaxUnavailable."""
+    # Whatever the spec says: the arbiter is one voice of the quorum, and there is no second one to take its place.
     if object_name(pool).name == names.ARBITER:
         return 1
     value = (pool.get("spec") or {}).get("maxUnavailable")
     if value is None:
         return 1
     try:
+        # Rounded down, so that a percentage is never exceeded; but with none at all the pool would never change again, security
+        # fixes included.
         return max(1, scaled(value, size, round_up=False, path="spec.maxUnavailable"))
     except QuantityError as error:
+        # No guess: a budget that cannot be read stops the rollout, and the status says so.
         raise BadMaxUnavailable(
             f"pool {object_name(pool).name}: spec.maxUnavailable: {error.message}", error.hint
         ) from error
@@ -107,6 +112,7 @@ def candidates(
     master pool and goes last; `hold` says who waits for something else.
     """
     back, waiting, failing, used = _sorted_out(nodes, goal)
+    # Counted before `hold` takes any away: a node that failed and is held back still has its place in the budget.
     astray = sum(node.failing for node in waiting)
     held = next((why for why in map(hold, (*back, *waiting)) if why is not None), "")
     if held:
@@ -153,6 +159,8 @@ def _sorted_out(nodes: Iterable[NodeFacts], goal: Goal) -> tuple[tuple[NodeFacts
             failing += node.failing
         elif called_back(node, goal):
             back.append(node)
+        # Only who is ready is told: a node that is down says nothing about the config, and would come up in the middle of a
+        # change that nobody watches.
         elif node.ready:
             waiting.append(node)
     return tuple(sorted(back, key=lambda node: node.age_order)), waiting, failing, used
@@ -180,6 +188,8 @@ def order(nodes: Iterable[NodeFacts], goal: Goal) -> tuple[NodeFacts, ...]:
 def quorum_allows(pool: str, quorum: Quorum) -> Allowed | Denied:
     """Whether a pool that shares the quorum may go on."""
     if pool == names.MASTER:
+        # Two masters and an arbiter are three voices: with one of each away there is no quorum, so no API and nobody to end the
+        # rollout.
         busy = [node.name for node in quorum.arbiters if node.unavailable]
         return Denied(f"arbiter {', '.join(busy)} is unavailable") if busy else Allowed()
     if pool != names.ARBITER:

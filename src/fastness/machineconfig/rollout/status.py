@@ -2,7 +2,8 @@
 
 * `Updated` when every node has the config, is ready and none is unavailable; only then does `status.configuration` follow the
   spec. Otherwise `Updating`, unless the pool is paused.
-* `RenderDegraded` is written by rendering (`render_condition`) and only read here. `Degraded` is the fold of the others.
+* `RenderDegraded` is written by rendering (`render_condition`), `RegistriesDegraded` by the loop of registries
+  (`registries_condition`); both are only read here. `Degraded` is the fold of the others.
 * A pool with an image of its own also waits for the build; `BuildPhase` says how far it is.
 * The transition time of a condition moves only when its status does.
 """
@@ -17,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration.names import PoolCondition
-from fastness.kinds.objects import metadata, with_condition
+from fastness.kinds.objects import condition, metadata, with_condition
 from fastness.machineconfig.rollout.nodes import Counts, Goal, NodeFacts
 
 Object = Mapping[str, Any]
@@ -25,6 +26,7 @@ Object = Mapping[str, Any]
 _FOLDED: Final = (
     PoolCondition.NODE_DEGRADED,
     PoolCondition.RENDER_DEGRADED,
+    PoolCondition.REGISTRIES_DEGRADED,
     PoolCondition.IMAGE_BUILD_DEGRADED,
     PoolCondition.PINNED_IMAGE_SETS_DEGRADED,
 )
@@ -95,6 +97,8 @@ def pool_status(pool: Object, observed: Observed, now: datetime) -> JsonObject:
         "degradedMachineCount": counts.degraded,
         "conditions": conditions,
     }
+    # Only now: until a machine has proved the new config, those that boot for the first time are given the one that the status
+    # names.
     if all_updated(observed):
         status["configuration"] = dict((pool.get("spec") or {}).get("configuration") or {})
     return status
@@ -104,6 +108,7 @@ def all_updated(observed: Observed) -> bool:
     """Whether nothing is left to do."""
     counts = observed.counts
     built = observed.build is None or (observed.build is BuildPhase.SUCCEEDED and bool(observed.goal.image))
+    # `ready` as well: a machine that has the config and does not come back is the failure that a rollout must show.
     return counts.updated == counts.total == counts.ready and counts.unavailable == 0 and built
 
 
@@ -136,15 +141,25 @@ def render_condition(pool: Object, failure: str, now: datetime) -> list[JsonObje
 
     `Degraded` is folded at once, so that a pool without nodes or without a rollout shows it too.
     """
+    return _folded(pool, PoolCondition.RENDER_DEGRADED, "", failure, now)
+
+
+def registries_condition(pool: Object, failure: str, now: datetime) -> list[JsonObject]:
+    """All conditions of the pool with `RegistriesDegraded` set; a pool that never had the condition gets none to say so."""
+    if not failure and condition(pool, PoolCondition.REGISTRIES_DEGRADED) is None:
+        return list((pool.get("status") or {}).get("conditions") or ())
+    reason = "RegistriesRefused" if failure else "AsExpected"
+    return _folded(pool, PoolCondition.REGISTRIES_DEGRADED, reason, failure, now)
+
+
+def _folded(pool: Object, kind: PoolCondition, reason: str, failure: str, now: datetime) -> list[JsonObject]:
     conditions = list((pool.get("status") or {}).get("conditions") or ())
     status = "True" if failure else "False"
-    conditions = with_condition(
-        conditions, kind=PoolCondition.RENDER_DEGRADED, status=status, reason="", message=failure, now=now
-    )
+    conditions = with_condition(conditions, kind=kind, status=status, reason=reason, message=failure, now=now)
     others = any(
         entry.get("type") in _FOLDED and entry.get("status") == "True"
         for entry in conditions
-        if entry.get("type") != PoolCondition.RENDER_DEGRADED
+        if entry.get("type") != kind
     )
     old = next((entry for entry in conditions if entry.get("type") == PoolCondition.DEGRADED), {})
     return with_condition(

@@ -23,6 +23,7 @@ from fastness.machineconfig.rollout.nodes import GAVE_UP, SINCE, Goal, NodeFacts
 from fastness.machineconfig.rollout.rollout import HoldReason
 from fastness.machineconfig.rollout.waves import policy_duration
 
+# Zero would take a goal back in the moment in which it was given, for every machine, for ever.
 SHORTEST: Final = timedelta(seconds=1)
 
 
@@ -65,6 +66,7 @@ def began(node: NodeFacts, goal: Goal) -> datetime | None:
     """When a node was told to go to the goal; None when nobody noted it, or not in a way that can be read."""
     config, _, since = node.since.partition(" ")
     try:
+        # The note names its goal: a time that was noted for the config before must not cut short the time for this one.
         return datetime.fromisoformat(since) if config == goal.config else None
     except ValueError:
         return None
@@ -74,6 +76,7 @@ def not_again(goal: Goal, then: HoldReason) -> HoldReason:
     """Hold back who gave up on this goal; ask `then` about the others."""
 
     def why(node: NodeFacts) -> str | None:
+        # By the name of the config, not by a flag: the name is a digest, so a corrected config is another goal and is tried.
         if node.gave_up == goal.config:
             return f"{node.name} tried {goal.config} for too long and went back"
         return then(node)
@@ -89,6 +92,7 @@ def timing(goal: Goal, now: datetime) -> dict[str, str | None]:
 def back_patch(node: NodeFacts, goal: Goal) -> JsonObject:
     """The merge patch that tells a node to stay with what it has, and to leave this goal alone."""
     notes = {
+        # In one patch with the note: with the old goal back but no note, the next look would send the node out again.
         names.DESIRED_CONFIG: node.current,
         names.DESIRED_IMAGE: node.current_image,
         SINCE: None,

@@ -30,7 +30,7 @@ class PoolProgress:
 
     hold: Hold | None = None
     complete: bool = False
-    problem: str = ""
+    problem: str | None = None
     why: str = ""
     deadline: datetime | None = None
 
@@ -41,15 +41,15 @@ class PoolProgress:
         return min((moment for moment in moments if moment is not None), default=None)
 
     @property
-    def stopped(self) -> str:
-        """Why nothing starts until somebody does something."""
-        return self.problem or (self.hold.stopped if self.hold and not self.complete else "")
+    def stopped(self) -> str | None:
+        """Why nothing starts until somebody does something; None while nothing has to be done."""
+        return self.hold.stopped if self.problem is None and self.hold and not self.complete else self.problem
 
     @property
-    def waiting(self) -> str:
-        """What passes by itself."""
+    def waiting(self) -> str | None:
+        """What passes by itself; None when nothing is waited for."""
         hold = self.hold
-        return hold.waiting if hold and not self.complete and hold.until is not None and not hold.stopped else ""
+        return hold.waiting if hold and not self.complete and hold.until is not None and hold.stopped is None else None
 
     @property
     def wave(self) -> int:
@@ -59,14 +59,14 @@ class PoolProgress:
 
 def policy_status(policy: Object, pools: Mapping[str, PoolProgress], now: datetime) -> JsonObject:
     """The status of a policy with these pools; what is known already keeps its times."""
-    stopped = {name: progress.stopped for name, progress in sorted(pools.items()) if progress.stopped}
-    waiting = {name: progress.waiting for name, progress in sorted(pools.items()) if progress.waiting}
+    stopped = {name: progress.stopped for name, progress in sorted(pools.items()) if progress.stopped is not None}
+    waiting = {name: progress.waiting for name, progress in sorted(pools.items()) if progress.waiting is not None}
     moving = [
         name
         for name, progress in sorted(pools.items())
-        if progress.hold and not (progress.complete or progress.stopped or progress.waiting)
+        if progress.hold and not progress.complete and progress.stopped is progress.waiting is None
     ]
-    bad = any(progress.problem for progress in pools.values())
+    bad = any(progress.problem is not None for progress in pools.values())
     conditions = list((policy.get("status") or {}).get("conditions") or [])
     for kind, truth, reason in (
         ("Progressing", {name: f"wave {pools[name].wave}" for name in moving}, "RollingOut"),

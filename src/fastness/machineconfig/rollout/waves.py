@@ -19,8 +19,8 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError, SelectorError
+from fastness.formats.quantity import duration
 from fastness.formats.selectors import label_selector_from_object
 from fastness.formats.words import counted
 from fastness.kinds.objects import labels_of, object_name
@@ -55,8 +55,8 @@ class Hold:
 
     room: int | None
     state: WaveState
-    waiting: str = ""
-    stopped: str = ""
+    waiting: str | None = None
+    stopped: str | None = None
     until: datetime | None = None
 
     def limit(self, choice: Choice) -> Choice:
@@ -68,8 +68,9 @@ class Hold:
         fresh = [node for node in choice.nodes if not called_back(node, goal)]
         if len(fresh) <= self.room:
             return choice
+        # The order that `plan` shows; a choice is in it only where the budget had to choose.
         allowed = sorted(fresh, key=lambda node: node.age_order)[: max(0, self.room)]
-        return Choice((*back, *allowed), self.room, self.stopped or self.waiting, choice.deferred)
+        return Choice((*back, *allowed), self.room, self.stopped or self.waiting or "", choice.deferred)
 
 
 def policy_of(pool: Object, policies: Sequence[Object]) -> Object | None:
@@ -79,6 +80,7 @@ def policy_of(pool: Object, policies: Sequence[Object]) -> Object | None:
         try:
             if label_selector_from_object(_spec(policy).get("poolSelector")).matches(labels):
                 return policy
+        # It cannot say which pools it means; to hold all of them would let one bad policy stop every rollout.
         except SelectorError:
             continue
     return None
@@ -89,8 +91,10 @@ def hold(policy: Object | None, nodes: Sequence[NodeFacts], goal: Goal, now: dat
     if policy is None:
         return Hold(None, WaveState(goal.config))
     spec = _spec(policy)
+    # Another goal starts with its first wave: that the config before was good says nothing about this one.
     state = state if state.goal == goal.config else WaveState(goal.config, 1)
     limit = _degraded_limit(spec)
+    # Only failures on the way to this goal: a machine that has been broken for months must not stop every rollout.
     failed = sum(node.degraded and node.desired == goal.config for node in nodes)
     gave_up = sum(node.gave_up == goal.config for node in nodes)
     # Before window and waves: a stop must be said, also where nothing would start anyway.
@@ -126,7 +130,7 @@ class Schedule:
     waves: tuple[Wave, ...] = ()
     stop_at: int = 1
     window: str = ""
-    problem: str = ""
+    problem: str | None = None
 
     def wave_of(self, position: int) -> int:
         """The wave (from 1) of the machine that arrives at this position, counted from 0."""
@@ -170,6 +174,7 @@ def next_opening(window: Object | None, now: datetime) -> datetime | None:
     # A window of one day may still be open on the next; a week ahead there is always one.
     for offset in range(-1 - length.days, 9):
         day = today + timedelta(days=offset)
+        # Wall clock of the zone, so that a window at 22:00 is at 22:00 on both sides of a change to summer time.
         opens = datetime.combine(day, start, zone)
         if _DAYS[day.weekday()] not in days or opens + length <= now:
             continue
@@ -186,6 +191,8 @@ def policy_duration(text: object, field: str) -> timedelta:
 
 
 def _in_waves(plan: Sequence[Wave], nodes: Sequence[NodeFacts], goal: Goal, now: datetime, state: WaveState) -> Hold:
+    # Two counts: who has arrived completes a wave, who was told uses it up. With one of them a slow machine would let another
+    # start in its place.
     arrived = sum(node.updated(goal) for node in nodes)
     started = sum(node.targets(goal) for node in nodes)
     number = min(max(1, state.wave), len(plan))
@@ -200,6 +207,7 @@ def _in_waves(plan: Sequence[Wave], nodes: Sequence[NodeFacts], goal: Goal, now:
             ends = since + wave.soak
             why = f"wave {number} of {len(plan)} is watched until {ends.isoformat(timespec='seconds')}"
             return Hold(0, WaveState(goal.config, number, since), why, until=ends)
+        # The loop goes on in the same look, so that waves without a soak, or already full ones, do not take a turn each.
         number, since = number + 1, None
     return Hold(None, WaveState(goal.config, number))
 
@@ -207,6 +215,7 @@ def _in_waves(plan: Sequence[Wave], nodes: Sequence[NodeFacts], goal: Goal, now:
 def _degraded_limit(spec: Object) -> int:
     stop = spec.get("stopOn")
     value = stop.get("degraded") if isinstance(stop, Mapping) else None
+    # One, where nothing usable is said: the cautious reading of a policy that somebody wrote to be cautious.
     return value if isinstance(value, int) and value > 0 else 1
 
 

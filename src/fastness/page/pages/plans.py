@@ -44,7 +44,7 @@ def plan_part(planned: PoolPlan, members: Mapping[str, NodeFacts]) -> Markup:
 
 def waves_part(schedule: Schedule, done: int, under_way: int) -> Markup:
     """The waves of a policy with how far each is."""
-    if schedule.problem:
+    if schedule.problem is not None:
         return tag(
             "p", "The rollout policy ", schedule.policy, " cannot be followed: ", schedule.problem, class_="problem"
         )

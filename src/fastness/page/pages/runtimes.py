@@ -28,7 +28,7 @@ class RuntimeStory:
     choices: Sequence[NodeChoice] = ()
     classes: Sequence[JsonObject] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
-    problem: str = ""
+    problem: str | None = None
 
 
 def runtimes_page(frame: Frame, story: RuntimeStory) -> bytes:
@@ -88,7 +88,7 @@ def _classes(story: RuntimeStory) -> Markup:
     missing = sorted(story.left_out.items())
     return section(
         "Runtime classes",
-        tag("p", tag("strong", story.problem, class_="bad")) if story.problem else None,
+        tag("p", tag("strong", story.problem, class_="bad")) if story.problem is not None else None,
         table("Runtime classes", ("Class", "Handler", "Charged to every pod", "Runs on nodes with"), made),
         table("Not made", ("Class", "Why not"), missing) if missing else None,
         id_="classes",

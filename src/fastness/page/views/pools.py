@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.kubernetes.core import POD
-from fastness.kinds.kubernetes.policy import POD_DISRUPTION_BUDGET
+from fastness.kinds.kubernetes.core import POD, POD_DISRUPTION_BUDGET
 from fastness.kube.port import EVERYWHERE
 from fastness.machineconfig.rollout.nodes import NodeFacts, facts
 from fastness.machineconfig.rollout.plan import Plan, State, under_way

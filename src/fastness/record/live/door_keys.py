@@ -104,6 +104,8 @@ async def register_doors(cluster: Cluster) -> Registered:
             data[role] = json.encode({"keys": [key.jwk() for key in keys.values()]}).decode()
     try:
         registry = await cluster.get(CONFIG_MAP.resource, REGISTRY, NAMESPACE)
+        # Added to what is registered, role by role: a role that publishes nothing at the moment keeps its keys, or its batches
+        # would fail.
         if {**(registry.get("data") or {}), **data} != registry.get("data"):
             await cluster.patch(CONFIG_MAP.resource, REGISTRY, {"data": data}, PatchType.MERGE, NAMESPACE, _AS)
     except NotFound:

@@ -102,6 +102,7 @@ async def write_head(cluster: Cluster, head: RecordHead) -> RecordHead:
             "time": head.intent.time, "batches": list(head.intent.batches),
             "refused": [list(batch) for batch in head.intent.refused],
         }  # fmt: skip
+    # Canonical: two sequencers that work out the same state write the same bytes, and a diff shows what really changed.
     data = {"head": json.canonical(state).decode()}
     if head.version:
         # Under the version that was read: two sequencers, one of which has lost the lead unknowingly, cannot both go on.

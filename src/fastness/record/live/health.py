@@ -29,10 +29,10 @@ class RecordHealth:
         self._cluster = cluster
         self._tiles = tiles
         self._clock = clock
-        self._problem = ""
+        self._problem: str | None = None
 
-    def problem(self) -> str:
-        """What is wrong with the record; empty when nothing is."""
+    def problem(self) -> str | None:
+        """What is wrong with the record; None when nothing is."""
         return self._problem
 
     async def watch(self) -> None:
@@ -48,14 +48,14 @@ class RecordHealth:
                 self._problem = await self._wrong()
             except ApiError:
                 return  # readiness speaks of the API by itself
-            if not self._problem:
+            if self._problem is None:
                 return
 
-    async def _wrong(self) -> str:
+    async def _wrong(self) -> str | None:
         try:
             head = await read_head(self._cluster)
             if not head.size:
-                return ""
+                return None
             view = LogView(self._tiles, head.size)
             if await view.root() != head.root:
                 return "the tiles of the record do not lead to its root"
@@ -63,4 +63,4 @@ class RecordHealth:
                 pass
         except (TlogError, DamagedRecord, OSError) as error:
             return f"the record cannot be read or extended: {error}"
-        return ""
+        return None

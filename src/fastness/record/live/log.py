@@ -135,6 +135,7 @@ class LogView:
 
 async def extend(tiles: TileStore, size: int, entries: Sequence[bytes]) -> bytes:
     """Write the tiles of a record of `size` that grows by these entries; returns the new root."""
+    # Entries before the hashes over them: a crash in between leaves text that nothing refers to, never a hash without its text.
     await _bundles(tiles, size, entries)
     fresh = [merkle.leaf_hash(entry) for entry in entries]
     level, before = 0, size

@@ -52,6 +52,7 @@ async def log_key(cluster: Cluster, entropy: Entropy, now: datetime, epoch: int 
     if now - datetime.fromisoformat(_text(secret, "created")) >= LIFETIME:
         secret = await _renew(cluster, secret, entropy, now)
     signer = NoteSigner(origin, SecretBytes(base64.b64decode(secret["data"]["seed"])))
+    # Published before it signs: a checkpoint whose key nobody knows would be taken for a forged one.
     await _publish(cluster, signer.verifier)
     return LogKey(origin, signer)
 

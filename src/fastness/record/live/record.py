@@ -111,6 +111,7 @@ class ClusterRecord:
                 self._queue.remove(waiting)
             self._pass_on()
             raise
+        # Told to each who waits: a caller that heard nothing would take silence for durability, and release.
         if waiting.failure is not None:
             raise RecordError(f"the record could not be written: {waiting.failure}", _HINT) from waiting.failure
 
@@ -183,6 +184,7 @@ class ClusterRecord:
     async def _settle(self, batch: JsonObject) -> None:
         """Make sure that the batch is there; raises ApiError when that cannot be known."""
         try:
+            # Create and never patch: a number that is taken cannot be overwritten, neither by us nor by whoever stole our key.
             await self._cluster.create(AUDIT_BATCH.resource, batch, WriteOptions(manager=self.door))
         except AlreadyExists:
             await self._compare(batch)

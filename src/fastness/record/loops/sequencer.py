@@ -132,6 +132,7 @@ class Sequencer:
     async def _continued(self, head: RecordHead) -> RecordHead:
         """The state to go on from: as it was found, or that of a new epoch; raises RecordBehind."""
         if self._ask_witnesses is not None:
+            # Once, and before the first step: a store that was put back while nobody ran is only noticed by somebody elsewhere.
             await self._ask_witnesses()
             self._ask_witnesses = None
         epoch = await read_epoch(self._cluster)
@@ -203,6 +204,7 @@ class Sequencer:
 
     async def _fold(self, head: RecordHead, intent: Intent, batches: Sequence[JsonObject]) -> RecordHead:
         """Parts 2 and 3. A batch of the intent that has vanished since leaves an entry about that."""
+        # By the list of this step: a batch of the intent that somebody deleted since must show as missing, not be waited for.
         named = {str(batch["metadata"]["name"]): batch for batch in batches}
         chosen = [named[name] for name in intent.batches if name in named]
         vanished = [name for name in intent.batches if name not in named]

@@ -40,6 +40,7 @@ ROLES: Final[Mapping[str, tuple[str, ...]]] = {
     "admin": ("* **",),
     "resources": ("GET resource", "POST resource/**", "DELETE resource/**"),
     "policies": ("GET resource-policy", "POST resource-policy", "GET attestation-policy", "POST attestation-policy"),
+    # Each task has its own words: who registers values need not be able to write the policy that asks for them.
     "values": ("POST reference-value", "GET reference-value/**"),
 }
 _SCOPE: Final = re.compile(
@@ -96,6 +97,8 @@ async def mint(
         raise BadToken("a scope is a method and a path, such as `POST resource/default/*/*`", "Correct the scope.")
     if not timedelta(0) < lifetime <= MAX_LIFETIME:
         raise BadToken("a credential lives for an hour at most", "Ask for a shorter one, and again when it ends.")
+    # Whoever runs this reads the Secret with the rights that it has itself: Kubernetes decides here, and writes it into its audit
+    # log.
     ring = await ADMIN_KEYS.open(cluster, entropy, now)
     claims = {
         "iss": ISSUER, "aud": [AUDIENCE], "sub": name, "jti": entropy.uid(), "scope": list(scopes),

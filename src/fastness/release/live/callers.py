@@ -74,11 +74,14 @@ class Callers:
         """The caller of a request that shows a token; raises Refusal."""
         bearer = self._bearer(request.address, token)
         proofs, now = request.headers(dpop.HEADER), self.clock.now()
+        # The host that the client dialled: behind a balancer a door does not know its own name, and `htu` was made with that one.
         demand = dpop.Demand(request.method, f"https://{request.header(b'host')}{request.path}", token)
         try:
             # Exactly one proof (RFC 9449 §4.3, check 1): of two headers a proxy might look at one and we at the other.
             number = bearer.holder.check(proofs[0] if len(proofs) == 1 else "", demand, self.macs, now)
         except dpop.BadProof as error:
+            # A nonce of the server's (RFC 9449 §9): without one a proof could be made in advance, for a time at which its key is
+            # gone.
             if error.needs_nonce:
                 nonce = dpop.new_nonce(self.macs, now, self.entropy)
                 raise NeedsNonce(error.code, error.detail, nonce) from error
@@ -93,6 +96,7 @@ class Callers:
             self.turnstile.doubt(address)
         except Refusal as tired:
             return tired
+        # Counted where nothing was shown too: the limit is on addresses that fail, whatever they fail with.
         self.turnstile.wrong(address)
         return refusal
 
@@ -100,6 +104,8 @@ class Callers:
         payer = None
         if not self.tokens.is_verified(token):
             payer = self._payer(token)
+            # A token that claims to be of an enrolled machine is looked at under that machine's budget: flooding one name starves
+            # that one.
             self.turnstile.doubt(address, payer)
         try:
             claims = self.tokens.verify(token, self.audience)

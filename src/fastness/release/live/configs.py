@@ -24,7 +24,7 @@ from fastness.http.refusals import Refusal
 from fastness.kinds.trusted_execution.subject import Basis, Grant
 from fastness.kube.client.pool import ConnectionPool
 from fastness.protocol.config_proof import HEADER, MAX_SIGNATURE
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.protocol.kbs_path import ResourcePath, is_pool_config
 from fastness.release.configs import NONCE, OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest, ConfigService
 from fastness.release.live.releases import Assignments
@@ -77,6 +77,7 @@ class RemoteConfigs:
 
     async def fetch(self, request: ConfigRequest) -> Config:
         """The configuration, signed for the machine that asks; raises Refusal."""
+        # Two headers, made here: nothing that a machine sent reaches the config server as it was.
         forwarded = {"authorization": request.credential, NONCE.decode(): request.nonce}
         return await self._ask(request.pool, request.accept, request.rendered, forwarded)
 
@@ -89,6 +90,7 @@ class RemoteConfigs:
         http, last = await self._client(), self._answers.get(key)
         headers = {"accept": accept, **forwarded}
         if last is not None:
+            # Pools share one config of megabytes; asked for by its digest it travels once for all machines of a boot storm.
             headers["if-none-match"] = last.etag.decode()
         try:
             answer = await http.get(
@@ -101,6 +103,7 @@ class RemoteConfigs:
             config = _signed(answer, Config(answer.content, answer.headers.get("etag", "").encode(), name))
             # With overlays it is one machine's own: kept under the pool it would go to the next one.
             return config if config.overlays else self._keep(key, config)
+        # The bytes are those of before, the signature is of this answer: it names this machine and this nonce.
         if answer.status_code == 304 and last is not None:
             return self._keep(key, _signed(answer, last))
         raise _refused(answer)
@@ -127,6 +130,8 @@ class RemoteConfigs:
                 base_url=self._url,
                 transport=ConnectionPool(context, role=DoorRole.CONFIG_SERVER),
                 timeout=SECONDS,
+                # A proxy from the environment would see configurations, and a netrc would add credentials to what a machine
+                # showed.
                 trust_env=False,
             )
             self._client_context = context
@@ -136,6 +141,7 @@ class RemoteConfigs:
 def _signed(answer: httpx.Response, config: Config) -> Config:
     """A configuration with what the config server says of it in this answer; raises Refusal."""
     signature = answer.headers.get(HEADER, "")
+    # The machine would refuse it, and could only say that something is wrong; here the log names the part that did not sign.
     if not signature or len(signature) > MAX_SIGNATURE:
         raise Refusal(503, "config-unsigned", "the config server did not sign its answer")
     overlays = tuple(answer.headers.get(OVERLAYS.decode(), "")[:MAX_OVERLAYS].split())
@@ -154,6 +160,7 @@ def _refused(answer: httpx.Response) -> Refusal:
         code = str(json.decode(answer.content[:4096]).get("code", ""))
     except (JsonError, AttributeError):
         code = ""
+    # Not 401 and 403: those are about our certificate, and Ignition gives up for good at a 4xx that is not the machine's fault.
     if answer.status_code in (400, 404) and code:
         return Refusal(answer.status_code, code, "the config server refused this request")
     return Refusal(503, code or "config-server", "the config server cannot serve this now")

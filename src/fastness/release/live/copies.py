@@ -130,6 +130,7 @@ class PoolConfigs:
     async def _copy(self, delivery: Delivery, who: Recipient, pool: str, question: Question) -> Config:
         if question.rendered:
             return await self._by_name(pool, question.rendered)
+        # A copy of the pool without them would be a good signature under a configuration that is not this machine's.
         if self._overlays.concern(who):
             raise Refusal(
                 503, "overlaid", "this machine has NodeOverlays, which copies do not: set delivery.sync to OnDemand"
@@ -159,8 +160,10 @@ class PoolConfigs:
             return _fresh(await self._copied(pool, accept))
         except Refusal as refusal:
             still = copy is not None and age < delivery.interval.total_seconds() * STALE_AFTER
+            # Only an outage lets an older copy out: a refusal is a decision, and an old copy must not stand against it.
             if refusal.status != 503 or copy is None or not still or delivery.sync != "Scheduled":
                 raise
+            # The machine looks at the end of the signature too; handing out what it refuses would only hide the outage.
             if not self._signed(copy.config):
                 raise
             metrics.CONFIG_COPY_AGE.set(age)

@@ -83,6 +83,7 @@ class NodeCallers:
         node, machine = await self._look(caller.node)
         own_pool = _pool_of(machine, caller.node) if machine is not None else ""
         selectors, confidential = PoolSelectors(self._pools.list()), self._confidential.get("", NAME)
+        # By labels and by its Machine, never by the pool in the address: that one is what the node asks for, not what it is.
         subject = Subject("", caller.node, caller.certificate, pool_of_node(node, selectors, confidential, own_pool))
         grant = grant_here(
             ProvenCaller(subject, "", {}, caller.expires, Basis.NODE_CERTIFICATE), pool_config(pool),
@@ -115,6 +116,8 @@ class NodeCallers:
             subject = verify_client(certificate, self._authorities(), self._clock.now())
         except CryptoError as error:
             raise Refusal(401, "bad-certificate", error.message) from error
+        # A certificate of the same authority may be anybody's, an administrator's among them; only `system:node:` in its group
+        # counts.
         node = User(subject.common_name, subject.organizations).node
         if not node:
             raise Refusal(403, "wrong-credential", "rendered configs are given to nodes: this certificate is of none")

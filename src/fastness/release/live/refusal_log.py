@@ -46,6 +46,7 @@ class RefusalLog:
         # What will pass (503) and what a new proof mends (401) is no decision about somebody, and comes by the thousand.
         if refusal.status != FINAL or (last is not None and now - last < QUIET_SECONDS):
             return
+        # Before the write: while one waits for the API, a thousand more of the same must not queue behind it.
         self._written.put(key, now)
         facts = {"code": refusal.code, **(detail or {})}
         await self._record.append(RecordEntry("refusal", who, resource, verdict, detail=facts))

@@ -122,6 +122,7 @@ class Releases:
 
         `changes` is what that property was before the grant; `rendered` the config that a running machine asked for by name.
         """
+        # Written before anything leaves: a process that dies here leaves an entry too many, never a release that nobody knows of.
         await written(self._record, entry)
         try:
             await self._confirm(grant.caller, rendered)
@@ -133,6 +134,8 @@ class Releases:
     async def _decided(self, grant: Grant, path: ResourcePath, changes: int, query: Mapping[str, str] | None) -> None:
         """Return when a decision rests on the rules as they are now; raises Refusal."""
         for _ in range(MOST_DECISIONS):
+            # The common case costs one comparison of numbers; only a rule that changed between grant and record is worth deciding
+            # again (decision 21).
             if self._touch.changes == changes and grant.live(self._clock.now()):
                 return
             changes = self._touch.changes
@@ -152,6 +155,7 @@ class Releases:
             except CannotKnow as error:
                 _log.warning("release.unknown", code=error.code, error=error, hint=error.hint)
                 raise Refusal(503, OUT_OF_TOUCH, "the API does not answer for this machine now") from error
+            # 403 and not 401: a new proof of the same machine would be refused too, and clients attest again at each 401.
             if ended:
                 raise Refusal(403, "revoked", "this machine is no longer trusted", caller.verdict)
         self.demand()
@@ -166,6 +170,7 @@ class Assignments:
     async def check(self, subject: Subject, rendered: str, verdict: str = "") -> None:
         """Let a machine have a rendered config, while it is the subject that it proved to be; raises Refusal, ApiError."""
         machine = await find_machine(self._cluster, key_kind(subject.tee), subject.thumbprint)
+        # The subject of the token and not only its key: a Machine that was deleted and enrolled again is another one.
         if machine is None or not is_subject(machine, subject) or not is_assigned(machine, rendered):
             raise not_assigned(verdict)
 

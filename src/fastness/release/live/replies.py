@@ -31,6 +31,7 @@ from fastness.release.source import Query, require_for
 from fastness.runtime.cache import BoundedCache
 
 MAX_REPLIES = 512
+# Bounded by weight as well: 512 configs of megabytes would be more memory than the process has.
 MAX_KEPT_BYTES = 256 * 1024 * 1024
 
 

@@ -75,6 +75,8 @@ class BootstrapTokenSource:
 
     async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Content:
         """The token, and which one it is, for the record; raises Refusal, ApiError."""
+        # `authorise` lets nobody else come here; asked once more because this one makes a node of the cluster out of whoever gets
+        # it.
         if grant.basis is not Basis.VERDICT:
             raise Refusal(403, "not-attested", "a bootstrap token rests on a verdict", grant.verdict)
         try:
@@ -83,12 +85,15 @@ class BootstrapTokenSource:
             raise Refusal(
                 400, "bad-join-key", "name the key of the kubelet: ?key=sha256:<hex of its public key>"
             ) from error
+        # The signer of certificates compares this digest with the key of the request; another algorithm would never match.
         if key.algorithm is not Algorithm.SHA256:
             raise Refusal(400, "bad-join-key", "the key of the kubelet is named by its SHA-256")
         try:
             token = await self._tokens.release(grant, key)
         except TokenContended as error:
             raise Refusal(503, error.code, error.message, grant.verdict) from error
+        # The first half, which names the token object in Kubernetes; the second half is the secret and goes on no record
+        # (pitfall 23).
         return Content(token, {"key": str(key), "token": token.reveal().decode().partition(".")[0]})
 
 
@@ -178,6 +183,7 @@ class SecretResources:
 
     async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Content | None:
         """The value of a key of a Secret; None when nobody offers it. Raises ApiError."""
+        # A Secret is a resource because a KbsConfig names it, never because it is there.
         owner = owner_of(path.type, self._configs.list())
         if owner is None:
             return None
@@ -199,6 +205,7 @@ def owner_of(secret: str, configs: Sequence[JsonObject]) -> JsonObject | None:
         config
         for config in configs
         if secret in ((config.get("spec") or {}).get("kbsSecretResources") or ())
+        # Only what its controller found good: a Secret that is offered twice, or does not exist, is offered by nobody.
         and (config.get("status") or {}).get("isReady") is True
         and not metadata(config).get("deletionTimestamp")
     ]
@@ -212,6 +219,7 @@ def _age(config: JsonObject) -> tuple[str, str, str]:
 
 def resource_name(path: ResourcePath) -> str:
     """The name of the object that holds a resource."""
+    # A hash, because a path may be longer than the name of an object, and its segments must not meet rules of names.
     return f"resource-{sha256(str(path).encode()).hex[:40]}"
 
 
@@ -222,6 +230,7 @@ def _context(path: ResourcePath) -> bytes:
 
 def _data(secret: Mapping[str, Any]) -> dict[str, bytes]:
     try:
+        # Strict: base64 that is read leniently has many spellings, and the API refuses such data anyway.
         return {name: base64.b64decode(value, validate=True) for name, value in (secret.get("data") or {}).items()}
     except (binascii.Error, TypeError, ValueError):
         return {}

@@ -41,6 +41,7 @@ from fastness.runtime.clock import Clock
 
 # As long as a cache may be behind a Machine that enrolled at another replica; a token that old must have its Machine.
 GRACE_SECONDS: Final = 2.0
+# As decision 21 says: an API that was stopped must not hold a request, and a machine that waits comes again.
 ASK_SECONDS: Final = 3.0
 REMEMBERED: Final = 8192
 V = TypeVar("V")
@@ -103,11 +104,14 @@ class MachineRevocations:
         except (ApiError, TimeoutError) as error:
             raise CannotKnow("the API does not answer for this machine", "Look at the API server.") from error
         if machine is not None and _counts(machine, subject):
+            # By what stands on the Machine, not only by the claims: a Distrust may name a chip that the token does not tell of.
             if self._distrusts.against(about_machine(machine), self._clock.now()):
                 return True
             look(machine)
             return False
         self._good.pop(_key(subject))
+        # Until the cache has heard of it: without this note the next request would be granted from the cache and refused here,
+        # again and again.
         self._ahead.put(_key(subject), (claims.get("fastness"), self._cached(subject)))
         return True
 
@@ -132,6 +136,7 @@ class MachineRevocations:
         if machine is None:
             # It may have enrolled at another replica a moment ago; a cache that is that far behind catches up in time.
             issued = claims.get("iat")
+            # Closed by default: a token whose Machine is nowhere belongs to one that was deleted, unless it is a moment old.
             return not isinstance(issued, int) or now.timestamp() - issued > GRACE_SECONDS
         if not _counts(machine, subject) or self._distrusts.against(about_machine(machine), now):
             return True

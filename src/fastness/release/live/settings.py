@@ -17,8 +17,8 @@ import msgspec
 from fastness.attestation.live.policy_workers import PolicyWorkers
 from fastness.attestation.policy.query import Decision
 from fastness.attestation.policy.resource_policy import ResourcePolicies
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
+from fastness.formats.quantity import duration
 from fastness.kinds.fastness_dev.cluster import NAME, Attestation, ConfidentialCluster
 from fastness.kinds.fastness_dev.trust_model import Mode, listed_pools, mode_of
 from fastness.kinds.kind import JsonObject
@@ -93,6 +93,7 @@ class ActivePolicies:
         return await self._workers.decide(decision)
 
     def _changed(self, _old: object, _new: object) -> None:
+        # Thrown away and not changed: a decision under way goes on with the set that it began with, and is made again at its end.
         self._active = None
 
 
@@ -105,6 +106,7 @@ def _demands(cluster: JsonObject | None) -> Demands:
         return demands
     try:
         spec, delivery = view(cluster, ConfidentialCluster).spec, delivery_of(cluster)
+    # What cannot be read falls back to the strict side: not simulated, enforcing, no trust on first use.
     except msgspec.ValidationError:
         return demands
     attestation = spec.attestation
@@ -119,6 +121,8 @@ def _demands(cluster: JsonObject | None) -> Demands:
             copies=delivery.copies,
         ),
         delivery=delivery,
+        # In our own order and out of our own list: a word in the object that no verifier stands behind is not accepted by naming
+        # it.
         accepted=tuple(tee for tee in VERIFIED if tee in attestation.evidence) if attestation.evidence else VERIFIED,
         challenge_lifetime=challenge,
         token_lifetime=token,
@@ -135,6 +139,7 @@ def _lifetimes(attestation: Attestation) -> tuple[timedelta, timedelta]:
 
 def _bounded(text: str, default: timedelta, most: timedelta) -> timedelta:
     try:
+        # Both ends: a token of years is one that no revocation list shortens, one of nothing locks every machine out.
         return min(max(duration(text, "lifetime"), SHORTEST), most)
     except DurationError:
         return default

@@ -43,6 +43,7 @@ from fastness.release.live.settings import Settings
 from fastness.release.live.tokens import GATE, Revocations, TokenVerifier
 from fastness.runtime.clock import Clock, Entropy
 
+# Ten years, because the public half is measured into images: a key that ended by itself would stop machines that nobody touched.
 LIFETIME: Final = timedelta(days=3650)
 # A slow machine gets its answer in that time; a recorded one is of no use after it, nonce or not.
 SIGNATURE_LIFETIME: Final = timedelta(minutes=5)
@@ -113,6 +114,8 @@ class Forwarded:
     async def grant(self, request: ConfigRequest) -> Grant:
         """Leave for the machine that showed the credential to have what is asked for; raises Refusal, ApiError."""
         scheme, _, credential = request.credential.partition(" ")
+        # Asked here again although the gate asked: a gate that was taken over must not be able to turn enforcement off
+        # (decision 27).
         watching = self._settings.current.mode is Mode.AUDIT
         if scheme.lower() == "bearer" and watching and not request.rendered:
             caller, revoked = await self._by_ticket(credential.strip(), request.pool), False
@@ -129,6 +132,7 @@ class Forwarded:
         if scheme.lower() != "dpop":
             raise Refusal(401, "token-required", "forward the token of the machine")
         try:
+            # Signature and time alone: the proof of possession was made to the gate, for its URL, and cannot be made to us.
             claims = self._tokens.verify(token, GATE)
         except NoTokenKeys as error:
             raise Refusal(503, error.code, error.message) from error
@@ -142,6 +146,7 @@ class Forwarded:
     async def _by_ticket(self, text: str, pool: str) -> ProvenCaller:
         try:
             ticket = self._tickets.cached(text, pool)
+            # A ticket of a moment ago may not be in the cache; the API is asked once before a machine is sent away.
             if ticket.problem is TicketProblem.UNKNOWN:
                 ticket = await self._tickets.look_up(text, pool)
         except TicketUnclear as unclear:

@@ -113,6 +113,8 @@ class TokenVerifier:
                 claims = keys.verify(token, TYPE)
             except BadSignature as error:
                 raise BadToken(error.message, _HINT) from error
+            # Only after the signature was good, so no stranger can fill the cache, and keyed by the whole text: one character
+            # more is another token.
             self._signed.put(token, claims)
         check_claims(claims, ISSUER, audience, self._clock.now())
         return claims
@@ -155,6 +157,7 @@ class TokenIssuer(TokenVerifier):
     def sign(self, claims: JsonObject) -> SecretText:
         """A token of claims that were issued here, for a caller who came with a session; raises BadToken."""
         token = self._keys.current.signer.sign(claims, TYPE)
+        # What does not fit into a header of our own listener would be refused there, where nothing explains why.
         if len(token.reveal()) > MAX_TOKEN_CHARS:
             raise BadToken("the claims are too long for a token", "Send less init-data.")
         return token
@@ -166,6 +169,7 @@ class TokenIssuer(TokenVerifier):
 
 def claimed_subject(token: str) -> str:
     """Whose token this claims to be, before anybody verified it: fit to decide who pays for the look, and nothing else."""
+    # Nothing here is verified, so nothing here may cost: size and form before any decoding.
     if len(token) > MAX_TOKEN_CHARS or token.count(".") != 2:
         return ""
     try:
@@ -181,10 +185,14 @@ def check_claims(
 ) -> None:
     """Check who issued claims, for whom and when; raises BadToken. Every one of them must be there."""
     audiences, issued, expires = claims.get("aud"), claims.get("iat"), claims.get("exp")
+    # Another ring signs tokens of administrators; were the two keys ever mixed up, issuer, type and audience still tell them
+    # apart (pitfall 16).
     if claims.get("iss") != issuer:
         raise BadToken("the token is of another issuer", _HINT)
+    # A list, as we write it: in a text `in` would look for a part of a word.
     if not isinstance(audiences, list) or audience not in audiences:
         raise BadToken("the token is for somebody else", _HINT)
+    # `type`, because `true` is an int to Python and would pass for a time.
     if type(issued) is not int or type(expires) is not int or not claims.get("jti") or not claims.get("sub"):
         raise BadToken("the token does not say when it was issued, until when, or for whom", _HINT)
     moment = now.timestamp()

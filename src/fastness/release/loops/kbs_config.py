@@ -108,7 +108,9 @@ class KbsConfigs:
         problems = [*derived.problems, *missing]
         if not derived.problems:
             problems += await self._write(key, derived)
-            problems += [reason for policy in await self._derived(POLICIES, key) if (reason := not_in_use(policy))]
+            problems += [
+                reason for policy in await self._derived(POLICIES, key) if (reason := not_in_use(policy)) is not None
+            ]
         await self._tell(config, problems)
         return Done(again_after=self._next_look(config, derived, missing=bool(missing)))
 
@@ -137,6 +139,7 @@ class KbsConfigs:
                 await self._cluster.get(SECRETS, name, object_name(config).namespace)
             except NotFound:
                 problems.append(f"the Secret {name} does not exist")
+            # Told apart from missing: the right to read Secrets is given by name, and the one who forgot it needs to know which.
             except Forbidden:
                 problems.append(
                     f"the Secret {name} may not be read: give fastness-broker and fastness-controllers the right to get it"
@@ -156,6 +159,7 @@ class KbsConfigs:
                     await self._put(resource, stored.get(name), made)
                 except Invalid as error:
                     problems.append(error.message)
+            # Only what carries this config's label: what somebody else wrote under such a name stays.
             for name in stored.keys() - objects.keys():
                 await self._drop(resource, name)
         return problems
@@ -248,6 +252,7 @@ class TrusteeConfigs:
 
     def _judged(self, config: JsonObject) -> tuple[str, str]:
         permissive = (config.get("spec") or {}).get("profileType") == "Permissive"
+        # Refused aloud and not only ignored: whoever chose it believes that machines pass which will not.
         if permissive and mode_of(self._confidential.get("", "cluster")) is Mode.ENFORCE:
             return "PermissiveRefused", "this cluster enforces attestation: choose the profile Restricted"
         if not self._broker_runs():

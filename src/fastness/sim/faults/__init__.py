@@ -20,7 +20,7 @@ from typing import Final
 from fastness.sim.faults.boots import BOOTS
 from fastness.sim.faults.clocks import ClockLeap
 from fastness.sim.faults.disks import EditedFile
-from fastness.sim.faults.fault import Fault, Ground
+from fastness.sim.faults.fault import Fault, FaultContext
 from fastness.sim.faults.networks import CutNetwork
 from fastness.sim.faults.tickets import StolenTicket
 from fastness.sim.faults.vendors import StoppedVendor
@@ -31,4 +31,4 @@ FAULTS: Final[Mapping[str, Fault]] = {
 CONTAINERS: Final = frozenset({"edited-file", "network-cut", "clock-jump"})
 """Those that mean something where machines attest nothing."""
 
-__all__ = ["CONTAINERS", "FAULTS", "Fault", "Ground"]
+__all__ = ["CONTAINERS", "FAULTS", "Fault", "FaultContext"]

@@ -11,7 +11,7 @@ from typing import Final
 
 from fastness.kinds.kind import JsonObject
 from fastness.page.simulator import FaultKind
-from fastness.sim.faults.fault import Ground, Outcome, needed
+from fastness.sim.faults.fault import FaultContext, Outcome, needed
 from fastness.sim.hardware import TEES
 from fastness.sim.machines import VirtualMachine
 
@@ -25,28 +25,28 @@ class BootFault:
     tees: tuple[str, ...] = TEES
     repeatable: bool = False
 
-    def objection(self, machine: VirtualMachine | None) -> str:
+    def objection(self, machine: VirtualMachine | None) -> str | None:
         """A TEE that does not have it says nothing about it."""
         tee = needed(machine).spec.tee
         if tee in self.tees:
-            return ""
+            return None
         return f"evidence of a {tee} says nothing about it; choose a machine with {' or '.join(self.tees)}"
 
-    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+    async def do(self, context: FaultContext, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Change what is booted, and boot."""
         target = needed(machine)
         target.conditions = replace(target.conditions, **{self.condition: True})
         target.switch()
         return Outcome(f"{target.name} boots again: {self.kind.title.lower()}", {})
 
-    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+    async def undo(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Change it back, and boot."""
         target = needed(machine)
         target.conditions = replace(target.conditions, **{self.condition: False})
         target.switch()
         return f"{target.name} boots again, without the fault: {self.kind.title.lower()}"
 
-    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+    def resume(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """What was changed on the machine is still changed."""
         target = needed(machine)
         target.conditions = replace(target.conditions, **{self.condition: True})

@@ -6,13 +6,13 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from fastness.formats.duration import duration
 from fastness.formats.errors import DurationError
+from fastness.formats.quantity import duration
 from fastness.kinds.kind import JsonObject
 from fastness.page.simulator import FaultKind
 from fastness.sim.clock import FARTHEST
 from fastness.sim.errors import NotPossible
-from fastness.sim.faults.fault import Ground, Outcome
+from fastness.sim.faults.fault import FaultContext, Outcome
 from fastness.sim.machines import VirtualMachine
 
 USUAL: Final = "45m"
@@ -29,27 +29,27 @@ class ClockLeap:
     )  # fmt: skip
     repeatable = True
 
-    def objection(self, machine: VirtualMachine | None) -> str:
+    def objection(self, machine: VirtualMachine | None) -> str | None:
         """There is one clock."""
-        return ""
+        return None
 
-    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+    async def do(self, context: FaultContext, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Leap; raises BadRequest."""
         by = leap_of(argument or USUAL)
         try:
-            ground.clock.leap(by)
+            context.clock.leap(by)
         except ValueError as error:
-            raise NotPossible(f"{error}; it is {ground.clock.ahead} ahead already") from error
-        _prove(ground)
+            raise NotPossible(f"{error}; it is {context.clock.ahead} ahead already") from error
+        _prove(context)
         return Outcome(f"the clock of the cluster leapt {by} ahead", {"seconds": by.total_seconds()})
 
-    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+    async def undo(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Set the time of day back; proofs from the future are replaced by proofs of today."""
-        ground.clock.back(timedelta(seconds=float(memory["seconds"])))
-        _prove(ground)
-        return f"the clock of the cluster is {ground.clock.ahead or 'not'} ahead of the system's"
+        context.clock.back(timedelta(seconds=float(memory["seconds"])))
+        _prove(context)
+        return f"the clock of the cluster is {context.clock.ahead or 'not'} ahead of the system's"
 
-    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+    def resume(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """It is still ahead; the clock was told before anything else began."""
 
 
@@ -65,6 +65,6 @@ def leap_of(text: str) -> timedelta:
     return leap
 
 
-def _prove(ground: Ground) -> None:
-    for machine in ground.hall:
+def _prove(context: FaultContext) -> None:
+    for machine in context.machines:
         machine.prove_now()

@@ -13,7 +13,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kube.errors import Conflict
 from fastness.page.simulator import FaultKind
-from fastness.sim.faults.fault import Ground, Outcome, needed
+from fastness.sim.faults.fault import FaultContext, Outcome, needed
 from fastness.sim.machines import VirtualMachine
 
 ADDED: Final = b"\n# somebody was here\n"
@@ -30,11 +30,11 @@ class EditedFile:
     )  # fmt: skip
     repeatable = False
 
-    def objection(self, machine: VirtualMachine | None) -> str:
+    def objection(self, machine: VirtualMachine | None) -> str | None:
         """A machine without a configuration has nothing that could drift."""
-        return "" if needed(machine).joined else "the machine has no configuration yet"
+        return None if needed(machine).joined else "the machine has no configuration yet"
 
-    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+    async def do(self, context: FaultContext, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Add the line; raises Conflict."""
         target = needed(machine)
         path, before = await uninterrupted(lambda: edit(target))
@@ -43,7 +43,7 @@ class EditedFile:
             {"path": path, "content": base64.b64encode(before.content).decode(), "mode": before.mode},
         )
 
-    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+    async def undo(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Take the line out again, unless the file was replaced meanwhile."""
         target, path, before = needed(machine), str(memory["path"]), base64.b64decode(memory["content"])
         root = target.machine.host.root
@@ -54,7 +54,7 @@ class EditedFile:
         await uninterrupted(lambda: root.put(path, restored))
         return f"{target.name}: {path} is as it was"
 
-    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+    def resume(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """The line is on the disk."""
 
 

@@ -8,20 +8,20 @@ from typing import NamedTuple, Protocol
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import Conflict
 from fastness.page.simulator import FaultKind
-from fastness.sim.announce import Desk
+from fastness.sim.announce import VendorDocuments
 from fastness.sim.clock import LeapingClock
-from fastness.sim.fleet import Hall
+from fastness.sim.fleet import RunningMachines
 from fastness.sim.machines import VirtualMachine
 from fastness.sim.tee.vendor import SimVendor
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What faults act on. `desk` is where the vendor publishes, `forger` a maker of chips that nobody knows."""
+class FaultContext:
+    """What faults act on. `documents` is where the vendor publishes, `forger` a maker of chips that nobody knows."""
 
-    hall: Hall
+    machines: RunningMachines
     clock: LeapingClock
-    desk: Desk | None = None
+    documents: VendorDocuments | None = None
     forger: SimVendor | None = None
 
 
@@ -43,16 +43,16 @@ class Fault(Protocol):
     def repeatable(self) -> bool:
         """Whether it can be done again before it was undone."""
 
-    def objection(self, machine: VirtualMachine | None) -> str:
-        """Why it cannot be done to this machine; empty when it can."""
+    def objection(self, machine: VirtualMachine | None) -> str | None:
+        """Why it cannot be done to this machine; None when it can."""
 
-    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+    async def do(self, context: FaultContext, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Let it happen; raises ApiError."""
 
-    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+    async def undo(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Put it right; what happened, in a sentence; raises ApiError."""
 
-    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+    def resume(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """It was done in an earlier run: be as it was, before the machine is switched on."""
 
 

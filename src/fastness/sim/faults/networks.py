@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastness.kinds.kind import JsonObject
 from fastness.page.simulator import FaultKind
-from fastness.sim.faults.fault import Ground, Outcome, needed
+from fastness.sim.faults.fault import FaultContext, Outcome, needed
 from fastness.sim.machines import VirtualMachine
 
 
@@ -18,22 +18,22 @@ class CutNetwork:
     )  # fmt: skip
     repeatable = False
 
-    def objection(self, machine: VirtualMachine | None) -> str:
+    def objection(self, machine: VirtualMachine | None) -> str | None:
         """Every machine has a cable."""
-        return ""
+        return None
 
-    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+    async def do(self, context: FaultContext, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Pull it."""
         target = needed(machine)
         await target.cut()
         return Outcome(f"{target.name} is cut off", {})
 
-    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+    async def undo(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Put it in again."""
         target = needed(machine)
         await target.connect()
         return f"{target.name} is connected again"
 
-    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+    def resume(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """The cable still lies on the floor."""
         needed(machine).cable.pull()

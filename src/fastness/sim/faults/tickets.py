@@ -23,7 +23,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import NotFound, Unavailable
 from fastness.page.simulator import FaultKind
 from fastness.protocol.pointer import SERVER_HEADER
-from fastness.sim.faults.fault import Ground, Outcome, needed
+from fastness.sim.faults.fault import FaultContext, Outcome, needed
 from fastness.sim.first_boot import ACCEPT
 from fastness.sim.machines import VirtualMachine
 from fastness.sim.platform import Fleet, Proofs
@@ -50,25 +50,25 @@ class StolenTicket:
     )  # fmt: skip
     repeatable = False
 
-    def objection(self, machine: VirtualMachine | None) -> str:
+    def objection(self, machine: VirtualMachine | None) -> str | None:
         """Every machine has user-data."""
-        return ""
+        return None
 
-    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+    async def do(self, context: FaultContext, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Try to get in; raises Unavailable when no door answers."""
         target = needed(machine)
         fleet = target.fleet
         assert fleet.proofs is not None  # noqa: S101  # offered only where machines attest
-        assert ground.forger is not None  # noqa: S101  # likewise
+        assert context.forger is not None  # noqa: S101  # likewise
         stolen = stolen_from(await target.user_data())
-        reason = await _enrol(fleet, fleet.proofs, ground.forger, stolen)
-        status = await _fetch(fleet, fleet.proofs, stolen)
+        reason = await _enrol(fleet, fleet.proofs, context.forger, stolen, target.spec.pool)
+        status = await _fetch(fleet, fleet.proofs, stolen, target.spec.pool)
         message = f"a stranger showed the ticket of {target.name}: enrolment said {reason}, the config server {status}"
         return Outcome(message, {"ticket": str(ticket_hash(stolen.ticket)), "reason": reason, "status": status})
 
-    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+    async def undo(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Withdraw the ticket; the control plane mints a new one."""
-        cluster = ground.hall.fleet.cluster
+        cluster = context.machines.fleet.cluster
         for ticket in (await cluster.list(JOIN_TICKET.resource)).items:
             # By its hash: the memory of a fault lies in a file, and must hold no ticket.
             if ticket["spec"].get("secretHash") == memory["ticket"]:
@@ -76,7 +76,7 @@ class StolenTicket:
                     await cluster.delete(JOIN_TICKET.resource, ticket["metadata"]["name"])
         return "the ticket was withdrawn; new machines of the pool get another one"
 
-    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+    def resume(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """The stranger has tried already."""
 
 
@@ -90,14 +90,12 @@ def stolen_from(user_data: bytes) -> Stolen:
         raise Unavailable("the user-data of the pool holds no ticket yet") from error
 
 
-async def _enrol(fleet: Fleet, proofs: Proofs, forger: SimVendor, stolen: Stolen) -> str:
+async def _enrol(fleet: Fleet, proofs: Proofs, forger: SimVendor, stolen: Stolen, pool: str) -> str:
     """The code that the stranger is refused with; `let-in` would be a defect."""
     stranger = SimAttester(forger.chip("tpm").boot())
     patience = RetryBudget(fleet.clock, fleet.entropy, PATIENCE, pause=0.2)
     try:
-        await boot_once(
-            stranger, BootRequest(fleet.pool, stolen.ticket, stolen.server, ACCEPT), proofs.trust(), patience
-        )
+        await boot_once(stranger, BootRequest(pool, stolen.ticket, stolen.server, ACCEPT), proofs.trust(), patience)
     except BootRefused as refused:
         return refused.reason
     except DoorUnreachable as error:
@@ -105,12 +103,12 @@ async def _enrol(fleet: Fleet, proofs: Proofs, forger: SimVendor, stolen: Stolen
     return "let-in"
 
 
-async def _fetch(fleet: Fleet, proofs: Proofs, stolen: Stolen) -> int:
+async def _fetch(fleet: Fleet, proofs: Proofs, stolen: Stolen, pool: str) -> int:
     """What the config server answers to the ticket alone."""
     headers = {"authorization": f"Bearer {stolen.ticket.reveal()}", "accept": ACCEPT}
     try:
         async with httpx.AsyncClient(verify=proofs.trust().tls, trust_env=False, timeout=PATIENCE) as http:
-            answer = await http.get(f"{fleet.doors[-1]}/config/{fleet.pool}", headers=headers)
+            answer = await http.get(f"{fleet.doors[-1]}/config/{pool}", headers=headers)
             return answer.status_code
     except httpx.HTTPError as error:
         raise Unavailable(f"the config server cannot be reached: {type(error).__name__}") from error

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fastness.kinds.kind import JsonObject
 from fastness.page.simulator import FaultKind
-from fastness.sim.announce import Desk
-from fastness.sim.faults.fault import Ground, Outcome
+from fastness.sim.announce import VendorDocuments
+from fastness.sim.faults.fault import FaultContext, Outcome
 from fastness.sim.machines import VirtualMachine
 
 
@@ -24,33 +24,33 @@ class StoppedVendor:
     )  # fmt: skip
     repeatable = False
 
-    def objection(self, machine: VirtualMachine | None) -> str:
+    def objection(self, machine: VirtualMachine | None) -> str | None:
         """It is there for the whole cluster."""
-        return ""
+        return None
 
-    async def do(self, ground: Ground, machine: VirtualMachine | None, argument: str) -> Outcome:
+    async def do(self, context: FaultContext, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Withdraw the documents, and let those who need them feel it."""
-        await _desk(ground).withdraw()
-        _prove(ground)
+        await _desk(context).withdraw()
+        _prove(context)
         return Outcome("the vendor's service does not answer any more", {})
 
-    async def undo(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> str:
+    async def undo(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Publish them again, and let machines prove themselves at once."""
-        await _desk(ground).publish()
-        _prove(ground)
+        await _desk(context).publish()
+        _prove(context)
         return "the vendor's service answers again"
 
-    def resume(self, ground: Ground, machine: VirtualMachine | None, memory: JsonObject) -> None:
+    def resume(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """It is still down."""
-        _desk(ground).closed = True
+        _desk(context).closed = True
 
 
-def _desk(ground: Ground) -> Desk:
-    assert ground.desk is not None  # noqa: S101  # a cluster whose machines attest has a vendor
-    return ground.desk
+def _desk(context: FaultContext) -> VendorDocuments:
+    assert context.documents is not None  # noqa: S101  # a cluster whose machines attest has a vendor
+    return context.documents
 
 
-def _prove(ground: Ground) -> None:
-    for machine in ground.hall:
+def _prove(context: FaultContext) -> None:
+    for machine in context.machines:
         if machine.spec.tee == "tdx":
             machine.prove_now()

@@ -2,7 +2,6 @@
 
     attester.py  A simulated machine behind the port that agents know: enrolment and the handshake cannot tell it from a real one
     firmware.py  The firmware of simulated platforms: which versions are current, and which were once
-    guest.py     What every confidential guest has, whoever made its processor: the image that it booted, and a key of its own
     images.py    What a machine boots, and the values that it should measure
     machine.py   What every chip and every booted machine can do, whatever their TEE
     snp.py       Simulated AMD: roots per generation, chips with versioned keys, and reports of versions 2, 3 and 5

@@ -20,8 +20,8 @@ from typing import Any, Final, Literal
 from fastness.formats.evidence.snp.report import SIGNED, SIZE
 from fastness.formats.evidence.snp.tcb import Generation, Tcb
 from fastness.sim.tee.firmware import CPUS, CURRENT_TCB
-from fastness.sim.tee.guest import Guest
 from fastness.sim.tee.images import BootImage, default_image
+from fastness.sim.tee.machine import Guest
 from fastness.sim.tee.writers import asn1
 from fastness.sim.tee.writers.authority import Authority, Extension, Period, name
 from fastness.sim.tee.writers.keys import EcKey, RsaAuthority, Seed

@@ -24,8 +24,8 @@ from fastness.formats.evidence.tdx.collateral import Collateral, parse_collatera
 from fastness.formats.evidence.tdx.pck import EXTENSION
 from fastness.protocol.user_data_event import RTMR, USER_DATA_RTMR, logged
 from fastness.sim.tee.firmware import FMSPC, QE_SIGNER, TDX_LEVELS, XFAM, TdxFirmware
-from fastness.sim.tee.guest import Guest
 from fastness.sim.tee.images import BootImage, default_image
+from fastness.sim.tee.machine import Guest
 from fastness.sim.tee.writers import asn1
 from fastness.sim.tee.writers import tdx_documents as tdxdocuments
 from fastness.sim.tee.writers.authority import Authority, Extension, Period, key_usage, name

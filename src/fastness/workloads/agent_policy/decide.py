@@ -124,6 +124,6 @@ def about_requests(question: Mapping[str, Any], bound: Callable[[float], None]) 
     text = question["policy"]
     try:
         decisions = [decide(text, entry["request"], entry["input"]).as_json() for entry in question["questions"]]
-        return {"decisions": decisions, "opened": open_requests(text), "error": ""}
+        return {"decisions": decisions, "opened": open_requests(text), "error": None}
     except BadPolicy as error:
         return {"decisions": [], "opened": [], "error": error.message}

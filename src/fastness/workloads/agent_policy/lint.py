@@ -31,7 +31,7 @@ INPUT: Final = "input"
 _KNOWN: Final = frozenset((*REQUESTS, *LEGACY, IGNORE_ALL))
 
 
-def lint_policy(text: str, opened: Collection[str] = (), unreadable: str = "") -> list[Finding]:
+def lint_policy(text: str, opened: Collection[str] = (), unreadable: str | None = None) -> list[Finding]:
     """Everything that is wrong; `opened` are requests that the engine allowed for no reason, `unreadable` is its complaint."""
     if len(text.encode()) > MAX_POLICY or text.count("\n") > MAX_LINES or max(map(len, text.split("\n"))) > MAX_LINE:
         return [Finding("E13", Severity.ERROR, "the agent refuses a policy of this size", "Shorten it.", WHERE)]
@@ -39,11 +39,11 @@ def lint_policy(text: str, opened: Collection[str] = (), unreadable: str = "") -
     return [*_shape(policy, unreadable), *_permissive(policy, opened), *_names(policy)]
 
 
-def _shape(policy: PolicyText, unreadable: str) -> Iterator[Finding]:
+def _shape(policy: PolicyText, unreadable: str | None) -> Iterator[Finding]:
     if policy.package != PACKAGE:
         package = f"the package is {policy.package!r}" if policy.package else "there is no package"
         yield Finding("E11", Severity.ERROR, f"{package}: the agent asks {PACKAGE}", f"Write package {PACKAGE}.", WHERE)
-    if unreadable:
+    if unreadable is not None:
         yield Finding("E12", Severity.ERROR, f"the policy does not parse: {unreadable}", "Correct it.", WHERE)
     for first, again in policy.duplicates():
         same = first.value == again.value

@@ -7,11 +7,29 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from fastness.formats.selectors import EVERYTHING
+from fastness.kinds.confidentialcontainers.broker import KBS_CONFIG, TRUSTEE_CONFIG
 from fastness.kinds.kata import names
+from fastness.kinds.kata.config import KATA_CONFIG
 from fastness.kinds.kata.names import Tee
-from fastness.kinds.kind import JsonObject
+from fastness.kinds.kind import JsonObject, Kind
+from fastness.kinds.kubernetes.core import CONFIG_MAP, NAMESPACE, SECRET, SERVICE_ACCOUNT
+from fastness.kinds.kubernetes.native import (
+    CRON_JOB,
+    DAEMON_SET,
+    DEPLOYMENT,
+    NETWORK_POLICY,
+    PERSISTENT_VOLUME_CLAIM,
+    SERVICE,
+)
+from fastness.kinds.kubernetes.rbac import ROLE_BINDING
 from fastness.kinds.machineconfiguration import names as mco
+from fastness.kinds.nfd.discovery import NODE_FEATURE_DISCOVERY
+from fastness.kinds.nfd.feature import NODE_FEATURE
+from fastness.kinds.nfd.rule import NODE_FEATURE_RULE
 from fastness.kinds.objects import object_name
+from fastness.kinds.openshift.config import CLUSTER_VERSION, INFRASTRUCTURE
+from fastness.kinds.openshift.operators import OPERATOR_GROUP, SUBSCRIPTION
+from fastness.kinds.openshift.workloads import CLUSTER_POLICY
 from fastness.machineconfig.rollout.plan import State
 from fastness.workloads.kata.eligibility import NodeRequirements, is_converged, requirements_of
 from fastness.workloads.kata.errors import Refused
@@ -22,37 +40,35 @@ Object = Mapping[str, Any]
 class Look(NamedTuple):
     """One kind that is looked at; with namespaces only there, because nobody should read all Secrets of a cluster."""
 
-    group: str
-    version: str
-    plural: str
+    kind: Kind
     namespaces: tuple[str, ...] = ()
 
 
 _DCAP: Final = ("intel-dcap",)
 # Everything that is looked at beside what a plan needs.
 LOOKED_AT: Final = (
-    Look("", "v1", "namespaces"),
-    Look("", "v1", "serviceaccounts", _DCAP),
-    Look("", "v1", "secrets", _DCAP),
-    Look("", "v1", "configmaps", (*_DCAP, names.NAMESPACE)),
-    Look("", "v1", "services", _DCAP),
-    Look("", "v1", "persistentvolumeclaims", _DCAP),
-    Look("apps", "v1", "deployments", _DCAP),
-    Look("apps", "v1", "daemonsets", _DCAP),
-    Look("batch", "v1", "cronjobs", _DCAP),
-    Look("rbac.authorization.k8s.io", "v1", "rolebindings", _DCAP),
-    Look("networking.k8s.io", "v1", "networkpolicies", _DCAP),
-    Look("operators.coreos.com", "v1", "operatorgroups"),
-    Look("operators.coreos.com", "v1alpha1", "subscriptions"),
-    Look("nfd.openshift.io", "v1", "nodefeaturediscoveries"),
-    Look("nfd.openshift.io", "v1alpha1", "nodefeaturerules"),
-    Look("nfd.openshift.io", "v1alpha1", "nodefeatures"),
-    Look("kataconfiguration.openshift.io", "v1", "kataconfigs"),
-    Look("confidentialcontainers.org", "v1alpha1", "kbsconfigs"),
-    Look("confidentialcontainers.org", "v1alpha1", "trusteeconfigs"),
-    Look("nvidia.com", "v1", "clusterpolicies"),
-    Look("config.openshift.io", "v1", "clusterversions"),
-    Look("config.openshift.io", "v1", "infrastructures"),
+    Look(NAMESPACE),
+    Look(SERVICE_ACCOUNT, _DCAP),
+    Look(SECRET, _DCAP),
+    Look(CONFIG_MAP, (*_DCAP, names.NAMESPACE)),
+    Look(SERVICE, _DCAP),
+    Look(PERSISTENT_VOLUME_CLAIM, _DCAP),
+    Look(DEPLOYMENT, _DCAP),
+    Look(DAEMON_SET, _DCAP),
+    Look(CRON_JOB, _DCAP),
+    Look(ROLE_BINDING, _DCAP),
+    Look(NETWORK_POLICY, _DCAP),
+    Look(OPERATOR_GROUP),
+    Look(SUBSCRIPTION),
+    Look(NODE_FEATURE_DISCOVERY),
+    Look(NODE_FEATURE_RULE),
+    Look(NODE_FEATURE),
+    Look(KATA_CONFIG),
+    Look(KBS_CONFIG),
+    Look(TRUSTEE_CONFIG),
+    Look(CLUSTER_POLICY),
+    Look(CLUSTER_VERSION),
+    Look(INFRASTRUCTURE),
 )
 # Kinds without which nothing is lost but a check.
 OPTIONAL: Final = frozenset({"clusterversions", "infrastructures", "nodefeatures", "kbsconfigs"})

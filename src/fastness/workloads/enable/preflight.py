@@ -71,7 +71,7 @@ def _kinds(snapshot: Snapshot, request: EnableRequest) -> Iterator[Check]:
     )
     missing = [
         f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-        for kind in LOOKED_AT
+        for kind, _ in LOOKED_AT
         if snapshot.objects.get(kind.plural) is None and kind.plural not in needless
     ]
     if missing:

@@ -34,9 +34,9 @@ class Registers:
     pcr8: str | None
 
     @property
-    def pcr8_refusal(self) -> str:
-        """Why there is no PCR 8; empty where there is one."""
-        return "" if self.pcr8 else f"a TPM extends its SHA-256 bank with 32 bytes; {self.algorithm} has more"
+    def pcr8_refusal(self) -> str | None:
+        """Why there is no PCR 8; None where there is one."""
+        return None if self.pcr8 else f"a TPM extends its SHA-256 bank with 32 bytes; {self.algorithm} has more"
 
 
 def registers(document: InitData) -> Registers:

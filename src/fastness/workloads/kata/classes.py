@@ -91,7 +91,7 @@ class ClassPlan:
     classes: tuple[ClassSpec, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
-    problem: str = ""
+    problem: str | None = None
 
 
 def plan_classes(
@@ -125,16 +125,18 @@ def _missing(spec: ClassSpec, nodes: Sequence[Object]) -> str:
     return f"no node has all of its labels; the closest lacks {', '.join(closest)}"
 
 
-def _confidential(gates: FeatureGates, nodes: Sequence[Object], *, peer_pods: bool) -> tuple[list[ClassSpec], str, str]:
+def _confidential(
+    gates: FeatureGates, nodes: Sequence[Object], *, peer_pods: bool
+) -> tuple[list[ClassSpec], str, str | None]:
     """The confidential classes, and why there are fewer than asked for."""
     if not gates.confidential:
-        return [], "", ""
+        return [], "", None
     kinds = tees(nodes)
     # The manual's operator stops the whole installation here; plain classes need no TEE, so only the confidential ones lack.
     if not kinds:
-        return [], *(("", "") if peer_pods else ("NoTeePlatform", NO_TEE))
+        return [], *(("", None) if peer_pods else ("NoTeePlatform", NO_TEE))
     if len(kinds) == 1:
-        return _of_tee(kinds[0], KATA_CC), "", ""
+        return _of_tee(kinds[0], KATA_CC), "", None
     own = [spec for tee in kinds for spec in _of_tee(tee, f"{KATA_CC}-{tee}")]
     return own, "MultipleTeePlatforms", SEVERAL_TEES
 

@@ -61,7 +61,7 @@ class PodUse:
 
     classes: Mapping[str, str] = field(default_factory=dict)
     first: str = ""
-    error: str = ""
+    error: str | None = None
     nodes: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastness.formats.data_url import encode
-from fastness.kinds.kata import names, remote
+from fastness.kinds.kata import names, runtime
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import is_being_deleted, metadata
 from fastness.workloads.kata.eligibility import NodeRequirements
@@ -64,8 +64,8 @@ def configs(config: Object, pool: str) -> list[Ensure]:
 
 
 def _ignition(path: str) -> JsonObject:
-    contents = {"source": encode(remote.FILES[path], "text/plain;charset=utf-8")}
-    file = {"path": path, "mode": remote.MODE, "overwrite": True, "contents": contents}
+    contents = {"source": encode(runtime.REMOTE_FILES[path], "text/plain;charset=utf-8")}
+    file = {"path": path, "mode": runtime.REMOTE_MODE, "overwrite": True, "contents": contents}
     return {"ignition": {"version": IGNITION}, "storage": {"files": [file]}}
 
 
@@ -146,9 +146,9 @@ def _adaptor(gates: FeatureGates, role_label: str) -> list[Ensure]:
         "env": [NODE_NAME, {"name": DISABLE_CVM, "value": _disable(gates)}],
         "envFrom": [{"configMapRef": {"name": SETTINGS.name}}, {"secretRef": {"name": CREDENTIALS.name}}],
         "securityContext": {"privileged": True},
-        "volumeMounts": [{"name": "socket", "mountPath": remote.SOCKET_DIRECTORY}],
+        "volumeMounts": [{"name": "socket", "mountPath": runtime.SOCKET_DIRECTORY}],
     }  # fmt: skip
-    socket = host_path("socket", remote.SOCKET_DIRECTORY)
+    socket = host_path("socket", runtime.SOCKET_DIRECTORY)
     socket["hostPath"]["type"] = "DirectoryOrCreate"
     pod = {
         "serviceAccountName": names.ADAPTOR, "hostNetwork": True, "nodeSelector": {role_label: ""}, "tolerations": ALL_TAINTS,

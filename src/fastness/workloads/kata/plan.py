@@ -120,7 +120,7 @@ def _unless_pods_use_it(inputs: Inputs, choice: NodeChoice) -> NodeChoice:
     if choice.chosen or choice.node not in _with_runtime(inputs):
         return choice
     pod = inputs.pods.nodes.get(choice.node)
-    if pod is None and not inputs.pods.error:
+    if pod is None and inputs.pods.error is None:
         return choice
     why = f"{pod} runs in it" if pod else f"its pods cannot be listed ({inputs.pods.error})"
     message = f"is to lose the runtime ({choice.message}) and keeps it for now: {why}"
@@ -242,7 +242,7 @@ def _stalled(node: Object, now: datetime) -> bool:
 def _uninstall(inputs: Inputs, config: Object) -> Plan:
     reported = _stored_classes(config)
     if status.reason_before(config) != status.UNINSTALLING.reason:
-        obstacle = status.unlisted(inputs.pods.error) if inputs.pods.error else None
+        obstacle = status.unlisted(inputs.pods.error) if inputs.pods.error is not None else None
         obstacle = status.blocked(inputs.pods.first) if obstacle is None and inputs.pods.first else obstacle
         if obstacle is not None:
             return Plan((), Status(obstacle, None, reported, more={}), RETRY_PODS)
@@ -309,7 +309,7 @@ def _class_actions(inputs: Inputs, config: Object, classes: ClassPlan, requireme
     gone = [
         Remove(ref)
         for ref in (*changed, *surplus)
-        if not is_being_deleted(present[ref.name]) and not inputs.pods.error and ref.name not in inputs.pods.classes
+        if not is_being_deleted(present[ref.name]) and inputs.pods.error is None and ref.name not in inputs.pods.classes
     ]
     return [*gone, *_missing(inputs, [ensure for ensure in ensures if ensure.ref not in changed])]
 
@@ -331,7 +331,7 @@ def _held_classes(inputs: Inputs) -> list[str]:
 
 def _freed(inputs: Inputs) -> list[Action]:
     """Classes that somebody deleted and no live pod uses."""
-    free = [name for name in _held_classes(inputs) if not inputs.pods.error and name not in inputs.pods.classes]
+    free = [name for name in _held_classes(inputs) if inputs.pods.error is None and name not in inputs.pods.classes]
     return [LetGo(Ref(CLASS, name), names.CLASS_FINALIZER) for name in free]
 
 
@@ -347,7 +347,7 @@ def _more(
         status.NODES_REFUSED: status.nodes_refused(choices), status.REMOVAL_HELD: status.removal_held(choices),
         status.PEER_PODS_READY: peer_pods.problem(inputs),
     }  # fmt: skip
-    if classes is not None and classes.problem:
+    if classes is not None and classes.problem is not None:
         more[status.CONFIDENTIAL_READY] = KataCondition(False, classes.reason, classes.problem)
     refused = mode.change_refused(mode.in_use(config), inputs.gates.deployment_mode, inputs.served)
     wrong = [*inputs.gates.problems, *([refused] if refused else [])]

@@ -33,7 +33,7 @@ class PolicyAnswers:
 
     decisions: tuple[Decision, ...] = ()
     opened: tuple[str, ...] = ()
-    error: str = ""
+    error: str | None = None
 
 
 async def ask_policy(
@@ -44,7 +44,9 @@ async def ask_policy(
     try:
         answer = await in_sandbox(Task.AGENT, {"policy": text, "questions": listed}, seconds)
         decisions = tuple(Decision.from_json(decision) for decision in answer["decisions"])
-        return PolicyAnswers(decisions, tuple(str(name) for name in answer["opened"]), str(answer["error"]))
+        error = answer["error"]
+        opened = tuple(str(name) for name in answer["opened"])
+        return PolicyAnswers(decisions, opened, None if error is None else str(error))
     except WorkerEnded as ended:
         return PolicyAnswers(error=ended.reason)
     except (KeyError, TypeError):
@@ -75,6 +77,6 @@ class PolicyTrials:
         async with self._free:
             answers = await self._trial(text)
         fresh = PolicyTrial(answers.opened, answers.error)
-        if not fresh.error:
+        if fresh.error is None:
             self._remembered.put(key, fresh)
         return fresh

@@ -167,6 +167,27 @@ def test_appending_keeps_what_was_there(files: RootedFiles) -> None:
     assert (files.root / "log").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_new_file_that_is_appended_to_has_a_durable_name_before_its_first_byte(
+    files: RootedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    durable: list[str] = []
+
+    def fsync(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        size = (files.root / "log").stat().st_size
+        durable.append(f"/{path.relative_to(files.root)} {size}")
+
+    (files.root / "log").touch()  # as an agent leaves it that is killed before its directory is on disk
+    monkeypatch.setattr(os, "fsync", fsync)
+    files.append("/log", b"one\n")
+    assert durable == ["/. 0", "/log 4"]
+    files.append("/log", b"two\n")
+    assert durable[2:] == ["/log 8"]
+    (files.root / "log").unlink()
+    files.append("/log", b"three\n")
+    assert durable[3:] == ["/. 0", "/log 6"]
+
+
 SEGMENT = st.sampled_from(["a", "b", "link", "up", "..", ".", "", "out"])
 
 

@@ -136,6 +136,27 @@ def test_an_instance_of_a_template_is_enabled_by_its_own_name(make: Make, root: 
     assert links(root)["multi-user.target.wants/t@x.service"] == "t@.service"
 
 
+def test_a_unit_whose_name_begins_with_a_dash_is_a_unit(make: Make, root: Path) -> None:
+    units, unit = make(root), "-a.service"
+    (root / "etc/systemd/system" / unit).write_text(WANTED)
+    units.enable([unit])
+    assert units.is_enabled(unit) == "enabled"
+    assert links(root)[f"multi-user.target.wants/{unit}"] == unit
+    units.preset(unit)  # everything but a* is off
+    assert units.is_enabled(unit) == "disabled"
+    units.enable([unit])
+    units.disable([unit])
+    assert units.is_enabled(unit) == "disabled"
+
+
+@pytest.mark.parametrize("unit", ["--now.service", "--version", "--root=elsewhere.service"])
+def test_a_name_that_looks_like_an_option_is_a_unit_that_does_not_exist(make: Make, root: Path, unit: str) -> None:
+    units = make(root)
+    assert units.is_enabled(unit) == "not-found"
+    with pytest.raises(UnitFailure):
+        units.enable([unit])
+
+
 def test_a_directory_has_no_services_to_reload(root: Path) -> None:
     with pytest.raises(UnitFailure, match="not a running machine"):
         Systemctl(root).reload("crio.service")
@@ -154,8 +175,8 @@ def test_the_running_machine_is_asked_in_plain_commands() -> None:
     units.restart("kubelet.service")
     units.enable([])
     assert commands == [
-        ["systemctl", "daemon-reload"], ["systemctl", "reload", "crio.service"],
-        ["systemctl", "restart", "kubelet.service"],
+        ["systemctl", "daemon-reload"], ["systemctl", "reload", "--", "crio.service"],
+        ["systemctl", "restart", "--", "kubelet.service"],
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
-from fastness.http import bounds
+from fastness.http import bounds, streaming
 from fastness.http.bounds import RESERVED_DESCRIPTORS, Bounds, Places, Share
 from tests.component.apiserver.door.conftest import SHORT
 from tests.component.apiserver.door.raw import CONFIGMAPS, HOST, Streams, connect, exchange, get, post, read_reply
@@ -163,6 +163,22 @@ async def test_watches_that_come_and_go_leave_nothing_behind(calm: Embedded) -> 
     await _settled(calm)
     assert store.stats.watchers == before
     gc.collect()
+
+
+async def test_a_watch_whose_head_cannot_be_sent_leaves_nothing_behind(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, subscribed = embedded_server.server.api.store, list[int]()
+
+    def fails(_stream: object) -> None:
+        subscribed.append(store.stats.watchers)
+        raise ConnectionResetError
+
+    monkeypatch.setattr(streaming, "caching", fails)
+    for _ in range(3):
+        await exchange(embedded_server, get(f"{CONFIGMAPS}?watch=1"))
+    assert subscribed == [1, 1, 1]
+    await _settled(embedded_server)
 
 
 async def _settled(embedded: Embedded) -> None:

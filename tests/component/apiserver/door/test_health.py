@@ -24,7 +24,7 @@ async def test_probes_list_their_checks_when_asked(embedded_server: Embedded) ->
 
 
 async def test_a_failing_check_tells_its_reason(embedded_server: Embedded) -> None:
-    problem = ["waits for Pod, Node"]
+    problem: list[str | None] = ["waits for Pod, Node"]
     embedded_server.server.health.add("controllers", lambda: problem[0])
     async with embedded_server.client(certificate=False) as client:
         answer = await client.get("/readyz")
@@ -33,13 +33,15 @@ async def test_a_failing_check_tells_its_reason(embedded_server: Embedded) -> No
         assert (await client.get("/readyz/controllers")).status_code == 500
         assert (await client.get("/livez")).text == "ok"
         problem[0] = ""
+        assert (await client.get("/readyz")).status_code == 500, "a reason without words is one all the same"
+        problem[0] = None
         assert (await client.get("/readyz")).text == "ok"
 
 
 def test_a_check_may_count_for_liveness_too() -> None:
     health = Health()
     health.add("heart", lambda: "stopped", only_ready=False)
-    assert health.problems(ready=False) == {"ping": "", "heart": "stopped"}
+    assert health.problems(ready=False) == {"ping": None, "heart": "stopped"}
 
 
 async def test_metrics_parse_and_hold_everything_that_is_declared(embedded_server: Embedded) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.registry import find as find_kind
-from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.client.client import connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.errors import ApiError, Timeout, Unavailable
 from fastness.kube.informers import Informers
 from fastness.kube.port import Scope

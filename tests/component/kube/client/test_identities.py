@@ -13,7 +13,9 @@ import trustme
 
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.registry import find as find_kind
-from fastness.kube.client import Impersonation, KubeCluster, Surroundings, connect, find
+from fastness.kube.client.client import KubeCluster, connect
+from fastness.kube.client.config import Surroundings, find
+from fastness.kube.client.connection import Impersonation
 from fastness.kube.errors import Forbidden, Unauthorized, Unavailable
 from fastness.runtime.clock import SystemEntropy
 from tests.realkube import RealKube

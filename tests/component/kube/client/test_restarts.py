@@ -13,7 +13,8 @@ from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.registry import find as find_kind
-from fastness.kube.client import Surroundings, connect, find
+from fastness.kube.client.client import connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster, Scope
 from fastness.runtime.clock import SystemClock, SystemEntropy

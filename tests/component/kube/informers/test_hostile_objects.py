@@ -61,8 +61,8 @@ async def test_no_hostile_object_ends_an_informer_a_controller_or_a_door(tmp_pat
         await plane.server.cluster.create(KUBELET_CONFIGS, good)
         follower = informers.of(KUBELET_CONFIGS)
         await eventually(lambda: bool((follower.get("", "good") or {}).get("status")))
-        assert informers.out_of_touch() == ""
-        assert plane.runner.waiting_for() == ""
+        assert informers.out_of_touch() is None
+        assert plane.runner.waiting_for() is None
         print(
             f"{count} hostile objects, {len(informers.set_aside())} set aside:", *informers.set_aside()[:40], sep="\n"
         )

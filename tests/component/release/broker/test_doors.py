@@ -21,7 +21,7 @@ from fastness.keys.doors import doors_authority
 from fastness.keys.internal import InternalAuthority, internal_authority
 from fastness.kube.informers import Informer
 from fastness.protocol import dpop, kbs
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.runtime.clock import SystemClock
 from tests.component.release.broker.brokered_cluster import (
     ENTROPY,

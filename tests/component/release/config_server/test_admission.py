@@ -12,7 +12,7 @@ import pytest
 from fastness.crypto.x509 import CertificateAuthority, Credential
 from fastness.keys.internal import GROUP
 from fastness.kube.informers import Informer
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.runtime.clock import SystemEntropy
 from tests.component.release.config_server.doors import POOLS, Doors, open_doors
 from tests.embedded.fixtures import Embedded

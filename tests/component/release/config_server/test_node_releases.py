@@ -26,7 +26,7 @@ from fastness.keys.doors import doors_authority
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kube.errors import Unavailable
 from fastness.protocol.config_proof import HEADER, Served, ServedToNode, signed
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from tests.component.release.config_server.test_nodes import ENTROPY, HOST, NEW, NODE_OF_A_MACHINE, OLD, World, opened

@@ -26,8 +26,7 @@ from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.trusted_execution.machine import MACHINE
-from fastness.kube.client.connection import Connection
-from fastness.kube.client.tls import context_for
+from fastness.kube.client.connection import Connection, context_for
 from fastness.kube.errors import Unavailable
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
@@ -258,6 +257,8 @@ async def published(cluster: Cluster, authorities: Sequence[Certificate]) -> Non
 async def test_the_authorities_are_those_that_the_api_server_publishes(embedded_server: Embedded) -> None:
     cluster, first, second = embedded_server.cluster, authority("one"), authority("two")
     async with Informers(cluster, clock=SystemClock(), entropy=ENTROPY) as informers:
+        # An embedded API publishes its own from the beginning.
+        await cluster.delete(clientca.MAPS, clientca.NAME, clientca.NAMESPACE)
         assert await ClientAuthorities.open(cluster, informers) is None
         await published(cluster, [first.certificate])
         authorities, cache = (

@@ -29,7 +29,7 @@ from fastness.kube.client.pool import HttpsClient, unreachable
 from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType
 from fastness.observe import metrics
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.release.door.config_server.server import config_server
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.component.release.config_server.doors import ACCEPT, Doors, open_doors

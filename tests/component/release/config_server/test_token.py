@@ -25,7 +25,7 @@ from fastness.kinds.fastness_dev.rollout import NODE_OVERLAY
 from fastness.kinds.trusted_execution.subject import Subject
 from fastness.kube.informers import Informer, Informers
 from fastness.protocol.config_proof import HEADER, BadConfigProof, Copied, Served, check
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.release.door.config_server.server import config_server
 from fastness.release.ear import Proved
 from fastness.release.live.tokens import BROKER, GATE, TokenIssuer

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fastness.http.certificates import load
 from fastness.http.listener import server_context
 from fastness.keys.doors import doors_authority
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from tests.delivering import ENTROPY, DeliveringWorld
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.formats import json
-from fastness.kinds.kata import names, remote, runtime
+from fastness.kinds.kata import names, runtime
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition, labels_of
 from fastness.kinds.registry import find
@@ -92,7 +92,7 @@ async def test_the_files_of_peer_pods_are_on_the_disk_when_the_class_is_there_an
         cluster, root = plane.server.cluster, plane.state / "machines" / "worker-0" / "root"
 
         def on_disk() -> dict[str, bytes]:
-            files = {path: root / path.lstrip("/") for path in remote.FILES}
+            files = {path: root / path.lstrip("/") for path in runtime.REMOTE_FILES}
             return {path: file.read_bytes() for path, file in files.items() if file.exists()}
 
         await until_equal(lambda: ready(cluster), ["worker-0"])
@@ -100,7 +100,7 @@ async def test_the_files_of_peer_pods_are_on_the_disk_when_the_class_is_there_an
         await cluster.create(KATA, kata_config(enablePeerPods=True))
         config = await until(cluster, is_done)
         assert names.REMOTE_CLASS in config["status"]["runtimeClasses"]
-        assert await asyncio.to_thread(on_disk) == remote.FILES
+        assert await asyncio.to_thread(on_disk) == runtime.REMOTE_FILES
         await cluster.patch(KATA, "example-kataconfig", {"spec": {"enablePeerPods": False}}, PatchType.MERGE)
         await until_equal(lambda: asyncio.to_thread(on_disk), {})
         await until(

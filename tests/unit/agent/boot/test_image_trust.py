@@ -15,7 +15,7 @@ from fastness.agent.boot.image_trust import BadTrust, ImageTrust
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
-from fastness.protocol.origin import is_origin
+from fastness.protocol.door import is_origin
 
 KEY = Ed25519Signer(SecretBytes(b"k" * 32)).verifier
 CA = trustme.CA().cert_pem.bytes().decode()

@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 from fastness.apiserver.auth import certificates as module
-from fastness.apiserver.auth.cache import ExpiringCache
 from fastness.apiserver.auth.errors import NamelessCertificate
 from fastness.crypto.errors import CertificateExpired, CertificateNotYetValid, UntrustedCertificate, WrongPurpose
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.kube.errors import Unauthorized
+from fastness.runtime.cache import ExpiringCache
 from tests.unit.apiserver.auth.accounts import HOUR, Server
 from tests.unit.crypto.seeded import NOW, Seeded
 

@@ -24,6 +24,7 @@ from fastness.attestation.machine.proof_age import (
     node_labels,
     node_patch,
     proof_of,
+    unclaimed,
 )
 from fastness.attestation.verdict.breakglass import Override
 from fastness.formats.patch.merge import apply_merge_patch
@@ -226,3 +227,16 @@ def test_what_is_not_of_the_type_and_endorsement_of_the_enrolment_becomes_no_lab
 def enrolled(tee: str, endorsed_by: str, properties: dict[str, str]) -> Machine:
     status = {"tee": tee, "endorsedBy": endorsed_by, "simulated": True, "properties": properties}
     return view({"metadata": {"name": "m"}, "spec": {"id": "i"}, "status": status}, Machine)
+
+
+def test_a_taint_that_a_kubelet_registered_with_goes_where_nothing_is_enforced() -> None:
+    """Its configuration may be older than the mode of the cluster."""
+    bare: dict[str, Any] = {"metadata": {"name": "n"}, "spec": {}}
+    assert unclaimed(bare, enforced=False) is None
+    bare["spec"]["taints"] = [{"key": TAINT_KEY, "effect": "NoSchedule"}, {"key": "other", "effect": "NoSchedule"}]
+    demand = unclaimed(bare, enforced=False)
+    assert demand is not None
+    patch = node_patch(bare, demand)
+    assert patch is not None
+    assert patch["spec"]["taints"] == [{"key": "other", "effect": "NoSchedule"}]
+    assert (unclaimed(bare, enforced=True) or Demand(Step.NOTHING, "")).step is Step.TAINT

@@ -129,6 +129,7 @@ def test_a_policy_that_is_being_deleted_judges_no_more() -> None:
 
 def test_an_active_text_that_no_longer_compiles_affirms_nothing_instead_of_falling_back() -> None:
     vector = judged([policy("a", "tpm", "package policy\nhardware := {")], "tpm", *good("tpm"))
+    assert vector.error is not None
     assert "cannot be compiled" in vector.error
     broken = policy("r", "pool/*/*", "package policy\nallow := {")
     assert access([broken], ("pool", "worker", "key"), AFFIRMED) == denied_by("r@v-r")

@@ -65,6 +65,13 @@ def test_an_answer_of_another_shape_affirms_nothing(answer: object) -> None:
     assert not any(vector.affirms(tee) for tee in MANDATORY)
 
 
+def test_an_error_without_words_affirms_nothing_either() -> None:
+    silent = TrustVector(TrustVector.of(AFFIRMING_TPM).claims, error="")
+    assert TrustVector.of(AFFIRMING_TPM).affirms("tpm")
+    assert not silent.affirms("tpm")
+    assert not worst_of([TrustVector.of(AFFIRMING_TPM), silent]).affirms("tpm")
+
+
 @pytest.mark.parametrize("value", [128, -129, 2**40])
 def test_a_value_that_is_no_signed_byte_is_an_error(value: int) -> None:
     assert TrustVector.of({"hardware": value}).error

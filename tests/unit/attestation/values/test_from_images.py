@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.attestation.errors import BadValues
 from fastness.attestation.values.from_images import (
     MAX_VALUES,
+    BadValues,
     checked_value,
     end_of,
     joined,

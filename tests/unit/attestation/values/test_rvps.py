@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.attestation.errors import BadValues
-from fastness.attestation.values.from_images import MAX_VALUES
+from fastness.attestation.values.from_images import MAX_VALUES, BadValues
 from fastness.attestation.values.rvps import parse_message, read_value, set_of_message, values_of
 from fastness.attestation.values.values import ReferenceValues
 from tests.unit.attestation.policyinputs import NOW

@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
+from fastness.formats import data_url
 from tests.unit.machineconfig.build import file, ignition, mc, node, pool
 
 Write = Callable[..., str]
@@ -167,7 +168,7 @@ def test_render_uses_settings_in_the_files(write: Write) -> None:
     runtime["spec"]["containerRuntimeConfig"] = {"logLevel": "loud"}  # type: ignore[index]
     failed = run("render", "--pool", "worker", write("b.yaml", GOOD, runtime))
     assert failed.exit_code == 1
-    assert "logLevel must be one of" in failed.stderr
+    assert 'invalid LogLevel "loud", must be one of' in failed.stderr
 
 
 def test_render_that_fails_says_why_and_prints_nothing(write: Write) -> None:
@@ -240,7 +241,42 @@ def test_plan_takes_settings_of_kubelet_and_runtime(write: Write) -> None:
     assert "/etc/kubernetes/kubelet.conf added  [99-worker-generated-kubelet] -> Reboot" in result.stdout
     refused = run("plan", "-f", write("bad.yaml", kubelet(cgroupDriver="x")), "--offline", state)
     assert refused.exit_code == 1
-    assert "cgroupDriver is set by the cluster" in refused.stderr
+    assert "cgroupDriver is not allowed to be set, but contains: x" in refused.stderr
+
+
+def cluster_object(kind: str, name: str = "cluster", **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def test_plan_takes_the_clusters_own_settings(write: Write) -> None:
+    gates = cluster_object("FeatureGate", featureSet="CustomNoUpgrade", customNoUpgrade={"enabled": ["EventedPLEG"]})
+    state = write("state.yaml", GOOD, workers(), node("n1", "worker"), kubelet(maxPods=100))
+    result = run("plan", "-f", write("gates.yaml", gates), "--offline", state)
+    assert result.exit_code == 2, result.output
+    assert "/etc/kubernetes/kubelet.conf changed  [99-worker-generated-kubelet] -> Reboot" in result.stdout
+    assert "+  EventedPLEG: true" in result.stdout
+    nodes = cluster_object("Node", workerLatencyProfile="MediumUpdateAverageReaction")
+    result = run("plan", "-f", write("nodes.yaml", nodes), "--offline", state)
+    assert "+nodeStatusUpdateFrequency: 20s" in result.stdout
+    assert "1 node reboots." in result.stdout, "the object called Node is no node"
+    for name, spec in (("mine", {}), ("cluster", {"featureSet": "OKD"})):
+        other = run("plan", "-f", write("other.yaml", cluster_object("FeatureGate", name, **spec)), "--offline", state)
+        assert ("would be refused: FeatureGate cluster: featureSet OKD" in other.stderr) == (name == "cluster")
+        assert other.exit_code == (1 if name == "cluster" else 0)
+
+
+def test_render_uses_the_clusters_own_settings_in_the_files(write: Write) -> None:
+    api = cluster_object("APIServer", tlsSecurityProfile={"type": "Modern"})
+    gates = cluster_object("FeatureGate", featureSet="CustomNoUpgrade", customNoUpgrade={"enabled": ["EventedPLEG"]})
+    rendered = run("render", "--pool", "worker", write("a.yaml", GOOD, api, gates), "-o", "json")
+    files = json.loads(rendered.stdout)["spec"]["config"]["storage"]["files"]
+    [source] = [entry["contents"]["source"] for entry in files if entry["path"] == "/etc/kubernetes/kubelet.conf"]
+    text = data_url.decode(source).decode()
+    assert "EventedPLEG: true" in text
+    assert "tlsMinVersion: VersionTLS13" in text
+    refused = run("render", "--pool", "worker", write("b.yaml", GOOD, cluster_object("Node", cgroupMode="v1")))
+    assert refused.exit_code == 1
+    assert "Node cluster: unsupported cgroup mode 'v1'" in refused.stderr
 
 
 def test_plan_of_deleting_settings(write: Write) -> None:

@@ -15,7 +15,7 @@ from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.crypto.x509 import CertificateAuthority
 from fastness.formats import json
-from fastness.keys.kubeconfig import kubeconfig
+from fastness.keys.pki import kubeconfig
 from fastness.kube.errors import Unavailable
 from fastness.runtime.clock import SystemClock, SystemEntropy
 

@@ -18,9 +18,7 @@ from fastness.kinds.fastness_dev.join_ticket import JoinTicket
 from fastness.kinds.fastness_dev.verdict import Verdict
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.apiextensions import CustomResourceDefinition
-from fastness.kinds.kubernetes.coordination import Lease
-from fastness.kinds.kubernetes.core import Namespace, Node, Pod
-from fastness.kinds.kubernetes.policy import PodDisruptionBudget
+from fastness.kinds.kubernetes.core import Lease, Namespace, Node, Pod, PodDisruptionBudget
 from fastness.kinds.kubernetes.rbac import Binding, Role
 from fastness.kinds.machineconfiguration.config import MachineConfig
 from fastness.kinds.machineconfiguration.pool import MachineConfigPool

@@ -11,7 +11,7 @@ import pytest
 
 from fastness.kube.client.config import SERVICE_ACCOUNT, Surroundings, find
 from fastness.kube.client.connection import Impersonation
-from fastness.kube.client.errors import BadConfig, ConfigError, NoCluster, Unsupported
+from fastness.kube.errors import BadConfig, ConfigError, NoCluster, Unsupported
 
 HOME = Path("/home/ann")
 DEFAULT = HOME / ".kube" / "config"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.kube.client.errors import BadConfig, ConfigError, NoCluster
 from fastness.kube.client.kubeconfig import merge, parse, select
+from fastness.kube.errors import BadConfig, ConfigError, NoCluster
 
 SOURCE = Path("/home/ann/.kube/config")
 

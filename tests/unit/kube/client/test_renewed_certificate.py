@@ -12,8 +12,8 @@ import trustme
 
 from fastness.formats import json
 from fastness.kinds.kind import Resource
-from fastness.kube.client import Surroundings, find
 from fastness.kube.client.client import connect
+from fastness.kube.client.config import Surroundings, find
 from fastness.kube.client.renewed_certificate import FRESH_SECONDS
 from tests.virtual import VirtualClock
 

@@ -12,8 +12,7 @@ import pytest
 
 from fastness.crypto.secret import SecretText
 from fastness.kinds.registry import find
-from fastness.kube.client import Impersonation
-from fastness.kube.client.connection import Connection
+from fastness.kube.client.connection import Connection, Impersonation
 from fastness.kube.errors import (
     ApiError,
     BadRequest,
@@ -28,7 +27,7 @@ from fastness.kube.errors import (
     Unavailable,
 )
 from fastness.kube.port import DeleteOptions, PatchType, Propagation, Scope, WriteOptions
-from fastness.observe import context
+from fastness.observe import logs
 from tests.unit.kube.client.server import URL, Script, listing, status
 
 CONFIG_MAP = find("", "v1", "configmaps").resource
@@ -67,7 +66,7 @@ async def test_the_correlation_id_becomes_the_audit_id() -> None:
     script = Script(ok(), ok())
     async with script.cluster() as cluster:
         await cluster.get(CONFIG_MAP, "a", "n")
-        context.begin("c-1")
+        logs.begin_correlation("c-1")
         await cluster.get(CONFIG_MAP, "a", "n")
     assert [request.headers.get("audit-id") for request in script.requests] == [None, "c-1"]
 

@@ -30,19 +30,20 @@ def deep(name: str, levels: int) -> bytes:
 def test_an_event_of_an_object_that_is_too_deep_has_its_name_its_version_and_the_reason(kind: str, levels: int) -> None:
     event = parse_event(b'{"type":"%b","object":%b}' % (kind.encode(), deep("x", levels)))
     assert event.object == {"metadata": {"name": "x", "namespace": "n", "resourceVersion": "7", "uid": "u"}}
+    assert event.unreadable is not None
     assert f"deeper than {READABLE.max_depth} levels" in event.unreadable
 
 
 def test_an_object_at_the_bound_is_read() -> None:
     event = parse_event(b'{"type":"ADDED","object":%b}' % deep("x", READABLE.max_depth - 4))
-    assert event.unreadable == ""
+    assert event.unreadable is None
     assert "spec" in event.object
 
 
 @pytest.mark.parametrize("levels", BEYOND)
 def test_the_deletion_of_an_object_that_is_too_deep_is_a_deletion(levels: int) -> None:
     event = parse_event(b'{"type":"DELETED","object":%b}' % deep("x", levels))
-    assert (event.type, event.unreadable) == (EventType.DELETED, "")
+    assert (event.type, event.unreadable) == (EventType.DELETED, None)
 
 
 @pytest.mark.parametrize("levels", BEYOND)

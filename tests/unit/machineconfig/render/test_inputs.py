@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
-from fastness.machineconfig.render.generated import Owners, base_configs
+from fastness.machineconfig.render.generated import Owners, base_configs, with_bases
 from fastness.machineconfig.render.inputs import (
     COMPLETED,
     FAILING,
@@ -22,14 +23,14 @@ from fastness.machineconfig.render.inputs import (
     with_stream,
 )
 from fastness.machineconfig.render.render import RenderFailure, Setting, render
-from tests.unit.machineconfig.build import file, ignition, mc, pool
+from tests.unit.machineconfig.build import controller_config, file, ignition, mc, pool
 
 STREAMS = {
     "spec": {},
     "status": {
         "defaultStream": "rhel-9",
         "availableStreams": [
-            {"name": "rhel-9", "osImage": "os9@sha256:1", "osExtensionsImage": "ext9@sha256:1"},
+            {"name": "rhel-9", "osImage": "os9@sha256:9", "osExtensionsImage": "ext9@sha256:9"},
             {"name": "rhel-10", "osImage": "os10@sha256:1", "osExtensionsImage": "ext10@sha256:1"},
         ],
     },
@@ -57,6 +58,14 @@ def test_a_stream_decides_images_and_the_major_version() -> None:
     defaults, name, missing = with_stream(Defaults(os_image="base"), pool(**TEN), [], STREAMS)
     assert (defaults.os_image, defaults.extensions_image, defaults.os_major) == ("os10@sha256:1", "ext10@sha256:1", 10)
     assert (name, missing) == ("rhel-10", "")
+
+
+def test_systems_on_offer_are_known_by_the_digests_of_their_images() -> None:
+    defaults, _, _ = with_stream(Defaults(), pool(), [], STREAMS)
+    assert defaults.major_of("mirror.example.com/os@sha256:1") == 10
+    assert defaults.major_of("mirror.example.com/os@sha256:9") == 9
+    assert defaults.major_of("os10:latest") == 0
+    assert defaults.major_of("") == 0
 
 
 def test_without_streams_the_controller_config_decides() -> None:
@@ -88,22 +97,27 @@ def test_the_major_version_is_in_the_name(name: str, number: int) -> None:
     assert major(name) == number
 
 
+def base(controller: JsonObject, version: str = "fastness-2") -> list[JsonObject]:
+    """The base configs of the workers."""
+    owners = Owners.of([], [], controller, pools=[POOL])
+    return base_configs("worker", owners.inputs("worker")[0], owners, version)
+
+
 def controller(version: str = "fastness-2", observed: int = 1, statuses: dict[str, str] | None = None) -> JsonObject:
     truth = {COMPLETED: "True", RUNNING: "False", FAILING: "False", **(statuses or {})}
     conditions = [{"type": kind, "status": status} for kind, status in truth.items()]
-    meta = {"name": "machine-config-controller", "generation": 1, "annotations": {names.CONTROLLER_VERSION: version}}
-    return {"metadata": meta, "spec": {}, "status": {"observedGeneration": observed, "conditions": conditions}}
+    status = {"observedGeneration": observed, "conditions": conditions}
+    made = controller_config(notes={names.CONTROLLER_VERSION: version}, status=status)
+    noted, _ = with_bases(Owners.of([], [], made), base(made))
+    assert noted.controller is not None
+    return dict(noted.controller)
 
 
 def obstacle_in(configs: list[JsonObject], owners: Owners) -> Obstacle | None:
     """What a render waits for, with the base of the role there unless these configs bring it."""
     brought = {config["metadata"]["name"] for config in configs}
-    base = [
-        config
-        for config in base_configs("worker", controller(), "fastness-2")
-        if config["metadata"]["name"] not in brought
-    ]
-    return obstacle(POOL, [*base, *configs], owners, "fastness-2", "fastness-")
+    missing = [config for config in base(controller()) if config["metadata"]["name"] not in brought]
+    return obstacle(POOL, [*missing, *configs], replace(owners, pools={"worker": POOL}), "fastness-2", "fastness-")
 
 
 POOL = pool()
@@ -112,7 +126,7 @@ READY = Owners.of([], [], controller())
 
 
 def test_with_everything_in_place_nothing_is_waited_for() -> None:
-    assert obstacle_in(base_configs("worker", controller(), "fastness-2"), READY) is None
+    assert obstacle_in(base(controller()), READY) is None
     assert is_complete(controller())
 
 
@@ -158,7 +172,7 @@ def test_what_follows_from_settings_and_the_base_of_the_role_must_be_there_in_it
     assert missing == Obstacle("MachineConfig 99-worker-generated-kubelet is not there yet")
     bare = obstacle(POOL, [], READY, "fastness-2", "fastness-")
     assert bare == Obstacle("MachineConfig 00-worker is not there yet")
-    edited = base_configs("worker", controller(), "fastness-2")
+    edited = base(controller())
     edited[0]["spec"] = {"config": {}}
     assert obstacle_in(edited, READY) == Obstacle("MachineConfig 00-worker is not what its owner says now")
 
@@ -173,7 +187,7 @@ def test_settings_that_go_or_are_for_another_pool_are_not_waited_for() -> None:
 
 
 def test_two_versions_of_ours_do_not_mix() -> None:
-    old = base_configs("worker", controller(), "fastness-1")
+    old = base(controller(), "fastness-1")
     blocked = obstacle_in(old, READY)
     assert blocked == Obstacle("MachineConfig 00-worker is of fastness-1, this is fastness-2")
 
@@ -184,3 +198,31 @@ def test_what_others_generated_or_only_claim_to_be_ours_holds_up_nothing() -> No
     copied = mc("50-mine")
     copied["metadata"]["annotations"] = {names.GENERATED_BY: "fastness-1"}
     assert obstacle_in([foreign, copied], READY) is None
+
+
+def about_registries(version: str = "fastness-2", spec: JsonObject | None = None) -> JsonObject:
+    config = mc(REGISTRIES_CONFIG)
+    config["metadata"]["annotations"] = {names.GENERATED_BY: version}
+    config["metadata"]["ownerReferences"] = [{"kind": "Image", "name": "cluster"}]
+    return {**config, "spec": spec or SPEC}
+
+
+REGISTRIES_CONFIG = "99-worker-generated-registries"
+SPEC: JsonObject = {"config": ignition()}
+REGISTRIES = replace(READY, registries={REGISTRIES_CONFIG: SPEC})
+REFUSED = replace(READY, registries_refused={"worker": "Image cluster: no"})
+
+
+def test_the_config_about_registries_is_waited_for_in_its_present_form() -> None:
+    assert obstacle_in([], REGISTRIES) == Obstacle(f"MachineConfig {REGISTRIES_CONFIG} is not there yet")
+    assert obstacle_in([about_registries()], REGISTRIES) is None
+    stale = obstacle_in([about_registries(spec={"config": {}})], REGISTRIES)
+    assert stale == Obstacle(f"MachineConfig {REGISTRIES_CONFIG} is not what its owner says now")
+    older = obstacle_in([about_registries("fastness-1")], REGISTRIES)
+    assert older == Obstacle(f"MachineConfig {REGISTRIES_CONFIG} is of fastness-1, this is fastness-2")
+
+
+def test_a_pool_goes_on_with_the_config_about_registries_that_it_has_and_is_blocked_without() -> None:
+    assert obstacle_in([about_registries(spec={"config": {}})], REFUSED) is None
+    assert obstacle_in([], REFUSED) == Obstacle("registries cannot be configured: Image cluster: no", lasting=True)
+    assert obstacle_in([], replace(READY, registries_refused={"master": "no"})) is None

@@ -271,6 +271,27 @@ def test_runc_as_the_default_is_refused_where_the_system_has_none() -> None:
     assert bad(crio("a", "01", "crun"), crio("b", "99-later", "runc"), setting=new).guilty == ("b",)
 
 
+def test_runc_is_refused_in_an_image_of_a_stream_without_it_whoever_names_it() -> None:
+    offered = (("sha256:9", 9), ("sha256:10", 10))
+    setting = Setting(defaults=Defaults(os_image="base@sha256:9", os_major=9, offered_majors=offered))
+    runc = crio("a", "01", "runc")
+    refused = bad(runc, mc("image", osImageURL="mirror.example.com/os@sha256:10"), setting=setting)
+    assert (refused.guilty, refused.problems[-1].code) == (("a",), "no-runc")
+    mirrored = good(runc, mc("image", osImageURL="mirror.example.com/os@sha256:9"), setting=setting)
+    assert mirrored.warnings == ()
+    good(crio("a", "01", "crun"), mc("image", osImageURL="mirror.example.com/os@sha256:10"), setting=setting)
+
+
+def test_runc_in_an_image_that_nobody_knows_is_rendered_with_a_word_about_it() -> None:
+    defaults = Defaults(os_image="base@sha256:10", os_major=10, offered_majors=(("sha256:10", 10),))
+    own = mc("image", osImageURL="registry.example.com/own@sha256:1")
+    rendered = good(crio("a", "01", "runc"), own, setting=Setting(defaults=defaults))
+    (warning,) = rendered.warnings
+    assert (warning.config, warning.code, warning.fatal) == ("a", "perhaps-no-runc", False)
+    assert "its digest is none of those of the streams on offer" in warning.reason
+    assert good(crio("a", "01", "crun"), own, setting=Setting(defaults=defaults)).warnings == ()
+
+
 def test_defaults_come_from_the_controller_config() -> None:
     spec = {"baseOSContainerImage": "base", "baseOSExtensionsContainerImage": "ext"}
     defaults = Defaults.of({"metadata": {"annotations": {names.RELEASE_IMAGE_VERSION: "r"}}, "spec": spec}, "v")

@@ -9,7 +9,7 @@ import pytest
 from fastness.formats import data_url as dataurl
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.machineconfig.render.errors import BadSettings, Severity
-from fastness.machineconfig.render.generated import KUBELET, fits, generate
+from fastness.machineconfig.render.generated import KUBELET, Owners, fits, generate
 from fastness.machineconfig.render.validate import EXTENSIONS, examine, problems
 from tests.unit.machineconfig.build import file, ignition, mc
 
@@ -256,7 +256,7 @@ OWNER = {
 @pytest.mark.parametrize("field", REFUSED)
 def test_who_generated_a_config_proves_nothing(field: str) -> None:
     """Attack: a KubeletConfig of the own making, and its config with one of the four fields beside what it generates."""
-    made = generate(KUBELET, OWNER, "worker", "1")
+    made = generate(KUBELET, OWNER, "worker", "1", Owners())
     fits(made, "worker", CONFIDENTIAL)
     made["spec"] = {**made["spec"], field: REFUSED[field]}
     assert [problem.field for problem in problems(made, CONFIDENTIAL)] == [f"spec.{field}"]

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from fastness.machineconfig.render.base.table import TABLE
 from fastness.machineconfig.rollout.diff import compare
 from fastness.machineconfig.rollout.disruption import (
+    BASE_FILES,
+    BASE_UNITS,
     DEFAULT_FILES,
     DEFAULTS,
     REBOOT,
@@ -54,6 +57,10 @@ DEFAULT_TABLE = [
     ("/usr/local/bin/load-registry-image.sh", ["Restart iri-registry.service"], False),
     ("/etc/pki/ca-trust/source/anchors/iri-root-ca.crt", ["Restart coreos-update-ca-trust.service"], False),
     (REGISTRIES, ["Special"], True),
+    ("/etc/containerd/certs.d/quay.example.com/hosts.toml", ["None"], False),
+    ("/etc/containers/registries.conf.d/01-image-searchRegistries.conf", ["Reboot"], True),
+    ("/etc/crio/crio.conf.d/01-ctrcfg-logLevel", ["Reboot"], True),
+    ("/etc/containers/storage.conf", ["Reboot"], True),
     ("/etc/chrony.conf", ["Reboot"], True),
     ("/etc/containers/registries.d.bak", ["Reboot"], True),
     ("/etc/crio/policies2/a", ["Reboot"], True),
@@ -66,9 +73,57 @@ def test_the_default_policies(path: str, actions: list[str], drain: bool) -> Non
     assert (strings(outcome), outcome.drain) == (actions, drain)
 
 
-def test_the_table_above_covers_every_default() -> None:
+def test_the_table_above_covers_every_default_that_other_operators_have_too() -> None:
     covered = {path for path, _, _ in DEFAULT_TABLE}
-    assert all(any(path == place or place.startswith(f"{path}/") for place in covered) for path in DEFAULT_FILES)
+    others = DEFAULT_FILES.keys() - BASE_FILES.keys()
+    assert all(any(path == place or place.startswith(f"{path}/") for place in covered) for path in others)
+
+
+# What of the base reboots, because only a boot lets everything see it: a change of them is rare, and never silent.
+REBOOTS = {
+    "/etc/kubernetes/kubelet.conf", "/etc/node-sizing-enabled.env", "/etc/crio/crio.conf.d/00-default",
+    "/etc/containers/storage.conf", "/etc/mco/proxy.env", "/etc/kubernetes/cloud.conf", "/etc/kubernetes/apiserver-url.env",
+    "/etc/docker/certs.d/.create", "crio.service", "rpm-ostreed.service", "zincati.service", "docker.socket",
+}  # fmt: skip
+
+
+def test_a_changed_row_of_the_base_reboots_only_where_that_is_meant() -> None:
+    rows = {row.place for rows in TABLE.values() for row in rows}
+    files = {place for place in rows if place.startswith("/")}
+    units = {place.partition("/")[0] for place in rows - files}
+    reboots = {path for path in files if DEFAULTS.for_file(path) == REBOOT}
+    assert reboots | {unit for unit in units if DEFAULTS.for_unit(unit) == REBOOT} == REBOOTS
+
+
+def test_policies_of_the_base_are_about_the_base() -> None:
+    places = {row.place for rows in TABLE.values() for row in rows}
+    units = {place.partition("/")[0] for place in places if not place.startswith("/")}
+    assert BASE_UNITS.keys() <= units
+    assert {path for path in BASE_FILES if path not in places} == {"/etc/containerd/certs.d"}
+
+
+@pytest.mark.parametrize(
+    ("path", "actions"),
+    [
+        ("/etc/kubernetes/kubelet-ca.crt", ["None"]),
+        ("/etc/sysctl.d/arp.conf", ["Restart systemd-sysctl.service"]),
+        ("/etc/sysctl.d/99-mine.conf", ["Reboot"]),
+        ("/etc/systemd/system/kubelet.service.d/20-logging.conf", ["DaemonReload", "Restart kubelet.service"]),
+        ("/etc/containerd/config.toml", ["Restart containerd.service"]),
+        ("/etc/containerd/certs.d/registry.example/hosts.toml", ["None"]),
+        ("/usr/local/bin/mco-hostname", ["None"]),
+    ],
+)
+def test_what_an_upgrade_changes_takes_effect_by_the_least_that_does(path: str, actions: list[str]) -> None:
+    assert strings(decision(path)) == actions
+
+
+def test_a_changed_unit_of_the_kubelet_restarts_it_and_moves_no_pod() -> None:
+    def unit(text: str) -> dict[str, Any]:
+        return {"config": ignition(units=[{"name": "kubelet.service", "contents": text}])}
+
+    outcome = decide(compare(unit("[Service]\n"), unit("[Service]\nNice=1\n")))
+    assert (strings(outcome), outcome.drain) == (["DaemonReload", "Restart kubelet.service"], False)
 
 
 def test_no_change_needs_nothing() -> None:

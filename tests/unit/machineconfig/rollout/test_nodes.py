@@ -17,6 +17,7 @@ from fastness.machineconfig.rollout.nodes import (
     facts,
     selector_labels,
     taint_change,
+    unlabelled_pool,
 )
 from fastness.pools.membership import SeveralPools, membership, selects_all
 from tests.unit.machineconfig.build import node, pool
@@ -165,3 +166,34 @@ def test_labels_that_put_a_node_into_a_pool() -> None:
     assert selector_labels(pool("x", nodeSelector={"matchExpressions": expressions})) == {"a": "b", "c": ""}
     for unclear in ({"key": "a", "operator": "In", "values": ["b", "c"]}, {"key": "a", "operator": "DoesNotExist"}):
         assert selector_labels(pool("x", nodeSelector={"matchExpressions": [unclear]})) is None
+
+
+@pytest.mark.parametrize(
+    ("roles", "claims", "machine", "expected"),
+    [
+        ([], "rendered-worker-" + 32 * "a", "", "worker"),
+        ([], "rendered-infra-" + 32 * "a", "", "infra"),
+        ([], "rendered-master-" + 32 * "a", "", ""),
+        ([], "rendered-master-" + 32 * "a", "worker", "worker"),
+        ([], "", "master", "master"),
+        (["infra"], "rendered-worker-" + 32 * "a", "", ""),
+        ([], "", "", ""),
+    ],
+    ids=[
+        "worker",
+        "custom",
+        "a claim to the control plane",
+        "its Machine says otherwise",
+        "by its Machine",
+        "has one",
+        "nothing",
+    ],
+)
+def test_the_pool_that_a_node_without_labels_belongs_to(
+    roles: list[str], claims: str, machine: str, expected: str
+) -> None:
+    bare = node("n", *roles)
+    bare["metadata"]["annotations"][names.FIRST_PIVOT_CONFIG] = claims
+    assert unlabelled_pool(bare, machine) == expected
+    bare["metadata"]["annotations"][names.CUSTOM_POOL_LABELS_APPLIED] = ""
+    assert unlabelled_pool(bare, machine) == "", "once"

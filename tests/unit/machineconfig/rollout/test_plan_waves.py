@@ -53,6 +53,7 @@ def test_without_a_policy_everything_is_one_wave() -> None:
 def test_a_policy_that_cannot_be_understood_is_told_in_the_plan() -> None:
     planned = only(plan(world(BASE, policies=[policy(waves=[{"count": 1, "soak": "soon"}])]), CHANGE))
     assert planned.waves is not None
+    assert planned.waves.problem is not None
     assert "is not a duration" in planned.waves.problem
 
 
@@ -123,7 +124,7 @@ def test_what_is_deleted_or_selects_the_pool_no_more_goes() -> None:
 def test_settings_that_are_not_allowed_say_so() -> None:
     bad = {"kind": RUNTIME, "metadata": {"name": "r"}, "spec": {"containerRuntimeConfig": {"pidsLimit": 1}}}
     bad["spec"]["machineConfigPoolSelector"] = kubelet()["spec"]["machineConfigPoolSelector"]  # type: ignore[index]
-    with pytest.raises(BadSettings, match="pidsLimit"):
+    with pytest.raises(BadSettings, match="invalid PidsLimit 1"):
         proposed(Owners(), [(RUNTIME, bad)], [], [WORKER], "v")
 
 

@@ -9,6 +9,7 @@ from fastness.machineconfig.rollout.registries import is_safe
 BASE = 'unqualified-search-registries = ["a", "b"]\n[[registry]]\nprefix = "p"\nlocation = "l"\n'
 MIRROR = '[[registry.mirror]]\nlocation = "m"\n'
 DIGEST = 'pull-from-mirror = "digest-only"\n'
+TAG = 'pull-from-mirror = "tag-only"\n'
 
 SAFE = [
     (BASE, BASE),
@@ -18,6 +19,8 @@ SAFE = [
     (BASE, BASE + '[[registry]]\nlocation = "n"\n' + MIRROR + DIGEST),
     (BASE, BASE + '[[registry]]\nlocation = "n"\nmirror-by-digest-only = true\n'),
     (BASE, BASE + '[[registry]]\nlocation = "n"\nmirror-by-digest-only = true\n' + MIRROR),
+    (BASE + MIRROR + TAG, BASE + MIRROR + DIGEST + MIRROR + TAG),
+    (BASE + MIRROR + DIGEST + MIRROR + TAG, BASE + MIRROR + DIGEST + MIRROR + TAG),
     ("", ""),
 ]
 UNSAFE = [
@@ -33,6 +36,11 @@ UNSAFE = [
     (BASE + MIRROR + DIGEST, BASE + MIRROR),
     (BASE, BASE + '[[registry]]\nlocation = "n"\n'),
     (BASE, BASE + '[[registry]]\nlocation = "n"\n' + MIRROR),
+    (BASE, BASE + MIRROR + TAG),
+    (BASE + MIRROR + DIGEST, BASE + MIRROR + DIGEST + MIRROR + TAG),
+    (BASE + MIRROR + DIGEST + MIRROR + TAG, BASE + MIRROR + DIGEST),
+    (BASE + MIRROR + DIGEST + MIRROR + TAG, BASE + MIRROR + TAG),
+    (BASE, BASE + '[[registry]]\nlocation = "n"\n' + MIRROR + DIGEST + MIRROR + TAG),
     (BASE, "not = [toml"),
     ("not = [toml", BASE),
 ]

@@ -66,8 +66,10 @@ def test_who_gave_up_is_not_told_the_same_goal_again_but_another_one() -> None:
 def test_who_gave_up_counts_like_one_that_failed() -> None:
     policy = {"spec": {"stopOn": {"degraded": 2}, "waves": [{"percent": 100}]}}
     nodes = [replace(IDLE, name=name, gave_up="new") for name in "ab"]
-    assert "2 tried for too long" in hold(policy, nodes, GOAL, NOW, WaveState()).stopped
-    assert hold(policy, nodes[:1], GOAL, NOW, WaveState()).stopped == ""
+    stopped = hold(policy, nodes, GOAL, NOW, WaveState()).stopped
+    assert stopped is not None
+    assert "2 tried for too long" in stopped
+    assert hold(policy, nodes[:1], GOAL, NOW, WaveState()).stopped is None
 
 
 def test_the_notes_of_a_node_are_read() -> None:

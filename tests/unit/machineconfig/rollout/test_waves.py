@@ -55,6 +55,7 @@ def test_a_wave_lets_only_its_own_start() -> None:
 def test_a_complete_wave_soaks_from_when_it_was_first_seen_and_then_the_next_goes() -> None:
     first = hold(CANARY, nodes(1, 9), GOAL, NOW, WaveState("new", 1))
     assert (first.room, first.until) == (0, NOW + timedelta(minutes=10))
+    assert first.waiting is not None
     assert "watched until" in first.waiting
     still = hold(CANARY, nodes(1, 9), GOAL, NOW + timedelta(minutes=9), first.state)
     assert (still.room, still.until) == (0, first.until)
@@ -83,9 +84,9 @@ def test_degraded_machines_stop_everything() -> None:
     assert held.room == 0
     assert held.stopped == "1 machine is degraded; the policy stops at 1"
     patient = policy(waves=CANARY["spec"]["waves"], stopOn={"degraded": 3})
-    assert hold(patient, nodes(0, 9, degraded=2), GOAL, NOW, WaveState()).stopped == ""
+    assert hold(patient, nodes(0, 9, degraded=2), GOAL, NOW, WaveState()).stopped is None
     back = hold(CANARY, nodes(0, 9, degraded=1), Goal("old"), NOW, WaveState())
-    assert back.stopped == "", "machines that failed on the way to another goal do not hold up the way back"
+    assert back.stopped is None, "machines that failed on the way to another goal do not hold up the way back"
 
 
 def test_a_node_that_is_called_back_does_not_wait_for_wave_or_window() -> None:

@@ -55,7 +55,7 @@ def snapshot(nodes: list[Object] | None = None, state: Object | None = None, **o
         "configs": [],
         "nodes": [tdx_host("w0"), tdx_host("w1"), MASTER] if nodes is None else nodes,
     }
-    all_kinds: dict[str, Any] = {kind.plural: [] for kind in LOOKED_AT}
+    all_kinds: dict[str, Any] = {kind.plural: [] for kind, _ in LOOKED_AT}
     return Snapshot(State(**{**given, **(state or {})}), {**all_kinds, **objects})
 
 

@@ -33,6 +33,7 @@ def test_sha384_fits_mrconfigid_and_is_cut_for_hostdata() -> None:
 def test_there_is_no_pcr_8_for_digests_that_a_tpm_cannot_take(algorithm: str) -> None:
     evidence = registers(_document(algorithm))
     assert evidence.pcr8 is None
+    assert evidence.pcr8_refusal is not None
     assert algorithm in evidence.pcr8_refusal
     values = reference_value_set(evidence, "x")["spec"]["values"]
     assert [value["register"] for value in values] == ["hostdata", "mrconfigid"]

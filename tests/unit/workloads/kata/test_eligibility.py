@@ -33,13 +33,13 @@ BLOCKED = "blocked"
 
 # Nodes, classes and problem with the check, classes and problem without it.
 MATRIX = {
-    "no labels": ([node("n1")], BLOCKED, "", PLAIN, NO_TEE),
+    "no labels": ([node("n1")], BLOCKED, None, PLAIN, NO_TEE),
     "able": ([node("n1", BASE)], {"kata": "kata"}, NO_TEE, PLAIN, NO_TEE),
-    "able, TDX": ([node("n1", BASE, TDX)], {"kata": "kata", "kata-cc": "kata-tdx"}, "", TDX_ALL, ""),
-    "TDX only": ([node("n1", TDX)], BLOCKED, "", TDX_ALL, ""),
+    "able, TDX": ([node("n1", BASE, TDX)], {"kata": "kata", "kata-cc": "kata-tdx"}, None, TDX_ALL, None),
+    "TDX only": ([node("n1", TDX)], BLOCKED, None, TDX_ALL, None),
     "SNP with a confidential GPU": (
         [node("n1", BASE, SNP, GPU_ON)],
-        {"kata": "kata", "kata-cc": "kata-snp", "kata-cc-nvidia-gpu": "kata-snp-nvidia-gpu"}, "", SNP_ALL, "",
+        {"kata": "kata", "kata-cc": "kata-snp", "kata-cc-nvidia-gpu": "kata-snp-nvidia-gpu"}, None, SNP_ALL, None,
     ),
     "GPU, not confidential": ([node("n1", BASE, GPU_OFF)], PLAIN, NO_TEE, PLAIN, NO_TEE),
     "both kinds": (
@@ -86,12 +86,12 @@ def test_only_nodes_that_the_selector_takes_say_which_tee_there_is(check: bool) 
 
 def test_without_the_gate_there_are_no_confidential_classes_and_no_complaint() -> None:
     plan = plan_classes(FeatureGates(), requirements(), [node("n1", BASE, TDX)])
-    assert ([spec.name for spec in plan.classes], plan.problem) == (["kata", "kata-nvidia-gpu"], "")
+    assert ([spec.name for spec in plan.classes], plan.problem) == (["kata", "kata-nvidia-gpu"], None)
 
 
 def test_peer_pods_need_no_tee_and_bring_their_own_class() -> None:
     plan = plan_classes(CONFIDENTIAL, requirements(), [node("n1")], peer_pods=True)
-    assert plan.problem == ""
+    assert plan.problem is None
     assert plan.classes[-1].overhead == {"cpu": "250m", "memory": "120Mi"}
     assert plan.classes[-1].selector(requirements()) == {names.ROLE_LABEL: ""}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fastness.formats.data_url import decode
-from fastness.kinds.kata import names, remote
+from fastness.kinds.kata import names, runtime
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition
 from fastness.workloads.kata.inputs import Ref
@@ -64,13 +64,13 @@ def test_the_machine_configs_bring_one_file_each() -> None:
         (file,) = made["spec"]["config"]["storage"]["files"]
         assert file["mode"] == 0o644
         files[file["path"]] = decode(file["contents"]["source"])
-    assert files == dict(remote.FILES)
+    assert files == dict(runtime.REMOTE_FILES)
     assert set(files) == {"/opt/kata/configuration-remote.toml", "/etc/crio/crio.conf.d/50-kata-remote"}
     dropped = tomllib.loads(files[names.REMOTE_RUNTIME_FILE].decode())
     assert dropped["crio"]["runtime"]["runtimes"]["kata-remote"]["runtime_config_path"] == names.REMOTE_FILE
     assert (
         tomllib.loads(files[names.REMOTE_FILE].decode())["hypervisor"]["remote"]["remote_hypervisor_socket"]
-        == remote.SOCKET
+        == runtime.SOCKET
     )
 
 

@@ -62,6 +62,8 @@ class RootTree:
         except PathTaken:
             return None  # a file on the way where a directory was expected: nothing is at the path
         except FileFailure as error:
+            # An image that cannot be read in part must not pass as one that was found good: the caller has to say what was not
+            # seen.
             self._unread[path] = error.message
             return None
 

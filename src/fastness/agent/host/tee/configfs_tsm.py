@@ -47,9 +47,11 @@ BOOT_KEY: Final = Path("/run/fastness/boot.key")
 PROVIDERS: Final = {"sev_guest": "snp", "tdx_guest": "tdx"}
 KEY: Final = identity.GUEST_KEY
 INPUT_BYTES: Final = 64
+# The host gives the certificates of an SNP report (auxblob), so their size is the host's word too.
 MAX_BLOB: Final = 256 * 1024
 MAX_LOG: Final = 1024 * 1024
 ATTEMPTS: Final = 5
+# A host limits how often guests may ask for reports; these pass, everything else is a failure that nobody should repeat.
 _AGAIN: Final = frozenset({errno.EWOULDBLOCK, errno.EBUSY, errno.EINTR, errno.ETIMEDOUT})
 
 
@@ -76,6 +78,7 @@ class TsmReports:
 
     async def report(self, data: bytes) -> TsmReport:
         """A fresh report over 64 bytes; raises ReportFailure."""
+        # The kernel would answer EINVAL and no more; here it can be said what is wrong.
         if len(data) != INPUT_BYTES:
             raise ReportFailure(f"a report covers {INPUT_BYTES} bytes, not {len(data)}")
         return await asyncio.to_thread(self._report, data)
@@ -148,6 +151,8 @@ class TsmReports:
 
     def _entered(self) -> Path:
         self._made += 1
+        # The number of the process too: two programs of one boot may prove the machine at once, and an entry is anybody's who
+        # writes to it.
         entry = self._directory / f"fastness-{os.getpid()}-{self._made}"
         try:
             self._make(entry)
@@ -255,6 +260,8 @@ class TsmAttester:
     async def evidence(self, report_data: bytes) -> JsonObject:
         """A report that is bound to these bytes, with what belongs to it."""
         reported = await self._reports.report(report_data)
+        # The kernel says what made the report: a guest that was moved to another kind of host must not send it under its old
+        # name.
         if reported.tee != self.tee:
             raise ReportFailure(
                 f"this machine makes reports of {reported.tee}, not {self.tee}", "Start the agent with --tee auto."
@@ -272,6 +279,7 @@ class TsmAttester:
         if not self._runtime_register.exists():
             return
         try:
+            # The log first, as with a TPM: an event that is in the register alone could not be explained.
             self._runtime_log.append(event)
             # One write is one extension, of exactly one digest.
             with self._runtime_register.open("r+b", buffering=0) as file:

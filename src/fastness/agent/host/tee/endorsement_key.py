@@ -75,6 +75,7 @@ class TpmEndorsement:
         """A session that may use the key: its policy asks for the endorsement hierarchy's secret, which is empty."""
         session = scratch / "session.ctx"
         self._commands.tool("startauthsession", "--policy-session", "-S", str(session))
+        # The default template's policy (TCG EK Credential Profile): the key does nothing without it.
         self._commands.tool("policysecret", "-S", str(session), "-c", "e")
         yield f"session:{session}"
         self._commands.clean()
@@ -109,6 +110,7 @@ def _split(data: bytes) -> list[bytes]:
     """Certificates that stand one after the other; makers fill the memory behind them with zeros or ones."""
     certificates = []
     while len(data) > 4 and data[0] == 0x30 and data[1] == 0x82:
+        # The length of the outermost SEQUENCE; what follows the last certificate is filling and is not read as one.
         size = 4 + int.from_bytes(data[2:4], "big")
         if size > len(data):
             break

@@ -27,6 +27,8 @@ GUEST_KEY: Final = "guest.key"
 PUBLIC, PRIVATE, CONTEXT = "ak.pub", "ak.priv", "ak.ctx"
 BROKER, GATE, SEAL = "broker", "gate", "seal"
 KEYS: Final = (GUEST_KEY, PUBLIC, PRIVATE)
+# Where the machine goes is sealed with who it is: an address that somebody exchanged on the disk would send its evidence
+# elsewhere.
 _SEALED: Final = (PUBLIC, PRIVATE, BROKER, GATE)
 _NAMES: Final = frozenset({*KEYS, CONTEXT, BROKER, GATE, SEAL})
 _MAX_FILE: Final = 1 << 20
@@ -52,6 +54,7 @@ def check(directory: Path) -> None:
     for name in names:
         if name.startswith("."):
             continue  # a draft of a write that was cut off; nobody reads it
+        # Refused and not ignored: a file that nobody of us wrote shows that somebody else can write here.
         if name not in _NAMES:
             raise IdentityRefused(f"{directory / name} does not belong to an identity")
         _own(directory / name, directory=False, others=_ALL_WRITE if name == CONTEXT else _OTHERS)
@@ -86,6 +89,7 @@ def keep(source: Path, target: Path) -> bool:
     check(source)
     if not holds_identity(source):
         raise IdentityRefused(f"{source} holds no key", "The machine has not enrolled in this boot.")
+    # Whoever may write in the parent could rename the whole directory away and put another one in its place.
     _own(target.parent, directory=True, others=_OTHERS_WRITE)
     if _same(source, target):
         return False

@@ -40,6 +40,7 @@ PUBLIC, PRIVATE, CONTEXT = identity.PUBLIC, identity.PRIVATE, identity.CONTEXT
 # A key of the endorsement hierarchy that follows from the TPM's seed: nothing of it is stored, and no other TPM has it.
 _MAC_KEY: Final = ("-C", "e", "-g", "sha256", "-G", "hmac")
 _MAC_ATTRIBUTES: Final = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|sign|noda"
+# The form in which tpm2-tools keep a credential in a file: their own magic and version, then what the wire has.
 _BLOB_HEADER: Final = bytes.fromhex("badcc0de00000001")
 _SCHEMES: Final = {"ecc": "ecdsa", "rsa": "rsassa"}
 _BANKS: Final = {20: "sha1", 32: "sha256", 48: "sha384", 64: "sha512"}
@@ -126,6 +127,7 @@ class TpmTools:
 
     def _create_ak(self, scratch: Path, directory: Path, algorithm: str) -> AkHandle:
         public, private = directory / PUBLIC, directory / PRIVATE
+        # Made anew silently it would be another identity: whoever can delete one file would have the machine enrol again.
         if public.exists() != private.exists():
             raise TpmFailure(
                 f"half of the attestation key in {directory} is missing",
@@ -134,6 +136,8 @@ class TpmTools:
         if not public.exists():
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._make(scratch, algorithm)
+            # The private half first: a machine that stops in between has neither or a half, and a half is refused instead of
+            # replaced.
             _keep(scratch / PRIVATE, private)
             _keep(scratch / PUBLIC, public)
             self._seal(scratch, directory)
@@ -153,6 +157,7 @@ class TpmTools:
     def _mac(self, scratch: Path, data: bytes) -> bytes:
         context, message, code = scratch / "mac.ctx", scratch / "mac.message", scratch / "mac.code"
         message.write_bytes(data)
+        # `noda`: an attacker who tries wrong authorisations must not lock the TPM and with it the identity of the machine.
         self._commands.tool("createprimary", *_MAC_KEY, "-a", _MAC_ATTRIBUTES, "-c", str(context))
         self._commands.tool("hmac", "-c", str(context), "-g", "sha256", "-o", str(code), str(message))
         self._commands.clean()
@@ -164,6 +169,8 @@ class TpmTools:
         _keep(code, directory / identity.SEAL)
 
     def _sealed(self, scratch: Path, directory: Path) -> bool:
+        # A code and no digest: whoever can write the files could write a digest beside them, and cannot make this TPM compute a
+        # code.
         return same(self._mac(scratch, identity.seal_text(directory)), identity.read_seal(directory))
 
     def _load(self, scratch: Path, ak: AkHandle) -> str:
@@ -232,6 +239,7 @@ class TpmTools:
         size = len(raw) // len(registers)
         pcrs = {index: raw[place * size : (place + 1) * size].hex() for place, index in enumerate(registers)}
         quote = {"message": _text(message.read_bytes()), "signature": _text(signature.read_bytes())}
+        # The short form can only say "all registers of SHA-256"; anything else names what it has.
         whole = bank == "sha256" and registers == list(REGISTERS)
         listed = list(pcrs.values()) if whole else {"bank": bank, "values": {str(i): pcrs[i] for i in registers}}
         log = self._read_log()

@@ -18,6 +18,7 @@ from fastness.agent.host.process import Run, run
 from fastness.crypto.errors import CryptoError
 from fastness.formats.cursor import EvidenceError
 
+# A discrete chip may take half a minute for an RSA key; one that hangs must not hold a boot for ever.
 SECONDS: Final = 120.0
 T = TypeVar("T")
 

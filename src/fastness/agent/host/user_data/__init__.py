@@ -78,6 +78,7 @@ PLATFORMS: Final[Mapping[str, tuple[Callable[[], UserDataSource], ...]]] = {
     "nutanix": (_config_drive,),
     "openstack": (_config_drive, openstack),
     "powervs": (_cidata,),
+    # The measured place before those that a host may fill as it likes (decision 40).
     "qemu": (InitDataDisk, fw_cfg, SerialDisk),
     "vmware": (GuestInfo,),
 }
@@ -86,6 +87,8 @@ PLATFORMS: Final[Mapping[str, tuple[Callable[[], UserDataSource], ...]]] = {
 def platform_of(command_line: str) -> str:
     """The platform that a kernel command line names; raises UnknownPlatform unless it names exactly one."""
     names = {word.removeprefix(_OPTION) for word in command_line.split() if word.startswith(_OPTION)}
+    # Two would leave it to the order of words which host is believed; the command line is measured, so this is the image's
+    # mistake.
     if len(names) != 1:
         raise UnknownPlatform(f"the kernel command line names {len(names) or 'no'} platforms ({_OPTION}…)")
     return names.pop()

@@ -32,6 +32,7 @@ def mounted(device: Path, kinds: str) -> Iterator[Path]:
     """The file system of a device for the time of the block; raises UserDataFailure."""
     with tempfile.TemporaryDirectory(prefix="fastness-drive-") as name:
         try:
+            # The file system is the host's: no program, device or privilege of it may be used while it is there.
             options = "ro,nosuid,nodev,noexec"
             run(["mount", "-t", kinds, "-o", options, "--", str(device), name], seconds=SECONDS)
             try:
@@ -90,6 +91,7 @@ class SerialDisk:
         disks = [path.parent.name for path in sorted(self.blocks.glob("*/serial")) if _text(path) == SERIAL]
         if not disks:
             return None
+        # Which of two counts would be up to the order in which the kernel found them.
         if len(disks) > 1:
             raise BadUserData(f"{len(disks)} disks have the serial number {SERIAL}")
         try:

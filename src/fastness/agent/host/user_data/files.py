@@ -53,6 +53,7 @@ def read_below(directory: Path, steps: Sequence[str]) -> bytes | None:
     path_text = "/".join(steps)
     try:
         place = os.open(directory, _DIRECTORY)
+        # Component by component: O_NOFOLLOW speaks of the last one alone, and a directory on the way may be a link.
         for step in steps[:-1]:
             try:
                 below = os.open(step, _DIRECTORY, dir_fd=place)

@@ -38,6 +38,7 @@ class GuestInfo:
         value, encoding = self._variable(DATA), self._variable(ENCODING)
         if not value:
             return None
+        # An encoding that is skipped would make a ticket out of whatever the bytes happen to be.
         if encoding not in ("", *BASE64):
             raise BadUserData(f"{ENCODING} is neither base64 nor empty")
         try:

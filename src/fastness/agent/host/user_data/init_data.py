@@ -55,6 +55,7 @@ class InitDataDisk:
         if length > len(packed):
             raise BadUserData(f"the {self.name} has less than it says, or more than {MAX_DOCUMENT} bytes")
         try:
+            # Unpacked within a bound: a few kilobytes of gzip may hold gigabytes, and the machine has no swap yet.
             document = parse_init_data(unpack_init_data(packed[:length], MAX_DOCUMENT).decode())
         except UnicodeDecodeError as error:
             raise BadUserData("the init-data is not UTF-8") from error

@@ -53,6 +53,7 @@ class Metadata:
     def __post_init__(self) -> None:
         """Refuse an address that is not of this link; raises ValueError."""
         address = ip_address(urlsplit(self.service).hostname or "")
+        # Loopback for tests alone: there is no route by which a link-local address leaves the machine's own link.
         if not (address.is_link_local or address.is_loopback):
             raise ValueError(f"{self.service} is not a link-local address")
 
@@ -90,6 +91,7 @@ class Metadata:
                 return None
             if answer.status_code != 200:
                 raise UserDataFailure(f"{self.name} answered {answer.status_code}")
+            # A proxy that answers every request with 200 is no metadata service; Google's says its name in the answer.
             if any(answer.headers.get(name) != value for name, value in self.answers.items()):
                 raise UserDataFailure(f"{self.name} does not answer as that service does")
             body = bytearray()

@@ -5,6 +5,8 @@
 * On update, a rule without `oldSelf` that is broken by a value which did not change is forgiven.
 * A rule with loops inside of loops may take at most `STEPS` steps on the longest list it could meet; over that it is not run and
   counts as broken, because one object must not hold up the server.
+* Rules see nothing but the value and the one before, so a short value that obeyed all of a node's rules need not be asked about
+  again: status writes repeat names, images and generations many times a second.
 * A broken rule reports `message`, else what `messageExpression` says, else the rule itself, under `fieldPath` with `reason`.
 """
 
@@ -30,6 +32,9 @@ _STEP: Final = re.compile(r"'((?:\\.|[^'\\])*)'|([^.\[\]']+)")
 _LOOP: Final = re.compile(r"\.\s*(?:all|exists|exists_one|existsOne|map|filter)\s*\(|[()]")
 _SPELLED: Final = re.compile(r"""\.\s*(?:matches|find|findAll)\(\s*([rR]?)'([^'\n]*)'""")
 MAX_MESSAGE: Final = 5120
+MOST_OBEYED: Final = 128
+LONGEST_OBEYED: Final = 512
+_REPEATED: Final = frozenset({"string", "integer", "boolean"})
 STEPS: Final = 1_000_000  # what Kubernetes allows one rule, there in units of its own cost model
 
 
@@ -63,6 +68,11 @@ def _longest(value: Any) -> int:
     if isinstance(value, list):
         return max([len(value), *(_longest(below) for below in value)])
     return 0
+
+
+def _is_short(value: Any) -> bool:
+    # By type and not by schema: what was stored under an older schema may be a list here.
+    return type(value) is int or type(value) is bool or (type(value) is str and len(value) <= LONGEST_OBEYED)
 
 
 def unknown_field(node: Node, expression: str, *, root: bool) -> str | None:
@@ -258,14 +268,35 @@ class _NodeRules:
             else frozenset[str]().union(*(fields for fields in field_sets if fields is not None))
         )
         self._present = presenter(node, root=root, only=only)
+        self._repeats = node.type in _REPEATED and not self._failures
+        self._obeyed: set[tuple[Any, ...]] = set()
 
     def judge(self, value: Any, old: Any, path: str, unchanged: bool, problems: list[Cause]) -> None:
-        """Add what the value breaks to `found`."""
+        """Add what the value breaks to the problems."""
         problems.extend(causes.invalid(path, self._type, failure) for failure in self._failures)
         has_old = old is not MISSING and old is not None
         # Ratcheting (KEP-4008): a rule that was added later must not make every stored object that breaks it unwritable.
         if not self._looks_back and not self._nests and (unchanged or (has_old and same(value, old))):
             return  # What was stored stays valid; only rules about the change would have to be asked.
+        identity = self._identity(value, old if has_old else None)
+        if identity is not None and identity in self._obeyed:
+            return
+        if self._all_obeyed(value, old, path, unchanged, problems) and identity is not None:
+            if len(self._obeyed) >= MOST_OBEYED:
+                self._obeyed.clear()
+            self._obeyed.add(identity)
+
+    def _identity(self, value: Any, old: Any) -> tuple[Any, ...] | None:
+        """What tells a short value and the one before from all others; None where it is not worth keeping."""
+        if not self._repeats or not (_is_short(value) and (old is None or _is_short(old))):
+            return None
+        # With their types, because 1, 1.0 and true are the same to Python and not to a rule.
+        return type(value), value, type(old), old
+
+    def _all_obeyed(self, value: Any, old: Any, path: str, unchanged: bool, problems: list[Cause]) -> bool:
+        """Ask every rule; whether none was broken, not even one that is forgiven."""
+        has_old = old is not MISSING and old is not None
+        obeyed = True
         presented = self._present(value)
         was = self._present(old) if has_old and self._looks_back else None
         longest = _longest(presented) if self._nests else 0
@@ -275,6 +306,7 @@ class _NodeRules:
                 continue
             # The library has no cost limit of its own: two nested loops over a list of 10,000 are a hundred million steps.
             if rule.depth > 1 and longest**rule.depth > STEPS:
+                obeyed = False
                 problems.append(
                     causes.invalid(path, self._type, f"the rule would exceed its cost budget: {rule.spec['rule']}")
                 )
@@ -284,5 +316,7 @@ class _NodeRules:
                 data = rule.program.variables(bindings(presented, was, has_old=has_old, optional_old=rule.optional))
                 made[rule.optional] = data
             cause = rule.broken(data, path, self._type)
+            obeyed = obeyed and cause is None
             if cause is not None and (rule.old or not (unchanged or (has_old and same(value, old)))):
                 problems.append(cause)
+        return obeyed

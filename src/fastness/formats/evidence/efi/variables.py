@@ -11,8 +11,8 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from fastness.formats.evidence.efi.guid import STORE_AUTHENTICATED, STORE_VOLUME
-from fastness.formats.evidence.pe.errors import ImageError
+from fastness.formats.errors import ImageError
+from fastness.formats.evidence.efi.signature_lists import STORE_AUTHENTICATED, STORE_VOLUME
 
 MAX_STORE: Final = 16 * 1024 * 1024
 MAX_VARIABLES: Final = 4096

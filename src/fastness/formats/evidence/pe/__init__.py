@@ -1,7 +1,6 @@
 """Programs of UEFI firmware: PE/COFF images, what a signature covers, and the sections of unified kernel images.
 
     authenticode.py  What an Authenticode hash covers, and the signatures that an image carries (Authenticode_PE.docx
-    errors.py        The one error of the parsers of boot images and firmware variables
     image.py         PE/COFF images as UEFI firmware loads them (Microsoft PE format; UEFI 2.10 §2.1)
     pkcs7.py         The PKCS #7 SignedData of an Authenticode signature
     uki.py           Unified kernel images: one PE file with boot stub, kernel, initial file system and command line (UAPI.5)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from fastness.formats.evidence.pe.errors import ImageError
+from fastness.formats.errors import ImageError
 from fastness.formats.evidence.pe.image import PeImage
 
 MAX_CERTIFICATES: Final = 16
@@ -65,7 +65,9 @@ def certificates(image: PeImage) -> tuple[WinCertificate, ...]:
                 hint="Firmware verifies Authenticode signatures (PKCS #7). Sign the image with sbsign or its like.",
             )
         entries.append(WinCertificate(image.data[offset + 8 : offset + length]))
+        # Entries begin at multiples of eight (Microsoft PE format, attribute certificate table).
         offset += length + -length % 8
+    # Inside of the table and in no entry: covered by no hash and read by nobody.
     if any(image.data[offset:end]):
         raise ImageError("bad-certificates", "bytes follow the last entry of the certificate table")
     return tuple(entries)

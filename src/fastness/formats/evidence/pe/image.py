@@ -14,7 +14,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from fastness.formats.evidence.pe.errors import ImageError
+from fastness.formats.errors import ImageError
 
 MAX_IMAGE: Final = 1024 * 1024 * 1024
 MAX_SECTIONS: Final = 96

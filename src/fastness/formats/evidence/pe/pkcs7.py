@@ -15,7 +15,7 @@ from typing import Final
 
 from fastness.formats import der
 from fastness.formats.cursor import EvidenceError
-from fastness.formats.evidence.pe.errors import ImageError
+from fastness.formats.errors import ImageError
 
 MAX_SIGNATURE: Final = 256 * 1024
 MAX_CERTIFICATES: Final = 16
@@ -73,12 +73,14 @@ def _signed_data(data: bytes) -> SignedImage:
         raise EvidenceError("bad-signature", f"it carries more than {MAX_CERTIFICATES} certificates")
     if inner.peek() == 0xA1:
         inner.take(0xA1)
+    # `only`: with a second signer, one reader would verify the first and another the second.
     signer = _Reader(der.only(inner.take(_SET), der.SEQUENCE))
     signer.take(der.INTEGER)
     name = _Reader(signer.take(der.SEQUENCE))
     issuer = der.encoded(der.SEQUENCE, name.take(der.SEQUENCE))
     serial = int.from_bytes(name.take(der.INTEGER), "big", signed=True)
     hash_name = _hash(signer.take(der.SEQUENCE))
+    # Optional in PKCS #7 (RFC 2315 §9.2) and demanded by Authenticode: without them the signature is over the content itself.
     attributes = signer.take(_TAGGED_0)
     signer.take(der.SEQUENCE)
     return SignedImage(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fastness.formats.evidence.pe.errors import ImageError
+from fastness.formats.errors import ImageError
 from fastness.formats.evidence.pe.image import PeImage, parse_pe
 
 SECTIONS: Final = (
@@ -36,6 +36,7 @@ class Uki:
 def parse_uki(data: bytes) -> Uki:
     """Read a unified kernel image; raises ImageError."""
     image = parse_pe(data)
+    # What the stub measures changed with its versions, so a prediction needs to know which one it is.
     magic = _STUB.match((image.section(".sdmagic") or b"").decode("latin-1"))
     if magic is None:
         raise ImageError(

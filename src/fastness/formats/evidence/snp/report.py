@@ -120,6 +120,7 @@ class Report(NamedTuple):
 
 def parse_report(data: bytes) -> Report:
     """Read a report; raises EvidenceError."""
+    # Exactly: a longer one would have bytes that no signature covers, and callers that read them.
     if len(data) != SIZE:
         raise EvidenceError("bad-size", f"an SNP report has {SIZE} bytes, not {len(data)}")
     (

@@ -63,6 +63,7 @@ def _raw(extensions: Mapping[str, bytes], number: str) -> bytes:
 
 
 def _version(extensions: Mapping[str, bytes], number: str) -> int:
+    # DER and not a slice: from 128 on an INTEGER has a leading zero, and a reader of fixed places takes version 217 for 0.
     value = der.number(der.only(_raw(extensions, number), der.INTEGER))
     # A version is one byte of REPORTED_TCB: a larger number would be equal to none, or to one that was cut.
     if value > 255:

@@ -87,6 +87,7 @@ class EnclaveReport:
     @property
     def debug(self) -> bool:
         """Whether the enclave can be debugged."""
+        # SGX ATTRIBUTES: bit 1 is DEBUG (bit 0 is INIT).
         return bool(self.attributes[0] & 2)
 
 

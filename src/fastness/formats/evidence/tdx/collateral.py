@@ -168,6 +168,7 @@ def parse_collateral(data: bytes) -> Collateral:
 
 def _typed(text: bytes, shape: type[T], name: str) -> T:
     try:
+        # Members that we do not know are passed over here: Intel adds some, and signs them with the rest.
         return msgspec.json.decode(text, type=shape)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise EvidenceError(

@@ -89,6 +89,7 @@ def parse_quote(data: bytes) -> TdxQuote:
     size = TD10_SIZE if header.body_type is None else _BODY_SIZES[header.body_type]
     report = read_td_report(cursor.take(size, "the TD report"))
     signed = data[: cursor.offset]
+    # Within its own bounds: a nested length cannot reach into what its container does not hold.
     section = Cursor(cursor.take(cursor.u32("signature length"), "the signature section"), "the signature", "little")
     # Only zeros behind the signature: other bytes are covered by nothing and could make one quote into many.
     cursor.finish(zeros=True)
@@ -98,6 +99,7 @@ def parse_quote(data: bytes) -> TdxQuote:
     qe_signature = qe.take(64, "the QE report signature")
     auth_data = qe.sized("the QE authentication data", 1024)
     chain = _certification(qe, _PEM_CHAIN)
+    # Intel's library ends the text with a zero, as C does.
     pem = chain.take(chain.left, "the PCK chain").rstrip(b"\0")
     return TdxQuote(data, header, report, signed, signature, key, qe_report, qe_signature, auth_data, pem)
 
@@ -118,6 +120,7 @@ def _header(cursor: Cursor) -> Header:
     if version == 4:
         return Header(version, key_type, tee_type, vendor, user_data, None)
     body_type, size = cursor.u16("body type"), cursor.u32("body size")
+    # Type and size must agree: a body of 1.5 read as one of 1.0 would leave service domains unlooked at.
     if _BODY_SIZES.get(body_type) != size:
         raise EvidenceError("bad-body", f"a body of type {body_type} with {size} bytes is not known")
     return Header(version, key_type, tee_type, vendor, user_data, body_type)

@@ -86,6 +86,7 @@ def _quote(message: bytes) -> Quote:
         raise EvidenceError("too-long", "qualifiedSigner or extraData of the TPM quote claims more than is possible")
     extra_end = signer_end + 2 + extra_size
     milliseconds, resets, restarts, safe, firmware, count = _CLOCK.unpack_from(message, extra_end)
+    # TPMI_YES_NO has two values; a third would be read as yes by one reader and as neither by another.
     if safe > 1:
         raise EvidenceError("bad-flag", f"the flag `safe` is 0 or 1, not {safe}")
     selections, place = _selections(message, extra_end + _CLOCK.size, count)
@@ -129,5 +130,6 @@ def _selections(message: bytes, place: int, count: int) -> tuple[tuple[Selection
 @lru_cache(maxsize=256)
 def _registers(bitmap: bytes) -> tuple[int, ...]:
     """The numbers behind a bitmap; a fleet uses a handful of them."""
+    # Register 0 is the lowest bit of the first byte (TPMS_PCR_SELECTION).
     bits = int.from_bytes(bitmap, "little")
     return tuple(index for index in range(len(bitmap) * 8) if bits >> index & 1)

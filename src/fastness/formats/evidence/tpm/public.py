@@ -162,6 +162,7 @@ class TpmPublic:
     @property
     def is_attestation_key(self) -> bool:
         """Whether the TPM can be believed about what this key signs."""
+        # A restricted key that decrypts is a storage key: what it signs is not what a TPM quotes with.
         return not self.lacks and not self.attributes & Attributes.DECRYPT
 
     @property
@@ -184,6 +185,7 @@ def parse_public(data: bytes) -> TpmPublic:
     if name_hash is None or name_hash.name not in _NAMEABLE:
         raise EvidenceError("unknown-hash", "the public area is named by an algorithm that is unknown or too weak")
     attributes = cursor.u32("objectAttributes")
+    # A bit that a later TPM gives a meaning to may take back what the known ones promise.
     if attributes & ~_KNOWN:
         raise EvidenceError("bad-attributes", f"the public area has reserved attributes set: {attributes:#010x}")
     policy = cursor.sized("authPolicy", 64)
@@ -197,6 +199,7 @@ def _rsa(cursor: Cursor) -> tuple[Parameters, RsaPublic]:
     bits, exponent = cursor.u16("keyBits"), cursor.u32("exponent")
     modulus = cursor.sized("modulus", 512)
     key = RsaPublic(modulus, exponent or _DEFAULT_EXPONENT)
+    # One key, one area, one name: leading zeros would give a modulus a second area.
     if not modulus or key.bits != bits or len(modulus) * 8 != bits:
         raise EvidenceError("bad-key", f"the public area announces {bits} bits; its modulus has {key.bits}")
     if not key.exponent & 1 or key.exponent < 3:
@@ -212,6 +215,7 @@ def _ecc(cursor: Cursor) -> tuple[Parameters, EccPublic]:
         raise EvidenceError("unknown-curve", f"the public area names the unknown curve {number:#06x}")
     if cursor.u16("kdf") != _NULL:
         _hash(cursor, "kdf")
+    # TPMs leave out leading zeros of coordinates; filled up below, the same point has one encoding.
     x, y = cursor.sized("x", curve.size), cursor.sized("y", curve.size)
     if not x or not y:
         raise EvidenceError("bad-key", "the public area holds no point")

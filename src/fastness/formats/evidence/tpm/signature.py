@@ -53,6 +53,7 @@ def parse_signature(data: bytes) -> Signature:
         raise EvidenceError(
             "too-long", f"a number of the TPM signature claims {size} bytes; at most {most} are possible"
         )
+    # Nothing signs what follows a signature: it would make two texts of one quote.
     if end != len(data):
         wrong = ("cut-off", "ends too early") if end > len(data) else ("trailing-bytes", "has bytes behind its end")
         raise EvidenceError(wrong[0], f"the TPM signature {wrong[1]}")

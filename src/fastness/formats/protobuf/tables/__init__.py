@@ -1,8 +1,7 @@
 """The messages of Kubernetes 1.36, as data: one line each, `name: number field type; …` (notation: `protobuf.schema`).
 
-    core.py     Kinds of the core group, without pods
+    core.py     Metadata and the messages that every group shares, and kinds of the core group, without pods
     groups.py   Kinds of the named groups: apps, batch, networking, policy, rbac, ...
-    meta.py     Metadata and the messages that every group shares
     pods.py     Pods and everything inside them except volumes
     volumes.py  Volumes: their sources and projections
 
@@ -12,11 +11,11 @@ twice for different things, so a table of one version reads the messages of anot
 
 from typing import Final
 
-from fastness.formats.protobuf.tables import core, groups, meta, pods, volumes
+from fastness.formats.protobuf.tables import core, groups, pods, volumes
 
 MESSAGE_LINES: Final[dict[str, str]] = dict(
     line.split(": ", 1)
-    for table in (meta, core, pods, volumes, groups)
+    for table in (core, pods, volumes, groups)
     for line in table.MESSAGES.replace("\n  ", " ").splitlines()
 )
 """Every message by name, still as text: `protobuf.schema` compiles a line when it is first needed."""

@@ -64,6 +64,8 @@ class Administration:
         """Seal and store a resource; raises Refusal, ApiError, RecordError."""
         path = _path(request.values)
         value = SecretBytes(await request.body(MAX_RESOURCE))
+        # Before the write, and only the path: a write that fails afterwards is one entry too many, a secret in the record would
+        # be for ever.
         await self._recorded("resource-written", admin, str(path))
         await self._sealed.write(path, value)
         return _CREATED
@@ -124,7 +126,7 @@ class Administration:
     async def _demand_policy(self, target: str, text: str) -> None:
         """Go on only with a text that is a policy; raises Refusal."""
         trial = await self._try(_spec(target, text))
-        if not trial.parsed:
+        if trial.error is not None:
             raise Refusal(400, "bad-policy", trial.error)
 
     async def _put_policy(self, admin: Admin, name: str, target: str, text: str) -> None:
@@ -151,6 +153,7 @@ def _who(admin: Admin) -> str:
     """A name as the record takes it."""
     return (
         "admin:"
+        # A name is what its minter wrote; into a line of the record it comes without anything that could look like another field.
         + "".join(char if char.isascii() and (char.isalnum() or char in ":@._/-") else "-" for char in admin.name)[:200]
     )
 

@@ -28,7 +28,7 @@ from fastness.keys.errors import BadToken, RecordError
 from fastness.kinds.trusted_execution.subject import ProvenCaller
 from fastness.kube.errors import ApiError
 from fastness.observe import logs, metrics
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.protocol.kbs import MAX_ATTEST_BYTES, MAX_AUTH_BYTES
 from fastness.release.door.broker import introspect
 from fastness.release.door.broker.admin import Administration
@@ -62,6 +62,7 @@ def _no_route(error: NoRoute, _route: str) -> Refusal:
 
 def _of_api(error: ApiError, _route: str) -> Refusal:
     """What the cluster, or the reading of a body, refused, as the caller may know it."""
+    # What is wrong with the request is told; what the cluster said about us is not a stranger's business.
     if error.code in (400, 408, 413, 415):
         return Refusal(error.code, error.reason, error.message)
     _log.warning("broker.unavailable", code=error.reason, error=error, hint=error.hint)
@@ -128,6 +129,8 @@ class Broker:
             Route("health", READING, "/healthz", OPEN, stranger, healthy),
             Route("jwks", READING, "/.well-known/jwks.json", OPEN, stranger, self._jwks),
             Route("auth", POST, "/kbs/v0/auth", OPEN, short, self._auth),
+            # The largest body of all is read only for who holds a challenge of ours, and strangers have a budget for bytes (the
+            # order of pitfall 7).
             Route("attest", POST, "/kbs/v0/attest", challenge, long, self._attest),
             Route("resource", GET, RESOURCE, session, by_machine, self._resource),
         )
@@ -177,6 +180,7 @@ class Broker:
 
     async def _introspect(self, request: Request, _part: DoorRole) -> Answer:
         body = await request.body(introspect.MAX_BODY)
+        # "Active" from caches that are out of touch would be a statement about some time ago.
         demand(self._touch)
         return introspect.introspect(request, body, self._tokens, self._callers.revocations)
 
@@ -187,6 +191,7 @@ class Broker:
         """Who asks for a resource; raises Refusal, which is told unless it only asks for a nonce."""
         try:
             return self._caller(request)
+        # The first request of every client, by protocol; told as a refusal it would hide the real ones.
         except NeedsNonce:
             raise
         except Refusal as refusal:
@@ -220,6 +225,8 @@ class Broker:
             admin = self._admins.recognise(token)
         except BadToken as error:
             raise Refusal(401, error.code, error.message) from error
+        # With the method, and on the segments that the route was chosen by: a rule that matched the raw path could be walked
+        # around (pitfall 17).
         if not admin.may(request.method, request.segments[len(KBS) :]):
             raise Refusal(403, "out-of-scope", "the scopes of this credential do not cover the call")
         return admin

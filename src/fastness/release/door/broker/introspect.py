@@ -20,7 +20,7 @@ from fastness.http import Answer, Request
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import BadToken
 from fastness.keys.internal import asking_role
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.release.live.tokens import AUDIENCES, GATE, Revocations, TokenVerifier
 
 MAX_BODY: Final = 32 * 1024
@@ -46,6 +46,7 @@ def introspect(request: Request, body: bytes, tokens: TokenVerifier, revocations
     try:
         claims = tokens.verify(token, audience)
     except BadToken:
+        # Without a reason (RFC 7662): why a token does not count would tell whoever holds a stolen one what to change.
         return Answer(200, json.encode({"active": False}))
     if revocations.revoked(claims):
         return Answer(200, json.encode({"active": False}))

@@ -102,6 +102,7 @@ class Steps:
         handshake = self._handshake()
         attestation = kbs.parse_attestation(body)
         try:
+            # Before the verifier works: a key that nothing can be sealed to would make a good verdict useless.
             public_key(attestation.tee_pubkey)
             challenge = handshake.answered(cookie, attestation, self._clock.now())
         except BadKey as error:
@@ -117,11 +118,13 @@ class Steps:
 
     async def _admit(self, handshake: Handshake, attempt: Attempt) -> Answer:
         self._releases.demand()
+        # Appraisals are what costs here: a bound on how many run at once keeps sessions that exist answered during a boot storm.
         with self._limiter.appraising():
             try:
                 judgement = await self._verifier.appraise(attempt)
             except ReplayedChallenge as error:
                 raise Refusal(401, error.code, "this challenge was answered before: ask for a new one") from error
+        # Both: an acceptance of nobody in particular would make a token that every door must guess about.
         if not judgement.accepted or judgement.subject is None:
             raise self._refused(judgement)
         if judgement.code == breakglass.CODE and judgement.expires is not None:
@@ -154,6 +157,7 @@ class Steps:
 
     async def resource(self, caller: ProvenCaller, segments: tuple[str, ...], query: Mapping[str, str]) -> Answer:
         """What the caller may have, sealed to it; raises Refusal, ApiError, RecordError."""
+        # One grammar for owner check, policy and store (pitfall 17): two readers of one path are two answers about who owns it.
         path = split_path(segments)
         if path is None:
             raise Refusal(400, "bad-path", "a resource is repository/type/tag, of [a-z0-9._-], without dot segments")
@@ -179,6 +183,7 @@ class Steps:
             metrics.RELEASES.inc(str(grant.basis))
         if not content.rendered:  # as at the gate: on day two the rollout tells
             self._events.released(grant.subject, grant.resource)
+        # To the key of the grant, which came out of the evidence: whoever holds a stolen cookie gets text that it cannot open.
         return Answer(200, jwe.sealed(content.value, public_key(grant.recipient), self._entropy))
 
     def _refused(self, judgement: Judgement) -> Refusal:
@@ -200,6 +205,7 @@ class Steps:
     def _lifetime(self, judgement: Judgement) -> timedelta:
         """As long as the cluster says, and never longer than the verdict counts."""
         lifetime = self._settings.current.token_lifetime
+        # An override of two approvers, or a value that ends, may count for less than a token usually lives.
         return min(lifetime, judgement.expires - self._clock.now()) if judgement.expires else lifetime
 
 
@@ -221,6 +227,7 @@ def _refused(judgement: Judgement) -> Refusal:
     verdict = judgement.verdict_name
     if judgement.retry:
         return Refusal(503, judgement.code, judgement.detail, verdict)
+    # 401: another ticket helps, and a machine comes again with one; 403 would have it give up.
     if judgement.code in TICKET_CODES:
         return Refusal(401, judgement.code, judgement.detail, verdict)
     return Refusal(403, judgement.code or "refused", judgement.detail or "the evidence is refused", verdict)

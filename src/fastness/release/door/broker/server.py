@@ -42,7 +42,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster
 from fastness.observe import metrics
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.record.entry import Record
 from fastness.release.configs import ConfigService
 from fastness.release.door.broker.admin import Administration
@@ -206,6 +206,7 @@ def _own_parts(certificates: DoorCertificates) -> Sequence[Certificate]:
 
 async def _touch(informers: Informers, caches: _Caches) -> Touch:
     """Whether the broker still hears of the rules and of machines."""
+    # Everything that a grant can rest on. One that is missing here would be a rule whose silence nobody notices.
     rules = (caches.confidential, caches.bindings, caches.policies, informers.of(DISTRUST.resource))
     machines = (informers.of(MACHINE.resource), caches.sets, caches.images)
     touch = Touch(FACE, rules, machines, home_of(informers))

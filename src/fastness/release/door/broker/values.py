@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastness.attestation.errors import BadValues
-from fastness.attestation.values.from_images import MAX_VALUES
+from fastness.attestation.values.from_images import MAX_VALUES, BadValues
 from fastness.attestation.values.rvps import parse_message, read_value, set_of_message
 from fastness.attestation.values.values import ReferenceValues
 from fastness.http.refusals import Refusal
@@ -65,6 +64,7 @@ class RegisteredValues:
         if len(values) > MAX_VALUES:
             raise Refusal(400, "too-many-values", f"more than {MAX_VALUES} values: take old ones away first")
         spec = {**made["spec"], "values": values}
+        # The list is written whole, so what another client registered in between would be lost without the version.
         patch = {"metadata": {"resourceVersion": metadata(stored)["resourceVersion"]}, "spec": spec}
         try:
             await self._cluster.patch(_SETS, NAME, patch, PatchType.MERGE, "", _AS)

@@ -83,6 +83,8 @@ class ConfigServer:
         return grant if isinstance(grant, Grant) else await grant
 
     def _node(self, request: Request, rendered: str) -> NodeRequest:
+        # A ticket lies in user-data, which the host can read for as long as the machine lives; on day two it must open nothing
+        # (decision 23).
         if request.peer is None and request.header(b"authorization"):
             raise Refusal(
                 403, "wrong-credential", "a ticket is for machines that boot: rendered configs are not given for it"
@@ -96,6 +98,7 @@ class ConfigServer:
         if isinstance(caller, NodeRequest):
             config = await caller.release(pool)
             return Answer(200, config.body, headers=config.headers())
+        # After recognition, before the first byte: a door without news cannot know which pools became confidential (decision 21).
         demand(self._touch)
         query = {"accept": request.header(b"accept")}
         return config_answer(request, await self._configs.read(caller, pool_config(pool), query))
@@ -104,6 +107,7 @@ class ConfigServer:
 def config_answer(request: Request, config: Config) -> Answer:
     """A configuration, or that it is the one that the caller has; what fits depends on what it accepts."""
     headers = (*config.headers(), (b"vary", b"Accept"))
+    # After authorisation: 304 tells that a caller has the current bytes, which is an answer like any other.
     if request.header(b"if-none-match").encode() == config.etag:
         return Answer(304, b"", headers=headers)
     return Answer(200, config.body, headers=headers)

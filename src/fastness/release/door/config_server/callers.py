@@ -50,6 +50,7 @@ def by_ticket(tickets: TicketCache, settings: Settings, clock: Clock) -> Admit:
         if ticket.problem is TicketProblem.WRONG_POOL:
             raise Refusal(403, "wrong-pool", "this ticket is for another pool")
         now = clock.now()
+        # The name of the ticket and never its text: this goes on the record.
         subject = Subject("", f"ticket:{ticket.name}", f"ticket:{ticket.name}", ticket.pool)
         caller = ProvenCaller(subject, "", {}, now + _LIFETIME, Basis.TICKET)
         leave = grant_here(caller, pool_config(pool), settings.current.rules, now)

@@ -59,6 +59,7 @@ class NodeReleases:
         """The node whose certificate a request shows, and what it asks for; raises Refusal."""
         if request.peer is None:
             raise Refusal(401, "certificate-required", "show the certificate of the node")
+        # The caller's own number is signed with the answer: an old answer that somebody kept does not have it.
         nonce = nonce_of(request)
         caller = self._callers.recognise(request.peer)
         request.recognised()

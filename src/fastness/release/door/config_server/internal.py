@@ -20,7 +20,7 @@ from fastness.http.freshness import Touch
 from fastness.http.refusals import Refusal
 from fastness.http.route import READING, UNLIMITED, Auth, Route
 from fastness.keys.internal import asking_role
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.release.configs import ConfigRequest, ConfigService
 from fastness.release.door.config_server.app import DOOR, ERRORS, config_answer
 from fastness.release.door.config_server.day_two import nonce_of
@@ -64,6 +64,7 @@ class InternalConfigServer:
     async def _role(self, request: Request) -> DoorRole:
         peer = await _peer(request)
         try:
+            # By the role in the certificate, never by a header: a gate that was taken over must not ask as the broker.
             role = asking_role(Certificate.from_der(peer), self._trusted(), self._clock.now())
         except CryptoError as error:
             raise Refusal(401, "bad-certificate", error.message) from error

@@ -30,7 +30,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.observe import metrics
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.record.live.record import ClusterRecord
 from fastness.release.door.config_server.app import ConfigServer
 from fastness.release.door.config_server.callers import by_ticket
@@ -94,6 +94,8 @@ async def config_server(
     to_parts = ServedCertificate(INTERNAL_FACE, certificates, _to_our_parts)
     async with (
         open_door(app, options, to_machines, clock, peers=clients) as port,
+        # Mutual TLS on a port of its own, not a path beside the others: a proxy in front of machines cannot reach it by an
+        # address (pitfall 29).
         open_door(ours, inner, to_parts, clock, mutual=True) as internal_port,
     ):
         with metrics.refreshed_by(touch.publish):

@@ -131,6 +131,7 @@ class Gate:
     async def _release(self, request: Request, proven: Proven, path: ResourcePath) -> Answer:
         """The one way out: on the record first, then only if it may still happen. The config server signed what leaves."""
         self._releases.demand()
+        # Taken before the first decision: whatever changes from here on has everything decided again.
         changes = self._releases.changes
         if self._settings.current.delivery.via == "Broker":
             raise Refusal(
@@ -138,6 +139,7 @@ class Gate:
             )
         rendered = rendered_in(request)
         grant = await self._releases.grant(proven.caller, path)
+        # Three things and no more of what a machine sent; the nonce is that of its proof, so the answer names this very request.
         query = {"accept": request.header(b"accept"), "rendered": rendered, "nonce": proven.nonce}
         config = await self._configs.read(grant, path, query)
         await self._releases.settle(grant, path, _entry(grant, config), changes, rendered=rendered)
@@ -162,6 +164,7 @@ class Gate:
         if scheme.lower() == "dpop" and token.strip():
             return self._callers.proved(request, token.strip())
         ticket = bearer(request.header(b"authorization"))
+        # Only where attestation is watched and not enforced; `authorise` refuses this basis once more where the cluster enforces.
         if ticket and self._settings.current.mode is Mode.AUDIT:
             return await self._audited(request, ticket, pool)
         missing = Refusal(401, "token-required", "attest first: show a token with a proof of possession")
@@ -172,6 +175,7 @@ class Gate:
         now = self._clock.now()
         ticket = self._tickets.cached(text, pool)
         if ticket.problem is TicketProblem.UNKNOWN:
+            # Before the API is asked: a stranger with made-up tickets must not have us read objects for each of them.
             self._limiter.doubt(request.address)
             ticket = await self._look_up(text, pool)
         if ticket.problem is TicketProblem.WRONG_POOL:
@@ -182,6 +186,7 @@ class Gate:
         subject = Subject("", f"ticket:{ticket.name}", f"ticket:{ticket.name}", pool)
         until = now + self._settings.current.token_lifetime
         caller = ProvenCaller(subject, "", {}, until, Basis.AUDIT, credential=f"Bearer {text}")
+        # Without a proof there is no number of one: what the machine chose itself is signed, so that it knows its own answer.
         return Proven(caller, request.header(b"fastness-nonce")[:128])
 
     async def _look_up(self, text: str, pool: str) -> TicketCheck:

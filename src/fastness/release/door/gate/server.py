@@ -28,7 +28,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.observe import metrics
-from fastness.protocol.door_role import DoorRole
+from fastness.protocol.door import DoorRole
 from fastness.record.entry import Record
 from fastness.release.configs import ConfigService
 from fastness.release.door.gate.app import Gate
@@ -39,6 +39,7 @@ from fastness.release.live.settings import ActivePolicies, Settings
 from fastness.release.live.tokens import TokenVerifier
 from fastness.runtime.clock import Clock, Entropy
 
+# The port at which machines of OpenShift ask for their config, so firewalls that know it need no new rule.
 PORT: Final = 22623
 FACE: Final = "gate"
 

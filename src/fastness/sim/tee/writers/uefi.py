@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, guid
+from fastness.formats.evidence.efi.signature_lists import GLOBAL, IMAGE_SECURITY, guid
 from fastness.formats.evidence.efi.variables import variable_data
 from fastness.sim.tee.writers.eventlog import Measured
 

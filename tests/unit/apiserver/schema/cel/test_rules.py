@@ -8,7 +8,7 @@ import pytest
 
 from fastness.apiserver.schema import CompiledSchema, structural_problems
 from fastness.apiserver.schema.cel.presentation import escape
-from fastness.apiserver.schema.cel.rules import loop_depth
+from fastness.apiserver.schema.cel.rules import LONGEST_OBEYED, MOST_OBEYED, loop_depth
 from fastness.kube.errors import Cause
 
 INT = {"type": "integer"}
@@ -213,3 +213,40 @@ def test_a_definition_is_refused_when_types_of_fields_do_not_fit(rule: str, fits
 def test_numbers_of_different_types_compare() -> None:
     assert causes(with_rule({"type": "number"}, "self <= 100 && self > 0"), 5) == []
     assert causes(with_rule({"type": "number"}, "self <= 100"), 100.5) != []
+
+
+def test_a_broken_value_that_was_forgiven_in_a_list_is_refused_elsewhere() -> None:
+    small = with_rule(INT, "self < 5")
+    spec = obj(list={"type": "array", "items": with_rule(INT, "self < 5")}, other=small)
+    compiled = CompiledSchema({"type": "object", "properties": {"spec": spec}})
+    stored = {"spec": {"list": [7, 1]}}
+    changed = {"spec": {"list": [7, 1], "other": 1}}
+    assert compiled.validate(changed, stored) == []
+    assert [cause.field for cause in compiled.validate({"spec": {"list": [7, 1]}})] == ["spec.list[0]"]
+
+
+def test_values_that_obeyed_are_told_apart_from_others_that_equal_them() -> None:
+    compares = with_rule({"type": "integer", "nullable": True}, "self >= oldSelf")
+    compiled = CompiledSchema({"type": "object", "properties": {"a": compares}})
+
+    def judged(new: Any, *old: Any) -> list[str]:
+        return [cause.field for cause in compiled.validate({"a": new}, {"a": old[0]} if old else None)]
+
+    assert judged(2) == []
+    assert judged(2, 3) == ["a"]
+    assert judged(2, 2) == []
+    assert judged(2, 2) == [], "now from memory"
+    assert judged(2, 3) == ["a"]
+    assert judged(2, None) == [], "nothing to compare with"
+    assert judged(2, [3]) != [], "stored under another schema: it cannot be compared"
+
+
+def test_what_is_remembered_of_values_is_bounded() -> None:
+    compiled = CompiledSchema({"type": "object", "properties": {"a": with_rule(TEXT, "self.startsWith('a')")}})
+    for number in range(3 * MOST_OBEYED):
+        assert compiled.validate({"a": f"a{number}"}) == []
+    assert compiled.validate({"a": "a" * (LONGEST_OBEYED + 1)}) == []
+    (rules,) = compiled._rules._by_node.values()
+    assert 0 < len(rules._obeyed) <= MOST_OBEYED
+    assert max(len(value) for _, value, _, _ in rules._obeyed) <= LONGEST_OBEYED
+    assert [cause.field for cause in compiled.validate({"a": "b"})] == ["a"]

@@ -7,10 +7,17 @@ import struct
 
 import pytest
 
-from fastness.formats.evidence.efi.guid import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509, guid, guid_text
-from fastness.formats.evidence.efi.signature_lists import parse_siglists
+from fastness.formats.errors import ImageError
+from fastness.formats.evidence.efi.signature_lists import (
+    GLOBAL,
+    IMAGE_SECURITY,
+    SIG_SHA256,
+    SIG_X509,
+    guid,
+    guid_text,
+    parse_siglists,
+)
 from fastness.formats.evidence.efi.variables import parse_store, variable_data
-from fastness.formats.evidence.pe.errors import ImageError
 from tests.measuredboot import minted
 
 VARIABLES = {(GLOBAL, "PK"): b"key", (IMAGE_SECURITY, "db"): b"list" * 9, (GLOBAL, "Empty"): b""}

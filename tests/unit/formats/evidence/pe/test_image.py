@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
+from fastness.formats.errors import ImageError
 from fastness.formats.evidence.pe.authenticode import certificates, covered
-from fastness.formats.evidence.pe.errors import ImageError
 from fastness.formats.evidence.pe.image import MAX_FILLING, parse_pe
 from fastness.formats.evidence.pe.uki import kernel_release
 from tests.measuredboot import minted

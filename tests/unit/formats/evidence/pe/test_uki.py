@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastness.formats.evidence.pe.errors import ImageError
+from fastness.formats.errors import ImageError
 from fastness.formats.evidence.pe.pkcs7 import parse_signed_image
 from fastness.formats.evidence.pe.uki import parse_uki
 from fastness.images.uki import write_uki

@@ -1,0 +1,39 @@
+"""`fastness agent firstboot`: the operating system becomes the one that the configuration asks for, before the kubelet starts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from fastness.agent.apply.first_boot import first_boot
+from fastness.agent.apply.hosts import PlainSystem
+from fastness.agent.host.files import RootedFiles
+from fastness.agent.host.ostree import OstreeOs
+from fastness.agent.host.power import HostPower
+from fastness.cli.errors import CliError, Exit
+from fastness.cli.machine.agent import reported_agent_errors
+from fastness.cli.output import tell
+from fastness.kinds.machineconfiguration import names
+
+
+@click.command("firstboot")
+@click.option(
+    "--config", default=names.ENCAPSULATED_FILE, show_default=True, help="What the operating system should be: a MachineConfig."
+)  # fmt: skip
+@click.option(
+    "--os", "system", type=click.Choice(["none", "ostree"]), default="none", show_default=True,
+    help="What deploys the operating system of this machine.",
+)  # fmt: skip
+@click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
+def firstboot(config: str, system: str, ostree_name: str) -> None:
+    """Make the operating system what the configuration asks for, once; reboots where it is another."""
+    if os.geteuid() != 0:
+        raise CliError("the agent must run as root to change this machine", "Run it as root.", Exit.MISSING)
+    with reported_agent_errors():
+        deployer = OstreeOs(Path("/sysroot"), ostree_name) if system == "ostree" else PlainSystem()
+        lacking = first_boot(RootedFiles(Path("/")), deployer, HostPower(), config)
+    tell(
+        f"this machine reboots: {'; '.join(lacking)}" if lacking else "this machine is what its configuration asks for"
+    )

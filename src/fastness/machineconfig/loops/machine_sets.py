@@ -1,0 +1,109 @@
+"""MachineSets: as many Machines as each asks for, made a few at a time and taken away in its order.
+
+It runs where this control plane is the one that makes machines: with the embedded API, whose provider makes virtual ones
+(`sim/provider`). Elsewhere machine sets are the business of whoever provides the machines. A set whose template names another
+provider is left alone, and an event says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+
+from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import ObjectName, condition, metadata, object_name
+from fastness.kinds.openshift.machines import MACHINE_SET, PROVIDER_MACHINE
+from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.errors import NotFound
+from fastness.kube.events import EVENTS, Recorder
+from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.machineconfig.scaling.machines import provider_of
+from fastness.machineconfig.scaling.sets import NodeState, Refused, SetPlan, acts, new_machine, owner_reference, plan
+from fastness.runtime.clock import Clock
+
+MACHINES = PROVIDER_MACHINE.resource
+SETS = MACHINE_SET.resource
+HERE = Scope(namespace=names.USER_DATA_NAMESPACE)
+SETTLE_SECONDS = 0.2
+# Availability comes with time alone, after minReadySeconds.
+LOOK_AGAIN_SECONDS = 5.0
+_AS = WriteOptions(manager="machine-sets")
+_STATUS = WriteOptions(manager="machine-sets", subresource="status")
+
+
+def _own_set(machine: Object) -> Iterable[ObjectName]:
+    owners = metadata(machine).get("ownerReferences") or ()
+    return [
+        ObjectName(object_name(machine).namespace, str(owner["name"]))
+        for owner in owners
+        if owner.get("controller") and owner.get("kind") == MACHINE_SET.kind
+    ]
+
+
+class MachineSets:
+    """Keeps the Machines of every set whose provider is one of ours."""
+
+    name = "machine-sets"
+    sources: Sequence[Source] = (
+        Source(SETS, scope=HERE), Source(MACHINES, keys=_own_set, scope=HERE, delay=SETTLE_SECONDS),
+    )  # fmt: skip
+    writes: Sequence[Resource] = (SETS, MACHINES, EVENTS)
+
+    def __init__(self, cluster: Cluster, clock: Clock, providers: Collection[str]) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._providers = providers
+        self._recorder = Recorder(cluster, self.name, clock)
+
+    async def reconcile(self, key: ObjectName) -> Done:
+        """One step for one set."""
+        try:
+            machine_set = await self._cluster.get(SETS, key.name, key.namespace)
+        except NotFound:
+            return GONE
+        if not acts(machine_set) or not await self._is_ours(machine_set):
+            return Done()
+        machines = (await self._cluster.list(MACHINES, Scope(namespace=key.namespace))).items
+        nodes = {object_name(node).name: node for node in (await self._cluster.list(NODE.resource)).items}
+        decided = plan(machine_set, machines, lambda name: _state(nodes.get(name)), self._clock.now())
+        if isinstance(decided, Refused):
+            await self._recorder.warning(machine_set, names.Event.SET_REFUSED, str(decided))
+            return Done()
+        await self._carry_out(machine_set, decided)
+        unavailable = decided.status["readyReplicas"] - decided.status["availableReplicas"]
+        return Done(again_after=LOOK_AGAIN_SECONDS) if unavailable or decided.create else Done()
+
+    async def _is_ours(self, machine_set: JsonObject) -> bool:
+        provider = provider_of((machine_set.get("spec") or {}).get("template") or {})
+        if provider in self._providers:
+            return True
+        text = f"provider {provider or '(none)'} is not managed here: its own controllers make the machines"
+        await self._recorder.normal(machine_set, names.Event.SET_LEFT_ALONE, text)
+        return False
+
+    async def _carry_out(self, machine_set: JsonObject, decided: SetPlan) -> None:
+        namespace = object_name(machine_set).namespace
+        for name in decided.adopt:
+            owner = {"metadata": {"ownerReferences": [owner_reference(machine_set)]}}
+            await self._cluster.patch(MACHINES, name, owner, PatchType.MERGE, namespace, _AS)
+        for _ in range(decided.create):
+            await self._cluster.create(MACHINES, new_machine(machine_set), _AS)
+        for name in decided.delete:
+            try:
+                await self._cluster.delete(MACHINES, name, namespace)
+            except NotFound:
+                continue
+        before = machine_set.get("status") or {}
+        if any(before.get(member) != value for member, value in decided.status.items()):
+            patch = {"status": decided.status}
+            await self._cluster.patch(SETS, object_name(machine_set).name, patch, PatchType.MERGE, namespace, _STATUS)
+
+
+def _state(node: JsonObject | None) -> NodeState | None:
+    if node is None:
+        return None
+    ready = condition(node, "Ready") or {}
+    since = datetime.fromisoformat(str(ready.get("lastTransitionTime") or metadata(node)["creationTimestamp"]))
+    return NodeState(ready.get("status") == "True", since)

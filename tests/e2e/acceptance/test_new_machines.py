@@ -1,0 +1,164 @@
+"""Seed 000, scaling up: a machine that is new has the configuration of its pool from its first boot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.acceptance.cluster import GROUP, Acceptance, a_file, machine_config, until
+
+POOL = "infra"
+FILE = "/etc/infra-alone"
+
+
+@pytest.fixture
+def infra(cluster: Acceptance) -> Iterator[str]:
+    """A custom pool, as its documentation has a user write it, and a config of its own; taken away afterwards."""
+    roles = {"key": f"{GROUP}/role", "operator": "In", "values": ["worker", POOL]}
+    cluster.apply(
+        {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "MachineConfigPool",
+            "metadata": {"name": POOL},
+            "spec": {
+                "machineConfigSelector": {"matchExpressions": [roles]},
+                "nodeSelector": {"matchLabels": {f"node-role.kubernetes.io/{POOL}": ""}},
+            },
+        }
+    )
+    cluster.apply(machine_config("50-infra", POOL, a_file(FILE, "infra")))
+    until(
+        lambda: (
+            "50-infra" in [source["name"] for source in cluster.get("mcp", POOL)["spec"]["configuration"]["source"]]
+            if cluster.rendered(POOL)
+            else False
+        ),
+        "a rendered config with 50-infra",
+    )
+    yield POOL
+    cluster.kubectl("delete", "mc", "50-infra")
+    cluster.kubectl("delete", "mcp", POOL)
+
+
+@pytest.mark.row("000-40")
+def test_a_machine_of_a_custom_pool_boots_into_that_pool(cluster: Acceptance, infra: str) -> None:
+    rendered = cluster.rendered(infra)
+    added = cluster.fastness("sim", "add", "--state", str(cluster.live.state), "--pool", infra)
+    assert added.code == 0, added.err
+    name = added.out.split()[0]
+    until(
+        lambda: cluster.updated(infra) and cluster.get("mcp", infra)["status"]["machineCount"] == 1, "the pool's node"
+    )
+    machine = next(each for each in cluster.get("machines", "-A")["items"] if each["status"]["pool"] == infra)
+    node = cluster.get("node", machine["status"]["nodeName"])
+    notes = node["metadata"]["annotations"]
+    # What it booted with, not what an update brought: the first config that a machine has is on record as its pivot.
+    assert notes[f"{GROUP}/firstPivotConfig"] == notes[f"{GROUP}/currentConfig"] == rendered
+    assert f"node-role.kubernetes.io/{infra}" in node["metadata"]["labels"]
+    assert {root.parent.name for root in cluster.roots() if (root / FILE.lstrip("/")).exists()} == {name}
+    removed = cluster.fastness("sim", "remove", "--state", str(cluster.live.state), name)
+    assert removed.code == 0, removed.err
+
+
+def test_a_machine_of_a_pool_that_does_not_exist_is_refused_with_those_that_do(cluster: Acceptance) -> None:
+    refused = cluster.fastness("sim", "add", "--state", str(cluster.live.state), "--pool", "infro")
+    assert refused.code != 0
+    assert "there is no pool 'infro': choose one of master, worker" in refused.err
+
+
+NAMESPACE = "openshift-machine-api"
+PROVIDER = {
+    "apiVersion": "fastness.dev/v1alpha1",
+    "kind": "VirtualMachineProviderSpec",
+    "userDataSecret": {"name": "worker-user-data-managed"},
+}
+
+
+def scale(cluster: Acceptance, name: str, replicas: int) -> None:
+    cluster.kubectl("scale", "machineset", name, "-n", NAMESPACE, f"--replicas={replicas}")
+
+
+def machines_of(cluster: Acceptance, name: str) -> list[dict[str, Any]]:
+    items = cluster.get("machines.machine.openshift.io", "-n", NAMESPACE).get("items", [])
+    return [item for item in items if any(o["name"] == name for o in item["metadata"].get("ownerReferences", []))]
+
+
+@pytest.mark.row("000-36")
+def test_scaling_a_machine_set_boots_machines_and_scaling_down_takes_them_away(cluster: Acceptance) -> None:
+    before = set(cluster.ready())
+    scale(cluster, "worker-a", cluster.workers + 2)
+    until(lambda: len(cluster.ready()) == cluster.workers + 2 and cluster.updated(), "two more nodes")
+    machines = machines_of(cluster, "worker-a")
+    assert {machine["status"]["phase"] for machine in machines} == {"Running"}
+    assert {machine["status"]["nodeRef"]["name"] for machine in machines} == set(cluster.ready())
+    row = cluster.kubectl("get", "machineset", "worker-a", "-n", NAMESPACE).rows[1]
+    assert row[1:5] == [str(cluster.workers + 2)] * 4
+    # The new ones are those that go: the first are marked by nobody and have nodes too, so a person says which.
+    for machine in machines:
+        if machine["status"]["nodeRef"]["name"] not in before:
+            name = machine["metadata"]["name"]
+            note = "machine.openshift.io/delete-machine=true"
+            cluster.kubectl("annotate", "machines.machine.openshift.io", name, "-n", NAMESPACE, note)
+    scale(cluster, "worker-a", cluster.workers)
+    until(
+        lambda: set(cluster.ready()) == before and len(machines_of(cluster, "worker-a")) == cluster.workers, "two gone"
+    )
+    proved = cluster.get("machines.trusted-execution-clusters.io", "-A")["items"]
+    assert {machine["status"]["nodeName"] for machine in proved} == before
+
+
+@pytest.mark.row("002-28")
+def test_a_machine_set_boots_machines_with_the_secret_that_it_names(cluster: Acceptance) -> None:
+    labels = {"set": "by-hand"}
+    cluster.apply(
+        {
+            "apiVersion": "machine.openshift.io/v1beta1",
+            "kind": "MachineSet",
+            "metadata": {"name": "by-hand", "namespace": NAMESPACE},
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"providerSpec": {"value": PROVIDER}}},
+            },
+        }
+    )
+    scale(cluster, "by-hand", 1)
+    until(lambda: [m["status"].get("phase") for m in machines_of(cluster, "by-hand")] == ["Running"], "its machine")
+    node = machines_of(cluster, "by-hand")[0]["status"]["nodeRef"]["name"]
+    assert node in cluster.ready()
+    scale(cluster, "by-hand", 0)
+    until(lambda: node not in cluster.ready() and not machines_of(cluster, "by-hand"), "it to go")
+    # With a Secret that leads nowhere the machine exists, and never becomes a node.
+    other = {**PROVIDER, "userDataSecret": {"name": "nobody-user-data-managed"}}
+    patch = {"spec": {"template": {"spec": {"providerSpec": {"value": other}}}}}
+    cluster.kubectl("patch", "machineset", "by-hand", "-n", NAMESPACE, "--type=merge", "-p", json.dumps(patch))
+    scale(cluster, "by-hand", 1)
+    until(lambda: [m["status"].get("phase") for m in machines_of(cluster, "by-hand")] == ["Provisioned"], "a machine")
+    assert len(cluster.ready()) == cluster.workers
+    scale(cluster, "by-hand", 0)
+    until(lambda: not machines_of(cluster, "by-hand"), "the machine to go")
+    cluster.kubectl("delete", "machineset", "by-hand", "-n", NAMESPACE)
+
+
+def test_a_set_of_another_provider_is_left_alone_and_says_so(cluster: Acceptance) -> None:
+    labels = {"set": "elsewhere"}
+    value = {"kind": "AWSMachineProviderConfig"}
+    cluster.apply(
+        {
+            "apiVersion": "machine.openshift.io/v1beta1",
+            "kind": "MachineSet",
+            "metadata": {"name": "elsewhere", "namespace": NAMESPACE},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, "spec": {"providerSpec": {"value": value}}},
+            },
+        }
+    )
+    until(lambda: cluster.events("MachineSetLeftAlone"), "the event")
+    assert "AWSMachineProviderConfig is not managed here" in cluster.events("MachineSetLeftAlone")[0]["message"]
+    assert not machines_of(cluster, "elsewhere")
+    cluster.kubectl("delete", "machineset", "elsewhere", "-n", NAMESPACE)
