@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from fastness.app.controllers import product_loops
@@ -99,5 +99,12 @@ class Plane:
                 finally:
                     work.cancel()
                     ended.cancel()
-                    with suppress(LostLease, asyncio.CancelledError):
-                        await work
+                    # Not `await work`: who is killed while its work ends would take that for the end of the work, and live on.
+                    await asyncio.wait((work,))
+                    _raise_defects(work)
+
+
+def _raise_defects(work: asyncio.Future[None]) -> None:
+    """What ended the work, unless it was meant to end or its lease was lost."""
+    if not work.cancelled() and (error := work.exception()) is not None and not isinstance(error, LostLease):
+        raise error

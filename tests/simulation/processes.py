@@ -94,7 +94,9 @@ class Line:
     async def _silence(self) -> None:
         """Wait as long as the client of the product does; raises Unavailable."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._broken.wait(), SECONDS)
+            # Not `wait_for`: before Python 3.12 it loses the cancellation of whoever is killed just as the line breaks.
+            async with asyncio.timeout(SECONDS):
+                await self._broken.wait()
         raise Unavailable("the API did not answer in time")
 
     @asynccontextmanager
