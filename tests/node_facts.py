@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import httpx
 import yaml
 
@@ -11,7 +9,7 @@ from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG, SINGLETON
 from fastness.kinds.registry import find
-from fastness.kube.errors import AlreadyExists
+from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
 
 SERVICE = find("", "v1", "services").resource
@@ -34,14 +32,19 @@ def node_facts(url: str, runtime: str = "") -> list[tuple[Resource, JsonObject]]
 
 
 async def state_node_facts(cluster: Cluster, url: str, runtime: str = "") -> None:
-    """Let a cluster say these."""
+    """Let a cluster say these, unless it does."""
     for resource, obj in node_facts(url, runtime):
-        with suppress(AlreadyExists):
+        try:
+            await cluster.get(resource, obj["metadata"]["name"], obj["metadata"].get("namespace"))
+        except NotFound:
+            # Looked for first: a real server refuses a second kube-dns for its address, before it sees that it exists.
             await cluster.create(resource, obj)
 
 
 def post_node_facts(admin: httpx.Client, url: str, runtime: str = "") -> None:
     """The same over HTTP, as an administrator."""
     for resource, obj in node_facts(url, runtime):
-        answer = admin.post(resource.path(obj["metadata"].get("namespace")), json=obj)
-        assert answer.status_code in (201, 409), answer.text
+        path = resource.path(obj["metadata"].get("namespace"))
+        if admin.get(f"{path}/{obj['metadata']['name']}").status_code == 404:
+            answer = admin.post(path, json=obj)
+            assert answer.status_code == 201, answer.text
