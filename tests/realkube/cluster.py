@@ -272,7 +272,7 @@ def apiserver_flags_for(credentials: Credentials, etcd_url: str, url: str) -> li
         f"--client-ca-file={credentials.ca}",
         f"--token-auth-file={credentials.token_file}",
         "--authorization-mode=Node,RBAC",
-        "--enable-admission-plugins=NodeRestriction",
+        "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={credentials.account_key}",
         f"--service-account-signing-key-file={credentials.account_key}",

@@ -133,7 +133,10 @@ _EVERYWHERE: Final[tuple[Rule, ...]] = (
     # Owners that are kept until what they own is gone: API servers that check that ask for this right.
     (
         _M,
-        [f"{plural}/finalizers" for plural in ("machineconfigpools", "kubeletconfigs", "containerruntimeconfigs")],
+        [
+            f"{plural}/finalizers"
+            for plural in ("controllerconfigs", "machineconfigpools", "kubeletconfigs", "containerruntimeconfigs")
+        ],
         ["update"],
     ),
     (_KATA, ["kataconfigs/finalizers"], ["update"]),
