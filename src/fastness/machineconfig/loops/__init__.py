@@ -14,7 +14,8 @@
     node_sources.py        Where facts about the cluster are read: Services, Secrets, ConfigMaps, OpenShift's own objects
     nodes.py               A MachineConfigNode for every node, which the node itself may report to
     other_operators.py     Whether another machine-config operator works in this cluster
-    overlays.py            NodeOverlays: whether each can be merged, how many machines get it, and whether those booted with it
+    overlay_targets.py     Which overlays every node goes to, kept event by event
+    overlays.py            NodeOverlays: whether each can be merged, how many machines get it, and whether those have it
     policies.py            The status of RolloutPolicies, kept by the rollout as it goes from pool to pool
     pool_members.py        Which node is in which pool, and how many are in which state, kept event by event
     pool_ticket.py         The join tickets in the user-data of pools: minted, rotated, forgotten
