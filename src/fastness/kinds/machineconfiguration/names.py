@@ -173,6 +173,8 @@ class Event(StrEnum):
     JOURNAL_SET_ASIDE = "JournalSetAside"
     ACTION_PROHIBITED = "ActionProhibited"
     SETTINGS_LEFT_OUT = "SettingsLeftOut"
+    HOST_TAKEN = "HostTaken"
+    DELETION_WAITS = "DeletionWaits"
 
 
 # The two words of the drain handshake; what follows the first hyphen is a rendered config.

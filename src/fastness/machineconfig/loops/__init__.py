@@ -1,6 +1,7 @@
 """From MachineConfigs to nodes that run them.
 
     announcements.py       Remarks about objects, told once: an event when a remark is new, none while it stays the same
+    bare_metal.py          Machines of Metal3: each takes a BareMetalHost, follows it until it is a node, and gives it back
     cluster_kinds.py       Configs that follow from the cluster's own settings: nodes.config and the FeatureGate, for every pool
     controllers.py         All loops of machine configuration, ready to run
     defaults.py            What a cluster has if nobody made it: built-in pools, settings of disruption
@@ -10,6 +11,8 @@
     installer_pointers.py  Pointers that an installer made (`<role>-user-data`): left alone, but for two things
     keep.py                Generated configs are what they should be: made, put back when edited, made anew by another version
     labels.py              The labels of a node that booted straight into a custom pool
+    machine_api.py         The loops that make machines for machine sets, as a family
+    machine_ends.py        How a Machine goes, whoever made it: hooks, an empty node, and the finalizer last
     machine_sets.py        MachineSets: as many Machines as each asks for, made a few at a time and taken away in its order
     node_sources.py        Where facts about the cluster are read: Services, Secrets, ConfigMaps, OpenShift's own objects
     nodes.py               A MachineConfigNode for every node, which the node itself may report to
