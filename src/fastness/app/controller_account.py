@@ -33,6 +33,7 @@ from fastness.kinds.machineconfiguration.names import USER_DATA_NAMESPACE
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
+from fastness.machineconfig.loops import machine_api
 from fastness.machineconfig.loops import other_operators as machine_configs
 from fastness.protocol.door import DoorRole
 from fastness.protocol.node_certificates import SIGNERS
@@ -44,6 +45,7 @@ from fastness.workloads.olm.catalog import MARKETPLACE
 
 _F, _T, _C = "fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org"
 _M, _O, _NFD = "machineconfiguration.openshift.io", "operators.coreos.com", "nfd.openshift.io"
+_API, _METAL = "machine.openshift.io", "metal3.io"
 _RBAC, _KATA, _CONFIG = "rbac.authorization.k8s.io", "kataconfiguration.openshift.io", "config.openshift.io"
 STATUS: Final = "status"
 MADE: Final = ("create", "patch", "delete")
@@ -56,7 +58,7 @@ SECRETS: Final = (
 
 # What loops do to each kind that they declare; "status" is a patch of that part. Kinds that are limited further are in `LIMITED`.
 WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
-    ("", "nodes"): ("patch", STATUS),
+    ("", "nodes"): ("patch", "delete", STATUS),
     (_C, "kbsconfigs"): (STATUS,),
     (_CONFIG, "featuregates"): (STATUS,),
     (_CONFIG, "nodes"): (STATUS,),
@@ -100,11 +102,12 @@ LIMITED: Final = frozenset({
     ("", "configmaps"), ("", "events"), ("", "namespaces"), ("", "pods"), ("", "secrets"), ("", "serviceaccounts"),
     ("apps", "daemonsets"), ("certificates.k8s.io", "certificatesigningrequests"), (_RBAC, "clusterrolebindings"),
     (_RBAC, "clusterroles"), ("security.openshift.io", "securitycontextconstraints"), (_T, "machines"),
+    (_API, "machinesets"), (_API, "machines"), (_METAL, "baremetalhosts"),
 })  # fmt: skip
 
 _CONSTRAINTS: Final = (kata.INSTALLER_SCC, kata.MONITOR_SCC, kata.ADAPTOR)
 _OTHERS: Final = sorted({
-    *machine_configs.DEPLOYED,
+    *machine_configs.DEPLOYED, *machine_api.DEPLOYED,
     *(name for places in workloads.DEPLOYMENTS_OF_OTHERS.values() for _, name in places),
 })  # fmt: skip
 _EVERYWHERE: Final[tuple[Rule, ...]] = (
@@ -155,6 +158,11 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     (bootstrap.NAMESPACE, ("", ["secrets"], MADE)),
     # User-data of pools, whose names end alike; rules know no endings.
     (USER_DATA_NAMESPACE, ("", ["secrets"], MADE)),
+    # Machines that sets ask for, the hosts that become them, and what both report.
+    (USER_DATA_NAMESPACE, (_API, ["machines"], MADE)),
+    (USER_DATA_NAMESPACE, (_API, ["machinesets/status", "machines/status"], ["patch"])),
+    (USER_DATA_NAMESPACE, (_API, ["machinesets/finalizers"], ["update"])),
+    (USER_DATA_NAMESPACE, (_METAL, ["baremetalhosts"], ["patch"])),
     (kata.CLUSTER_PULL_SECRET[0], ("", ["secrets"], ["get"], [kata.CLUSTER_PULL_SECRET[1]])),
     # Certificates that a Proxy names; what is secret is in Secrets.
     (kata.CLUSTER_PULL_SECRET[0], ("", ["configmaps"], ["get"])),

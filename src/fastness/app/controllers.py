@@ -43,9 +43,12 @@ from fastness.kube.controllers.misplaced import Elsewhere
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.machineconfig.loops.controllers import machine_config_loops, nowhere
+from fastness.machineconfig.loops.machine_api import FAMILY as MACHINE_API
+from fastness.machineconfig.loops.machine_api import machine_api_loops
 from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
 from fastness.machineconfig.loops.overlays import NodeOverlays
 from fastness.machineconfig.loops.timing import FIELD, Timing
+from fastness.machineconfig.scaling.providers import PROVIDERS
 from fastness.record.live.guard import RecordGuard
 from fastness.record.live.record import ClusterRecord
 from fastness.record.live.tiles import ConfigMapTiles, TileStore
@@ -77,11 +80,12 @@ def product_loops(
     watched: Callable[[], bool] = lambda: True,
     statuses: Statuses | None = None,
     without: Collection[str] = (),
+    providers: Collection[str] = PROVIDERS,
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
 
     `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
-    Machines, where the cluster that the loops get signs them.
+    Machines, where the cluster that the loops get signs them. `providers` make machines for machine sets here.
     """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
@@ -112,6 +116,8 @@ def product_loops(
         loops += machine_config_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write
         )
+    if MACHINE_API not in without:
+        loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
 
 

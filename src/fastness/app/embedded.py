@@ -36,6 +36,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kube.controllers import Runner
 from fastness.kube.places import EMBEDDED
 from fastness.machineconfig.loops.timing import SIMULATED
+from fastness.machineconfig.scaling.providers import PROVIDERS, VIRTUAL
 from fastness.observe import logs
 from fastness.page.admission import GuardDoor
 from fastness.page.server import PageOptions
@@ -189,6 +190,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
         # All virtual machines come from one address: what is one rack elsewhere is the whole cluster here.
         pace=Pace.of(max(USUAL_RATE, options.machines)),
         documents=Documents.below(options.state, services=options.vendor_services),
+        providers=(*PROVIDERS, *((VIRTUAL,) if simulated is not None else ())),
         places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops((*kube.controllers, *machines), kube.feeds),
     )  # fmt: skip
 

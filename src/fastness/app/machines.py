@@ -38,8 +38,6 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops.machine_sets import MachineSets
-from fastness.machineconfig.scaling.machines import VIRTUAL
 from fastness.runtime.clock import Clock, Entropy
 from fastness.sim import first_set, swtpm
 from fastness.sim.announce import VendorDocuments
@@ -106,17 +104,13 @@ class Simulated:
             await first_set.create(cluster, self._count)
 
     def loops(self, cluster: Cluster) -> tuple[Controller, ...]:
-        """The loops that make machines on demand."""
+        """The loops that make virtual machines on demand."""
 
         def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
             return FencedCluster(cluster, name, writes, nobody_asks)
 
-        sets = fenced(MachineSets.name, MachineSets.writes)
         provider = fenced(VirtualMachineProvider.name, VirtualMachineProvider.writes)
-        return (
-            MachineSets(sets, self.clock, (VIRTUAL,)),
-            VirtualMachineProvider(provider, self.simulation, self.clock),
-        )
+        return (VirtualMachineProvider(provider, self.simulation, self.clock),)
 
     @asynccontextmanager
     async def running(

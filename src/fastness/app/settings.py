@@ -31,6 +31,7 @@ from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.controllers.runner import Feed
 from fastness.kube.places import AT_HOME, Places
 from fastness.machineconfig.loops.timing import FIELD, Timing
+from fastness.machineconfig.scaling.providers import PROVIDERS
 from fastness.page.admission import Doorkeeper
 from fastness.page.server import Page, PageOptions
 from fastness.record.live.tiles import TileStore
@@ -125,7 +126,8 @@ class PlaneSettings:
     """What the parts are told; what is said about a part that does not run is not looked at.
 
     Without an `election` this process is alone, and `addresses` are those of its own doors. Without `tiles` the record is in
-    the cluster. `opened` hears of every door that opened, `tell` of controllers that are not started.
+    the cluster. `providers` make machines for machine sets. `opened` hears of every door that opened, `tell` of controllers
+    that are not started.
     """
 
     listen: Mapping[Part, ListenOptions]
@@ -140,6 +142,7 @@ class PlaneSettings:
     documents: Documents = field(default_factory=Documents)
     places: Places = AT_HOME
     timing: Timing = FIELD
+    providers: tuple[str, ...] = PROVIDERS
     loops: FurtherLoops = field(default_factory=FurtherLoops)
     opened: Callable[[Part, AnyDoor], None] = _unannounced
     tell: Callable[[str], None] = _tell_nobody

@@ -1,12 +1,13 @@
 """A configuration that the key broker delivers: the question a machine adds to its request, and what lies in the sealed answer.
 
     GET /kbs/v0/resource/pool/<pool>/config?nonce=<text>&accept=<Accept header of Ignition>     a machine that boots
-    GET /kbs/v0/resource/pool/<pool>/config?nonce=<text>&rendered=<name>                        one that runs
+    GET /kbs/v0/resource/pool/<pool>/config?nonce=<text>&rendered=<name>[@<overlays>]           one that runs
     → sealed to the key of the boot: {"config": <base64>, "signature": <text>, "copy"?: {rendered, machine, nonce}}
 
 The signature is the one that the gate sends as `Fastness-Signature` (`protocol.config_proof`), over the bytes of the
-config, for the nonce of this request. Where the broker delivers from a copy, it is about a pool and a rendered config, and `copy`
-says which machine and which request the broker sealed it for.
+config, for the nonce of this request. A machine that runs names what its node goes to: a rendered config, and after an `@` the
+digest of the NodeOverlays on top if it has any; what it gets is signed under that name. Where the broker delivers from a copy,
+the signature is about a pool and a rendered config, and `copy` says which machine and which request the broker sealed it for.
 
 * Total and strict: a value or `DeliveredError`; other members, missing ones and repeated ones are refused.
 * Every text has a bound before it is decoded.
@@ -28,8 +29,8 @@ from fastness.formats.errors import FormatError, JsonError
 MAX_ENVELOPE: Final = 48 * 1024 * 1024
 MAX_SIGNATURE: Final = 1024
 MAX_ACCEPT: Final = 256
-MAX_RENDERED: Final = 253
-_RENDERED: Final = re.compile(r"rendered-[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z", re.ASCII)
+MAX_RENDERED: Final = 286  # a name of 253 characters, and a digest
+_RENDERED: Final = re.compile(r"rendered-[a-z0-9]([a-z0-9.-]*[a-z0-9])?(@[0-9a-f]{32})?\Z", re.ASCII)
 # Sixteen characters hold 96 bits: a shorter number might come again, and an old answer with it.
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,128}\Z", re.ASCII)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]+\Z", re.ASCII)
@@ -92,7 +93,9 @@ def parse_rendered(query: Mapping[str, str]) -> str:
     """The rendered config that a query names, empty without one; raises DeliveredError."""
     rendered = query.get("rendered")
     if rendered is not None and (len(rendered) > MAX_RENDERED or _RENDERED.match(rendered) is None):
-        raise DeliveredError("bad-rendered", "rendered is the name of a rendered MachineConfig", "rendered")
+        raise DeliveredError(
+            "bad-rendered", "rendered is the name of a rendered MachineConfig, and @ with a digest", "rendered"
+        )
     return rendered or ""
 
 

@@ -140,7 +140,7 @@ def lay_down(machine: DirectoryMachine, document: JsonObject) -> None:
     root = machine.host.root
     # The document has its overlays in it already; what an earlier life left on the disk does not count.
     served = {"metadata": {"name": ""}, "spec": {**_encapsulated(document), "config": document}}
-    goal = disk.plain_goal(root, served).desired
+    goal = disk.goal(root, served).desired
     for entry in (document.get("storage") or {}).get("directories") or ():
         for directory in root.missing_directories(f"{entry['path']}/x"):
             (machine.root / directory.lstrip("/")).mkdir(mode=entry.get("mode") or 0o755)

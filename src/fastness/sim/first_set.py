@@ -17,7 +17,7 @@ from fastness.kinds.machineconfiguration import names
 from fastness.kinds.openshift.machines import FINALIZER, MACHINE_SET, PROVIDER_MACHINE
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.port import Cluster
-from fastness.machineconfig.scaling.machines import VIRTUAL
+from fastness.machineconfig.scaling.providers import VIRTUAL
 
 NAME: Final = "worker-a"
 MOST: Final = 100

@@ -16,21 +16,20 @@ from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import NODE, POD
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import ObjectName, is_being_deleted, metadata, object_name
-from fastness.kinds.openshift.machines import FINALIZER, PROVIDER_MACHINE
+from fastness.kinds.openshift.machines import FINALIZER, MACHINE_OF_NODE, PROVIDER_MACHINE
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import NotFound, Unavailable
 from fastness.kube.events import EVENTS, Recorder
-from fastness.kube.eviction import evict_all, pods_to_go
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
+from fastness.machineconfig.loops.machine_ends import holds_up, let_go
 from fastness.machineconfig.scaling.machines import (
-    VIRTUAL,
-    hooks,
     pool_of_user_data,
     provider_of,
     secret_of,
     status,
     tee_of,
 )
+from fastness.machineconfig.scaling.providers import VIRTUAL
 from fastness.runtime.clock import Clock
 from fastness.sim.errors import NotPossible
 from fastness.sim.inventory import Spec
@@ -39,7 +38,6 @@ from fastness.sim.simulation import Simulation
 MACHINES = PROVIDER_MACHINE.resource
 HERE = Scope(namespace=names.USER_DATA_NAMESPACE)
 WAIT_SECONDS = 1.0
-MACHINE_OF_NODE = "machine.openshift.io/machine"
 _AS = WriteOptions(manager="virtual-machine-provider")
 _STATUS = WriteOptions(manager="virtual-machine-provider", subresource="status")
 
@@ -118,7 +116,7 @@ class VirtualMachineProvider:
         if provider_id and (machine.get("spec") or {}).get("providerID") != provider_id:
             patch: JsonObject = {"spec": {"providerID": provider_id}}
             await self._cluster.patch(MACHINES, place.name, patch, PatchType.MERGE, place.namespace, _AS)
-        after = status(machine, exists=spec is not None, node=node)
+        after = status(machine, exists=spec is not None, node=node, lost_words="the virtual machine is gone")
         before = machine.get("status") or {}
         if any(before.get(member) != value for member, value in after.items()):
             await self._cluster.patch(
@@ -132,27 +130,14 @@ class VirtualMachineProvider:
         spec = self._simulation.of_machine(_place(machine))
         node = await self._node(machine, spec)
         await self._report(machine, spec, node)
-        waiting = hooks(machine, "preDrain") or (await self._blocked(node) if node is not None else [])
-        waiting = waiting or hooks(machine, "preTerminate")
+        waiting = await holds_up(self._cluster, machine, node, _AS)
         if waiting:
             await self._recorder.normal(machine, "DeletionWaits", f"waiting for {'; '.join(waiting[:5])}")
             return Done(again_after=WAIT_SECONDS)
         if spec is not None:
             await self._simulation.remove(spec.name)
-        place, left = object_name(machine), [name for name in metadata(machine)["finalizers"] if name != FINALIZER]
-        patch = {"metadata": {"finalizers": left or None}}
-        await self._cluster.patch(MACHINES, place.name, patch, PatchType.MERGE, place.namespace, _AS)
+        await let_go(self._cluster, machine, _AS)
         return GONE
-
-    async def _blocked(self, node: JsonObject) -> list[str]:
-        """Cordon a node and evict its pods; what is still to go, and why."""
-        name = object_name(node).name
-        if not (node.get("spec") or {}).get("unschedulable"):
-            patch = {"spec": {"unschedulable": True}}
-            await self._cluster.patch(NODE.resource, name, patch, PatchType.MERGE, "", _AS)
-        blocked = await evict_all(self._cluster, name)
-        left = await pods_to_go(self._cluster, name)
-        return blocked or [f"pod {object_name(pod)}" for pod in left]
 
 
 def _place(machine: Object) -> str:

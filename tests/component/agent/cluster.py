@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from fastness.agent.apply.cluster import RenderedConfigs
 from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.apply.node import Agent, Settings
 from fastness.apiserver import LocalCluster
@@ -42,6 +43,7 @@ class Play:
         self.requests: list[str] = []
         self.states: list[str] = []
         self.ended = asyncio.Event()
+        self.configs: RenderedConfigs | None = None
 
     async def prepare(self, *configs: JsonObject, current: str) -> None:
         """The objects that are there before the agent starts."""
@@ -160,7 +162,9 @@ class Play:
     async def _agents(self) -> None:
         """The machine: an agent, and after each reboot another one."""
         while True:
-            agent = Agent(self.as_node, self.machine.host, NODE_NAME, SystemClock(), SeededEntropy(1), QUICK)
+            agent = Agent(
+                self.as_node, self.machine.host, NODE_NAME, SystemClock(), SeededEntropy(1), QUICK, configs=self.configs
+            )
             await agent.run()
             self.ended.set()
             self.machine.reboot()

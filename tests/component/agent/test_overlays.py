@@ -1,4 +1,4 @@
-"""A machine that booted with overlays: its agent holds it to them, and no config of the pool takes them away."""
+"""A machine with overlays: its agent holds it to them, goes to others when its node is told, and back when they are gone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ import pytest
 from fastness.agent.apply import disk
 from fastness.agent.apply.node import DRIFT_POLICY, REPAIR
 from fastness.agent.errors import BadConfig
-from fastness.agent.host.states import File
+from fastness.agent.host.states import ABSENT, File
 from fastness.apiserver import LocalCluster
 from fastness.formats import json
+from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of
-from fastness.machineconfig.overlay.merged import overlay_bytes
+from fastness.machineconfig.overlay.merged import merged_object, overlay_bytes, overlay_in
 from fastness.machineconfig.overlay.overlay import examine
-from fastness.machineconfig.serving import document
+from fastness.machineconfig.overlay.targets import overlays_of
+from fastness.machineconfig.serving import document, rendered_object
 from fastness.sim.first_boot import lay_down
 from tests.component.agent.cluster import NODE_NAME, Play
 from tests.component.agent.directory_machine import UNIT, file, make_machine, rendered, unit
@@ -31,6 +33,26 @@ FRAGMENT = {
     "systemd": {"units": [unit("rack.service", UNIT)]},
 }
 OVERLAY = examine({"metadata": {"name": "rack-7"}, "spec": {"match": {"machines": ["uid"]}, "config": FRAGMENT}})
+MOVED = examine({
+    "metadata": {"name": "rack-7"},
+    "spec": {"match": {"machines": ["uid"]}, "config": {**FRAGMENT, "storage": {"files": [file("/etc/rack", "8\n")]}}},
+})  # fmt: skip
+DIGEST, MOVED_DIGEST = overlays_of([OVERLAY]) or "", overlays_of([MOVED]) or ""
+
+
+class DoorConfigs:
+    """What doors hand out: rendered configs with the overlays that are asked for on top."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def fetch(self, name: str, overlay: str = "") -> JsonObject:
+        """As the config server makes it."""
+        self.asked.append(names.target_of(name, overlay))
+        layers = {"": [], DIGEST: [OVERLAY], MOVED_DIGEST: [MOVED]}[overlay]
+        body = rendered_object({OLD["metadata"]["name"]: OLD, NEW["metadata"]["name"]: NEW}[name])
+        config: JsonObject = json.decode(merged_object(body, layers))
+        return config
 
 
 @pytest.fixture
@@ -39,6 +61,7 @@ async def play(embedded_server: Embedded, tmp_path: Path) -> Play:
     machine = make_machine(tmp_path / "w0")
     lay_down(machine, json.decode(overlay_bytes(document(OLD, "3.5.0"), [OVERLAY])))
     play = Play(embedded_server, machine)
+    play.configs = DoorConfigs()
     await play.prepare(OLD, NEW, current="rendered-worker-old")
     return play
 
@@ -57,8 +80,12 @@ async def test_an_overlay_is_no_drift_and_the_node_says_that_it_has_it(play: Pla
         await play.settled()
     assert content(play, "/etc/a.conf") == b"mine\n"
     assert content(play, "/etc/rack") == b"7\n"
-    assert (await node_of(play.admin))[names.OVERLAYS] == OVERLAY.version
+    notes = await node_of(play.admin)
+    assert (notes[names.OVERLAYS], notes[names.CURRENT_OVERLAY]) == (OVERLAY.version, DIGEST)
     assert play.requests == []
+    assert play.machine.host.root.look(names.OVERLAY_FILE) == ABSENT, (
+        "its secrets live in the record of the config alone"
+    )
 
 
 async def test_an_update_of_the_pool_leaves_the_overlay_on_top(play: Play) -> None:
@@ -71,7 +98,61 @@ async def test_an_update_of_the_pool_leaves_the_overlay_on_top(play: Play) -> No
     assert content(play, "/etc/rack") == b"7\n"
     assert content(play, "/etc/base.conf") == b"newer\n"
     assert play.machine.host.units.is_enabled("rack.service") == "enabled"
-    assert (disk.read_current(play.machine.host.root) or {})["spec"] == NEW["spec"]  # the record stays the pool's
+    assert overlay_in(disk.read_current(play.machine.host.root) or {}) == DIGEST
+
+
+async def arrived(play: Play, overlay: str) -> None:
+    await play.until(
+        lambda notes: notes.get(names.CURRENT_OVERLAY, "") == overlay and notes[names.STATE] == "Done"
+        and not notes.get(names.DESIRED_DRAIN, "").startswith("drain-")
+    )  # fmt: skip
+
+
+async def test_a_node_that_is_told_other_overlays_drains_goes_there_and_says_so(play: Play) -> None:
+    async with play.alive():
+        await play.settled()
+        await play.annotate(**{names.DESIRED_OVERLAY: MOVED_DIGEST})
+        await arrived(play, MOVED_DIGEST)
+        await play.settled()
+        updated = await play.mark("Updated", "True")
+    assert MOVED.version in updated["message"]
+    assert content(play, "/etc/rack") == b"8\n"
+    assert content(play, "/etc/a.conf") == b"pool\n", "what the overlay covered up before is back"
+    assert any(request.startswith("drain-rendered-worker-old") for request in play.requests)
+    assert (await node_of(play.admin))[names.CURRENT_CONFIG] == "rendered-worker-old"
+
+
+async def test_deleting_the_overlay_undoes_all_of_it(play: Play) -> None:
+    async with play.alive():
+        await play.settled()
+        await play.annotate(**{names.DESIRED_OVERLAY: ""})
+        await arrived(play, "")
+        await play.settled()
+    assert content(play, "/etc/a.conf") == b"pool\n"
+    assert play.machine.host.root.look("/etc/rack") == ABSENT
+    assert play.machine.host.units.is_enabled("rack.service") != "enabled"
+    assert names.OVERLAYS not in await node_of(play.admin)
+
+
+async def test_config_and_overlays_change_in_one_update(play: Play) -> None:
+    async with play.alive():
+        await play.settled()
+        await play.annotate(**{names.DESIRED_CONFIG: "rendered-worker-new", names.DESIRED_OVERLAY: MOVED_DIGEST})
+        await play.done("rendered-worker-new")
+        await arrived(play, MOVED_DIGEST)
+    assert isinstance(play.configs, DoorConfigs)
+    assert play.configs.asked == [f"rendered-worker-new@{MOVED_DIGEST}"]
+    assert (content(play, "/etc/a.conf"), content(play, "/etc/rack")) == (b"newer pool\n", b"8\n")
+
+
+async def test_an_agent_that_reads_the_api_has_no_overlays_to_go_to_and_says_what_to_do(play: Play) -> None:
+    play.configs = None
+    async with play.alive():
+        await play.settled()
+        await play.annotate(**{names.DESIRED_OVERLAY: MOVED_DIGEST})
+        notes = await play.state("Degraded")
+    assert "the API has no overlays" in notes[names.REASON]
+    assert content(play, "/etc/rack") == b"7\n"
 
 
 async def test_a_file_of_an_overlay_that_somebody_changes_is_drift_and_repaired(play: Play) -> None:
@@ -91,4 +172,4 @@ def test_a_damaged_record_of_overlays_is_told_and_nothing_is_undone(tmp_path: Pa
     machine = make_machine(tmp_path / "w0")
     machine.host.root.put(names.OVERLAY_FILE, File(b"{", 0o600))
     with pytest.raises(BadConfig, match=r"overlays\.json"):
-        disk.goal(machine.host.root, OLD)
+        disk.read_overlays(machine.host.root)

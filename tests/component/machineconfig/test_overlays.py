@@ -1,4 +1,4 @@
-"""What people read on a NodeOverlay: whether it is good, how many machines get it, which of them booted without it."""
+"""What people read on a NodeOverlay: whether it is good, how many machines get it, which of them are behind."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_a_bad_fragment_is_told_with_its_place_and_the_way_out(embedded_se
         assert "spec.config.kernelArguments.shouldExist" in message
 
 
-async def test_nodes_that_booted_with_something_else_are_named(embedded_server: Embedded) -> None:
+async def test_nodes_that_are_behind_are_named(embedded_server: Embedded) -> None:
     async with overlay_cluster(embedded_server) as here:
         await here.machine(1, "snp", "rack@000000000000")
         await here.machine(2, "snp", "")
@@ -121,8 +121,8 @@ async def test_nodes_that_booted_with_something_else_are_named(embedded_server: 
         await here.cluster.create(NODE_OVERLAY.resource, overlay({"properties": {"tee": "snp"}}))
         status, message = status_of(await here.status(NODE_OVERLAY.resource), "Applied")
         assert status == "False"
-        assert "worker-1, worker-2 booted without this version" in message
-        assert "worker-3 booted with it and would not get it any more" in message
+        assert "worker-1, worker-2: without this version" in message
+        assert "worker-3: with it still, though it is for them no more" in message
         assert "worker-4" not in message
 
 

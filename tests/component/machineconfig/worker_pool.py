@@ -99,7 +99,9 @@ class WorkerPool:
             if goal:
                 await self._note(name, {names.CURRENT_CONFIG: goal, names.DESIRED_CONFIG: goal, names.STATE: "Done"})
             return
-        if not desired or desired == notes[names.CURRENT_CONFIG]:
+        overlay = notes.get(names.DESIRED_OVERLAY, notes.get(names.CURRENT_OVERLAY, ""))
+        stays = not desired or desired == notes[names.CURRENT_CONFIG]
+        if stays and overlay == notes.get(names.CURRENT_OVERLAY, ""):
             back = f"{names.UNCORDON}-{notes[names.CURRENT_CONFIG]}"
             drained = notes.get(names.DESIRED_DRAIN, back) != back
             if notes.get(names.STATE) != "Done" or drained:
@@ -123,7 +125,8 @@ class WorkerPool:
             await self._note(name, {names.DESIRED_DRAIN: drain, names.STATE: "Working"})
         elif drained:
             back = f"{names.UNCORDON}-{desired}"
-            await self._note(name, {names.CURRENT_CONFIG: desired, names.STATE: "Done", names.DESIRED_DRAIN: back})
+            arrived = {names.CURRENT_CONFIG: desired, names.CURRENT_OVERLAY: overlay, names.DESIRED_DRAIN: back}
+            await self._note(name, {**arrived, names.STATE: "Done"})
 
     async def _note(self, name: str, notes: dict[str, str]) -> None:
         await self.cluster.patch(NODE, name, {"metadata": {"annotations": notes}}, PatchType.MERGE)

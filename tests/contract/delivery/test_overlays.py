@@ -9,27 +9,34 @@ from typing import Any
 import pytest
 
 from fastness.agent.boot.boot import boot_once
-from fastness.agent.boot.enrol import DoorUnreachable
+from fastness.agent.boot.configs import AttestedConfigs, ConfigRefused
+from fastness.agent.boot.enrol import Doors, DoorUnreachable
 from fastness.agent.boot.prove import DoorRefused
 from fastness.formats import data_url as dataurl
+from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.rollout import NODE_OVERLAY
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.trusted_execution.machine import MACHINE
-from fastness.kube.port import PatchType
+from fastness.kube.errors import Unavailable
+from fastness.kube.port import PatchType, WriteOptions
 from fastness.machineconfig import ignition
-from fastness.machineconfig.overlay.merged import Laid
-from fastness.machineconfig.serving import document
+from fastness.machineconfig.overlay.merged import Laid, overlay_in
+from fastness.machineconfig.overlay.overlay import examine
+from fastness.machineconfig.overlay.targets import overlays_of
+from fastness.machineconfig.serving import document, rendered_object
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import default_image
 from tests.contract.delivery.test_delivery import releases, spec
-from tests.delivering import DeliveringWorld, delivering_world, until
+from tests.delivering import ENTROPY, DeliveringWorld, delivering_world, until
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 
 WAYS = (("Gate", "OnDemand"), ("Broker", "OnDemand"))
 COPIES = (("Broker", "Scheduled"), ("Broker", "OnChange"))
+STATUS = WriteOptions(subresource="status")
+DAY_TWO = f"rendered-worker-{'a' * 32}"
 RENDERED = {"metadata": {"name": "rendered-worker-1"}, "spec": {"config": {"ignition": {"version": "3.5.0"}}}}
 
 
@@ -168,3 +175,100 @@ async def test_both_ways_hand_out_the_same_bytes(embedded_server: Embedded) -> N
         assert await boot(world, machine) == by_gate != world.shelf.body
         first, second = await releases(world)
         assert first["detail"]["overlays"] == second["detail"]["overlays"]
+
+
+async def sent(world: DeliveringWorld, machine: SimAttester, overlay: str, config: str = DAY_TWO) -> None:
+    """As the rollout writes on the Machine where its node is sent, before the node hears of it."""
+    thumbprint = machine.machine.thumbprint
+    objects = (await world.cluster.list(MACHINE.resource)).items
+    name = next(obj["metadata"]["name"] for obj in objects if obj["status"]["keyThumbprint"] == thumbprint)
+    patch = {"status": {"desiredConfig": config, "desiredOverlay": overlay}}
+    await world.cluster.patch(MACHINE.resource, name, patch, PatchType.MERGE, NAMESPACE, STATUS)
+
+
+def running(world: DeliveringWorld, machine: SimAttester) -> AttestedConfigs:
+    doors = Doors(world.urls[0].broker, world.urls[0].gate)
+    world.shelf.body = rendered_object({**RENDERED, "kind": "MachineConfig", "metadata": {"name": DAY_TWO}})
+    return AttestedConfigs(machine, lambda: doors, lambda: world.trust, world.clock, ENTROPY)
+
+
+def digest_of(world: DeliveringWorld, name: str) -> str:
+    stored = world.informers.of(NODE_OVERLAY.resource).get("", name)
+    assert stored is not None
+    return overlays_of([examine(stored)]) or ""
+
+
+async def test_a_running_machine_is_given_the_merged_config_that_names_its_overlays(world: DeliveringWorld) -> None:
+    mine = world.machine("tpm")
+    await boot(world, mine)
+    await lay(world, "rack", {"machines": [await uid_of(world, mine)]}, "rack 7")
+    digest = digest_of(world, "rack")
+    await sent(world, mine, digest)
+    config = await running(world, mine).fetch(DAY_TWO, digest)
+    assert overlay_in(config) == digest
+    (entry,) = (entry for entry in config["spec"]["config"]["storage"]["files"] if entry["path"] == "/etc/rack")
+    assert dataurl.contents(entry["contents"]) == b"rack 7"
+    last = (await releases(world))[-1]
+    assert last["detail"]["overlays"].startswith("rack@")
+
+
+async def test_a_node_that_asks_for_the_overlay_of_another_is_refused_for_good(world: DeliveringWorld) -> None:
+    mine, other = world.machine("tpm"), world.machine("tpm")
+    for machine in (mine, other):
+        await boot(world, machine)
+    await lay(world, "rack", {"machines": [await uid_of(world, mine)]}, "rack 7")
+    digest = digest_of(world, "rack")
+    await sent(world, mine, digest)
+    await sent(world, other, "")
+    thief = running(world, other)
+    with pytest.raises(ConfigRefused, match="not-assigned"):
+        await thief.fetch(DAY_TWO, digest)
+    assert overlay_in(await thief.fetch(DAY_TWO)) == "", "its own it gets"
+    with pytest.raises(ConfigRefused, match="not-assigned"):
+        await running(world, mine).fetch(DAY_TWO)
+
+
+async def test_who_has_the_overlay_of_another_written_on_its_machine_still_does_not_get_it(
+    world: DeliveringWorld,
+) -> None:
+    """What is merged follows from the token: a Machine that says otherwise, by mistake or by force, opens nothing."""
+    mine, other = world.machine("tpm"), world.machine("tpm")
+    for machine in (mine, other):
+        await boot(world, machine)
+    await lay(world, "rack", {"machines": [await uid_of(world, mine)]}, "rack 7")
+    await sent(world, other, digest_of(world, "rack"))
+    with pytest.raises(Unavailable, match="overlay-changed"):
+        await running(world, other).fetch(DAY_TWO, digest_of(world, "rack"))
+
+
+async def test_an_overlay_that_changed_since_the_node_was_told_makes_it_wait_for_the_next_word(
+    world: DeliveringWorld,
+) -> None:
+    mine = world.machine("tpm")
+    await boot(world, mine)
+    await lay(world, "rack", {"machines": [await uid_of(world, mine)]}, "rack 7")
+    before = digest_of(world, "rack")
+    await sent(world, mine, before)
+    files = [{"path": "/etc/rack", "contents": {"source": dataurl.encode(b"rack 8")}}]
+    await world.cluster.patch(
+        NODE_OVERLAY.resource, "rack", {"spec": {"config": {"storage": {"files": files}}}}, PatchType.MERGE
+    )
+    await until(lambda: digest_of(world, "rack") != before)
+    agent = running(world, mine)
+    with pytest.raises(Unavailable, match="overlay-changed"):
+        await agent.fetch(DAY_TWO, before)
+    await sent(world, mine, digest_of(world, "rack"))
+    assert overlay_in(await agent.fetch(DAY_TWO, digest_of(world, "rack"))) != before
+
+
+async def test_where_the_broker_delivers_copies_a_running_machine_with_overlays_waits_too(
+    copying: DeliveringWorld,
+) -> None:
+    mine = copying.machine("tpm")
+    await boot(copying, mine)
+    await lay(copying, "rack", {"machines": [await uid_of(copying, mine)]}, "rack 7")
+    digest = digest_of(copying, "rack")
+    for overlay in (digest, ""):
+        await sent(copying, mine, overlay)
+        with pytest.raises(Unavailable, match="overlaid"):
+            await running(copying, mine).fetch(DAY_TWO, overlay)

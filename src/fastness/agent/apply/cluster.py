@@ -11,7 +11,7 @@ are used: an agent that asks the API does not import them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from fastness.agent.apply.report import Persistent
@@ -31,8 +31,8 @@ from fastness.runtime.tasks import news_or_time
 class RenderedConfigs(Protocol):
     """Somebody who has rendered configs."""
 
-    async def fetch(self, name: str) -> JsonObject:
-        """The rendered config of this name; raises AgentError, ApiError, DriverError."""
+    async def fetch(self, name: str, overlay: str = "") -> JsonObject:
+        """The rendered config of this name, with the overlays of this digest on top; raises AgentError, ApiError, DriverError."""
 
 
 class ApiConfigs:
@@ -42,8 +42,13 @@ class ApiConfigs:
         self._cluster = cluster
         self._persistent = Persistent(clock)
 
-    async def fetch(self, name: str) -> JsonObject:
+    async def fetch(self, name: str, overlay: str = "") -> JsonObject:
         """The rendered config of this name; raises BadConfig, ApiError."""
+        if overlay:
+            raise BadConfig(
+                f"{name} with overlays {overlay}: the API has no overlays",
+                "Start the agent with --identity: doors merge them.",
+            )
         try:
             return await self._persistent.ask(lambda: self._cluster.get(MACHINE_CONFIG.resource, name))
         except NotFound as error:
@@ -95,9 +100,9 @@ class OwnNode:
         return await news_or_time(self.changed, self._clock, seconds)
 
     async def until(
-        self, holds: Callable[[JsonObject], bool], seconds: float, config: str, *, confirm: bool = False
+        self, holds: Callable[[JsonObject], bool], seconds: float, target: str, *, confirm: bool = False
     ) -> bool:
-        """Until something holds for the node, at most so long; raises Superseded when another config becomes desired.
+        """Until something holds for the node, at most so long; raises Superseded when another target becomes desired.
 
         With `confirm` the API is asked once the watch says that it holds.
         """
@@ -108,8 +113,8 @@ class OwnNode:
             # A watch that reconnects replays older states: one of them may show an earlier request as carried out.
             if confirm and holds(node):
                 node = await self.live()
-            if not desires(node, config):
-                raise Superseded(f"{annotations_of(node).get(names.DESIRED_CONFIG)} is desired now, not {config}")
+            if not desires(node, target):
+                raise Superseded(f"{annotations_of(node).get(names.DESIRED_CONFIG)} is desired now, not {target}")
             if holds(node):
                 return True
             left = end - self._clock.monotonic()
@@ -124,6 +129,17 @@ class OwnNode:
             self.changed.set()
 
 
-def desires(node: JsonObject, config: str) -> bool:
-    """Whether a node should go to a config; one that nobody gave a config may be forced to the one it has."""
-    return bool(node) and annotations_of(node).get(names.DESIRED_CONFIG, "") in ("", config)
+def desires(node: JsonObject, target: str) -> bool:
+    """Whether a node should go to a config with some overlays; one that nobody told may be forced to what it has."""
+    notes, (config, overlay) = annotations_of(node), names.split_target(target)
+    return (
+        bool(node)
+        and notes.get(names.DESIRED_CONFIG, "") in ("", config)
+        and desired_overlay(notes, overlay) == overlay
+    )
+
+
+def desired_overlay(notes: Mapping[str, str], present: str) -> str:
+    """The overlays that a node should have by its annotations; those that it has while nobody said anything."""
+    # No annotation is not "none": a machine that was installed with overlays has them until somebody takes them away.
+    return notes.get(names.DESIRED_OVERLAY, present)

@@ -29,19 +29,9 @@ def accounts_of(root: Files) -> Accounts:
 
 
 def goal(root: Files, config: JsonObject) -> Goal:
-    """A config, with the overlays that this machine booted with, and what it asks of the machine; raises BadConfig."""
-    return _goal(root, config, read_overlays(root))
-
-
-def plain_goal(root: Files, config: JsonObject) -> Goal:
-    """A config and what it asks of this machine, whatever overlays lie on its disk; raises BadConfig."""
-    return _goal(root, config, Laid())
-
-
-def _goal(root: Files, config: JsonObject, laid: Laid) -> Goal:
+    """A config and what it asks of this machine; raises BadConfig."""
     try:
-        whole = laid.over(config)
-        return Goal(config, desired(whole, accounts_of(root)), whole, laid.versions)
+        return Goal(config, desired(config, accounts_of(root)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # one that no renderer would make
         name = object_name(config).name
         raise BadConfig(f"config {name} is malformed: {type(error).__name__} {error}") from error
@@ -53,7 +43,7 @@ def read_current(root: Files) -> JsonObject | None:
 
 
 def read_overlays(root: Files) -> Laid:
-    """The overlays that came with the first config and hold for as long as the machine lives; raises BadConfig."""
+    """The overlays that came with the first config, until they were taken over; raises BadConfig."""
     state = root.look(names.OVERLAY_FILE)
     if not isinstance(state, File):
         return Laid()
@@ -82,10 +72,11 @@ def read_served(root: Files, name: str) -> JsonObject | None:
 
 
 def adopt_first_boot(root: Files, config: JsonObject) -> None:
-    """What Ignition wrote is the current config from now on."""
+    """What Ignition wrote is the current config from now on, overlays included."""
     root.put(names.CURRENT_CONFIG_FILE, File(json.encode(config), 0o600, 0, 0))
-    # The same config again, of the first boot: kept, it would outlive every secret that a later config takes away.
+    # The same again, of the first boot: kept, it would outlive every secret that a later config or overlay takes away.
     root.put(names.CONTENT_FILE, ABSENT)
+    root.put(names.OVERLAY_FILE, ABSENT)
     left = root.look(names.NODE_ANNOTATIONS_FILE)
     if isinstance(left, File):
         root.put(BACKUP, left)

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
-from fastness.agent.apply.cluster import ApiConfigs, OwnNode, RenderedConfigs, desires
+from fastness.agent.apply.cluster import ApiConfigs, OwnNode, RenderedConfigs, desired_overlay, desires
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.drift import DriftMonitor
 from fastness.agent.apply.journal import Begin, Phase
@@ -53,7 +53,7 @@ REPAIR: Final = "repair"
 # The annotation is for many to write, and each proof is work for the broker and an entry of the record.
 PROOF_GAP: Final = 60.0
 _RETRY: Final = Backoff(first=1.0, most=60.0)
-_WATCHED: Final = (names.DESIRED_CONFIG, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE)
+_WATCHED: Final = (names.DESIRED_CONFIG, names.DESIRED_OVERLAY, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE)
 _EMPTY: Final = Goal({}, Desired())
 _log = logger("agent")
 T = TypeVar("T")
@@ -166,12 +166,13 @@ class Agent:
             return True
         notes = annotations_of(node)
         current = await self._load(notes.get(names.CURRENT_CONFIG, ""))
-        desired = notes.get(names.DESIRED_CONFIG, "")
+        overlay = desired_overlay(notes, current.overlay)
+        desired = names.target_of(notes.get(names.DESIRED_CONFIG, "") or current.name, overlay)
         forced = disk.is_forced(self._host.root)
-        if not forced and desired in ("", current.name):
+        if not forced and desired == current.target:
             await self._settle(current, node)
             return False
-        return await self._update(current, desired or current.name, node, forced=forced)
+        return await self._update(current, desired, node, forced=forced)
 
     async def _prove_if_moved(self, node: JsonObject) -> None:
         """Prove the machine at once when somebody moved it: until then it gets nothing of its new pool.
@@ -223,9 +224,10 @@ class Agent:
             name = str((first or {}).get(names.CURRENT_CONFIG) or reported)
             if not name:
                 return _EMPTY
-            config = disk.read_served(self._host.root, name) or await self._configs.fetch(name)
-            served = config
-            await uninterrupted(lambda: disk.adopt_first_boot(self._host.root, served))
+            laid, served = disk.read_overlays(self._host.root), disk.read_served(self._host.root, name)
+            whole = laid.over(served) if served is not None else await self._configs.fetch(name, laid.digest)
+            await uninterrupted(lambda: disk.adopt_first_boot(self._host.root, whole))
+            config = whole
         if config != self._current.config:
             self._current = disk.goal(self._host.root, config)
             self._checked = ""
@@ -240,15 +242,15 @@ class Agent:
         marked = self._progress(current.name, current.name)
         if names.drain_verb(notes.get(names.DESIRED_DRAIN, "")) == names.DRAIN:
             await marked(Mark(Progress.UPDATE_COMPLETE, UNKNOWN, "putting the node back to work", Progress.UNCORDONED))
-            await self._uncordon(current.name)
+            await self._uncordon(current)
             await marked(Mark(Progress.UPDATE_COMPLETE, TRUE, "the node is back at work", Progress.UNCORDONED, TRUE))
             await marked(Mark(Progress.RESUMED, TRUE, "the node takes pods again"))
-        overlays = " ".join(current.overlays) or None
         await self._reporter.annotate(
-            current=current.name, state=names.NodeState.DONE, reason="", action=None, overlays=overlays
-        )
+            current=current.name, state=names.NodeState.DONE, reason="", action=None,
+            overlays=" ".join(current.overlays) or None, overlay=current.overlay or None,
+        )  # fmt: skip
         await marked(Mark(Progress.NODE_DEGRADED, FALSE, "the node is well"))
-        await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.name}"))
+        await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.title}"))
 
     async def _check(self, current: Goal, node: JsonObject) -> None:
         """The disk says what the config says: all of it once, later what changed; repairs if that is the policy."""
@@ -286,16 +288,16 @@ class Agent:
 
         await uninterrupted(work)
 
-    async def _update(self, current: Goal, desired: str, node: JsonObject, *, forced: bool) -> bool:
-        """Bring the machine to another config; True when it goes down."""
-        config = await self._configs.fetch(desired)
+    async def _update(self, current: Goal, target: str, node: JsonObject, *, forced: bool) -> bool:
+        """Bring the machine to another config, or to other overlays; True when it goes down."""
+        config = await self._configs.fetch(*names.split_target(target))
         # A machine that differs from its own config would be brought to a state that nobody planned from.
         if not forced and current is not _EMPTY:
             await self._preflight(current, node)
         self._drift.watch(())
         self._checked = ""
         # The answer to a write is the API's newest state; a cache behind a broken watch may still say what was withdrawn.
-        if not desires(await self._begin(node), desired):
+        if not desires(await self._begin(node), target):
             return False  # withdrawn already: the watch is about to say so, and wakes us
         goal = disk.goal(self._host.root, config)
         single = annotations_of(node).get(names.CONTROL_PLANE_TOPOLOGY) == names.SINGLE_REPLICA
@@ -307,7 +309,7 @@ class Agent:
         if forced:
             await uninterrupted(lambda: disk.consume_force(self._host.root))
         if down:
-            await self._reboot(desired)
+            await self._reboot(goal.name)
             return True
         self._own.changed.set()
         return False
@@ -340,26 +342,26 @@ class Agent:
         await uninterrupted(self._applier.booting)
         await uninterrupted(lambda: self._host.power.reboot(f"update to {target}"))
 
-    async def drained(self, request: str, config: str) -> bool:
+    async def drained(self, request: str, target: str) -> bool:
         """Until the drain controller carried out a request; False when it took too long; raises Superseded."""
 
         def carried_out(node: JsonObject) -> bool:
             return annotations_of(node).get(names.LAST_APPLIED_DRAIN) == request
 
         # The cache may show an earlier drain for the same config, which somebody took back since: only the API counts.
-        return await self._own.until(carried_out, self._settings.drain_timeout, config, confirm=True)
+        return await self._own.until(carried_out, self._settings.drain_timeout, target, confirm=True)
 
-    async def _uncordon(self, config: str) -> None:
-        request = drain_request(config, uncordon=True)
+    async def _uncordon(self, current: Goal) -> None:
+        request = drain_request(current.name, uncordon=True)
         await self._reporter.annotate(drain=request)
         done = await self._own.until(
             lambda node: annotations_of(node).get(names.LAST_APPLIED_DRAIN) == request,
             self._settings.uncordon_timeout,
-            config,
+            current.target,
         )
         if not done:
             await self._reporter.event(names.Event.FAILED_TO_UNCORDON, f"{request} took too long", warning=True)
-            raise DrainTimeout(f"failed to uncordon the node with {config}: nobody answered {request}")
+            raise DrainTimeout(f"failed to uncordon the node with {current.name}: nobody answered {request}")
 
     async def _failed(self, error: AgentError | DriverError) -> None:
         """Say that the machine is not where it should be, and why."""

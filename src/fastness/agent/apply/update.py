@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fastness.agent.apply.apply import Applier
@@ -31,6 +31,7 @@ from fastness.agent.host.errors import DriverError
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.names import Progress
+from fastness.machineconfig.overlay.merged import overlay_in, versions_in
 from fastness.machineconfig.render import reconcile
 from fastness.machineconfig.rollout import disruption
 from fastness.machineconfig.rollout.diff import compare
@@ -43,18 +44,16 @@ Blocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 class Drains(Protocol):
     """Waits for the drain controller; False when it took too long; raises Superseded."""
 
-    async def drained(self, request: str, config: str) -> bool:
-        """Until the node says that the request for a config was carried out."""
+    async def drained(self, request: str, target: str) -> bool:
+        """Until the node says that the request, on its way to a target, was carried out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A config: the object, what it asks of this machine, and the same with the machine's overlays on top."""
+    """A config, with the overlays of this machine on top if it has any, and what it asks of the machine."""
 
     config: JsonObject
     desired: Desired
-    whole: JsonObject = field(default_factory=dict)
-    overlays: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -62,9 +61,29 @@ class Goal:
         return self.desired.name
 
     @property
+    def overlay(self) -> str:
+        """The digest of the overlays that are in it; empty for none."""
+        return overlay_in(self.config)
+
+    @property
+    def overlays(self) -> tuple[str, ...]:
+        """Name and version of each of them."""
+        return versions_in(self.config)
+
+    @property
+    def target(self) -> str:
+        """Config and overlays in one word."""
+        return names.target_of(self.name, self.overlay)
+
+    @property
+    def title(self) -> str:
+        """Config and overlays for people."""
+        return f"{self.name} with {', '.join(self.overlays)}" if self.overlays else self.name
+
+    @property
     def spec(self) -> JsonObject:
         """Its spec, overlays included: what they cover up changes nothing on this machine."""
-        spec: JsonObject = (self.whole or self.config).get("spec") or {}
+        spec: JsonObject = self.config.get("spec") or {}
         return spec
 
 
@@ -104,7 +123,7 @@ class Update:
         steps = await self._blocking(lambda: plan_steps(self._old.desired, self._new.desired, config, disk))
         # Before pods are moved away for what cannot be done.
         await self._blocking(lambda: self._applier.check(steps))
-        await self._mark(Mark(Progress.UPDATE_PREPARED, TRUE, f"update to {self._new.name}: {decision.headline}"))
+        await self._mark(Mark(Progress.UPDATE_PREPARED, TRUE, f"update to {self._new.title}: {decision.headline}"))
         # Before the first file changes: pods leave a machine that still is what they were scheduled to.
         drained = decision.drain and await self._drain()
         actions = tuple(action.to_json() for action in decision.actions)
@@ -136,7 +155,7 @@ class Update:
         request = drain_request(self._new.name)
         await self._mark(_executed(UNKNOWN, "waiting for pods to leave", Progress.DRAINED, UNKNOWN))
         await self._reporter.annotate(drain=request)
-        if not await self._drains.drained(request, self._new.name):
+        if not await self._drains.drained(request, self._new.target):
             await self._reporter.event(names.Event.FAILED_TO_DRAIN, f"{request} took too long", warning=True)
             raise DrainTimeout(f"failed to drain the node for {self._new.name}: the pods did not leave in time")
         await self._mark(_executed(UNKNOWN, "the pods have left", Progress.DRAINED, TRUE))

@@ -1,6 +1,6 @@
 """Where a running machine gets the rendered config that its node was told to go to.
 
-    attested     a token of this boot ─ live? ─ no ─ attest again ─▶ gate or broker, ?rendered=<name> ─▶ signature, name ─▶ config
+    attested     a token of this boot ─ live? ─ no ─ attest again ─▶ gate or broker, ?rendered=<…> ─▶ signature, name ─▶ config
     unattested   the config server, with the certificate of the node ─▶ signature, name ─▶ config
                  or the embedded API, with the same credential: it knows pools, which RBAC of a Kubernetes does not (rendered.py)
 
@@ -11,6 +11,8 @@ for nodes that never attest, too, so what stands between them and it cannot eith
 
 * What was asked for is a rendered config by its name, and a rendered config belongs to one pool, which its name says. The pool in
   the token is the broker's word, and nothing is compared with that.
+* The target of a machine with overlays has their digest, `<name>@<digest>`: what it gets is merged, signed under both, and names
+  them itself. Nodes that never attest have no overlays: what those are for is proved.
 * A token lives ten minutes and proofs repeat every fifteen, so there is often none: then the machine attests on demand.
 * Doors that cannot answer now are asked again by the agent's loop, as an API that cannot; a refusal is told on the node.
 """
@@ -34,8 +36,10 @@ from fastness.crypto.eddsa import Ed25519Verifier
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import object_name
 from fastness.kube.errors import Unavailable
+from fastness.machineconfig.overlay.merged import overlay_in
 from fastness.machineconfig.rollout.nodes import rendered_pool
 from fastness.protocol.config_proof import BadConfigProof, Served, ServedToNode, check
 from fastness.protocol.delivered import Delivered, Question
@@ -77,8 +81,10 @@ class NodeConfigs:
         self._clock = clock
         self._entropy = entropy
 
-    async def fetch(self, name: str) -> JsonObject:
+    async def fetch(self, name: str, overlay: str = "") -> JsonObject:
         """The rendered config of this name, signed for this node; raises ConfigRefused, BadConfig, Unavailable."""
+        if overlay:
+            raise ConfigRefused(f"{name}: overlays are for machines that prove themselves", _NODE_HINT)
         own, pool = self._identity(), rendered_pool(name)
         question = Question(_text(self._entropy.token(NONCE_BYTES)), rendered=name)
         try:
@@ -115,8 +121,12 @@ class AttestedConfigs:
         self._ahead = timedelta()
         self._via = ""
 
-    async def fetch(self, name: str) -> JsonObject:
-        """The rendered config of this name, signed for this machine; raises ConfigRefused, Unavailable, DriverError."""
+    async def fetch(self, name: str, overlay: str = "") -> JsonObject:
+        """The rendered config of this name with these overlays, signed for this machine.
+
+        Raises ConfigRefused, BadConfig, Unavailable, DriverError.
+        """
+        name = names.target_of(name, overlay)
         for _ in range(ROUNDS):
             try:
                 return await self._once(name)
@@ -198,7 +208,7 @@ def _parsed(name: str, body: bytes) -> JsonObject:
     except JsonError as error:
         raise BadConfig(f"{name} is not JSON: {error.message}") from error
     # The signature is over bytes and a name; that the bytes call themselves so is what `currentConfig` will rest on.
-    if not isinstance(config, dict) or object_name(config).name != name:
+    if not isinstance(config, dict) or names.target_of(object_name(config).name, overlay_in(config)) != name:
         raise BadConfig(f"{name}: the door gave another config")
     return config
 

@@ -69,6 +69,7 @@ from fastness.runtime.clock import Clock
 
 EVICT_SECONDS: Final = 5.0
 _BY_NODE: Final = "standing-node"
+_SENT: Final = ("desiredConfig", "currentConfig", "desiredOverlay", "currentOverlay")
 _AS: Final = WriteOptions(manager="standing")
 _STATUS: Final = WriteOptions(manager="standing", subresource="status")
 _EVENTS: Final = {Step.TAINT: "NotAttested", Step.CORDON: "CordonedNotAttested", Step.DRAIN: "DrainedNotAttested"}
@@ -304,7 +305,7 @@ def _counting(node: Object) -> tuple[object, ...]:
 def _asserted(machine: Object) -> tuple[object, ...]:
     """All of a Machine that its standing follows from. Where the rollout sends it is not: that is written for every update."""
     meta, status = metadata(machine), machine.get("status") or {}
-    facts = {name: value for name, value in status.items() if name not in ("desiredConfig", "currentConfig")}
+    facts = {name: value for name, value in status.items() if name not in _SENT}
     return meta.get("uid"), meta.get("deletionTimestamp"), annotations_of(machine), machine.get("spec"), facts
 
 

@@ -183,6 +183,7 @@ def moved(machine: Machine, conditions: Sequence[JsonObject], pool: str, now: da
         "pool": pool, "movedFrom": status.moved_from or status.pool, "conditions": moved_conditions, "epoch": status.epoch + 1,
         # What it has it may have again; where it was going it goes no longer.
         "currentConfig": status.desired_config or status.current_config or None, "desiredConfig": None,
+        "currentOverlay": status.desired_overlay or status.current_overlay or None, "desiredOverlay": None,
         **({"attestedUntil": rfc3339(now)} if status.attested_until else {}),
     }  # fmt: skip
 

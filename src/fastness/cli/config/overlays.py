@@ -73,8 +73,6 @@ def overlays_text(plan: OverlayPlan, *, diffs: bool) -> str:
         lines.append(
             f"  nothing changes for any machine; {counted(plan.machines_known, 'machine is', 'machines are')} known"
         )
-    else:
-        lines.append("Machines get overlays when they are installed: those that run keep what they booted with.")
     return "\n".join(lines)
 
 
@@ -88,3 +86,13 @@ def _group(group: Group, diffs: bool) -> Iterator[str]:
         yield f"    {change}" + (f"  [{source}]" if source else "")
         if diffs:
             yield from (f"        {line}" for line in text_of(change).splitlines())
+    yield f"    {_follow(group)}"
+
+
+def _follow(group: Group) -> str:
+    """What the machines that run do, and how many at a time."""
+    if not group.running:
+        return "none of them runs: they get it when they are installed"
+    if group.paused:
+        return "the pool is paused: machines that run follow when it goes on"
+    return f"machines that run follow, at most {group.budget} at a time: {group.decision.headline}"

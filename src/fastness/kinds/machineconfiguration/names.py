@@ -34,7 +34,6 @@ POOL_LABEL_PREFIX: Final = f"pools.operator.{GROUP}/"
 POINTER_VERSION: Final = "fastness.dev/pointer-version"
 WANTED_MACHINES: Final = "fastness.dev/wanted-machines"
 USER_DATA_DIGEST: Final = "fastness.dev/user-data-digest"
-OVERLAYS: Final = "fastness.dev/overlays"
 
 # What a pool, or the ControllerConfig for all of them, chooses: fields of ours on kinds of another project would be pruned.
 CONTAINER_RUNTIME: Final = "fastness.dev/container-runtime"
@@ -54,6 +53,10 @@ CURRENT_CONFIG: Final = f"{GROUP}/currentConfig"
 DESIRED_CONFIG: Final = f"{GROUP}/desiredConfig"
 CURRENT_IMAGE: Final = f"{GROUP}/currentImage"
 DESIRED_IMAGE: Final = f"{GROUP}/desiredImage"
+# The NodeOverlays of a node: name and version of each, for people; and the digest of all of them that it has and goes to.
+OVERLAYS: Final = "fastness.dev/overlays"
+CURRENT_OVERLAY: Final = "fastness.dev/current-overlay"
+DESIRED_OVERLAY: Final = "fastness.dev/desired-overlay"
 STATE: Final = f"{GROUP}/state"
 REASON: Final = f"{GROUP}/reason"
 DESIRED_DRAIN: Final = f"{GROUP}/desiredDrain"
@@ -170,6 +173,8 @@ class Event(StrEnum):
     JOURNAL_SET_ASIDE = "JournalSetAside"
     ACTION_PROHIBITED = "ActionProhibited"
     SETTINGS_LEFT_OUT = "SettingsLeftOut"
+    HOST_TAKEN = "HostTaken"
+    DELETION_WAITS = "DeletionWaits"
 
 
 # The two words of the drain handshake; what follows the first hyphen is a rendered config.
@@ -197,6 +202,17 @@ MANAGED_CA_LABEL: Final = f"{GROUP}/managed-ca-bundle-derived-from-configmap"
 STUB_UPGRADED_TO: Final = f"{GROUP}/stub-ignition-upgraded-to"
 STUB_UPGRADED_AT: Final = f"{GROUP}/stub-ignition-upgraded-at"
 CORE_USER: Final = "core"
+
+
+def target_of(config: str, overlay: str) -> str:
+    """What a node goes to in one word: a rendered config, and the digest of the overlays on top if there are any."""
+    return f"{config}@{overlay}" if overlay else config
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """The rendered config and the digest of the overlays in the name of a target."""
+    config, _, overlay = target.partition("@")
+    return config, overlay
 
 
 def drain_verb(request: str) -> str:

@@ -14,6 +14,8 @@ from fastness.kinds.openshift.stored import stored
 GROUP = "machine.openshift.io"
 FINALIZER = "machine.machine.openshift.io"
 DELETE_FIRST = "machine.openshift.io/delete-machine"
+CLUSTER_LABEL = "machine.openshift.io/cluster-api-cluster"
+MACHINE_OF_NODE = "machine.openshift.io/machine"
 _SCALED: dict[str, Any] = {
     "subresources": ("status", "scale"),
     "scale": {

@@ -29,6 +29,7 @@ from fastness.kinds.trusted_execution import GROUP, VERSION
 
 CHIP = r"^(hidden|(snp|tdx):[0-9a-f]{16,128})$"
 LAUNCH = r"^[0-9a-f]{64}$"
+OVERLAY = r"^([0-9a-f]{32})?$"
 CONDITIONS = (
     "Enrolled",
     "Approved",
@@ -222,6 +223,12 @@ _STATUS = s.immutable_once_set(
             ),
             "desiredConfig": s.object_name("Rendered config that the machine was told to go to; controllers write it."),
             "currentConfig": s.object_name("Rendered config that it goes back to, the one before."),
+            "desiredOverlay": s.string(
+                "Digest of the NodeOverlays that go with desiredConfig.", pattern=OVERLAY, maxLength=32
+            ),
+            "currentOverlay": s.string(
+                "Digest of the NodeOverlays that go with currentConfig.", pattern=OVERLAY, maxLength=32
+            ),
             "nodeKeys": _NODE_KEYS,
             "credentialEnds": s.timestamp(
                 "When the last client certificate of its node ends: until then it opens the API of a Kubernetes that does "
@@ -363,6 +370,8 @@ class MachineStatus(View):
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     desired_config: str = ""
     current_config: str = ""
+    desired_overlay: str = ""
+    current_overlay: str = ""
     node_keys: NodeKeys = NodeKeys()
     credential_ends: str | None = None
     epoch: int = 0

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from fastness.kinds.machineconfiguration.names import DESIRED_OVERLAY
 from fastness.kinds.nfd.feature import NODE_NAME_LABEL
 from fastness.kinds.objects import annotations_of, labels_of, metadata, object_name
 from fastness.kube.access.node import FEATURE_GROUPS, LEASE_NAMESPACE, MCO_GROUP, bound_to
@@ -29,7 +30,7 @@ Object = Mapping[str, Any]
 
 MIRROR_ANNOTATION: Final = "kubernetes.io/config.mirror"
 RESTRICTED_PREFIX: Final = "node-restriction.kubernetes.io/"
-_DESIRED: Final = (f"{MCO_GROUP}/desiredConfig", f"{MCO_GROUP}/desiredImage")
+_DESIRED: Final = (f"{MCO_GROUP}/desiredConfig", f"{MCO_GROUP}/desiredImage", DESIRED_OVERLAY)
 _CURRENT: Final = {f"{MCO_GROUP}/currentConfig": _DESIRED[0], f"{MCO_GROUP}/currentImage": _DESIRED[1]}
 _FEATURE_DOMAINS: Final = ("feature.node.kubernetes.io", "profile.node.kubernetes.io")
 _OWN_LABEL_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")

@@ -1,6 +1,7 @@
 """From MachineConfigs to nodes that run them.
 
     announcements.py       Remarks about objects, told once: an event when a remark is new, none while it stays the same
+    bare_metal.py          Machines of Metal3: each takes a BareMetalHost, follows it until it is a node, and gives it back
     cluster_kinds.py       Configs that follow from the cluster's own settings: nodes.config and the FeatureGate, for every pool
     controllers.py         All loops of machine configuration, ready to run
     defaults.py            What a cluster has if nobody made it: built-in pools, settings of disruption
@@ -10,11 +11,14 @@
     installer_pointers.py  Pointers that an installer made (`<role>-user-data`): left alone, but for two things
     keep.py                Generated configs are what they should be: made, put back when edited, made anew by another version
     labels.py              The labels of a node that booted straight into a custom pool
+    machine_api.py         The loops that make machines for machine sets, as a family
+    machine_ends.py        How a Machine goes, whoever made it: hooks, an empty node, and the finalizer last
     machine_sets.py        MachineSets: as many Machines as each asks for, made a few at a time and taken away in its order
     node_sources.py        Where facts about the cluster are read: Services, Secrets, ConfigMaps, OpenShift's own objects
     nodes.py               A MachineConfigNode for every node, which the node itself may report to
     other_operators.py     Whether another machine-config operator works in this cluster
-    overlays.py            NodeOverlays: whether each can be merged, how many machines get it, and whether those booted with it
+    overlay_targets.py     Which overlays every node goes to, kept event by event
+    overlays.py            NodeOverlays: whether each can be merged, how many machines get it, and whether those have it
     policies.py            The status of RolloutPolicies, kept by the rollout as it goes from pool to pool
     pool_members.py        Which node is in which pool, and how many are in which state, kept event by event
     pool_ticket.py         The join tickets in the user-data of pools: minted, rotated, forgotten

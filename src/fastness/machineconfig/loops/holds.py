@@ -160,20 +160,22 @@ class Proofs:
         override = live_override(confidential, now, listed_approvers(confidential))
         return proof_of(view(machine, Machine), now, interval_of(confidential), override)
 
-    def assigned(
-        self, node: str, claimed: str, goal: str, served: Collection[str]
-    ) -> tuple[JsonObject, JsonObject] | None:
+    def assigned(self, node: NodeFacts, goal: Goal, served: Collection[str]) -> tuple[JsonObject, JsonObject] | None:
         """The Machine of a node and what must be written on it before the node is told; None where nothing must."""
-        machine = self.machine(node)
+        machine = self.machine(node.name)
         if machine is None:
             return None
-        change = assignment(view(machine, Machine), claimed, goal, served)
+        change = assignment(view(machine, Machine), node, goal, served)
         return (machine, {"status": dict(change)}) if change else None
 
-    def is_assigned(self, node: str, config: str) -> bool:
-        """Whether the Machine of a node says that this is its desired config; true for nodes without one."""
-        machine = self.machine(node)
-        return machine is None or (machine.get("status") or {}).get("desiredConfig") == config
+    def is_assigned(self, node: NodeFacts) -> bool:
+        """Whether the Machine of a node says that it goes where the node was told to; true for nodes without one."""
+        machine = self.machine(node.name)
+        if machine is None:
+            return True
+        status = machine.get("status") or {}
+        told = (node.desired, node.desired_overlay)
+        return (status.get("desiredConfig"), status.get("desiredOverlay", "")) == told
 
     def forget(self, node: str) -> None:
         """A node is gone."""

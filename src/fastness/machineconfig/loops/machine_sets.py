@@ -1,8 +1,8 @@
 """MachineSets: as many Machines as each asks for, made a few at a time and taken away in its order.
 
-It runs where this control plane is the one that makes machines: with the embedded API, whose provider makes virtual ones
-(`sim/provider`). Elsewhere machine sets are the business of whoever provides the machines. A set whose template names another
-provider is left alone, and an event says so.
+Who makes the machines is a provider: virtual ones where a simulation runs beside the control plane (`sim/provider`), hosts of
+Metal3 everywhere (`bare_metal.py`). A set whose template names another provider is left to the controllers of that one, and its
+condition `Managed` says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.machineconfig.scaling.machines import provider_of
+from fastness.machineconfig.scaling.providers import managed_condition, unmanaged
 from fastness.machineconfig.scaling.sets import NodeState, Refused, SetPlan, acts, new_machine, owner_reference, plan
 from fastness.runtime.clock import Clock
 
@@ -76,12 +76,15 @@ class MachineSets:
         return Done(again_after=LOOK_AGAIN_SECONDS) if unavailable or decided.create else Done()
 
     async def _is_ours(self, machine_set: JsonObject) -> bool:
-        provider = provider_of((machine_set.get("spec") or {}).get("template") or {})
-        if provider in self._providers:
-            return True
-        text = f"provider {provider or '(none)'} is not managed here: its own controllers make the machines"
-        await self._recorder.normal(machine_set, names.Event.SET_LEFT_ALONE, text)
-        return False
+        why_not = unmanaged((machine_set.get("spec") or {}).get("template") or {}, self._providers)
+        conditions = managed_condition(machine_set, why_not, self._clock.now())
+        if conditions != ((machine_set.get("status") or {}).get("conditions") or []):
+            place = object_name(machine_set)
+            patch = {"status": {"conditions": conditions}}
+            await self._cluster.patch(SETS, place.name, patch, PatchType.MERGE, place.namespace, _STATUS)
+            if why_not is not None:
+                await self._recorder.normal(machine_set, names.Event.SET_LEFT_ALONE, why_not)
+        return why_not is None
 
     async def _carry_out(self, machine_set: JsonObject, decided: SetPlan) -> None:
         namespace = object_name(machine_set).namespace

@@ -1,11 +1,10 @@
-"""NodeOverlays: whether each can be merged, how many machines get it, and whether those booted with it.
+"""NodeOverlays: whether each can be merged, how many machines get it, and whether those have it.
 
     Valid     the fragment is good for confidential machines; the first problems, with their places, otherwise
-    Applied   every machine that matches and has a node booted with this version; otherwise which ones did not
+    Applied   every machine that matches and has a node has this version, and no other has it; otherwise which ones are behind
 
-The status is for people: doors examine overlays themselves, so a late status lets nothing in. What machines booted with is what
-their nodes say. An overlay reaches a machine at its first boot, so a change of one holds for machines that are installed from
-then on; `Applied` says which of the others would have to be installed anew.
+The status is for people: doors examine overlays themselves, so a late status lets nothing in. What machines have is what their
+nodes say. The rollout sends nodes to overlays (`rollout.py`); `Applied` says who is still to come.
 
 Machines prove themselves again all the time and nodes report all the time; the loop looks again only when one of them says
 something that matters here, and once a minute.
@@ -89,7 +88,7 @@ class NodeOverlays:
 
 
 def overlay_status(overlay: Object, machines: Sequence[Object], notes: Mapping[str, str], now: datetime) -> JsonObject:
-    """The status of one overlay; `notes` are the overlays that each node says it booted with."""
+    """The status of one overlay; `notes` are the overlays that each node says it has."""
     examined, old = examine(overlay), overlay.get("status") or {}
     generation = overlay["metadata"].get("generation", 0)
     matched = [machine for machine in machines if matches(overlay, recipient_of(machine))]
@@ -119,10 +118,12 @@ def _applied(examined: Overlay, matched: Sequence[Object], notes: Mapping[str, s
     late = [node for node in sorted(expected & notes.keys()) if examined.version not in notes[node].split()]
     stale = [node for node in sorted(had) if node not in expected and examined.name in had[node]]
     if not late and not stale:
-        return "True", "AsBooted", "every node that should have it booted with it"
-    parts = [(late, "booted without this version"), (stale, "booted with it and would not get it any more")]
-    message = "; ".join(f"{_names(some)} {what}" for some, what in parts if some)
-    return "False", "InstallAnew", f"{message}: overlays are laid down when a machine is installed"[:1024]
+        return "True", "Everywhere", "every node that should have it has it, and no other"
+    if examined.document is None:
+        return "False", "BadFragment", "nodes stay where they are until it is corrected"
+    parts = [(late, "without this version"), (stale, "with it still, though it is for them no more")]
+    message = "; ".join(f"{_names(some)}: {what}" for some, what in parts if some)
+    return "False", "RollingOut", f"{message}; the rollout of their pool brings them there"[:1024]
 
 
 def _names(nodes: Sequence[str]) -> str:

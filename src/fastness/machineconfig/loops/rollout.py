@@ -10,6 +10,8 @@ each gets the name of its next config as an annotation. The agent on the node do
 * Taking a bad config back retargets every node that failed on it: undo always recovers.
 * In a pool that enforces attestation a node whose machine is not attested is left where it is. It uses up no budget, and the
   pool names it. What a Machine is sent to is written on it first: the doors give it that and nothing else.
+* What a node goes to is the config of its pool with the NodeOverlays for its machine: a change of these is one more update, under
+  the same budget, in the same waves. Where they cannot be merged the node stays where it is.
 * Of masters, the node that runs a machine-config operator goes last. Where an arbiter shares the quorum, masters and arbiter are
   never unavailable together.
 """
@@ -17,7 +19,7 @@ each gets the name of its next config as an annotation. The agent on the node do
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -41,12 +43,13 @@ from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.machineconfig.loops.holds import ImageGate, Proofs, node_name_of
+from fastness.machineconfig.loops.overlay_targets import OverlayTargets
 from fastness.machineconfig.loops.policies import POLICIES, PolicyReports
 from fastness.machineconfig.loops.pool_members import Memberships, PoolMembers
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.render.errors import BadMaxUnavailable, BadPolicy
 from fastness.machineconfig.rollout import rollout, try_for, waves
-from fastness.machineconfig.rollout.nodes import Goal, NodeFacts, first_pool, selector_labels, taint_change
+from fastness.machineconfig.rollout.nodes import Goal, NodeFacts, facts, first_pool, selector_labels, taint_change
 from fastness.machineconfig.rollout.status import Observed, all_updated, pool_status
 from fastness.machineconfig.rollout.wave_status import PoolProgress
 from fastness.pools.membership import selects_all
@@ -78,6 +81,7 @@ class Rollout:
             Source(POLICIES, keys=_all_pools, delay=timing.rollout_delay),
             Source(INFRASTRUCTURE.resource, keys=_all_pools, delay=timing.rollout_delay),
             *(Source(read_kind, keys=_all_pools, delay=timing.rollout_delay) for read_kind in ImageGate.reads),
+            *(Source(read_kind, keys=_all_pools, delay=timing.rollout_delay) for read_kind in OverlayTargets.reads),
             Source(MACHINE.resource, keys=self._pools_of_machine, delay=timing.rollout_delay),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._pools_asked, delay=timing.rollout_delay),
         )
@@ -89,6 +93,7 @@ class Rollout:
         self._infrastructures = informers.of(INFRASTRUCTURE.resource)
         self._images = ImageGate(informers, clock)
         self._proofs = Proofs(informers, clock)
+        self._overlays = OverlayTargets(informers)
         self._held: dict[str, str] = {}
         self._unassigned: set[str] = set()
         self._demands: object = None
@@ -122,12 +127,12 @@ class Rollout:
 
     def _compare(self, name: str) -> None:
         """Remember a node whose Machine does not say yet what the node was told."""
-        desired = annotations_of(self._memberships.node(name) or {}).get(names.DESIRED_CONFIG, "")
-        astray = bool(desired) and not self._proofs.is_assigned(name, desired)
+        node = facts(self._memberships.node(name) or {})
+        astray = bool(node.desired) and not self._proofs.is_assigned(node)
         (self._unassigned.add if astray else self._unassigned.discard)(name)
 
     def _pools_of_machine(self, machine: Object) -> Iterable[ObjectName]:
-        """The pool of a Machine's node, when that may go now and could not before, or the other way round."""
+        """The pool of a Machine's node, when that may go now and could not before, or goes to other overlays."""
         name = node_name_of(dict(machine))
         if name in self._moved:
             return [ObjectName("", pool) for pool in sorted(self._moved.pop(name))]
@@ -135,7 +140,9 @@ class Rollout:
         if not pool:
             return ()
         why = self._proofs.unproved(name) if self._proofs.enforces(pool) else None
-        if why == self._held.get(name) and name not in self._unassigned:
+        overlay = self._memberships.members(pool).goal.overlays.get(name, "")
+        same = why == self._held.get(name) and overlay == self._overlays.digest(name)
+        if same and name not in self._unassigned:
             return ()
         return (ObjectName("", pool),)
 
@@ -173,7 +180,7 @@ class Rollout:
         name = object_name(pool).name
         self._memberships.pools_changed(self._pools.list())
         members = self._memberships.members(name)
-        goal = Goal(((pool.get("spec") or {}).get("configuration") or {}).get("name") or "")
+        goal = self._goal(pool, members)
         members.aim(goal)
         if selects_all(pool):
             await self._recorder.warning(
@@ -190,6 +197,11 @@ class Rollout:
         await self._report(pool, members, goal, waiting)
         await self._reports.tell(name, object_name(policy).name if policy else "", progress)
         return Done(again_after=max(0.0, (until - self._clock.now()).total_seconds()) if until else None)
+
+    def _goal(self, pool: JsonObject, members: PoolMembers) -> Goal:
+        """What the nodes of a pool should have: the config of the pool, each with its own overlays."""
+        config = ((pool.get("spec") or {}).get("configuration") or {}).get("name") or ""
+        return Goal(config, overlays=self._overlays.of(members.nodes))
 
     async def _tell_conflicts(self, pool: JsonObject) -> None:
         """Say which nodes no pool can have because several claim them."""
@@ -221,7 +233,7 @@ class Rollout:
         choice = rollout.candidates(
             behind, goal, budget, operator_node=last,
             unavailable=members.counts.unavailable - sum(members.nodes[name].unavailable for name in unproved),
-            hold=try_for.not_again(goal, self._images.hold(object_name(pool).name, goal)),
+            hold=try_for.not_again(goal, rollout.mergeable(goal, self._images.hold(object_name(pool).name, goal))),
         )  # fmt: skip
         choice = held.limit(choice)
         if choice.deferred:
@@ -233,8 +245,7 @@ class Rollout:
             back = tuple(node for node in choice.nodes if rollout.called_back(node, goal))
             choice = replace(choice, nodes=back, why=access.message)
         await self._remember(pool, held.state)
-        more = try_for.timing(goal, self._clock.now()) if patience is not None else {}
-        await _abreast([self._target(pool, members, node, goal, more) for node in choice.nodes])
+        await _abreast([self._target(pool, members, node, goal, timed=patience is not None) for node in choice.nodes])
         if patience is not None and choice.nodes:
             until = min(until or self._clock.now() + patience, self._clock.now() + patience)
         complete = members.counts.updated == members.counts.total
@@ -257,7 +268,7 @@ class Rollout:
         """Say on the Machine of a node where it is sent to, before the node hears of it; False when the Machine is gone."""
         spec, status = pool.get("spec") or {}, pool.get("status") or {}
         served = {str((part.get("configuration") or {}).get("name") or "") for part in (spec, status)}
-        change = self._proofs.assigned(node.name, node.current, goal.config, served)
+        change = self._proofs.assigned(node, goal, served)
         if change is None:
             return True
         machine, patch = change
@@ -273,13 +284,18 @@ class Rollout:
         """Tell who has tried for too long to stay with what it has; when the next one will have."""
         now = self._clock.now()
         trials = try_for.trying(members.nodes.values(), goal, patience, now)
-        stamp: JsonObject = {"metadata": {"annotations": try_for.timing(goal, now)}}
-        await _abreast([self._patch(NODE.resource, node.name, stamp, _AS) for node in trials.untimed])
+        stamps = [(node, {"metadata": {"annotations": try_for.timing(node, goal, now)}}) for node in trials.untimed]
+        await _abreast([self._patch(NODE.resource, node.name, stamp, _AS) for node, stamp in stamps])
         for node in trials.overdue:
             written = await self._patch(NODE.resource, node.name, try_for.back_patch(node, goal), _AS)
             if written is not None:
-                members.put(replace(node, desired=node.current, desired_image=node.current_image, gave_up=goal.config))
-                text = f"{node.name} did not reach {goal.config} in time and stays with {node.current}"
+                members.put(
+                    replace(
+                        node, desired=node.current, desired_image=node.current_image,
+                        desired_overlay=node.current_overlay, gave_up=goal.target(node),
+                    )
+                )  # fmt: skip
+                text = f"{node.name} did not reach {goal.target(node)} in time and stays with {node.current}"
                 await self._recorder.warning({"apiVersion": "v1", "kind": "Node", **written}, names.Event.GAVE_UP, text)
         return trials.until
 
@@ -297,7 +313,7 @@ class Rollout:
         if self._topology() != names.HIGHLY_AVAILABLE_ARBITER or name not in _QUORUM:
             return Allowed()
         master = self._pools.get("", names.MASTER) or {}
-        goal = Goal(((master.get("spec") or {}).get("configuration") or {}).get("name") or "")
+        goal = self._goal(master, self._memberships.members(names.MASTER))
         masters, arbiters = (
             self._memberships.members(pool_name).nodes.values() for pool_name in (names.MASTER, names.ARBITER)
         )
@@ -338,20 +354,24 @@ class Rollout:
             await self._patch(NODE.resource, name, patch, _AS)
 
     async def _target(
-        self, pool: JsonObject, members: PoolMembers, node: NodeFacts, goal: Goal, more: Mapping[str, str | None]
+        self, pool: JsonObject, members: PoolMembers, node: NodeFacts, goal: Goal, *, timed: bool
     ) -> None:
         if not await self._assign(pool, node, goal):
             return
-        patch = rollout.target_patch(goal)
-        patch["metadata"]["annotations"] |= more
+        patch = rollout.target_patch(node, goal)
+        if timed:
+            patch["metadata"]["annotations"] |= try_for.timing(node, goal, self._clock.now())
         if topology := self._topology():
             patch["metadata"]["annotations"][names.CONTROL_PLANE_TOPOLOGY] = topology
         written = await self._patch(NODE.resource, node.name, patch, _AS)
         if written is None:
             return
-        members.put(replace(node, desired=goal.config, desired_image=goal.image or None))
+        overlay = goal.overlay(node)
+        members.put(replace(node, desired=goal.config, desired_image=goal.image or None, desired_overlay=overlay))
         about = {"apiVersion": "v1", "kind": "Node", **written}
-        await self._recorder.normal(about, names.Event.SET_DESIRED_CONFIG, f"Set {node.name} to use {goal.config}")
+        with_overlays = f" with overlays {overlay}" if overlay else ""
+        text = f"Set {node.name} to use {goal.config}{with_overlays}"
+        await self._recorder.normal(about, names.Event.SET_DESIRED_CONFIG, text)
 
     async def _report(self, pool: JsonObject, members: PoolMembers, goal: Goal, waiting: str) -> None:
         observed = Observed(members.counts, members.degraded(), goal, waiting=waiting)

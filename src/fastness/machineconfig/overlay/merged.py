@@ -1,14 +1,16 @@
 """Fragments over the configuration of a pool: the bytes that one machine gets.
 
     overlay_bytes(body, overlays)     what a door hands out: a served document, and the overlays for this machine on top
-    record = Laid.of(overlays)        what the machine remembers of it, as a file that travels in the same bytes
-    record.over(config)               what its agent holds it to: any rendered config of its pool with the same overlays on top
+    merged_object(body, overlays)     the same for a machine that runs: the rendered MachineConfig, overlays on top
+    record = Laid.of(overlays)        what a machine boots with, as a file that travels in the same bytes
+    record.over(config)               the rendered config with them on top: what the agent of that machine holds it to
 
-The config server knows pools and no machines; so fragments are laid over its answer, in whatever Ignition version that is, by the
-door that knows who asks. The document is brought to the current version, merged as MachineConfigs are, and brought back.
+The config server lays fragments over the answer of a pool, in whatever Ignition version that is. The document is brought to the
+current version, merged as MachineConfigs are, and brought back.
 
-The record is what keeps the agent from undoing an overlay. Both sides merge with the same function, so the disk after the first
-boot is exactly what the agent expects, and later configs of the pool come with the same overlays on top.
+A machine that boots gets an Ignition document, and beside it the config of its pool as it was rendered and the record of its
+overlays: its agent makes of these what it holds the disk to, with the same function as the door. A machine that runs gets that
+object at once. Both say in annotations which overlays are in it, and their digest: config and digest are what a node goes to.
 """
 
 from __future__ import annotations
@@ -17,21 +19,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fastness.crypto.digests import sha256
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of
 from fastness.machineconfig import ignition
 from fastness.machineconfig.overlay.overlay import MOST_OVERLAYS, ORIGIN, Overlay
 from fastness.machineconfig.render.merge import EMPTY, merge_documents
 from fastness.machineconfig.serving import CannotServe, file_entry
 
 RECORD_MODE: Final = 0o600
+OVERLAY_HEX: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """The overlays that a machine booted with: name, version and fragment of each, in order."""
+    """The overlays of a machine: name, version and fragment of each, in order."""
 
     overlays: tuple[tuple[str, JsonObject], ...] = ()
 
@@ -50,6 +55,11 @@ class Laid:
             raise ValueError(f"the record of overlays is damaged: {error}") from error
 
     @property
+    def digest(self) -> str:
+        """One word for all of them, their order and what they say; empty for none."""
+        return sha256(self.encoded()).hex[:OVERLAY_HEX] if self.overlays else ""
+
+    @property
     def versions(self) -> tuple[str, ...]:
         """`name@digest` of each."""
         return tuple(version for version, _ in self.overlays)
@@ -64,8 +74,13 @@ class Laid:
         """A rendered MachineConfig with the overlays on top; the config itself when there are none."""
         if not self.overlays:
             return config
-        spec = config.get("spec") or {}
-        return {**config, "spec": {**spec, "config": self.document(spec.get("config") or EMPTY)}}
+        spec, meta = config.get("spec") or {}, config.get("metadata") or {}
+        notes = {names.CURRENT_OVERLAY: self.digest, names.OVERLAYS: " ".join(self.versions)}
+        return {
+            **config,
+            "metadata": {**meta, "annotations": {**(meta.get("annotations") or {}), **notes}},
+            "spec": {**spec, "config": self.document(spec.get("config") or EMPTY)},
+        }
 
     def document(self, base: JsonObject) -> JsonObject:
         """A document of the current version with the overlays on top."""
@@ -77,11 +92,7 @@ def overlay_bytes(body: bytes, overlays: Sequence[Overlay]) -> bytes:
     """A served configuration with overlays on top, in its own version; raises CannotServe. Without overlays, the same bytes."""
     if not overlays:
         return body
-    broken = [overlay.name for overlay in overlays if overlay.document is None]
-    if broken or len(overlays) > MOST_OVERLAYS:
-        what = f"{', '.join(broken)} cannot be merged" if broken else f"more than {MOST_OVERLAYS} match"
-        raise CannotServe(f"of the NodeOverlays for this machine {what}", "see their condition Valid")
-    laid = Laid.of(overlays)
+    laid = _mergeable(overlays)
     try:
         served = ignition.parse(body)
         base, _ = ignition.translate(served, ignition.CURRENT)
@@ -97,6 +108,39 @@ def overlay_bytes(body: bytes, overlays: Sequence[Overlay]) -> bytes:
             f"the overlays would lose something in Ignition {served.version}: {text}", "boot a newer image"
         )
     return ignition.to_json(result)
+
+
+def merged_object(body: bytes, overlays: Sequence[Overlay]) -> bytes:
+    """A rendered MachineConfig with overlays on top; raises CannotServe. Without overlays, the same bytes."""
+    if not overlays:
+        return body
+    laid = _mergeable(overlays)
+    try:
+        merged = laid.over(json.decode(body))
+        ignition.parse(merged["spec"]["config"])
+    except (JsonError, ignition.IgnitionError) as error:
+        raise CannotServe(
+            f"{', '.join(laid.versions)}: the merged config is not good: {error}", "correct them"
+        ) from error
+    return json.encode(merged)
+
+
+def overlay_in(config: JsonObject) -> str:
+    """The digest of the overlays that are in a MachineConfig; empty for one as it was rendered."""
+    return annotations_of(config).get(names.CURRENT_OVERLAY, "")
+
+
+def versions_in(config: JsonObject) -> tuple[str, ...]:
+    """`name@digest` of each overlay that is in a MachineConfig."""
+    return tuple(annotations_of(config).get(names.OVERLAYS, "").split())
+
+
+def _mergeable(overlays: Sequence[Overlay]) -> Laid:
+    broken = [overlay.name for overlay in overlays if overlay.document is None]
+    if broken or len(overlays) > MOST_OVERLAYS:
+        what = f"{', '.join(broken)} cannot be merged" if broken else f"more than {MOST_OVERLAYS} match"
+        raise CannotServe(f"of the NodeOverlays for this machine {what}", "see their condition Valid")
+    return Laid.of(overlays)
 
 
 def _with_record(document: JsonObject, laid: Laid) -> JsonObject:

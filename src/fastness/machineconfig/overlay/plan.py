@@ -2,10 +2,10 @@
 
 Every machine that is known is given its overlays twice, as they are and as they would be. Those for whom something changes are
 told, machines with the same change together: which overlays they have and would have, and what that changes on top of the
-configuration that their pool hands out now, part by part and with its origin.
+configuration that their pool hands out now, part by part and with its origin; what a running machine does to follow; and how many
+of its pool may do so at a time.
 
-Machines are known by their objects, so what they proved is what their last authentic evidence proved. An overlay reaches a
-machine when it is installed: a change disturbs nothing that runs.
+Machines are known by their objects, so what they proved is what their last authentic evidence proved.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from fastness.kinds.objects import object_name
 from fastness.machineconfig.overlay.merged import Laid
 from fastness.machineconfig.overlay.overlay import Overlay, examine, is_member, matching, recipient_of
 from fastness.machineconfig.render.blame import Blame
-from fastness.machineconfig.render.errors import Problem
+from fastness.machineconfig.render.errors import BadMaxUnavailable, Problem
 from fastness.machineconfig.render.merge import EMPTY
 from fastness.machineconfig.render.render import Rendered, Setting, render
 from fastness.machineconfig.rollout.diff import ConfigChange, compare, text_of
+from fastness.machineconfig.rollout.disruption import Decision, decide, policies_of
 from fastness.machineconfig.rollout.plan import State, origin_of
+from fastness.machineconfig.rollout.rollout import max_unavailable
 from fastness.machineconfig.serving import configuration_of
 
 Object = Mapping[str, Any]
@@ -31,13 +33,24 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Machines of one pool for whom the same changes; `machines` are names of Machines and of their nodes."""
+    """Machines of one pool for whom the same changes; `machines` are names of Machines and of their nodes.
+
+    `decision` is what those that run do to follow, `budget` how many of the pool may be away for it at once.
+    """
 
     pool: str
     machines: tuple[tuple[str, str], ...]
     before: tuple[str, ...]
     after: tuple[str, ...]
     changes: tuple[tuple[ConfigChange, str], ...]
+    decision: Decision
+    budget: int
+    paused: bool
+
+    @property
+    def running(self) -> int:
+        """How many of the machines are nodes."""
+        return sum(bool(node) for _, node in self.machines)
 
     def to_json(self) -> JsonObject:
         """As `-o json` prints it."""
@@ -46,6 +59,10 @@ class Group:
             "machines": [{"name": name, "node": node} for name, node in self.machines],
             "from": list(self.before),
             "to": list(self.after),
+            "running": self.running,
+            "actions": [str(action) for action in self.decision.actions],
+            "drain": self.decision.drain,
+            "atATime": 0 if self.paused else self.budget,
             "changes": [
                 {"what": str(change), "source": source, "diff": text_of(change)} for change, source in self.changes
             ],
@@ -129,7 +146,19 @@ def _group(
     named = sorted(
         (object_name(entry).name, str((entry.get("status") or {}).get("nodeName") or "")) for entry in machines
     )
-    return Group(pool, tuple(named), names_before, names_after, tuple(changes))
+    decision = decide(difference, policies_of(state.configuration))
+    return Group(pool, tuple(named), names_before, names_after, tuple(changes), decision, *_pace(state, pool))
+
+
+def _pace(state: State, name: str) -> tuple[int, bool]:
+    """How many machines of a pool may be away at once, and whether it is paused."""
+    pool = next((candidate for candidate in state.pools if object_name(candidate).name == name), None) or {}
+    size = sum(_pool(machine) == name for machine in state.machines)
+    try:
+        return max_unavailable(pool, size), bool((pool.get("spec") or {}).get("paused"))
+    # As the rollout: with an unreadable budget nothing starts.
+    except BadMaxUnavailable:
+        return 0, True
 
 
 def base_document(state: State, pool: str) -> JsonObject:

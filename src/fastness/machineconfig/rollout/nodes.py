@@ -6,6 +6,8 @@ else. The subtle ones:
 * A node whose conditions are missing is ready; one that is cordoned is not.
 * A node that failed on its way to a config but can still be scheduled is *available*: it may be given another target, which is
   how taking back a bad config heals it.
+* What a node goes to is a rendered config and the overlays on top, by their digest. While nobody has told a node which overlays,
+  it is to stay with those that it has: one that was installed with overlays is not late for them.
 * `Counts` of nodes add and subtract, so that a controller keeps the counts of a pool without walking it at every event.
 
 `rollout` chooses among facts, `status` reports on counts.
@@ -15,29 +17,52 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from fastness.crypto.digests import sha256
+from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, labels_of, metadata, object_name
 
 Object = Mapping[str, Any]
-_RENDERED: Final = re.compile(rf"{names.RENDERED_PREFIX}(.+)-[0-9a-f]{{32}}", re.ASCII)
+_RENDERED: Final = re.compile(rf"{names.RENDERED_PREFIX}(.+)-[0-9a-f]{{32}}(?:@[0-9a-f]{{32}})?", re.ASCII)
 # Memory and PID pressure are left out: they come and go with the load, and a rollout that stopped for them would stop at random.
 _HEALTHY: Final = {"Ready": "True", "DiskPressure": "False", "NetworkUnavailable": "False"}
 # What a RolloutPolicy with a deadline notes on a Node: the goal and when it was told, and the goal that it gave up.
 SINCE: Final = "fastness.dev/trying-since"
 GAVE_UP: Final = "fastness.dev/gave-up"
+_KEY_HEX: Final = 12
 _FAILED: Final = frozenset({names.NodeState.DEGRADED, names.NodeState.UNRECONCILABLE})
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the nodes of a pool should have; `image` is set where the pool has an image of its own."""
+    """What the nodes of a pool should have; `image` is set where the pool has an image of its own.
+
+    `overlays` has the digest of the overlays of every node that gets some, None where they cannot be merged.
+    """
 
     config: str
     image: str = ""
+    overlays: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+
+    def overlay(self, node: NodeFacts) -> str:
+        """The overlays that a node should have; what it was told last while those that it should have cannot be merged."""
+        digest = self.overlays.get(node.name, "")
+        return node.desired_overlay if digest is None else digest
+
+    def target(self, node: NodeFacts) -> str:
+        """Config and overlays of a node in one word."""
+        return names.target_of(self.config, self.overlay(node))
+
+    @property
+    def key(self) -> str:
+        """The goal in one word: another one when the config or the overlays of the pool's nodes are others."""
+        # By the kinds of overlays and not by node: a machine that comes and has what others have is no new goal.
+        kinds = sorted({digest or "" for digest in self.overlays.values()})
+        return names.target_of(self.config, sha256(json.canonical(kinds)).hex[:_KEY_HEX] if kinds else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +77,8 @@ class NodeFacts:
     reason: str = ""
     current_image: str | None = None
     desired_image: str | None = None
+    current_overlay: str = ""
+    desired_overlay: str = ""
     zone: str = ""
     created: str = ""
     since: str = ""
@@ -64,12 +91,17 @@ class NodeFacts:
 
     @property
     def done(self) -> bool:
-        """Whether the node has what it should have, config and image."""
+        """Whether the node has what it should have: config, overlays and image."""
         # An agent that never reported has two empty names, which are equal and mean nothing.
-        config = bool(self.current) and self.current == self.desired
+        config = bool(self.current) and not self.moving
         no_image = self.current_image is None and self.desired_image is None
         image = no_image or (bool(self.desired_image) and self.current_image == self.desired_image)
         return config and image and self.state == names.NodeState.DONE
+
+    @property
+    def moving(self) -> bool:
+        """Whether the node was told to go to another config or to other overlays than it has."""
+        return self.current != self.desired or self.current_overlay != self.desired_overlay
 
     @property
     def degraded(self) -> bool:
@@ -78,8 +110,8 @@ class NodeFacts:
 
     @property
     def failing(self) -> bool:
-        """Whether the node failed on the way to another config."""
-        return self.current != self.desired and self.degraded
+        """Whether the node failed on the way to another config, or to other overlays."""
+        return self.moving and self.degraded
 
     @property
     def unavailable(self) -> bool:
@@ -90,9 +122,12 @@ class NodeFacts:
 
     def targets(self, goal: Goal) -> bool:
         """Whether the node was told to go to the goal."""
-        if goal.image:
-            return self.desired == goal.config and self.desired_image == goal.image
-        return self.desired == goal.config and self.desired_image is None
+        told = self.desired == goal.config and self.desired_overlay == goal.overlay(self)
+        return told and self.desired_image == (goal.image or None)
+
+    def has(self, goal: Goal) -> bool:
+        """Whether the node has the config and the overlays of the goal, whatever it was told."""
+        return self.current == goal.config and self.current_overlay == goal.overlay(self)
 
     def updated(self, goal: Goal) -> bool:
         """Whether the node arrived at the goal."""
@@ -126,6 +161,7 @@ class Counts(NamedTuple):
 def facts(node: Object) -> NodeFacts:
     """Read a node."""
     notes, labels = annotations_of(node), labels_of(node)
+    overlay = notes.get(names.CURRENT_OVERLAY, "")
     return NodeFacts(
         name=object_name(node).name,
         ready=_is_ready(node),
@@ -135,6 +171,8 @@ def facts(node: Object) -> NodeFacts:
         reason=notes.get(names.REASON, ""),
         current_image=notes.get(names.CURRENT_IMAGE),
         desired_image=notes.get(names.DESIRED_IMAGE),
+        current_overlay=overlay,
+        desired_overlay=notes.get(names.DESIRED_OVERLAY, overlay),
         zone=labels.get(names.ZONE_LABEL, ""),
         created=metadata(node).get("creationTimestamp") or "",
         since=notes.get(SINCE, ""),

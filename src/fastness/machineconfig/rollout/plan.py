@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.objects import object_name
+from fastness.machineconfig.overlay.targets import overlay_targets
 from fastness.machineconfig.render import reconcile
 from fastness.machineconfig.render.blame import Blame
 from fastness.machineconfig.render.errors import BadMaxUnavailable, Problem
@@ -258,7 +259,8 @@ class _Draft:
             # A node that has not reported yet is taken to have what its pool has.
             decisions = {before: decision, "": decision, after.name: Decision()}
             deciding = _Deciding(self.state, after, policies, decisions)
-            nodes = _nodes(members, Goal(after.name), deciding, _Pace(budget, schedule, paused), held)
+            goal = Goal(after.name, overlays=overlay_targets(self.state.machines, self.state.overlays))
+            nodes = _nodes(members, goal, deciding, _Pace(budget, schedule, paused), held)
         return PoolPlan(
             self.pool,
             self.trust,

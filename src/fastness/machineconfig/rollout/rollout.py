@@ -58,6 +58,17 @@ def free(_: NodeFacts) -> str | None:
     return None
 
 
+def mergeable(goal: Goal, then: HoldReason) -> HoldReason:
+    """Hold back who has overlays that cannot be merged: doors would give it nothing. Ask `then` about the others."""
+
+    def why(node: NodeFacts) -> str | None:
+        if goal.overlays.get(node.name, "") is None:
+            return f"the NodeOverlays for {node.name} cannot be merged: see their condition Valid"
+        return then(node)
+
+    return why
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The nodes that may start now, in order; `why` says what holds back the others, `deferred` who waits for a reason."""
@@ -176,7 +187,7 @@ def called_back(node: NodeFacts, goal: Goal) -> bool:
     if node.targets(goal) or not node.current:
         return False
     # It has what it should have and only has to stop trying: that disturbs nobody, so the budget is not asked.
-    returns = node.current == goal.config and node.desired != node.current
+    returns = node.has(goal) and node.moving
     return returns or (node.failing and not node.ready)
 
 
@@ -204,11 +215,12 @@ def quorum_allows(pool: str, quorum: Quorum) -> Allowed | Denied:
     return Allowed()
 
 
-def target_patch(goal: Goal) -> JsonObject:
+def target_patch(node: NodeFacts, goal: Goal) -> JsonObject:
     """The merge patch that tells a node where to go; without an image of its own a pool takes the image annotation away."""
-    return {
-        "metadata": {
-            # Both in one patch: an agent that saw the new config with the old image would begin an update that nobody asked for.
-            "annotations": {names.DESIRED_CONFIG: goal.config, names.DESIRED_IMAGE: goal.image or None},
-        }
-    }
+    overlay = goal.overlay(node)
+    notes = {names.DESIRED_CONFIG: goal.config, names.DESIRED_IMAGE: goal.image or None}
+    # Nothing is said about overlays to who has none and was told of none; to who has some, "none" is a word.
+    if overlay or node.current_overlay or node.desired_overlay:
+        notes[names.DESIRED_OVERLAY] = overlay
+    # All in one patch: an agent that saw the new config with the old image would begin an update that nobody asked for.
+    return {"metadata": {"annotations": notes}}

@@ -48,7 +48,7 @@ def trying(nodes: Iterable[NodeFacts], goal: Goal, patience: timedelta | None, n
     overdue, untimed, ends = list[NodeFacts](), list[NodeFacts](), list[datetime]()
     for node in nodes:
         # Without a current config there is nothing to go back to.
-        if not node.targets(goal) or node.updated(goal) or not node.current or node.current == node.desired:
+        if not node.targets(goal) or node.updated(goal) or not node.current or not node.moving:
             continue
         since = began(node, goal)
         if since is None:
@@ -67,7 +67,7 @@ def began(node: NodeFacts, goal: Goal) -> datetime | None:
     config, _, since = node.since.partition(" ")
     try:
         # The note names its goal: a time that was noted for the config before must not cut short the time for this one.
-        return datetime.fromisoformat(since) if config == goal.config else None
+        return datetime.fromisoformat(since) if config == goal.target(node) else None
     except ValueError:
         return None
 
@@ -76,26 +76,28 @@ def not_again(goal: Goal, then: HoldReason) -> HoldReason:
     """Hold back who gave up on this goal; ask `then` about the others."""
 
     def why(node: NodeFacts) -> str | None:
-        # By the name of the config, not by a flag: the name is a digest, so a corrected config is another goal and is tried.
-        if node.gave_up == goal.config:
-            return f"{node.name} tried {goal.config} for too long and went back"
+        # By the name of the target, not by a flag: the name is a digest, so a corrected config or overlay is tried.
+        if node.gave_up == goal.target(node):
+            return f"{node.name} tried {goal.target(node)} for too long and went back"
         return then(node)
 
     return why
 
 
-def timing(goal: Goal, now: datetime) -> dict[str, str | None]:
+def timing(node: NodeFacts, goal: Goal, now: datetime) -> dict[str, str | None]:
     """The notes of a node that begins to try now."""
-    return {SINCE: f"{goal.config} {rfc3339(now)}", GAVE_UP: None}
+    return {SINCE: f"{goal.target(node)} {rfc3339(now)}", GAVE_UP: None}
 
 
 def back_patch(node: NodeFacts, goal: Goal) -> JsonObject:
     """The merge patch that tells a node to stay with what it has, and to leave this goal alone."""
-    notes = {
+    notes: dict[str, str | None] = {
         # In one patch with the note: with the old goal back but no note, the next look would send the node out again.
         names.DESIRED_CONFIG: node.current,
         names.DESIRED_IMAGE: node.current_image,
         SINCE: None,
-        GAVE_UP: goal.config,
+        GAVE_UP: goal.target(node),
     }
+    if node.current_overlay != node.desired_overlay:
+        notes[names.DESIRED_OVERLAY] = node.current_overlay
     return {"metadata": {"annotations": notes}}

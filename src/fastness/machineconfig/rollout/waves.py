@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -29,6 +29,7 @@ from fastness.machineconfig.rollout.nodes import Goal, NodeFacts
 from fastness.machineconfig.rollout.rollout import Choice, called_back
 
 Object = Mapping[str, Any]
+_NO_GOAL: Final = Goal("")
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -58,14 +59,14 @@ class Hold:
     waiting: str | None = None
     stopped: str | None = None
     until: datetime | None = None
+    goal: Goal = _NO_GOAL
 
     def limit(self, choice: Choice) -> Choice:
         """The choice of `rollout.candidates`, cut to what the policy leaves; who is called back never waits."""
         if self.room is None:
             return choice
-        goal = Goal(self.state.goal)
-        back = tuple(node for node in choice.nodes if called_back(node, goal))
-        fresh = [node for node in choice.nodes if not called_back(node, goal)]
+        back = tuple(node for node in choice.nodes if called_back(node, self.goal))
+        fresh = [node for node in choice.nodes if not called_back(node, self.goal)]
         if len(fresh) <= self.room:
             return choice
         # The order that `plan` shows; a choice is in it only where the budget had to choose.
@@ -88,15 +89,19 @@ def policy_of(pool: Object, policies: Sequence[Object]) -> Object | None:
 
 def hold(policy: Object | None, nodes: Sequence[NodeFacts], goal: Goal, now: datetime, state: WaveState) -> Hold:
     """What the policy allows now; raises BadPolicy."""
+    return replace(_hold(policy, nodes, goal, now, state), goal=goal)
+
+
+def _hold(policy: Object | None, nodes: Sequence[NodeFacts], goal: Goal, now: datetime, state: WaveState) -> Hold:
     if policy is None:
-        return Hold(None, WaveState(goal.config))
+        return Hold(None, WaveState(goal.key))
     spec = _spec(policy)
-    # Another goal starts with its first wave: that the config before was good says nothing about this one.
-    state = state if state.goal == goal.config else WaveState(goal.config, 1)
+    # Another goal starts with its first wave: that what was before was good says nothing about this one.
+    state = state if state.goal == goal.key else WaveState(goal.key, 1)
     limit = _degraded_limit(spec)
     # Only failures on the way to this goal: a machine that has been broken for months must not stop every rollout.
     failed = sum(node.degraded and node.desired == goal.config for node in nodes)
-    gave_up = sum(node.gave_up == goal.config for node in nodes)
+    gave_up = sum(node.gave_up == goal.target(node) for node in nodes)
     # Before window and waves: a stop must be said, also where nothing would start anyway.
     if failed + gave_up >= limit:
         also = f", {gave_up} tried for too long and went back" if gave_up else ""
@@ -201,15 +206,15 @@ def _in_waves(plan: Sequence[Wave], nodes: Sequence[NodeFacts], goal: Goal, now:
     while number < len(plan):
         wave = plan[number - 1]
         if arrived < wave.bound:
-            return Hold(max(0, wave.bound - started), WaveState(goal.config, number), f"wave {number} of {len(plan)}")
+            return Hold(max(0, wave.bound - started), WaveState(goal.key, number), f"wave {number} of {len(plan)}")
         since = since or now
         if now < since + wave.soak:
             ends = since + wave.soak
             why = f"wave {number} of {len(plan)} is watched until {ends.isoformat(timespec='seconds')}"
-            return Hold(0, WaveState(goal.config, number, since), why, until=ends)
+            return Hold(0, WaveState(goal.key, number, since), why, until=ends)
         # The loop goes on in the same look, so that waves without a soak, or already full ones, do not take a turn each.
         number, since = number + 1, None
-    return Hold(None, WaveState(goal.config, number))
+    return Hold(None, WaveState(goal.key, number))
 
 
 def _degraded_limit(spec: Object) -> int:

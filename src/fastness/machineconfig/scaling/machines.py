@@ -19,7 +19,6 @@ from fastness.kinds.objects import is_being_deleted
 
 Object = Mapping[str, Any]
 Hook = Literal["preDrain", "preTerminate"]
-VIRTUAL: Final = "VirtualMachineProviderSpec"
 PROVISIONING: Final = "Provisioning"
 PROVISIONED: Final = "Provisioned"
 RUNNING: Final = "Running"
@@ -29,18 +28,18 @@ DELETING: Final = "Deleting"
 
 def provider_of(machine: Object) -> str:
     """The kind of the provider's part of a Machine, or of the template of a set; empty when there is none."""
-    return str(_value(machine).get("kind") or "")
+    return str(provider_value(machine).get("kind") or "")
 
 
 def secret_of(machine: Object) -> str:
     """The Secret that a Machine is created with; empty when it names none."""
-    secret = _value(machine).get("userDataSecret")
+    secret = provider_value(machine).get("userDataSecret")
     return str(secret.get("name") or "") if isinstance(secret, Mapping) else ""
 
 
 def tee_of(machine: Object) -> str:
     """The kind of evidence that a virtual machine is to have; empty for any."""
-    return str(_value(machine).get("tee") or "")
+    return str(provider_value(machine).get("tee") or "")
 
 
 def pool_of_user_data(secret: str) -> str:
@@ -65,8 +64,8 @@ def phase(machine: Object, *, exists: bool, node: str) -> str:
     return RUNNING if node else PROVISIONED
 
 
-def status(machine: Object, *, exists: bool, node: Object | None) -> JsonObject:
-    """What a Machine reports; members that are None go away."""
+def status(machine: Object, *, exists: bool, node: Object | None, lost_words: str) -> JsonObject:
+    """What a Machine reports; members that are None go away. `lost_words` say what became of one that is gone."""
     reached = phase(machine, exists=exists, node=str(((node or {}).get("metadata") or {}).get("name") or ""))
     lost = reached == FAILED
     return {
@@ -75,11 +74,12 @@ def status(machine: Object, *, exists: bool, node: Object | None) -> JsonObject:
         if node is None
         else {"kind": "Node", "name": node["metadata"]["name"], "uid": node["metadata"]["uid"]},
         "errorReason": "MachineLost" if lost else None,
-        "errorMessage": "the virtual machine is gone: delete this Machine, its set makes another" if lost else None,
+        "errorMessage": f"{lost_words}: delete this Machine, its set makes another" if lost else None,
     }
 
 
-def _value(machine: Object) -> Object:
+def provider_value(machine: Object) -> Object:
+    """The provider's own part of a Machine, or of the template of a set; empty when there is none."""
     value: Any = machine
     for part in ("spec", "providerSpec", "value"):
         value = value.get(part) if isinstance(value, Mapping) else None

@@ -18,7 +18,7 @@ from fastness.formats.errors import SelectorError
 from fastness.formats.selectors import LabelSelector, label_selector_from_object
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, is_being_deleted, labels_of, metadata, object_name
-from fastness.kinds.openshift.machines import DELETE_FIRST, FINALIZER, PROVIDER_MACHINE
+from fastness.kinds.openshift.machines import CLUSTER_LABEL, DELETE_FIRST, FINALIZER, PROVIDER_MACHINE
 
 Object = Mapping[str, Any]
 MOST: Final = 1000
@@ -89,13 +89,15 @@ def new_machine(machine_set: Object) -> JsonObject:
     """A Machine that a set makes, without a name."""
     place, template = object_name(machine_set), machine_set["spec"]["template"]
     shape = template.get("metadata") or {}
+    # Which cluster a machine is of, which its provider and its node are known by, is the set's if the template does not say.
+    cluster = {name: label for name, label in labels_of(machine_set).items() if name == CLUSTER_LABEL}
     return {
         "apiVersion": PROVIDER_MACHINE.api_version,
         "kind": PROVIDER_MACHINE.kind,
         "metadata": {
             "generateName": f"{place.name}-",
             "namespace": place.namespace,
-            "labels": dict(shape.get("labels") or {}),
+            "labels": {**cluster, **(shape.get("labels") or {})},
             "annotations": dict(shape.get("annotations") or {}),
             "ownerReferences": [owner_reference(machine_set)],
             "finalizers": [FINALIZER],

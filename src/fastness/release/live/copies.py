@@ -27,6 +27,7 @@ from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.http.refusals import Refusal
 from fastness.keys.errors import BadToken
 from fastness.kinds.fastness_dev.cluster import NAME
+from fastness.kinds.machineconfiguration import names
 from fastness.kinds.trusted_execution.subject import Grant
 from fastness.kube.informers import Informer
 from fastness.machineconfig.overlay.overlay import Recipient
@@ -128,13 +129,13 @@ class PoolConfigs:
             raise Refusal(400, error.code, error.message) from error
 
     async def _copy(self, delivery: Delivery, who: Recipient, pool: str, question: Question) -> Config:
-        if question.rendered:
-            return await self._by_name(pool, question.rendered)
         # A copy of the pool without them would be a good signature under a configuration that is not this machine's.
-        if self._overlays.concern(who):
+        if self._overlays.concern(who) or names.split_target(question.rendered)[1]:
             raise Refusal(
                 503, "overlaid", "this machine has NodeOverlays, which copies do not: set delivery.sync to OnDemand"
             )
+        if question.rendered:
+            return await self._by_name(pool, question.rendered)
         return await self._config(delivery, pool, question.accept)
 
     async def _by_name(self, pool: str, rendered: str) -> Config:

@@ -168,7 +168,10 @@ class Assignments:
         self._cluster = cluster
 
     async def check(self, subject: Subject, rendered: str, verdict: str = "") -> None:
-        """Let a machine have a rendered config, while it is the subject that it proved to be; raises Refusal, ApiError."""
+        """Let a machine have a rendered config, and the overlays that its name has, while it is the subject that it proved to be.
+
+        Raises Refusal, ApiError.
+        """
         machine = await find_machine(self._cluster, key_kind(subject.tee), subject.thumbprint)
         # The subject of the token and not only its key: a Machine that was deleted and enrolled again is another one.
         if machine is None or not is_subject(machine, subject) or not is_assigned(machine, rendered):

@@ -5,7 +5,8 @@
 * The credential is what the machine itself showed. It is verified here, whoever forwards it: a gate or a broker that was taken
   over gets configurations of machines that came to it, and no signature for others.
 * A token counts when the issuer signed it for this audience, it is live, of this pool, and nothing that it names was revoked. A
-  rendered config by name (day two) must be written on its Machine. A join ticket counts where attestation is only watched.
+  rendered config by name (day two) must be written on its Machine, and so must the overlays that are asked for on top.
+  A join ticket counts where attestation is only watched.
 * Copies are for a broker that delivers from copies, and only while the cluster says so. They are signed without a machine: the
   broker's seal names it. Overlays are in none of them.
 * The signing key is the config server's alone. Its public half is in the image, so it changes with images and not by itself.
@@ -28,6 +29,7 @@ from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.fastness_dev.rollout import NODE_OVERLAY
 from fastness.kinds.fastness_dev.trust_model import Mode
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
 from fastness.kinds.trusted_execution.subject import Basis, Grant, ProvenCaller, Subject
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
@@ -199,10 +201,12 @@ class ServedConfigs:
     async def fetch(self, request: ConfigRequest) -> Config:
         """The configuration of the machine that showed the credential, signed for its request; raises Refusal, ApiError."""
         grant = await self._forwarded.grant(request)
-        query = {"accept": request.accept, "rendered": request.rendered}
-        plain = await self.plain.read(grant, pool_config(request.pool), query)
-        # A running machine lays its overlays over a rendered config by itself, as it did when it was installed.
-        config = plain if request.rendered else self._overlays.over(plain, recipient(grant.caller.claims))
+        rendered, overlay = names.split_target(request.rendered)
+        plain = await self.plain.read(
+            grant, pool_config(request.pool), {"accept": request.accept, "rendered": rendered}
+        )
+        who = recipient(grant.caller.claims)
+        config = self._overlays.over_rendered(plain, who, overlay) if rendered else self._overlays.over(plain, who)
         subject = grant.subject
         served = Served(
             config.body, request.pool, subject.machine, request.nonce, request.rendered,

@@ -75,7 +75,7 @@ def test_a_plan_says_which_machines_get_what_and_what_it_overrides(write: Write)
     assert "-pool" in result.stdout
     assert "+7" in result.stdout
     assert "machine-3" not in result.stdout
-    assert "keep what they booted with" in result.stdout
+    assert "machines that run follow, at most 1 at a time: reboot" in result.stdout
 
 
 def test_a_changed_and_a_deleted_overlay_are_told_with_what_comes_back(write: Write) -> None:
@@ -94,6 +94,25 @@ def test_a_changed_and_a_deleted_overlay_are_told_with_what_comes_back(write: Wr
         ("file /etc/rack changed", "overlay:rack-7"),
         ("file /etc/tpm removed", "overlay:a-tpm"),
     }
+
+
+@pytest.mark.parametrize(
+    ("pool_spec", "node", "words"),
+    [
+        ({"paused": True}, "worker-1", "the pool is paused"),
+        ({"maxUnavailable": 2}, "worker-1", "at most 2 at a time"),
+        ({"maxUnavailable": "many"}, "worker-1", "the pool is paused"),
+        ({}, "", "none of them runs"),
+    ],
+)
+def test_a_plan_says_when_machines_follow_and_how_many_at_a_time(
+    write: Write, pool_spec: Any, node: str, words: str
+) -> None:
+    alone, paced = machine(1, "snp"), {**POOL, "spec": {**POOL["spec"], **pool_spec}}
+    alone["status"]["nodeName"] = node
+    cluster = write("c.yaml", paced, RENDERED, alone, machine(2, "tpm"))
+    result = run("plan", "-f", write("o.yaml", overlay("rack-7", SNP)), "--offline", cluster)
+    assert words in result.stdout
 
 
 def test_where_nothing_is_rendered_yet_the_plan_renders(write: Write) -> None:

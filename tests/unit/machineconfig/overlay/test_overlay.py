@@ -247,6 +247,7 @@ def test_a_machine_expects_exactly_what_it_was_handed(
     laid = Laid.read(handed[names.OVERLAY_FILE]) if overlays else Laid()
     texts = {path: text for layer in (pool, *layers) for path, text in layer.items()}
     expected = laid.over({"spec": {"config": made(pool)}})["spec"]["config"]
+    assert laid.digest == Laid.of(overlays).digest, "door, rollout and agent have one word for it"
     assert {path: handed[path] for path in texts} == {path: text.encode() for path, text in texts.items()}
     assert {path: content(expected)[path] for path in texts} == {path: handed[path] for path in texts}
     updated = content(laid.over({"spec": {"config": made(later)}})["spec"]["config"])

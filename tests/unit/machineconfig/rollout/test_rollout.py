@@ -108,8 +108,11 @@ def test_cordoned_nodes_and_those_already_told_are_no_candidates() -> None:
 def test_leaving_image_mode_is_an_update() -> None:
     layered = facts(node("a", current="new", images=("i", "i")))
     assert candidates([layered], GOAL, 1).nodes == (layered,)
-    assert target_patch(GOAL)["metadata"]["annotations"] == {names.DESIRED_CONFIG: "new", names.DESIRED_IMAGE: None}
-    assert target_patch(Goal("new", "i"))["metadata"]["annotations"][names.DESIRED_IMAGE] == "i"
+    assert target_patch(layered, GOAL)["metadata"]["annotations"] == {
+        names.DESIRED_CONFIG: "new",
+        names.DESIRED_IMAGE: None,
+    }
+    assert target_patch(layered, Goal("new", "i"))["metadata"]["annotations"][names.DESIRED_IMAGE] == "i"
 
 
 def test_the_node_of_the_operator_goes_last() -> None:

@@ -20,7 +20,7 @@ IDLE = NodeFacts("a", True, "old", "old", "Done")
 
 
 def node_trying_for(ago: timedelta | None, **more: str) -> NodeFacts:
-    since = "" if ago is None else str(timing(GOAL, NOW - ago)[SINCE])
+    since = "" if ago is None else str(timing(NodeFacts("n", ready=True), GOAL, NOW - ago)[SINCE])
     return replace(IDLE, desired="new", state="Working", since=since, **more)  # type: ignore[arg-type]
 
 

@@ -62,10 +62,10 @@ def test_phases_go_one_way(before: str, exists: bool, node: str, after: str) -> 
 
 
 def test_a_machine_that_its_provider_lost_says_so_and_what_to_do() -> None:
-    lost = status(machine("Running"), exists=False, node=None)
+    lost = status(machine("Running"), exists=False, node=None, lost_words="the virtual machine is gone")
     assert lost["phase"] == "Failed"
     assert "delete this Machine" in lost["errorMessage"]
-    there = status(machine("Provisioned"), exists=True, node=NODE)
+    there = status(machine("Provisioned"), exists=True, node=NODE, lost_words="")
     assert (there["nodeRef"]["name"], there["errorMessage"]) == ("worker-1", None)
 
 

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.formats import data_url as dataurl
+from fastness.formats import json
 from fastness.http.refusals import Refusal
 from fastness.kinds.kind import JsonObject
-from fastness.machineconfig.overlay.merged import overlay_bytes
-from fastness.machineconfig.overlay.overlay import Overlay, Recipient
-from fastness.machineconfig.serving import document
+from fastness.machineconfig.overlay.merged import overlay_bytes, overlay_in
+from fastness.machineconfig.overlay.overlay import Overlay, Recipient, examine
+from fastness.machineconfig.overlay.targets import overlays_of
+from fastness.machineconfig.serving import document, rendered_object
 from fastness.release.configs import Config
 from fastness.release.live import overlays as delivery
 from fastness.release.live.overlays import Overlays, recipient
@@ -98,6 +100,34 @@ def test_a_changed_overlay_is_merged_anew_and_a_deleted_one_is_gone() -> None:
     assert dataurl.encode(b"after").encode() in after.body
     cache.found = []
     assert overlays.over(POOL, A) is POOL
+
+
+RUNNING = Config(
+    rendered_object({"metadata": {"name": "rendered-worker-1"}, "spec": SPEC}), b'"r"', "rendered-worker-1"
+)
+
+
+def test_a_running_machine_gets_the_overlays_that_it_was_told_to_go_to_or_has_to_wait() -> None:
+    cache: Any = Cache(overlay("one", {"machines": ["uid-a"]}))
+    overlays, mine = Overlays(cache), overlays_of([examine(overlay("one", {"machines": ["uid-a"]}))])
+    assert mine
+    merged = overlays.over_rendered(RUNNING, A, mine)
+    assert overlay_in(json.decode(merged.body)) == mine
+    assert merged.described()["overlays"].startswith("one@")
+    assert overlays.over_rendered(RUNNING, B, "") is RUNNING
+    for who, digest in ((A, ""), (A, "e" * 32), (B, mine)):
+        with pytest.raises(Refusal) as waits:
+            overlays.over_rendered(RUNNING, who, digest)
+        assert (waits.value.status, waits.value.code) == (503, "overlay-changed")
+    cache.found = []
+    assert overlays.over_rendered(RUNNING, A, "") is RUNNING
+
+
+def test_a_running_machine_whose_overlay_cannot_be_merged_waits() -> None:
+    broken = {**overlay("one", {"machines": ["uid-a"]}), "spec": {"match": {"machines": ["uid-a"]}, "config": []}}
+    with pytest.raises(Refusal) as waits:
+        over(broken).over_rendered(RUNNING, A, "")
+    assert (waits.value.status, waits.value.code) == (503, "overlay-invalid")
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

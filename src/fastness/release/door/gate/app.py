@@ -5,7 +5,8 @@
       → record → in touch, machine and Grant again → bytes
 
 A running machine names the rendered config that it was told to go to. It gets that MachineConfig if the controllers wrote its
-name on the Machine (`release.live.releases`), and no other; its agent lays its overlays over it by itself.
+name on the Machine (`release.live.releases`), and no other. Where it has overlays, the name has their digest, and what leaves is
+merged and signed under both.
 
 Codes follow the doors' common table: 401 without a good token and proof (a new one may be got), 403 for what is final, 503
 with Retry-After for what will pass. In mode Audit a valid join ticket makes a grant of basis `audit`, recorded and counted;
