@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.boots import Boots, Images
 from fastness.agent.apply.cluster import ApiConfigs, OwnNode, RenderedConfigs, desires
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.drift import DriftMonitor
@@ -33,7 +34,15 @@ from fastness.agent.apply.report import Persistent, Reporter
 from fastness.agent.apply.steps import Disk, repair_steps
 from fastness.agent.apply.update import Goal, Update, run_actions
 from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
-from fastness.agent.errors import AgentError, DrainTimeout, DriftFound, Irreconcilable, SetAside, Superseded
+from fastness.agent.errors import (
+    AgentError,
+    BootFailed,
+    DrainTimeout,
+    DriftFound,
+    Irreconcilable,
+    SetAside,
+    Superseded,
+)
 from fastness.agent.host.errors import DriverError
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
@@ -112,6 +121,8 @@ class Agent:
         self._prove = prove
         self._proved_at: float | None = None
         self._moved = False
+        self._boots = Boots(host, self._applier)
+        self._images = Images()
 
     async def run(self) -> None:
         """Do all of it until the machine goes down, or until cancelled."""
@@ -201,18 +212,25 @@ class Agent:
     async def _resume(self) -> bool:
         """Complete what was committed before the agent or the machine went down; True when it goes down (again)."""
         journal = self._applier.journal
-        target = journal.begin.target
-        rebooting = any(action["type"] == "Reboot" for action in journal.begin.actions)
-        if not rebooting:
+        begin = journal.begin
+        if not begin.reboots:
             await uninterrupted(lambda: run_actions(self._applier, self._host, list(journal.remaining)))
             return False
-        # The same boot id: the machine never went down, whatever was asked for, so it is asked again.
-        if journal.phase is Phase.COMMITTED or journal.boot == self._host.power.boot_id():
-            await self._reboot(target)
+        if not await uninterrupted(self._boots.went_down):
+            await self._reboot(begin.target)
             return True
+        lacking = await uninterrupted(self._boots.lacking)
+        if lacking and journal.phase is Phase.COMMITTED:
+            # The machine lost power before it was asked to reboot, and with it what was staged: the update begins anew.
+            await uninterrupted(self._applier.revert)
+            return False
+        if lacking:
+            reason = await uninterrupted(lambda: self._boots.failed(lacking))
+            await self._reporter.event(names.Event.BOOT_FAILED, reason, warning=True)
+            raise BootFailed(reason)
         done = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, "booted", Progress.REBOOTED_NODE, TRUE)
-        await self._reporter.progress(done, current=journal.begin.source, desired=target)
-        await uninterrupted(self._applier.end)
+        await self._reporter.progress(done, current=begin.source, desired=begin.target)
+        await uninterrupted(self._boots.arrived)
         return False
 
     async def _load(self, reported: str) -> Goal:
@@ -227,6 +245,8 @@ class Agent:
             served = config
             await uninterrupted(lambda: disk.adopt_first_boot(self._host.root, served))
         if config != self._current.config:
+            loaded = config
+            await uninterrupted(lambda: disk.record_base_image(self._host.root, self._host.system, loaded))
             self._current = disk.goal(self._host.root, config)
             self._checked = ""
         return self._current
@@ -245,8 +265,9 @@ class Agent:
             await marked(Mark(Progress.RESUMED, TRUE, "the node takes pods again"))
         overlays = " ".join(current.overlays) or None
         await self._reporter.annotate(
-            current=current.name, state=names.NodeState.DONE, reason="", action=None, overlays=overlays
-        )
+            current=current.name, state=names.NodeState.DONE, reason="", action=None, overlays=overlays,
+            booted=self._images.booted or None, base=self._images.base or None,
+        )  # fmt: skip
         await marked(Mark(Progress.NODE_DEGRADED, FALSE, "the node is well"))
         await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.name}"))
 
@@ -254,6 +275,8 @@ class Agent:
         """The disk says what the config says: all of it once, later what changed; repairs if that is the policy."""
         suspects = self._drift.suspects()
         only = suspects if self._checked == current.name else None
+        if only is None:
+            await self._look_at_images(current)
         differences = await uninterrupted(lambda: drifts(current.desired, self._host, only))
         if differences and annotations_of(node).get(DRIFT_POLICY) == REPAIR:
             await self._reporter.event(
@@ -273,6 +296,12 @@ class Agent:
                 await self._reporter.event(reason, describe_drifts(current.name, differences), warning=True)
             raise DriftFound(describe_drifts(current.name, differences))
         self._checked, self._reported_drifts = current.name, []
+
+    async def _look_at_images(self, current: Goal) -> None:
+        self._images = await uninterrupted(lambda: self._boots.look(current))
+        if dropped := self._images.dropped:
+            text = f"{dropped} was staged for the next boot, and {current.name} asks for what runs: dropped"
+            await self._reporter.event(names.Event.STAGED_IMAGE_DROPPED, text, warning=True)
 
     async def _repair(self, current: Goal) -> None:
         """Write what differs again, by the journal."""
@@ -298,6 +327,7 @@ class Agent:
         if not desires(await self._begin(node), desired):
             return False  # withdrawn already: the watch is about to say so, and wakes us
         goal = disk.goal(self._host.root, config)
+        await uninterrupted(lambda: self._boots.refuse(goal, forced=forced))
         single = annotations_of(node).get(names.CONTROL_PLANE_TOPOLOGY) == names.SINGLE_REPLICA
         update = Update(
             current, goal, await self._configuration(), host=self._host, applier=self._applier, reporter=self._reporter,
