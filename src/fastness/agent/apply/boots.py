@@ -1,11 +1,12 @@
 """What of an update happens across a boot: did the machine come up with the system that it was to have, and what if not.
 
-    went_down()   whether the machine has gone down since the reboot was due; until it has, it is asked again
-    lacking()     what the booted system lacks of the one that the config on disk asks for
-    arrived()     nothing: the update is over
-    failed(…)     something: remembered, undone, and one more reboot, back
-    refuse(…)     what must not be tried: an image that nobody knows, a system that this machine did not come up with
-    look(…)       what is booted, and what it would go back to; what somebody staged beside the config is dropped
+    resume()    an update that ends with a reboot, after a start of the agent:
+                  the same boot                               ask for the reboot, again if need be
+                  another, and the system is what it should   the update is over
+                  another, and it is not                      power was lost before the reboot was asked for: begin anew
+                                                              otherwise: remembered, undone, and one more reboot, back
+    refuse(…)   what must not be tried: an image that nobody knows, a system that this machine did not come up with
+    look(…)     what is booted, and what it would go back to; what somebody staged beside the config is dropped
 
 The truth about a machine is what it booted: no config counts as applied before that was looked at, and no system is rebooted into
 twice. Everything here blocks.
@@ -13,11 +14,13 @@ twice. Everything here blocks.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import NamedTuple
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
 from fastness.agent.apply.failed_boot import FailedBoot, forget_failed_boot, read_failed_boot, write_failed_boot
+from fastness.agent.apply.journal import Phase
 from fastness.agent.apply.ports import Host
 from fastness.agent.apply.update import Goal
 from fastness.agent.apply.validate import system_drifts
@@ -41,6 +44,22 @@ class Images(NamedTuple):
     dropped: str = ""
 
 
+class After(StrEnum):
+    """What follows for an update when the agent starts."""
+
+    REBOOT = "reboot"
+    ARRIVED = "arrived"
+    ANEW = "anew"
+    FAILED = "failed"
+
+
+class Resumed(NamedTuple):
+    """What follows, and of a boot that failed why."""
+
+    after: After
+    reason: str = ""
+
+
 class Boots:
     """The boots of one host."""
 
@@ -48,17 +67,24 @@ class Boots:
         self._host = host
         self._applier = applier
 
-    def went_down(self) -> bool:
-        """Whether this is another boot than the one in which a reboot became due; raises DriverError."""
+    def resume(self) -> Resumed:
+        """Go on with what was committed and ends with a reboot; raises AgentError, DriverError."""
+        journal = self._applier.journal
         # The same boot id: the machine never went down, whatever was asked for.
-        return self._applier.journal.boot_before not in ("", self._host.power.boot_id())
-
-    def lacking(self) -> list[str]:
-        """What is not as the config on disk asks for; raises BadConfig, DriverError."""
+        if journal.boot_before in ("", self._host.power.boot_id()):
+            return Resumed(After.REBOOT)
         goal = self._goal()
-        return [str(drift) for drift in system_drifts(goal.desired, self._host.system)] if goal is not None else []
+        lacking = [str(drift) for drift in system_drifts(goal.desired, self._host.system)] if goal is not None else []
+        if not lacking:
+            self._arrived()
+            return Resumed(After.ARRIVED)
+        if journal.phase is Phase.COMMITTED:
+            # Nobody asked for this boot: the machine lost power, and what was staged with it.
+            self._applier.revert()
+            return Resumed(After.ANEW)
+        return Resumed(After.FAILED, self._failed(lacking))
 
-    def arrived(self) -> None:
+    def _arrived(self) -> None:
         """The machine came up with what was asked for; raises DriverError."""
         try:
             self._host.system.booted_well()
@@ -70,7 +96,7 @@ class Boots:
             forget_failed_boot(self._host.state)
         self._applier.end()
 
-    def failed(self, lacking: list[str]) -> str:
+    def _failed(self, lacking: list[str]) -> str:
         """Go back from a system that the machine did not come up with; why, for people; raises AgentError, DriverError."""
         journal, goal = self._applier.journal, self._goal()
         log = self._host.system.last_boot_log()

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
-from fastness.agent.apply.boots import Boots, Images
+from fastness.agent.apply.boots import After, Boots, Images
 from fastness.agent.apply.cluster import ApiConfigs, OwnNode, RenderedConfigs, desires
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.drift import DriftMonitor
@@ -216,21 +216,17 @@ class Agent:
         if not begin.reboots:
             await uninterrupted(lambda: run_actions(self._applier, self._host, list(journal.remaining)))
             return False
-        if not await uninterrupted(self._boots.went_down):
-            await self._reboot(begin.target)
-            return True
-        lacking = await uninterrupted(self._boots.lacking)
-        if lacking and journal.phase is Phase.COMMITTED:
-            # The machine lost power before it was asked to reboot, and with it what was staged: the update begins anew.
-            await uninterrupted(self._applier.revert)
-            return False
-        if lacking:
-            reason = await uninterrupted(lambda: self._boots.failed(lacking))
-            await self._reporter.event(names.Event.BOOT_FAILED, reason, warning=True)
-            raise BootFailed(reason)
-        done = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, "booted", Progress.REBOOTED_NODE, TRUE)
-        await self._reporter.progress(done, current=begin.source, desired=begin.target)
-        await uninterrupted(self._boots.arrived)
+        resumed = await uninterrupted(self._boots.resume)
+        match resumed.after:
+            case After.REBOOT:
+                await self._reboot(begin.target)
+                return True
+            case After.FAILED:
+                await self._reporter.event(names.Event.BOOT_FAILED, resumed.reason, warning=True)
+                raise BootFailed(resumed.reason)
+            case After.ARRIVED:
+                done = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, "booted", Progress.REBOOTED_NODE, TRUE)
+                await self._reporter.progress(done, current=begin.source, desired=begin.target)
         return False
 
     async def _load(self, reported: str) -> Goal:
@@ -401,7 +397,8 @@ class Agent:
                 await self._reporter.event(names.Event.FAILED_TO_RECONCILE, error.message, warning=True)
             if isinstance(error, SetAside):
                 await self._reporter.event(names.Event.JOURNAL_SET_ASIDE, error.message, warning=True)
-            await self._reporter.state(state, error.message)
+            # Whatever it was about to do, it is not doing it now.
+            await self._reporter.annotate(state=state, reason=error.message[: names.MAX_REASON_CHARS], action=None)
             mark = Mark(Progress.NODE_DEGRADED, TRUE, error.message)
             await self._progress(self._current.name, self._own.desired)(mark)
         except ApiError as refused:
