@@ -45,6 +45,7 @@ from fastness.kube.port import Cluster
 from fastness.machineconfig.loops.controllers import machine_config_loops, nowhere
 from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
 from fastness.machineconfig.loops.overlays import NodeOverlays
+from fastness.machineconfig.loops.render import ResolveImage
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.record.live.guard import RecordGuard
 from fastness.record.live.record import ClusterRecord
@@ -77,11 +78,12 @@ def product_loops(
     watched: Callable[[], bool] = lambda: True,
     statuses: Statuses | None = None,
     without: Collection[str] = (),
+    resolve_image: ResolveImage | None = None,
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
 
     `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
-    Machines, where the cluster that the loops get signs them.
+    Machines, where the cluster that the loops get signs them. `resolve_image` asks a registry which image a tag means.
     """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
@@ -110,8 +112,9 @@ def product_loops(
     if MACHINE_CONFIG not in without:
         named = told_doors(doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
         loops += machine_config_loops(
-            cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write
-        )
+            cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
+            resolve_image=resolve_image,
+        )  # fmt: skip
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
 
 

@@ -189,6 +189,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
         # All virtual machines come from one address: what is one rack elsewhere is the whole cluster here.
         pace=Pace.of(max(USUAL_RATE, options.machines)),
         documents=Documents.below(options.state, services=options.vendor_services),
+        resolve_image=simulated.resolve_image if simulated is not None else None,
         places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops((*kube.controllers, *machines), kube.feeds),
     )  # fmt: skip
 

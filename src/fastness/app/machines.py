@@ -105,6 +105,10 @@ class Simulated:
         if not self.simulation.inventory.next:
             await first_set.create(cluster, self._count)
 
+    async def resolve_image(self, image: str) -> str:
+        """The image that a tag means, as the simulated registry says; raises DriverError."""
+        return await asyncio.to_thread(self.simulation.registry.pull, image)
+
     def loops(self, cluster: Cluster) -> tuple[Controller, ...]:
         """The loops that make machines on demand."""
 

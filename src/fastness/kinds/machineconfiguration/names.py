@@ -20,6 +20,7 @@ CONTROLLER_VERSION: Final = f"{GROUP}/generated-by-version"
 GENERATED_BY: Final = f"{GROUP}/generated-by-controller-version"
 RELEASE_IMAGE_VERSION: Final = f"{GROUP}/release-image-version"
 OS_IMAGE_OVERRIDDEN: Final = f"{GROUP}/os-image-url-overridden"
+RESOLVED_FROM: Final = "fastness.dev/resolved-from"
 NAME_SUFFIX: Final = f"{GROUP}/mc-name-suffix"
 RENDERED_PREFIX: Final = "rendered-"
 
