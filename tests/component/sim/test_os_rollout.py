@@ -1,4 +1,4 @@
-"""Images of operating systems in a simulated cluster: an override goes out node by node, is taken back, and no status is ahead."""
+"""OS images in a simulated cluster: an override goes out node by node, is taken back, and no status is ahead of it."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ DEPLOY_SECONDS: Final = 3600.0
 PAUSES: Final = (10.0, 20.0, 40.0, 60.0, 60.0, 60.0)
 INTERNAL_SECRET: Final = "/etc/mco/internal-registry-pull-secret.json"
 NODE_SECRET: Final = "/var/lib/kubelet/config.json"
+AUTH_TARGETS: Final = (INTERNAL_SECRET, NODE_SECRET)
 CLIENT: Final = {"RPMOSTREE_CLIENT_ID": "fastness"}
 LOG_LINES: Final = 20
 

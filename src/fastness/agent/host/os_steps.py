@@ -94,7 +94,8 @@ def os_steps(present: Present, new: Deployment, old: Deployment) -> tuple[OsStep
     if present.staged is not None and _is(present.staged, present.staged_arguments, goal, old):
         return ()
     if _only_arguments_unknown(present, goal, old):
-        return (Arguments(old.arguments, goal.arguments),)
+        right = _arguments_right(present.arguments, goal, old)  # what is booted passes them on
+        return () if right else (Arguments(old.arguments, goal.arguments),)
     return ((DropStaged(),) if present.staged is not None else ()) + _from_booted(present, goal, old)
 
 
