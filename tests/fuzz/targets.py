@@ -9,6 +9,8 @@ from fastness.formats import json as strict_json
 from fastness.formats import toml
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.errors import SelectorError, TokenError
+from fastness.formats.image_reference import parse_image
+from fastness.formats.os_status import bootc_status, rpm_ostree_status
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
 from fastness.formats.selectors import label_selector_from_object, parse_field_selector, parse_label_selector
@@ -75,6 +77,12 @@ def _text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise SelectorError("not-text", "a query parameter is text", hint="send UTF-8") from error
+
+
+def _image_reference(data: bytes) -> object:
+    reference = parse_image(_text(data))
+    assert parse_image(str(reference)).digest == reference.digest
+    return reference
 
 
 def _label_selector(data: bytes) -> object:
@@ -308,6 +316,30 @@ TARGETS: Final = (
             b"null",
         ),
         (*_JSON_TOKENS, b'"matchLabels":', b'"operator":"NotIn"', b'"values":'),
+    ),
+    Target(
+        "image reference",
+        _image_reference,
+        (b"registry.example:5000/os/base:9@sha256:" + b"a" * 64, b"r.example/os:latest", b"[::1]:5000/a"),
+        (b":", b"@", b"/", b"sha256:", b"..", b"-", b"A", b"\n"),
+    ),
+    Target(
+        "bootc status",
+        bootc_status,
+        (
+            b'{"apiVersion":"org.containers.bootc/v1","status":{"booted":{"image":{"image":{"image":"r.example/os:1"},'
+            b'"imageDigest":null},"incompatible":false,"composefs":{"bootType":"Uki"}},"staged":null}}',
+        ),
+        (*_JSON_TOKENS, b'"staged":', b'"downloadOnly":true', b'"image":', b'"imageDigest":"sha256:'),
+    ),
+    Target(
+        "rpm-ostree status",
+        rpm_ostree_status,
+        (
+            b'{"deployments":[{"booted":true,"container-image-reference":"ostree-remote-image:f:docker://r.example/os:1",'
+            b'"requested-packages":["a"]},{"custom-origin":["pivot://x"]}],"transaction":null}',
+        ),
+        (*_JSON_TOKENS, b'"staged":true', b'"transaction":["x"]', b'"pinned":', b'"requested-packages":'),
     ),
     Target(
         "continue token",

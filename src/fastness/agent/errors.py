@@ -4,6 +4,8 @@
     ├── BadConfig           the config cannot be carried out on this machine
     ├── Irreconcilable      only a new installation can get there from here
     ├── DriftFound          the disk is not what the current config says
+    ├── NoBaseImage         the config names no image, and nobody knows what the machine booted before one did
+    ├── BootFailed          the machine was rebooted into a system and runs another
     ├── DrainTimeout        the pods did not leave in time
     ├── Superseded          another config is desired now: not a failure, the sync begins again
     └── SetAside            the journal of an update was put away; the machine goes on from its disk as it is
@@ -43,6 +45,26 @@ class DriftFound(AgentError):
 
     code = "drift"
     hint = "Restore the files, or set the annotation fastness.dev/drift-policy=repair on the node."
+
+
+class NoBaseImage(AgentError):
+    """The config names no image, and nobody knows what the machine booted before one did."""
+
+    code = "no-base-image"
+    hint = (
+        "Name the image in osImageURL of a MachineConfig or in baseOSContainerImage of the ControllerConfig, or write it to "
+        "/etc/machine-config-daemon/baseimage on the machine."
+    )
+
+
+class BootFailed(AgentError):
+    """The machine was rebooted into a system and runs another; it is not rebooted into it again."""
+
+    code = "boot-failed"
+    hint = (
+        "Correct or delete the MachineConfig with the image; create /run/machine-config-daemon-force on the machine to let it "
+        "try the same once more."
+    )
 
 
 class DrainTimeout(AgentError):

@@ -209,7 +209,7 @@ class _Process:
         product = product_loops(
             view.cluster, view.informers, self._clock, self._entropy, timing=settings.timing, doors=await self._pointers(view),
             may_write=may_write, tiles=settings.tiles, watched=watched, statuses=view.cluster.statuses, without=without,
-            providers=settings.providers,
+            providers=settings.providers, resolve_image=settings.resolve_image,
         )  # fmt: skip
         loops, feeds = [*settings.loops.controllers, *product], dict(settings.loops.feeds)
         runner = Runner(loops, view.informers, self._clock, self._entropy, feeds=feeds)

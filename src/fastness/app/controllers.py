@@ -47,6 +47,7 @@ from fastness.machineconfig.loops.machine_api import FAMILY as MACHINE_API
 from fastness.machineconfig.loops.machine_api import machine_api_loops
 from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
 from fastness.machineconfig.loops.overlays import NodeOverlays
+from fastness.machineconfig.loops.render import ResolveImage
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.scaling.providers import PROVIDERS
 from fastness.record.live.guard import RecordGuard
@@ -81,11 +82,13 @@ def product_loops(
     statuses: Statuses | None = None,
     without: Collection[str] = (),
     providers: Collection[str] = PROVIDERS,
+    resolve_image: ResolveImage | None = None,
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
 
     `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
-    Machines, where the cluster that the loops get signs them. `providers` make machines for machine sets here.
+    Machines, where the cluster that the loops get signs them. `providers` make machines for machine sets here. `resolve_image`
+    asks a registry which image a tag means.
     """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
@@ -114,8 +117,9 @@ def product_loops(
     if MACHINE_CONFIG not in without:
         named = told_doors(doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
         loops += machine_config_loops(
-            cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write
-        )
+            cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
+            resolve_image=resolve_image,
+        )  # fmt: skip
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]

@@ -191,6 +191,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
         pace=Pace.of(max(USUAL_RATE, options.machines)),
         documents=Documents.below(options.state, services=options.vendor_services),
         providers=(*PROVIDERS, *((VIRTUAL,) if simulated is not None else ())),
+        resolve_image=simulated.resolve_image if simulated is not None else None,
         places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops((*kube.controllers, *machines), kube.feeds),
     )  # fmt: skip
 

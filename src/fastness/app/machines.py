@@ -103,6 +103,10 @@ class Simulated:
         if not self.simulation.inventory.next:
             await first_set.create(cluster, self._count)
 
+    async def resolve_image(self, image: str) -> str:
+        """The image that a tag means, as the simulated registry says; raises DriverError."""
+        return await asyncio.to_thread(self.simulation.registry.pull, image)
+
     def loops(self, cluster: Cluster) -> tuple[Controller, ...]:
         """The loops that make virtual machines on demand."""
 
@@ -126,7 +130,9 @@ class Simulated:
             return server.acting_as(User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
 
         if simulation.inventory.profile == CONTAINERS_PROFILE:
-            fleet = Fleet(cluster, as_node, directory, clock, entropy, doors=believed.doors)
+            fleet = Fleet(
+                cluster, as_node, directory, clock, entropy, registry=simulation.registry, doors=believed.doors
+            )
             async with self._opened(fleet, None, None):
                 yield
             return
@@ -134,7 +140,10 @@ class Simulated:
         async with _tpm_maker(simulation) as maker:
             documents = VendorDocuments(cluster, vendor, clock, [maker.certificates] if maker is not None else ())
             proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker, believed.gate)
-            fleet = Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors)
+            fleet = Fleet(
+                cluster, as_node, directory, clock, entropy, proofs=proofs, registry=simulation.registry,
+                doors=believed.doors,
+            )  # fmt: skip
             async with self._opened(fleet, documents, SimVendor(entropy)):
                 yield
 

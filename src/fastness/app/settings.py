@@ -30,6 +30,7 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.controllers.runner import Feed
 from fastness.kube.places import AT_HOME, Places
+from fastness.machineconfig.loops.render import ResolveImage
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.scaling.providers import PROVIDERS
 from fastness.page.admission import Doorkeeper
@@ -126,8 +127,8 @@ class PlaneSettings:
     """What the parts are told; what is said about a part that does not run is not looked at.
 
     Without an `election` this process is alone, and `addresses` are those of its own doors. Without `tiles` the record is in
-    the cluster. `providers` make machines for machine sets. `opened` hears of every door that opened, `tell` of controllers
-    that are not started.
+    the cluster, without `resolve_image` images have to be named by digest. `providers` make machines for machine sets. `opened`
+    hears of every door that opened, `tell` of controllers that are not started.
     """
 
     listen: Mapping[Part, ListenOptions]
@@ -138,6 +139,7 @@ class PlaneSettings:
     page: PageOptions = field(default_factory=PageOptions)
     webhook_url: str = ""
     node_certificates: bool = True
+    resolve_image: ResolveImage | None = None
     pace: Pace = field(default_factory=Pace)
     documents: Documents = field(default_factory=Documents)
     places: Places = AT_HOME

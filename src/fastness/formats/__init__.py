@@ -7,10 +7,12 @@
     der.py             Just enough DER to read the vendors' certificate extensions
     errors.py          The errors of every parser in this package
     evidence/          Evidence and what it is made of, as bytes
+    image_reference.py References of container images: where an image is, and which bytes are meant
     initdata.py        Init data: the small TOML document that a host hands to a guest, measured before the guest runs
     json.py            JSON as the Kubernetes API reads it: strict, bounded, cheap for small objects
     jsonpath/          JSONPath as Kubernetes uses it in printer columns, `kubectl wait` and `scale` paths
     names.py           The names that Kubernetes allows: labels, subdomains, qualified names, label values, path segments
+    os_status.py       What `bootc status` and `rpm-ostree status` print: what is booted, staged and kept to fall back to
     patch/             The three patch languages of the Kubernetes API, as pure functions on decoded JSON
     protobuf/          Kubernetes' protobuf request bodies, decoded to the JSON form that the rest of the house works with
     quantity.py        Numbers with a unit: quantities of Kubernetes, int-or-percent, durations

@@ -15,6 +15,8 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── DataUrlError            data URL, its compression or its hash
     ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
     ├── ImageError              a boot image, its signatures, or a store of firmware variables
+    ├── ImageReferenceError     the name of a container image
+    ├── OsStatusError           what `bootc status` or `rpm-ostree status` printed
     ├── CpioError               the initial file system of a boot image (`cpio`)
     ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`
     └── PatchError              `status` is the HTTP code a Kubernetes API server answers with
@@ -122,3 +124,11 @@ class ImageError(FormatError):
         super().__init__(
             code, message, path, hint or "Give the file as it was built; it may be cut off or of another kind."
         )
+
+
+class ImageReferenceError(FormatError):
+    """The text is not the name of a container image."""
+
+
+class OsStatusError(FormatError):
+    """What a program that deploys operating systems printed cannot be read."""

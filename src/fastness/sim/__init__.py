@@ -10,6 +10,7 @@
     faults/            What can go wrong in a simulated cluster, and be put right again
     tee/               Software TEEs: a silicon vendor that is made up, and machines that carry its chips
     swtpm.py           Virtual machines with a real TPM in software
+    registry.py        The registry of a simulated cluster: which images exist, and what machines that boot them measure
     vms/               Real machines beside the virtual ones: QEMU, OVMF and a software TPM
     network.py         The network cable of a virtual machine, which can be pulled
     clock.py           The clock of a simulated cluster: the system's, with leaps

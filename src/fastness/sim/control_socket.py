@@ -40,7 +40,7 @@ _CREDENTIALS: Final = struct.Struct("3i")
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_REQUEST, max_depth=4)
 _TEXTS: Final = {
     "list": (), "do": ("kind", "machine", "argument"), "undo": ("fault",), "add": ("tee", "pool"), "remove": ("machine",),
-    "reboot": ("machine",),
+    "reboot": ("machine",), "push": ("image",), "withdraw": ("image",), "manifest": ("image",),
 }  # fmt: skip
 _log = logger("simulator")
 
@@ -89,6 +89,8 @@ class ControlSocket:
         request = _request(line)
         if request["verb"] == "list":
             return overview(self._simulation)
+        if request["verb"] == "manifest":
+            return {"said": self._simulation.manifest(request.get("image", ""))}
         code = 500
         try:
             result = await self._done(request)
@@ -118,6 +120,10 @@ def overview(simulation: Simulation) -> JsonObject:
                 "console": consoles.get(row.name, ""), "faults": [_fault(fault) for fault in row.faults],
             }
             for row in simulation.machines()
+        ],
+        "images": [
+            {"image": image.reference, "version": image.version, "installed": image.reference == simulation.registry.installed}
+            for image in simulation.registry.images()
         ],
         "faults": [_fault(fault) for fault in simulation.fleet_faults()],
         "kinds": [

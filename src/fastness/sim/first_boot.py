@@ -152,7 +152,8 @@ def lay_down(machine: DirectoryMachine, document: JsonObject) -> None:
     shadow = root.look(SHADOW)
     if goal.password and isinstance(shadow, File):
         root.put(SHADOW, with_password_hash(shadow, names.CORE_USER, goal.password))
-    machine.system.stage(goal.deployment)
+    disk.record_base_image(root, machine.system, {})
+    machine.system.stage(goal.deployment, extensions_image=goal.extensions_image)
     machine.system.reboot()
     # As the first-boot service does when the booted system is the one that was asked for.
     root.put(names.ENCAPSULATED_FILE, ABSENT)

@@ -21,6 +21,7 @@ from fastness.agent.boot.attester import Attester
 from fastness.agent.host.errors import TpmFailure
 from fastness.crypto.secret import SecretBytes
 from fastness.keys.key_files import write_private
+from fastness.sim.registry import INSTALLED_VERSION
 from fastness.sim.tee import tamper
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
@@ -43,23 +44,24 @@ class Conditions:
     old_firmware: bool = False
     debug: bool = False
     replay: bool = False
+    version: str = INSTALLED_VERSION
 
     def image(self, tee: Tee) -> BootImage:
         """What is booted."""
-        return tampered_image(tee) if self.boot_loader else default_image()
+        return tampered_image(tee, self.version) if self.boot_loader else default_image(self.version)
 
 
 AS_IT_SHOULD: Final = Conditions()
 
 
-@lru_cache(maxsize=len(TEES))
-def tampered_image(tee: Tee) -> BootImage:
+@lru_cache(maxsize=2 * len(TEES))
+def tampered_image(tee: Tee, version: str = INSTALLED_VERSION) -> BootImage:
     """The usual image, started by somebody else's boot loader.
 
     A TPM and a trust domain measure the boot loader. An SNP guest measures the firmware that it is started with, and that one has
     to be another to start something else.
     """
-    image = default_image()
+    image = default_image(version)
     return tamper.with_firmware(image) if tee == "snp" else tamper.with_boot_loader(image)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -51,6 +52,7 @@ from fastness.sim.inventory import Spec
 from fastness.sim.kubelet import Kubelet
 from fastness.sim.network import Cable, Cabled
 from fastness.sim.platform import Fleet, install, machine_of, user_data_of
+from fastness.sim.registry import SimRegistry
 
 FORGOTTEN: Final = "not-enrolled"
 REFUSED_AGAIN: Final = Backoff(first=5.0, most=60.0)
@@ -74,7 +76,12 @@ class VirtualMachine:
         self._hardware = fleet.proofs.hardware(spec) if fleet.proofs is not None else None
         self._kubelet = Kubelet(fleet.cluster, fleet.clock, spec)
         self._directory = fleet.directory / spec.name
-        self.machine = DirectoryMachine(self._directory, watcher(self._directory / "root"), fleet.entropy.uid)
+        registry = fleet.registry or SimRegistry(fleet.directory / "registry")
+        self._registry = registry
+        self.machine = DirectoryMachine(
+            self._directory, watcher(self._directory / "root"), fleet.entropy.uid,
+            installed=registry.installed, pull=registry.pull,
+        )  # fmt: skip
         self._node = self._node_file.read_text() if self._node_file.exists() else ""
         self._switched = asyncio.Event()
         self._poked = asyncio.Event()
@@ -143,7 +150,7 @@ class VirtualMachine:
         self.console = "rebooting"
         await self._tell(kubelet.REBOOTING)
         await self.fleet.clock.sleep(self.fleet.reboot_seconds)
-        await uninterrupted(self.machine.reboot)
+        await uninterrupted(self.machine.power_cut)
         return False
 
     async def _unless_switched(self, seconds: float) -> None:
@@ -176,7 +183,7 @@ class VirtualMachine:
         fleet, new = self.fleet, self._is_new()
         self.console = "booting"
         if self._hardware is not None:
-            self._attester = await self._hardware.power_on(self.conditions)
+            self._attester = await self._hardware.power_on(await uninterrupted(self._booting))
             self._machine = await machine_of(self._attester)
         if not self.cable.plugged:
             self.console = "waiting for the network"
@@ -199,6 +206,10 @@ class VirtualMachine:
         await self._tell(kubelet.REBOOTING)
         await fleet.clock.sleep(fleet.reboot_seconds)
         await uninterrupted(self.machine.reboot)
+
+    def _booting(self) -> Conditions:
+        """What somebody did to the machine, and the image that it boots: both show in what it measures."""
+        return replace(self.conditions, version=self._registry.version(self.machine.system.booted().image))
 
     def _configs(self) -> AttestedConfigs | None:
         """The doors, where rendered configs come from on a machine that proves itself; else its agent reads the API."""

@@ -25,6 +25,7 @@ from fastness.protocol.machine_names import machine_name
 from fastness.runtime.clock import Clock, Entropy
 from fastness.sim.hardware import Hardware
 from fastness.sim.inventory import Spec
+from fastness.sim.registry import SimRegistry
 
 REBOOT_SECONDS: Final = 0.3
 _PASSWD: Final = b"root:x:0:0:root:/root:/bin/sh\ncore:x:1000:1000:core:/home/core:/bin/sh\n"
@@ -57,6 +58,7 @@ class Fleet:
     settings: Settings = FAST
     reboot_seconds: float = REBOOT_SECONDS
     proofs: Proofs | None = None
+    registry: SimRegistry | None = None
     doors: tuple[str, ...] = ()
 
 

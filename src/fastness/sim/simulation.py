@@ -35,6 +35,7 @@ from fastness.sim.hardware import TEES, Tee
 from fastness.sim.inventory import Done, Inventory, Spec, read_inventory, write_inventory
 from fastness.sim.machines import VirtualMachine
 from fastness.sim.pool_demand import wanting
+from fastness.sim.registry import SimRegistry
 
 MOST: Final = 5000
 AT_ONCE: Final = 1000
@@ -54,6 +55,7 @@ class Simulation:
                 "or choose another state directory"
             )
         self.inventory = stored or Inventory(profile)
+        self.registry = SimRegistry(state / "registry")
         self._swtpm = swtpm
         self._context: FaultContext | None = None
         self._turn = asyncio.Lock()
@@ -215,6 +217,25 @@ class Simulation:
         target.switch()
         return f"{target.name} boots again and has to prove itself anew"
 
+    # ------------------------------------------------------------ images
+
+    async def push(self, image: str) -> str:
+        """Make an image of an operating system that machines can boot; raises ApiError."""
+        with refused():
+            made = await asyncio.to_thread(self.registry.push, image)
+        return f"{made.reference} is in the simulated registry, as {made.tagged}"
+
+    def manifest(self, image: str) -> str:
+        """What machines measure that boot an image; raises ApiError."""
+        with refused():
+            return self.registry.manifest(image).decode()
+
+    async def withdraw(self, image: str) -> str:
+        """Take an image out of the registry; raises ApiError."""
+        with refused():
+            gone = await asyncio.to_thread(self.registry.withdraw, image)
+        return f"{gone.reference} cannot be pulled any more; machines that run it go on"
+
     # ------------------------------------------------------------ inside
 
     @property
@@ -296,6 +317,15 @@ class Simulation:
         with internal_errors():
             write_inventory(self.state, inventory)
         self.inventory = inventory
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """What the registry refuses, as an error that whoever asked can read."""
+    try:
+        yield
+    except DriverError as error:
+        raise NotPossible(f"{error.message} ({error.hint})") from error
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,12 +62,20 @@ def rendered(
     }  # fmt: skip
 
 
-def make_machine(directory: Path) -> DirectoryMachine:
+def any_image(reference: str) -> str:
+    """A registry that has every image."""
+    return reference
+
+
+def make_machine(
+    directory: Path, *, installed: str = "", pull: Callable[[str], str] = any_image
+) -> DirectoryMachine:  # fmt: skip
     """A machine with accounts and a file of its own."""
     counter = itertools.count()
     machine = DirectoryMachine(
-        directory, PollingWatcher(directory / "root", SystemClock(), 0.02), lambda: f"boot-{next(counter)}"
-    )
+        directory, PollingWatcher(directory / "root", SystemClock(), 0.02), lambda: f"boot-{next(counter)}",
+        installed=installed, pull=pull,
+    )  # fmt: skip
     files = machine.host.root
     files.put("/etc/passwd", File(b"root:x:0:0::/root:/bin/sh\ncore:x:1000:1000::/home/core:/bin/sh\n"))
     files.put("/etc/group", File(b"root:x:0:\ncore:x:1000:\n"))

@@ -16,14 +16,16 @@ from fastness.agent.host.states import ABSENT, File
 from fastness.formats import json
 from fastness.kinds.machineconfiguration import names
 from fastness.runtime.clock import SystemClock
-from tests.component.agent.directory_machine import rendered
+from tests.component.agent.directory_machine import any_image, rendered
 
 IMAGE = "registry.example/os@sha256:" + 64 * "a"
+INSTALLED = "registry.example/os@sha256:" + 64 * "0"
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> DirectoryMachine:
-    return DirectoryMachine(tmp_path, PollingWatcher(tmp_path, SystemClock()), lambda: "boot")
+    watcher = PollingWatcher(tmp_path, SystemClock())
+    return DirectoryMachine(tmp_path, watcher, lambda: "boot", installed=INSTALLED, pull=any_image)
 
 
 def serve(machine: DirectoryMachine, path: str = names.ENCAPSULATED_FILE, **spec: Any) -> None:
@@ -51,6 +53,7 @@ def test_another_image_is_staged_and_the_machine_reboots_once(machine: Directory
     machine.reboot()
     assert machine.system.booted().image == IMAGE
     assert boot(machine) == (), "the file is gone: it does not begin again"
+    assert machine.host.root.look(names.BASE_IMAGE_FILE) == File(f"{INSTALLED}\n".encode(), 0o644, 0, 0)
     assert isinstance(machine.host.root.look(f"{names.ENCAPSULATED_FILE}.bak"), File)
 
 
@@ -66,7 +69,7 @@ def test_the_way_back_from_an_image_has_a_file_of_its_own(machine: DirectoryMach
 
 def test_a_host_that_deploys_nothing_says_so_and_the_file_stays(machine: DirectoryMachine) -> None:
     serve(machine, osImageURL=IMAGE)
-    with pytest.raises(ImageFailure, match="not managed"):
+    with pytest.raises(ImageFailure, match="cannot apply an OS image"):
         first_boot(machine.host.root, PlainSystem(), machine.power)
     assert isinstance(machine.host.root.look(names.ENCAPSULATED_FILE), File)
     assert machine.power.reasons == []

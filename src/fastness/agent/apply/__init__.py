@@ -10,6 +10,8 @@
     journal.py     The apply journal, without I/O: what was begun, and what a restart has to do about it
     copies.py      Copies of what an update replaces, and where they go with a journal that cannot be undone
     apply.py       Carries out steps on a host and undoes them, with the journal ahead of every one
+    boots.py       What of an update happens across a boot: did the machine come up with the system that it was to have
+    failed_boot.py A system that the machine did not come up with: remembered, so that nobody reboots into it for ever
     validate.py    Does the disk say what the config says? Every difference, each with a text for people
     drift.py       Notices at once when a managed file changes
     progress.py    The conditions of a MachineConfigNode: parents, children, and what one says about the others

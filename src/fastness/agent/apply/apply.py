@@ -131,9 +131,26 @@ class Applier:
 
     def revert(self) -> None:
         """Go back to where the update began, and end it; raises IncompleteUndo, DriverError."""
-        if self.journal.phase is Phase.COMMITTED:
+        if self.journal.phase in (Phase.COMMITTED, Phase.BOOTING):
             self.note(Revert())
         self._undo()
+
+    def come_back(self) -> None:
+        """Undo what a boot did not bring, and reboot once more, without it; raises IncompleteUndo, DriverError.
+
+        Services read the files of the config that did not come up: they begin anew with those that are back.
+        """
+        before = self.journal
+        if not before.undo:
+            self.end()  # this was the way back: there is none behind it
+            return
+        self.revert()
+        way_back = Begin(
+            before.begin.target, before.begin.source, before.begin.actions, before.begin.drained, "",
+            self._host.power.boot_id(),
+        )  # fmt: skip
+        self.note(way_back)
+        self.note(Commit())
 
     def booting(self) -> None:
         """A reboot is about to be asked for."""
@@ -229,7 +246,8 @@ class Carrier:
                 # Static, masked and not-found have no links: disabling brings back what there was, nothing.
                 return Enable(unit, _UNDO_WORDS.get(self._host.units.is_enabled(unit), Word.DISABLED))
             case Stage():
-                return Stage(self._host.system.staged())
+                # What was staged before was no part of the config before either: an undo leaves the machine as it runs.
+                return Stage(None)
 
     def carry_out(self, step: Step) -> None:
         """Carry out a step; raises DriverError."""
@@ -241,8 +259,8 @@ class Carrier:
                 copy_file(source, step.source, target, step.path, step.directory_mode)
             case Enable():
                 self._enable(step)
-            case Stage(deployment) if deployment is not None:
-                self._host.system.stage(deployment)
+            case Stage(deployment, old, extensions_image) if deployment is not None:
+                self._host.system.stage(deployment, old, extensions_image)
             case Stage():
                 self._host.system.discard()
 

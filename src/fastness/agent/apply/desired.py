@@ -18,7 +18,16 @@ from typing import Any, Final
 
 from fastness.agent.apply.accounts import Accounts
 from fastness.agent.errors import BadConfig
-from fastness.agent.host.states import ABSENT, DEFAULT_DIRECTORY_MODE, DEFAULT_MODE, Absent, Deployment, File, Link
+from fastness.agent.host.states import (
+    ABSENT,
+    DEFAULT_DIRECTORY_MODE,
+    DEFAULT_MODE,
+    NOTHING,
+    Absent,
+    Deployment,
+    File,
+    Link,
+)
 from fastness.formats import data_url
 from fastness.formats.errors import DataUrlError
 from fastness.kinds.machineconfiguration import names
@@ -31,7 +40,6 @@ NULL: Final = "/dev/null"
 # No setuid, setgid or sticky bit by a config; rendering refuses them as well, for every version of Ignition.
 MAX_MODE: Final = 0o777
 DEFAULT_KERNEL: Final = "default"
-_NO_CHANGE: Final = Deployment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,8 @@ class Desired:
     paths: Mapping[str, Target] = field(default_factory=dict)
     units: Mapping[str, Unit] = field(default_factory=dict)
     password: str | None = None
-    deployment: Deployment = _NO_CHANGE
+    deployment: Deployment = NOTHING
+    extensions_image: str = ""
 
     def unit_paths(self, unit: str) -> dict[str, Target]:
         """The paths that make up a unit."""
@@ -68,8 +77,11 @@ class Desired:
         return {path: state for path, state in self.paths.items() if path == base or path.startswith(f"{base}.d/")}
 
 
-def desired(config: Object, accounts: Accounts) -> Desired:
-    """What a MachineConfig asks of a machine with these accounts; raises BadConfig."""
+def desired(config: Object, accounts: Accounts, base_image: str = "") -> Desired:
+    """What a MachineConfig asks of a machine with these accounts; raises BadConfig.
+
+    One that names no image asks for the base image: without this, a machine whose override was taken back would stay in it.
+    """
     spec = config.get("spec") or {}
     document = spec.get("config") or {}
     units = {str(unit["name"]): unit for unit in _list(document, "systemd", "units")}
@@ -87,9 +99,10 @@ def desired(config: Object, accounts: Accounts) -> Desired:
         units={name: _unit(unit) for name, unit in units.items()},
         password=str(hashes[-1]) if hashes else None,
         deployment=Deployment(
-            str(spec.get("osImageURL") or ""), tuple(kargs.split_all(spec.get("kernelArguments"))),
+            str(spec.get("osImageURL") or base_image), tuple(kargs.split_all(spec.get("kernelArguments"))),
             "" if kernel == DEFAULT_KERNEL else kernel, tuple(dict.fromkeys(spec.get("extensions") or ())),
         ),
+        extensions_image=str(spec.get("baseOSExtensionsContainerImage") or ""),
     )  # fmt: skip
 
 

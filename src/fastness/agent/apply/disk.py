@@ -1,4 +1,5 @@
-"""What the machine itself remembers: its current config, its overlays, how it was first booted, whether an update is forced.
+"""What the machine itself remembers: its current config, its overlays, how it was first booted, its base image, and whether an
+update is forced.
 
 The disk is the truth. What the API says about the current config may be older than the machine (a restored backup) or belong to
 another one; what was written last on this disk, by the journal, is what holds.
@@ -8,12 +9,13 @@ from __future__ import annotations
 
 from fastness.agent.apply.accounts import GROUP, PASSWD, Accounts, read_accounts
 from fastness.agent.apply.desired import desired
-from fastness.agent.apply.ports import Files
+from fastness.agent.apply.ports import Files, OperatingSystem
 from fastness.agent.apply.update import Goal
 from fastness.agent.errors import BadConfig
 from fastness.agent.host.states import ABSENT, File
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.formats.image_reference import MAX_LENGTH
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import object_name
@@ -31,7 +33,7 @@ def accounts_of(root: Files) -> Accounts:
 def goal(root: Files, config: JsonObject) -> Goal:
     """A config and what it asks of this machine; raises BadConfig."""
     try:
-        return Goal(config, desired(config, accounts_of(root)))
+        return Goal(config, desired(config, accounts_of(root), read_base_image(root)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # one that no renderer would make
         name = object_name(config).name
         raise BadConfig(f"config {name} is malformed: {type(error).__name__} {error}") from error
@@ -53,6 +55,24 @@ def read_overlays(root: Files) -> Laid:
         raise BadConfig(
             f"{names.OVERLAY_FILE}: {error}", "Install the machine anew: it is fetched again then."
         ) from error
+
+
+def read_base_image(root: Files) -> str:
+    """What the machine boots when no config names an image; empty where nobody recorded it."""
+    state = root.look(names.BASE_IMAGE_FILE)
+    return state.content.decode(errors="replace").strip()[:MAX_LENGTH] if isinstance(state, File) else ""
+
+
+def record_base_image(root: Files, system: OperatingSystem, config: JsonObject) -> None:
+    """Write down once what the machine booted before any config named an image; raises DriverError.
+
+    Where the config that holds names one it is too late: what runs is that image, and what ran before it nobody can tell.
+    """
+    if isinstance(root.look(names.BASE_IMAGE_FILE), File) or (config.get("spec") or {}).get("osImageURL"):
+        return
+    image = system.booted().image
+    if image:
+        root.put(names.BASE_IMAGE_FILE, File(f"{image}\n".encode(), 0o644, 0, 0))
 
 
 def read_first_boot(root: Files) -> JsonObject | None:

@@ -3,12 +3,15 @@
 Ignition wrote files and units. An image, kernel arguments, a kernel or packages it cannot bring: what was served carries them in
 a file of its own. Where the machine has them already the file goes, and that was all. Otherwise they are staged and the machine
 reboots once, while no pod runs on it yet. The same is done after a machine left an image of its own (`path`).
+
+What the machine was installed with is written down before: it is what the machine goes back to when no config names an image.
 """
 
 from __future__ import annotations
 
 from fastness.agent.apply.accounts import Accounts
 from fastness.agent.apply.desired import desired
+from fastness.agent.apply.disk import record_base_image
 from fastness.agent.apply.ports import Files, OperatingSystem, Power
 from fastness.agent.apply.validate import system_drifts
 from fastness.agent.errors import BadConfig
@@ -32,9 +35,10 @@ def first_boot(
         asked_for = desired(config, Accounts())
     except (JsonError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadConfig(f"{path} cannot be read: {error}", "Install the machine anew.") from error
+    record_base_image(root, system, {})
     lacking = tuple(str(drift) for drift in system_drifts(asked_for, system))
     if lacking:
-        system.stage(asked_for.deployment)
+        system.stage(asked_for.deployment, extensions_image=asked_for.extensions_image)
         root.put(f"{path}.bak", state)
     # Before the reboot: a machine that comes up in the new image must not begin again.
     root.put(path, ABSENT)

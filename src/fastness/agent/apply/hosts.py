@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from fastness.agent.apply.ports import Host, OperatingSystem, Watcher
+from fastness.agent.apply.ports import Files, Host, OperatingSystem, Watcher
+from fastness.agent.host.bootc import BootcOs
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
-from fastness.agent.host.memory_os import MemoryOs
+from fastness.agent.host.image_host import AUTO, detect
+from fastness.agent.host.memory_os import MemoryOs, no_registry
+from fastness.agent.host.ostree import OstreeOs
 from fastness.agent.host.power import HostPower, VirtualPower
-from fastness.agent.host.states import Deployment, File
+from fastness.agent.host.rpm_ostree_os import RpmOstreeOs
+from fastness.agent.host.states import NOTHING, Deployment, File
 from fastness.agent.host.systemd import Systemctl
 from fastness.agent.host.unit_links import UnitLinks
 from fastness.kinds.kata import runtime
@@ -31,7 +35,9 @@ _CONTENTS: Final = dict.fromkeys(runtime.PACKAGES, _RUNTIME)
 
 
 class PlainSystem:
-    """An operating system that nobody deploys: whatever is asked of it is refused."""
+    """The operating system of a package host, which nobody deploys: whatever is asked of it is refused."""
+
+    finalizer = ""
 
     def booted(self) -> Deployment:
         """What was installed."""
@@ -40,38 +46,83 @@ class PlainSystem:
     def staged(self) -> None:
         """None: nothing can be staged here."""
 
-    def stage(self, deployment: Deployment) -> None:
+    def stage(self, deployment: Deployment, old: Deployment = NOTHING, extensions_image: str = "") -> None:
         """Raises ImageFailure."""
+        parts = {
+            "an OS image": deployment.image,
+            "kernel arguments": deployment.arguments,
+            "a kernel": deployment.kernel,
+        }
+        asked_for = next((part for part, value in parts.items() if value), "packages")
         raise ImageFailure(
-            "this machine's operating system is not managed", "Start the agent with --os ostree on an image-based host."
+            f"cannot apply {asked_for}: this machine is a package host, neither bootc nor rpm-ostree deploys it",
+            "Take the field back for this pool, or install its machines from an image.",
         )
 
     def discard(self) -> None:
         """Nothing to forget."""
 
+    def booted_well(self) -> None:
+        """Nothing to clean."""
 
-def real_host(watcher: Watcher, system: OperatingSystem) -> Host:
+    def last_boot_log(self) -> str:
+        """Nothing is ever finalized."""
+        return ""
+
+
+class Deployed(OperatingSystem, Protocol):
+    """The operating system of a real machine."""
+
+    @property
+    def finalizer(self) -> str:
+        """The unit that makes a staged deployment bootable; empty where nothing is staged."""
+
+
+def deployed_by(choice: str, root: Files, ostree_name: str = "default") -> Deployed:
+    """The driver of this machine's operating system: the one that is named, or for `auto` the one that the host is made for."""
+    chosen = detect() if choice == AUTO else choice
+    match chosen:
+        case "bootc":
+            return BootcOs(root)
+        case "rpm-ostree":
+            return RpmOstreeOs(root)
+        case "ostree":
+            return OstreeOs(Path("/sysroot"), ostree_name)
+        case _:
+            return PlainSystem()
+
+
+def real_host(watcher: Watcher, system: Deployed) -> Host:
     """The machine that the agent runs on."""
     for directory in (ORIGINALS, STATE):
         directory.mkdir(mode=0o755 if directory is ORIGINALS else 0o700, parents=True, exist_ok=True)
     trees = (RootedFiles(Path("/")), RootedFiles(ORIGINALS), RootedFiles(STATE))
-    return Host(*trees, Systemctl(), system, HostPower(), watcher)
+    return Host(*trees, Systemctl(), system, HostPower(finalizer=lambda: system.finalizer), watcher)
 
 
 class DirectoryMachine:
     """A directory that stands for a machine: its host, and what a boot does to it."""
 
-    def __init__(self, directory: Path, watcher: Watcher, new_id: Callable[[], str], root: Path | None = None) -> None:
+    def __init__(
+        self, directory: Path, watcher: Watcher, new_id: Callable[[], str], root: Path | None = None, *,
+        installed: str = "", pull: Callable[[str], str] = no_registry,
+    ) -> None:  # fmt: skip
+        """`installed` is the image on its disk, `pull` the registry that it reaches."""
         self.root = root or directory / "root"
         for part in (self.root, directory / "orig", directory / "agent"):
             part.mkdir(mode=0o755, parents=True, exist_ok=True)
         files, state = RootedFiles(self.root), RootedFiles(directory / "agent")
         self.units = UnitLinks(files)
-        self.system = MemoryOs(record=state, root=files, contents=_CONTENTS)
+        self.system = MemoryOs(Deployment(installed), pull, record=state, root=files, contents=_CONTENTS)
         self.power = VirtualPower(new_id)
         self.host = Host(files, RootedFiles(directory), state, self.units, self.system, self.power, watcher)
 
     def reboot(self) -> None:
         """The machine goes through a boot."""
         self.system.reboot()
+        self.power.booted()
+
+    def power_cut(self) -> None:
+        """The machine loses power and boots again: what was staged was never made bootable."""
+        self.system.power_cut()
         self.power.booted()

@@ -14,7 +14,9 @@ which is atomic. After a crash the records say it all:
 - begun or reverting: undo every `doing`, newest first. Undoing twice, or undoing what did not happen, changes nothing, because an
   undo is a state and not a difference.
 - committed: the actions that are not `acted` remain.
-- booting: the same boot id means that the machine did not go down, so it is asked again; another id means done.
+- booting: the same boot id means that the machine did not go down, so it is asked again; with another id it is done if the
+  machine runs the system that was asked for, and goes back if it does not.
+- committed and to reboot, in another boot than it began in: the machine lost power. It is done or goes back in the same way.
 - aside: what could be undone is; the rest is moved away.
 
 A last line without its newline was never announced and does not count; with damage anywhere else the journal is not used,
@@ -60,12 +62,22 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """An update begins; `actions` in the form of the API, `drained` whether pods were moved away for it."""
+    """An update begins; `actions` in the form of the API, `drained` whether pods were moved away for it.
+
+    `image` is what the machine should boot afterwards, `boot` the boot in which it began.
+    """
 
     source: str
     target: str
     actions: tuple[JsonObject, ...] = ()
     drained: bool = False
+    image: str = ""
+    boot: str = ""
+
+    @property
+    def reboots(self) -> bool:
+        """Whether the update ends with a reboot."""
+        return any(action["type"] == "Reboot" for action in self.actions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +132,8 @@ _AFTER: Final[Mapping[type[Record], Mapping[Phase, Phase]]] = {
     Commit: {Phase.BEGUN: Phase.COMMITTED},
     Acted: {Phase.COMMITTED: Phase.COMMITTED},
     Booting: {Phase.COMMITTED: Phase.BOOTING, Phase.BOOTING: Phase.BOOTING},
-    # Not from BOOTING: once the machine may be going down, the next boot decides by its id what happened.
-    Revert: {Phase.BEGUN: Phase.REVERTING, Phase.COMMITTED: Phase.REVERTING},
+    # From BOOTING by the next boot alone, which finds that it is not the system that was asked for.
+    Revert: {Phase.BEGUN: Phase.REVERTING, Phase.COMMITTED: Phase.REVERTING, Phase.BOOTING: Phase.REVERTING},
     Aside: {Phase.BEGUN: Phase.ASIDE, Phase.REVERTING: Phase.ASIDE},
 }
 
@@ -163,6 +175,11 @@ class Journal:
         return self.phase in (Phase.BEGUN, Phase.REVERTING)
 
     @property
+    def boot_before(self) -> str:
+        """The boot that a reboot was asked for in, or in which the update began; empty where nobody wrote it down."""
+        return self.boot or self.begin.boot
+
+    @property
     def remaining(self) -> tuple[JsonObject, ...]:
         """The actions that still have to happen."""
         return self.begin.actions[self.acted :]
@@ -200,8 +217,9 @@ def encode(record: Record) -> bytes:
     """One line."""
     value: JsonObject = {"is": type(record).__name__.lower()}
     match record:
-        case Begin(source, target, actions, drained):
+        case Begin(source, target, actions, drained, image, boot):
             value |= {"from": source, "to": target, "actions": list(actions), "drained": drained}
+            value |= {"image": image, "boot": boot}
         case Doing(undo):
             value["undo"] = _step_to_json(undo)
         case Booting(boot):
@@ -218,7 +236,10 @@ def decode(line: bytes) -> Record:
     value = json.decode_encoded(line, LIMITS)
     match value["is"]:
         case "begin":
-            return Begin(str(value["from"]), str(value["to"]), tuple(value["actions"]), bool(value["drained"]))
+            return Begin(
+                str(value["from"]), str(value["to"]), tuple(value["actions"]), bool(value["drained"]),
+                str(value.get("image", "")), str(value.get("boot", "")),
+            )  # fmt: skip
         case "doing":
             return Doing(_step_from_json(value["undo"]))
         case "booting":
@@ -244,7 +265,7 @@ def _step_to_json(step: Step) -> JsonObject:
             }  # fmt: skip
         case Enable(unit, word):
             return {"enable": unit, "word": str(word)}
-        case Stage(deployment):
+        case Stage(deployment, _, _):
             return {"stage": list(deployment) if deployment is not None else None}
         case Copy():
             # What stood at the path before is a state; the source of the copy may be gone when the undo comes.

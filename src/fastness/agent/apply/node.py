@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.boots import After, Boots, Images
 from fastness.agent.apply.cluster import ApiConfigs, OwnNode, RenderedConfigs, desired_overlay, desires
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.drift import DriftMonitor
@@ -33,7 +34,15 @@ from fastness.agent.apply.report import Persistent, Reporter
 from fastness.agent.apply.steps import Disk, repair_steps
 from fastness.agent.apply.update import Goal, Update, run_actions
 from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
-from fastness.agent.errors import AgentError, DrainTimeout, DriftFound, Irreconcilable, SetAside, Superseded
+from fastness.agent.errors import (
+    AgentError,
+    BootFailed,
+    DrainTimeout,
+    DriftFound,
+    Irreconcilable,
+    SetAside,
+    Superseded,
+)
 from fastness.agent.host.errors import DriverError
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
@@ -112,6 +121,8 @@ class Agent:
         self._prove = prove
         self._proved_at: float | None = None
         self._moved = False
+        self._boots = Boots(host, self._applier)
+        self._images = Images()
 
     async def run(self) -> None:
         """Do all of it until the machine goes down, or until cancelled."""
@@ -202,18 +213,21 @@ class Agent:
     async def _resume(self) -> bool:
         """Complete what was committed before the agent or the machine went down; True when it goes down (again)."""
         journal = self._applier.journal
-        target = journal.begin.target
-        rebooting = any(action["type"] == "Reboot" for action in journal.begin.actions)
-        if not rebooting:
+        begin = journal.begin
+        if not begin.reboots:
             await uninterrupted(lambda: run_actions(self._applier, self._host, list(journal.remaining)))
             return False
-        # The same boot id: the machine never went down, whatever was asked for, so it is asked again.
-        if journal.phase is Phase.COMMITTED or journal.boot == self._host.power.boot_id():
-            await self._reboot(target)
-            return True
-        done = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, "booted", Progress.REBOOTED_NODE, TRUE)
-        await self._reporter.progress(done, current=journal.begin.source, desired=target)
-        await uninterrupted(self._applier.end)
+        resumed = await uninterrupted(self._boots.resume)
+        match resumed.after:
+            case After.REBOOT:
+                await self._reboot(begin.target)
+                return True
+            case After.FAILED:
+                await self._reporter.event(names.Event.BOOT_FAILED, resumed.reason, warning=True)
+                raise BootFailed(resumed.reason)
+            case After.ARRIVED:
+                done = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, "booted", Progress.REBOOTED_NODE, TRUE)
+                await self._reporter.progress(done, current=begin.source, desired=begin.target)
         return False
 
     async def _load(self, reported: str) -> Goal:
@@ -229,6 +243,8 @@ class Agent:
             await uninterrupted(lambda: disk.adopt_first_boot(self._host.root, whole))
             config = whole
         if config != self._current.config:
+            loaded = config
+            await uninterrupted(lambda: disk.record_base_image(self._host.root, self._host.system, loaded))
             self._current = disk.goal(self._host.root, config)
             self._checked = ""
         return self._current
@@ -248,6 +264,7 @@ class Agent:
         await self._reporter.annotate(
             current=current.name, state=names.NodeState.DONE, reason="", action=None,
             overlays=" ".join(current.overlays) or None, overlay=current.overlay or None,
+            booted=self._images.booted or None, base=self._images.base or None,
         )  # fmt: skip
         await marked(Mark(Progress.NODE_DEGRADED, FALSE, "the node is well"))
         await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.title}"))
@@ -256,6 +273,8 @@ class Agent:
         """The disk says what the config says: all of it once, later what changed; repairs if that is the policy."""
         suspects = self._drift.suspects()
         only = suspects if self._checked == current.name else None
+        if only is None:
+            await self._look_at_images(current)
         differences = await uninterrupted(lambda: drifts(current.desired, self._host, only))
         if differences and annotations_of(node).get(DRIFT_POLICY) == REPAIR:
             await self._reporter.event(
@@ -275,6 +294,12 @@ class Agent:
                 await self._reporter.event(reason, describe_drifts(current.name, differences), warning=True)
             raise DriftFound(describe_drifts(current.name, differences))
         self._checked, self._reported_drifts = current.name, []
+
+    async def _look_at_images(self, current: Goal) -> None:
+        self._images = await uninterrupted(lambda: self._boots.look(current))
+        if dropped := self._images.dropped:
+            text = f"{dropped} was staged for the next boot, and {current.name} asks for what runs: dropped"
+            await self._reporter.event(names.Event.STAGED_IMAGE_DROPPED, text, warning=True)
 
     async def _repair(self, current: Goal) -> None:
         """Write what differs again, by the journal."""
@@ -300,6 +325,7 @@ class Agent:
         if not desires(await self._begin(node), target):
             return False  # withdrawn already: the watch is about to say so, and wakes us
         goal = disk.goal(self._host.root, config)
+        await uninterrupted(lambda: self._boots.refuse(goal, forced=forced))
         single = annotations_of(node).get(names.CONTROL_PLANE_TOPOLOGY) == names.SINGLE_REPLICA
         update = Update(
             current, goal, await self._configuration(), host=self._host, applier=self._applier, reporter=self._reporter,
@@ -373,7 +399,8 @@ class Agent:
                 await self._reporter.event(names.Event.FAILED_TO_RECONCILE, error.message, warning=True)
             if isinstance(error, SetAside):
                 await self._reporter.event(names.Event.JOURNAL_SET_ASIDE, error.message, warning=True)
-            await self._reporter.state(state, error.message)
+            # Whatever it was about to do, it is not doing it now.
+            await self._reporter.annotate(state=state, reason=error.message[: names.MAX_REASON_CHARS], action=None)
             mark = Mark(Progress.NODE_DEGRADED, TRUE, error.message)
             await self._progress(self._current.name, self._own.desired)(mark)
         except ApiError as refused:

@@ -94,11 +94,17 @@ class OperatingSystem(Protocol):
     def staged(self) -> Deployment | None:
         """What the next boot will run, if it differs."""
 
-    def stage(self, deployment: Deployment) -> None:
-        """Make a deployment that the next boot will run."""
+    def stage(self, deployment: Deployment, old: Deployment = ..., extensions_image: str = ...) -> None:
+        """Make a deployment that the next boot will run, or nothing; `old` is what the config before asked for."""
 
     def discard(self) -> None:
         """Forget what was staged."""
+
+    def booted_well(self) -> None:
+        """The machine runs what it should; what it would have fallen back to is not needed any more."""
+
+    def last_boot_log(self) -> str:
+        """What making the staged deployment bootable said when the machine last went down; empty where nobody can tell."""
 
 
 class Power(Protocol):

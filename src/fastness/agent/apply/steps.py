@@ -29,6 +29,7 @@ from fastness.agent.errors import BadConfig
 from fastness.agent.host.states import (
     ABSENT,
     DEFAULT_DIRECTORY_MODE,
+    NOTHING,
     Absent,
     Deployment,
     File,
@@ -39,6 +40,7 @@ from fastness.agent.host.states import (
     Stored,
 )
 from fastness.formats import json
+from fastness.formats.image_reference import same_image
 from fastness.kinds.machineconfiguration import names
 
 
@@ -95,9 +97,11 @@ class Enable:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The next boot runs a deployment; None: what runs now."""
+    """The next boot runs a deployment; None: what runs now. `old` is what was asked for before, and goes."""
 
     deployment: Deployment | None
+    old: Deployment = NOTHING
+    extensions_image: str = ""
 
 
 Step = Put | Copy | Enable | Stage
@@ -156,8 +160,11 @@ def directory_stamp(directory: str) -> str:
     return f"/noorig{directory}.mcdmade"
 
 
-def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk) -> list[Step]:
-    """The steps from the old config to the new one, `config` being the object to remember; raises BadConfig."""
+def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk, *, restage: bool = False) -> list[Step]:
+    """The steps from the old config to the new one, `config` being the object to remember; raises BadConfig.
+
+    With `restage` the system is deployed even if both configs ask for the same: what runs may be another.
+    """
     written = [step for path, target in new.paths.items() for step in _write(path, target, old, disk)]
     made = dict.fromkeys(
         directory
@@ -180,10 +187,18 @@ def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk) -> list[Step
         *_password(old, new, disk),
         # After the files: a machine that loses power before this line boots what it had, with a journal that takes the files
         # back.
-        *([Stage(new.deployment)] if new.deployment != old.deployment else []),
+        *_stage(old, new, restage=restage),
         # 0600: a rendered config holds every file of the machine, private ones among them.
         Put(names.CURRENT_CONFIG_FILE, File(json.encode(config), 0o600, 0, 0)),
     ]
+
+
+def _stage(old: Desired, new: Desired, *, restage: bool) -> Iterator[Stage]:
+    """Another system. The same image under another name needs no boot, and neither does the same system."""
+    before, after = old.deployment, new.deployment
+    same = after._replace(image="") == before._replace(image="") and same_image(before.image, after.image)
+    if restage or not same:
+        yield Stage(after, before, new.extensions_image)
 
 
 def repair_steps(current: Desired, config: Any, disk: Disk) -> list[Step]:

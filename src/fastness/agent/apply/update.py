@@ -28,6 +28,8 @@ from fastness.agent.apply.report import Reporter
 from fastness.agent.apply.steps import Disk, plan_steps
 from fastness.agent.errors import DrainTimeout, Irreconcilable
 from fastness.agent.host.errors import DriverError
+from fastness.agent.host.states import Deployment
+from fastness.formats.image_reference import digest_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.names import Progress
@@ -86,6 +88,11 @@ class Goal:
         spec: JsonObject = self.config.get("spec") or {}
         return spec
 
+    def spec_for(self, booted: str) -> JsonObject:
+        """Its spec with the image that it means on a machine that boots this one: two names of one image are no change."""
+        image = self.desired.deployment.image or booted
+        return {**self.spec, "osImageURL": digest_of(image) or image}
+
 
 class Update:
     """One update of a host; `blocking` runs what must not stop the loop. A single node is not drained."""
@@ -117,10 +124,11 @@ class Update:
 
     async def run(self) -> bool:
         """Bring the machine to the new config; True when it must reboot now; raises AgentError, DriverError, ApiError."""
-        decision = self._decide()
+        decision = self._decide(await self._blocking(self._host.system.booted))
         disk = Disk(self._host.root, self._host.originals, self._host.units)
         config = self._new.config
-        steps = await self._blocking(lambda: plan_steps(self._old.desired, self._new.desired, config, disk))
+        old, new = self._old.desired, self._new.desired
+        steps = await self._blocking(lambda: plan_steps(old, new, config, disk, restage=self._force))
         # Before pods are moved away for what cannot be done.
         await self._blocking(lambda: self._applier.check(steps))
         await self._mark(Mark(Progress.UPDATE_PREPARED, TRUE, f"update to {self._new.title}: {decision.headline}"))
@@ -129,7 +137,9 @@ class Update:
         actions = tuple(action.to_json() for action in decision.actions)
         # The actions are written down with the beginning: a restart after the commit must run these, whatever the policies say by
         # then.
-        begin = Begin(self._old.name, self._new.name, actions, drained)
+        begin = Begin(
+            self._old.name, self._new.name, actions, drained, new.deployment.image, self._host.power.boot_id()
+        )
         await self._mark(_executed(UNKNOWN, f"writing {self._new.name}", Progress.APPLIED_FILES_AND_OS))
         await self._blocking(lambda: self._applier.apply(begin, steps))
         await self._mark(_executed(TRUE, f"wrote {self._new.name}", Progress.APPLIED_FILES_AND_OS))
@@ -138,7 +148,7 @@ class Update:
         await self._act(decision)
         return False
 
-    def _decide(self) -> Decision:
+    def _decide(self, booted: Deployment) -> Decision:
         overrides = reconcile.overrides_of(self._configuration)
         # Asked on the machine again, though the render refused it: what reaches a node may come from an older control plane.
         differences = reconcile.irreconcilable(self._old.spec, self._new.spec, overrides)
@@ -146,7 +156,8 @@ class Update:
             reasons = "; ".join(str(difference) for difference in blocking)
             raise Irreconcilable(f"can't reconcile config {self._old.name} with {self._new.name}: {reasons}")
         policies = disruption.policies_of(self._configuration)
-        return disruption.decide(compare(self._old.spec, self._new.spec), policies, force=self._force)
+        old, new = self._old.spec_for(booted.image), self._new.spec_for(booted.image)
+        return disruption.decide(compare(old, new), policies, force=self._force)
 
     async def _drain(self) -> bool:
         if self._single_node:

@@ -21,6 +21,7 @@ from fastness.agent.apply.desired import NULL, UNITS, Desired, Unit
 from fastness.agent.apply.ports import Host, OperatingSystem
 from fastness.agent.apply.steps import matches, same_owner
 from fastness.agent.host.states import Absent, File, Large, Link, Other, State
+from fastness.formats.image_reference import same_image
 from fastness.kinds.kata import runtime
 from fastness.kinds.machineconfiguration import names
 
@@ -169,8 +170,17 @@ def _runtime(desired: Desired, host: Host) -> Iterator[Drift]:
 def system_drifts(desired: Desired, system: OperatingSystem) -> Iterator[Drift]:
     """What the booted system lacks of the one that a config asks for."""
     booted, expected = system.booted(), desired.deployment
-    if expected.image and booted.image != expected.image:
-        yield Drift("operating system", f"booted {booted.image or 'an unknown image'}, expected {expected.image}")
+    if expected.image and not booted.image:
+        why = f"cannot apply an OS image: this machine does not boot one, expected {expected.image}"
+        yield Drift("operating system", why)
+    elif expected.image and not same_image(booted.image, expected.image):
+        yield Drift("operating system", f"booted {booted.image}, expected {expected.image}")
+    # Where the image is right already, what is staged would take the machine away from it at its next boot.
+    staged = system.staged()
+    if staged is not None and staged.image and not same_image(staged.image, expected.image or booted.image):
+        yield Drift(
+            "operating system", f"the next boot would run {staged.image}, expected {expected.image or booted.image}"
+        )
     # Only what is missing: the image and the boot loader add arguments of their own.
     missing = [argument for argument in expected.arguments if argument not in booted.arguments]
     if missing:

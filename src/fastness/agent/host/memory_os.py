@@ -1,25 +1,31 @@
 """An operating system in memory: what is booted, what is staged, which arguments the kernel has.
 
 It behaves as an image-based host does: staging changes nothing until the next boot, discarding takes the staged one back, and a
-boot makes the staged one the booted one. `known` limits the images that can be deployed; without it every image can. A record
-below a directory lets a virtual machine outlive the process that runs it. What `contents` says of an extension stands in `root`
-while the extension is booted, as files of packages do: somebody may change them there, and nobody puts them back.
+boot makes the staged one the booted one. A machine that loses power loses what was staged: it is made bootable when the machine
+goes down in order. `pull` says which image a reference means, or refuses one that no registry has. A record below a directory
+lets a virtual machine outlive the process that runs it. What `contents` says of an extension stands in `root` while the
+extension is booted, as files of packages do: somebody may change them there, and nobody puts them back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
-from fastness.agent.host.states import ABSENT, Deployment, File
+from fastness.agent.host.states import ABSENT, NOTHING, Deployment, File
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.formats.image_reference import same_image
 
 RECORD: Final = "/system.json"
-_INSTALLED: Final = Deployment()
+
+
+def no_registry(reference: str) -> str:
+    """For machines that reach no registry; raises ImageFailure."""
+    raise ImageFailure(f"image {reference} cannot be pulled: this machine reaches no registry")
 
 
 class MemoryOs:
@@ -27,18 +33,19 @@ class MemoryOs:
 
     def __init__(
         self,
-        installed: Deployment = _INSTALLED,
-        images: Collection[str] | None = None,
+        installed: Deployment = NOTHING,
+        pull: Callable[[str], str] = no_registry,
         record: RootedFiles | None = None,
         root: RootedFiles | None = None,
         contents: Mapping[str, Mapping[str, File]] = MappingProxyType({}),
     ) -> None:
         self._booted = installed
         self._staged: Deployment | None = None
-        self._images = images
+        self._pull = pull
         self._record = record
         self._root = root
         self._contents = contents
+        self._lost = ""
         self._load()
 
     def booted(self) -> Deployment:
@@ -49,16 +56,31 @@ class MemoryOs:
         """What the next boot will run, if it differs."""
         return self._staged
 
-    def stage(self, deployment: Deployment) -> None:
+    def stage(self, deployment: Deployment, old: Deployment = NOTHING, extensions_image: str = "") -> None:
         """Make a deployment that the next boot will run; without an image, of the booted one; raises ImageFailure."""
-        if self._images is not None and deployment.image and deployment.image not in self._images:
-            raise ImageFailure(f"image {deployment.image} is not known")
-        full = deployment._replace(image=deployment.image or self._booted.image)
+        booted = self._booted.image
+        image = booted if not deployment.image or same_image(deployment.image, booted) else self._pull(deployment.image)
+        full = deployment._replace(image=image)
         self._staged = full if full != self._booted else None
         self._save()
 
     def discard(self) -> None:
         """Forget what was staged."""
+        self._staged = None
+        self._save()
+
+    def booted_well(self) -> None:
+        """Nothing is kept to fall back to."""
+
+    def last_boot_log(self) -> str:
+        """What was said when the machine went down without order."""
+        return self._lost
+
+    def power_cut(self) -> None:
+        """The machine loses power, and boots again."""
+        self._lost = (
+            f"no clean shutdown: {self._staged.image} was not made bootable" if self._staged is not None else ""
+        )
         self._staged = None
         self._save()
 
@@ -74,7 +96,7 @@ class MemoryOs:
     def reboot(self) -> None:
         """The machine boots."""
         self._lay_down(self._staged or self._booted)
-        self._booted, self._staged = self._staged or self._booted, None
+        self._booted, self._staged, self._lost = self._staged or self._booted, None, ""
         self._save()
 
     def _lay_down(self, coming: Deployment) -> None:

@@ -19,9 +19,10 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from fastness.agent.host.engine import Commands
 from fastness.agent.host.errors import CommandFailed, ImageFailure
 from fastness.agent.host.process import Run, run
-from fastness.agent.host.states import Deployment
+from fastness.agent.host.states import NOTHING, Deployment
 
 REFS: Final = "fastness/image"
 ORIGIN: Final = "fastness-image"
@@ -44,6 +45,8 @@ class _Entry(NamedTuple):
 
 class OstreeOs:
     """The deployments of one sysroot; `base` are the kernel arguments that the machine itself needs."""
+
+    finalizer = "ostree-finalize-staged.service"
 
     def __init__(self, sysroot: Path, name: str, *, base: tuple[str, ...] = (), run: Run = run) -> None:
         self._sysroot = sysroot
@@ -77,7 +80,7 @@ class OstreeOs:
             return None
         return self._deployment(entries[0])
 
-    def stage(self, deployment: Deployment) -> None:
+    def stage(self, deployment: Deployment, old: Deployment = NOTHING, extensions_image: str = "") -> None:
         """Deploy, first in the boot order; raises ImageFailure."""
         if deployment.kernel or deployment.extensions:
             raise ImageFailure("ostree cannot change the kernel or add packages", "Bake them into the image.")
@@ -94,6 +97,13 @@ class OstreeOs:
         booted = self._booted(entries)
         for _ in range(entries.index(booted) if booted else 0):
             self._admin("undeploy", "0")
+
+    def booted_well(self) -> None:
+        """The deployment before stays as the way back: nothing of ours depends on it."""
+
+    def last_boot_log(self) -> str:
+        """What the finalizer said at the last shutdown."""
+        return Commands(ask=self._run).last_boot_log(self.finalizer)
 
     def reboot(self) -> None:
         """A simulated machine boots what comes first."""

@@ -18,9 +18,11 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 class HostPower:
     """Reboots the machine that the agent runs on."""
 
-    def __init__(self, run: Run = run, boot_id: Path = BOOT_ID) -> None:
+    def __init__(self, run: Run = run, boot_id: Path = BOOT_ID, finalizer: Callable[[], str] = lambda: "") -> None:
+        """`finalizer` names the unit that makes a staged deployment bootable when the machine goes down, empty for none."""
         self._run = run
         self._boot_id = boot_id
+        self._finalizer = finalizer
 
     def boot_id(self) -> str:
         """Differs after each boot."""
@@ -28,9 +30,11 @@ class HostPower:
 
     def reboot(self, reason: str) -> None:
         """Ask for a reboot; a unit of its own survives the end of the agent; raises CommandFailed."""
+        unit = self._finalizer()
+        # Required and before: a machine that went down without it would come up in the system that it left.
+        order = [f"--property=Requires={unit}", f"--property=After={unit}"] if unit else []
         self._run([
-            "systemd-run", "--unit=fastness-agent-reboot", f"--description={reason}", "--collect",
-            "--property=After=ostree-finalize-staged.service", "systemctl", "reboot",
+            "systemd-run", "--unit=fastness-agent-reboot", f"--description={reason}", "--collect", *order, "systemctl", "reboot",
         ])  # fmt: skip
 
 

@@ -78,3 +78,6 @@ class Deployment(NamedTuple):
     arguments: tuple[str, ...] = ()
     kernel: str = ""
     extensions: tuple[str, ...] = ()
+
+
+NOTHING = Deployment()

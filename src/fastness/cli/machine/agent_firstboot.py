@@ -8,9 +8,8 @@ from pathlib import Path
 import click
 
 from fastness.agent.apply.first_boot import first_boot
-from fastness.agent.apply.hosts import PlainSystem
+from fastness.agent.apply.hosts import deployed_by
 from fastness.agent.host.files import RootedFiles
-from fastness.agent.host.ostree import OstreeOs
 from fastness.agent.host.power import HostPower
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.machine.agent import reported_agent_errors
@@ -23,8 +22,8 @@ from fastness.kinds.machineconfiguration import names
     "--config", default=names.ENCAPSULATED_FILE, show_default=True, help="What the operating system should be: a MachineConfig."
 )  # fmt: skip
 @click.option(
-    "--os", "system", type=click.Choice(["none", "ostree"]), default="none", show_default=True,
-    help="What deploys the operating system of this machine.",
+    "--os", "system", type=click.Choice(["auto", "bootc", "rpm-ostree", "ostree", "none"]), default="auto", show_default=True,
+    help="What deploys the operating system of this machine; auto asks bootc and rpm-ostree, none is a package host.",
 )  # fmt: skip
 @click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
 def firstboot(config: str, system: str, ostree_name: str) -> None:
@@ -32,8 +31,9 @@ def firstboot(config: str, system: str, ostree_name: str) -> None:
     if os.geteuid() != 0:
         raise CliError("the agent must run as root to change this machine", "Run it as root.", Exit.MISSING)
     with reported_agent_errors():
-        deployer = OstreeOs(Path("/sysroot"), ostree_name) if system == "ostree" else PlainSystem()
-        lacking = first_boot(RootedFiles(Path("/")), deployer, HostPower(), config)
+        root = RootedFiles(Path("/"))
+        deployer = deployed_by(system, root, ostree_name)
+        lacking = first_boot(root, deployer, HostPower(finalizer=lambda: deployer.finalizer), config)
     tell(
         f"this machine reboots: {'; '.join(lacking)}" if lacking else "this machine is what its configuration asks for"
     )

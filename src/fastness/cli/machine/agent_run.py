@@ -18,11 +18,11 @@ from pathlib import Path
 import click
 
 from fastness.agent.apply.cluster import RenderedConfigs
-from fastness.agent.apply.hosts import STATE, DirectoryMachine, PlainSystem, real_host
+from fastness.agent.apply.hosts import STATE, DirectoryMachine, deployed_by, real_host
 from fastness.agent.apply.node import FAST, Agent, Settings
-from fastness.agent.apply.ports import OperatingSystem, Watcher
+from fastness.agent.apply.ports import Watcher
 from fastness.agent.host.file_changes import Inotify, InotifyWatcher, NoInotify, PollingWatcher
-from fastness.agent.host.ostree import OstreeOs
+from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.own_process import only_one
 from fastness.cli.cluster import connected
 from fastness.cli.errors import CliError, Exit
@@ -72,8 +72,8 @@ class Attested:
     help="With --root: where journal and originals are kept. Default: beside the root, with .state added to its name.",
 )  # fmt: skip
 @click.option(
-    "--os", "system", type=click.Choice(["none", "ostree"]), default="none", show_default=True,
-    help="What deploys the operating system of this machine.",
+    "--os", "system", type=click.Choice(["auto", "bootc", "rpm-ostree", "ostree", "none"]), default="auto", show_default=True,
+    help="What deploys the operating system of this machine; auto asks bootc and rpm-ostree, none is a package host.",
 )  # fmt: skip
 @click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
@@ -156,7 +156,8 @@ async def _live(
         configs = source.configs(clock, entropy)
     with only_one(STATE if place.root is None else place.state / "agent"):
         if place.root is None:
-            host = real_host(_watcher(Path("/")), _system(place))
+            system = deployed_by(place.system, RootedFiles(Path("/")), place.ostree_name)
+            host = real_host(_watcher(Path("/")), system)
             await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove).run()
             await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
             return
@@ -173,7 +174,3 @@ def _watcher(root: Path) -> Watcher:
     except NoInotify as error:
         tell(f"{error.message}; looking for drift at an interval")
         return PollingWatcher(root, SystemClock())
-
-
-def _system(place: AgentTarget) -> OperatingSystem:
-    return OstreeOs(Path("/sysroot"), place.ostree_name) if place.system == "ostree" else PlainSystem()

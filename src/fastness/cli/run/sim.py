@@ -5,6 +5,7 @@
     fastness sim remove MACHINE…      fastness sim reboot MACHINE…
     fastness sim tamper MACHINE FAULT
     fastness sim cut MACHINE…      fastness sim vendor stop|start      fastness sim clock +15m
+    fastness sim images      fastness sim push VERSION      fastness sim withdraw IMAGE
     fastness sim undo FAULT… | MACHINE… | --all
 
 Requests go to STATE/sim.sock; the page of the same control plane does the same. Everything that can be done can be undone.
@@ -107,6 +108,42 @@ def remove(machines: tuple[str, ...], state: Path, output: str) -> None:
 def reboot(machines: tuple[str, ...], state: Path, output: str) -> None:
     """Boot machines again; they have to prove themselves anew."""
     _say(state, output, ({"verb": "reboot", "machine": name} for name in machines))
+
+
+@sim.command()
+@click.option(
+    "--manifest", "image", default="", help="Print what machines measure that boot this image, for its approval."
+)
+@_common
+def images(image: str, state: Path, output: str) -> None:
+    """List the operating system images that can be pulled, or print what one measures."""
+    if image:
+        click.echo(_ask(state, verb="manifest", image=image)["said"])
+        return
+    listed = _ask(state, verb="list")["images"]
+    if output == "json":
+        show_json({"images": listed})
+        return
+    rows = [["IMAGE", "VERSION", "INSTALLED"]]
+    rows += [[row["image"], row["version"], "yes" if row["installed"] else "-"] for row in listed]
+    click.echo(table(rows))
+    tell("all of this is simulated")
+
+
+@sim.command()
+@click.argument("image")
+@_common
+def push(image: str, state: Path, output: str) -> None:
+    """Make an operating system image that machines can boot: IMAGE is a version such as 43.0, or repository:43.0."""
+    _say(state, output, [{"verb": "push", "image": image}])
+
+
+@sim.command()
+@click.argument("image")
+@_common
+def withdraw(image: str, state: Path, output: str) -> None:
+    """Take an image out of the registry: nobody can pull it any more."""
+    _say(state, output, [{"verb": "withdraw", "image": image}])
 
 
 @sim.command()

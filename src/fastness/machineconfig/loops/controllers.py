@@ -19,7 +19,7 @@ from fastness.machineconfig.loops.labels import FirstLabels
 from fastness.machineconfig.loops.nodes import ConfigNodes
 from fastness.machineconfig.loops.prune import Pruning
 from fastness.machineconfig.loops.registries import Registries
-from fastness.machineconfig.loops.render import Rendering
+from fastness.machineconfig.loops.render import Rendering, ResolveImage
 from fastness.machineconfig.loops.rollout import Rollout
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.loops.user_data import UserData
@@ -31,7 +31,7 @@ def nowhere() -> Doors | None:
     return None
 
 
-LOOPS = (Defaults, Generated, ClusterKinds, Registries, Rendering, FirstLabels, Rollout, Drains, ConfigNodes, Pruning)
+LOOPS = (Defaults, Generated, ClusterKinds, Registries, FirstLabels, Rollout, Drains, ConfigNodes, Pruning)
 
 
 def machine_config_loops(
@@ -43,6 +43,7 @@ def machine_config_loops(
     timing: Timing = FIELD,
     doors: Callable[[], Doors | None] = nowhere,
     may_write: Callable[[], None] = nobody_asks,
+    resolve_image: ResolveImage | None = None,
 ) -> list[Controller]:
     """Every loop, each behind its declaration of writes and the lease."""
 
@@ -50,10 +51,12 @@ def machine_config_loops(
         return FencedCluster(cluster, name, writes, may_write)
 
     loops: list[Controller] = [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in LOOPS]
+    rendering = fenced(Rendering.name, Rendering.writes)
     user_data = fenced(UserData.name, UserData.writes)
     stubs = fenced(InstallerStubs.name, InstallerStubs.writes)
     return [
         *loops,
+        Rendering(rendering, informers, clock, timing, resolve_image),
         UserData(user_data, informers, clock, entropy, doors),
         InstallerStubs(stubs, informers, clock, doors),
     ]

@@ -6,23 +6,29 @@ When nothing can be rendered the pool keeps what it has and says why in `RenderD
 
 * Nothing is rendered before everything that it is made from is there (`machineconfig/render/inputs`): the base of the role,
   settings in their present form, generated configs of this version.
+* An image that is named by a tag is asked of its registry once, for the rendered config that it goes into; as long as the pool
+  has that config, the tag means what it meant then.
+* A pool without a named image is not rendered while one of its nodes does not know which image it would go back to.
 * A rendered config that somebody edits is put back.
 * Examined configs are kept until they change: a re-render after one change examines one config.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from fastness import __version__
+from fastness.formats.image_reference import digest_of
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.kind import JsonObject, Resource
+from fastness.kinds.kubernetes.resources import NODES
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.pinned_images import OS_IMAGE_STREAM
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
-from fastness.kinds.objects import ObjectName, is_being_deleted, metadata, object_name
+from fastness.kinds.objects import ObjectName, annotations_of, is_being_deleted, metadata, object_name
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.events import EVENTS, Recorder
@@ -42,13 +48,19 @@ from fastness.machineconfig.render.reconcile import overrides_of
 from fastness.machineconfig.render.render import Rendered, RenderFailure, Setting, render
 from fastness.machineconfig.render.validate import Examined, examine
 from fastness.machineconfig.rollout.status import render_condition
+from fastness.pools.membership import PoolSelectors, SeveralPools
 from fastness.runtime.clock import Clock
+from fastness.runtime.errors import FastnessError
 
 CONFIDENTIAL = CONFIDENTIAL_CLUSTER.resource
 STREAMS = OS_IMAGE_STREAM.resource
 OURS = "fastness-"
 CONTROLLER_VERSION = f"{OURS}{__version__}"
 MAX_EXAMINED = 4096
+ASK_AGAIN = 30.0
+_BASE_UNKNOWN = "base-image"
+ResolveImage = Callable[[str], Awaitable[str]]
+"""The image that a tag means now, by digest; raises FastnessError."""
 _AS = WriteOptions(manager="machine-config-render")
 _STATUS = WriteOptions(manager="machine-config-render", subresource="status")
 
@@ -61,6 +73,15 @@ def _concerned(config: Object) -> Iterable[ObjectName]:
     return (EVERY,)
 
 
+def _base_unknown(node: Object) -> Iterable[str]:
+    return [annotations_of(node)[names.BASE_IMAGE]] if names.BASE_IMAGE in annotations_of(node) else ()
+
+
+def _without_base(node: Object) -> Iterable[ObjectName]:
+    """Every pool, for a node that does not know its base; heartbeats of all others concern nobody here."""
+    return (EVERY,) if annotations_of(node).get(names.BASE_IMAGE) == names.UNKNOWN_IMAGE else ()
+
+
 def _every_pool(_obj: Object) -> Iterable[ObjectName]:
     return (EVERY,)
 
@@ -71,7 +92,11 @@ class Rendering:
     name = "machine-config-render"
     writes: Sequence[Resource] = (CONFIGS, MACHINE_CONFIG_POOL.resource, EVENTS)
 
-    def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
+    def __init__(
+        self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD,
+        resolve: ResolveImage | None = None,
+    ) -> None:  # fmt: skip
+        """`resolve` asks a registry; without it only images by digest are rendered."""
         self.sources: Sequence[Source] = (
             Source(MACHINE_CONFIG_POOL.resource, delay=timing.render_delay),
             Source(CONFIGS, keys=_concerned, delay=timing.render_delay),
@@ -82,7 +107,11 @@ class Rendering:
                 for source_kind in (KUBELETS, RUNTIMES, CONTROLLERS, STREAMS, NODE_CONFIGS, FEATURE_GATES, API_SERVERS)
             ),
             *registry_sources(_every_pool, timing.render_delay),
+            Source(NODES, keys=_without_base, delay=timing.render_delay),
         )
+        self._resolve = resolve
+        self._nodes = informers.of(NODES)
+        self._nodes.add_index(_BASE_UNKNOWN, _base_unknown)
         self._cluster = cluster
         self._informers = informers
         self._clock = clock
@@ -101,31 +130,63 @@ class Rendering:
     async def reconcile(self, key: ObjectName) -> Done:
         """Render one pool, or all."""
         if key == EVERY:
-            for each in self._pools.list():
-                await self._sync(each)
-            return Done()
+            waits = [await self._sync(each) for each in self._pools.list()]
+            return Done(again_after=next((wait for wait in waits if wait is not None), None))
         pool = self._pools.get("", key.name)
         if pool is None:
             return GONE
-        await self._sync(pool)
-        return Done()
+        return Done(again_after=await self._sync(pool))
 
-    async def _sync(self, pool: JsonObject) -> None:
+    async def _sync(self, pool: JsonObject) -> float | None:
+        """Render one pool; in how many seconds to look again, where nothing would tell."""
         if is_being_deleted(pool):
-            return
+            return None
         owners = self._owners()
         blocked = obstacle(pool, self._configs.list(), owners, CONTROLLER_VERSION, OURS)
         if blocked is not None and not blocked.lasting:
             await self._recorder.normal(pool, names.Event.RENDER_WAITING, blocked.why)
-            return
+            return None
         setting, stream = self._setting(pool, owners, blocked.why if blocked is not None else "")
-        result = render(pool, self._configs.list(), setting)
+        result = await self._rendered(pool, setting)
         if isinstance(result, RenderFailure):
             await self._tell(pool, result.message)
-            return
+            # A registry tells nobody that it has an image now.
+            return ASK_AGAIN if result.unresolved and self._resolve is not None else None
         await self._store(pool, result, setting.defaults)
         await self._point(pool, result)
         await self._tell(pool, "", stream)
+        return None
+
+    async def _rendered(self, pool: JsonObject, setting: Setting) -> Rendered | RenderFailure:
+        """What the pool renders to, with its image by digest."""
+        result = render(pool, self._configs.list(), setting)
+        if not isinstance(result, RenderFailure) or not result.unresolved or self._resolve is None:
+            return result
+        tagged = result.unresolved
+        try:
+            by_digest = await self._resolve(tagged)
+        except (FastnessError, TimeoutError) as error:
+            return replace(result, message=f"Failed to render configuration for pool {result.pool}: {error}")
+        digests = {**(setting.digests or {}), tagged: by_digest}
+        return render(pool, self._configs.list(), replace(setting, digests=digests))
+
+    def _digests(self, pool: JsonObject) -> dict[str, str]:
+        """What the tag of the pool's image was resolved to, for the config that the pool has."""
+        target = ((pool.get("spec") or {}).get("configuration") or {}).get("name") or ""
+        config = (self._configs.get("", target) if target else None) or {}
+        tagged = annotations_of(config).get(names.RESOLVED_FROM, "")
+        image = str((config.get("spec") or {}).get("osImageURL") or "")
+        return {tagged: image} if tagged and digest_of(image) else {}
+
+    def _nodes_without_base(self, pool: str) -> tuple[str, ...]:
+        nodes = self._nodes.by_index(_BASE_UNKNOWN, names.UNKNOWN_IMAGE)
+        if not nodes:
+            return ()
+        selectors, members = PoolSelectors(self._pools.list()), []
+        for node in nodes:
+            with suppress(SeveralPools):
+                members += [object_name(node).name] if selectors.of(node).primary == pool else []
+        return tuple(sorted(members))
 
     def _setting(self, pool: JsonObject, owners: Owners, blocked: str) -> tuple[Setting, str]:
         """What rendering depends on beside the configs, and the stream that the pool follows."""
@@ -139,6 +200,8 @@ class Rendering:
             overrides=overrides_of(self._settings.get("", "cluster")),
             examine=self._examine,
             obstacle=blocked or missing,
+            digests=self._digests(pool),
+            without_base=self._nodes_without_base(object_name(pool).name),
         )
         return setting, stream
 

@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fastness.formats.errors import SelectorError
+from fastness.formats.image_reference import digest_of
 from fastness.formats.selectors import label_selector_from_object
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, condition, is_being_deleted, labels_of, metadata, object_name
@@ -269,7 +270,7 @@ class Defaults:
 
     def major_of(self, image: str) -> int:
         """The major version of the system in an image: that of the stream on offer with the same digest, else 0."""
-        return dict(self.offered_majors).get(_digest_of(image), 0)
+        return dict(self.offered_majors).get(digest_of(image), 0)
 
     @classmethod
     def of(cls, controller: Object | None, version: str, os_major: int = 0) -> Defaults:
@@ -316,13 +317,8 @@ def with_stream(
 
 
 def _majors(offered: Iterable[Object]) -> tuple[tuple[str, int], ...]:
-    majors = {_digest_of(str(offer.get("osImage") or "")): major(str(offer.get("name") or "")) for offer in offered}
+    majors = {digest_of(str(offer.get("osImage") or "")): major(str(offer.get("name") or "")) for offer in offered}
     return tuple((digest, number) for digest, number in majors.items() if digest and number)
-
-
-def _digest_of(image: str) -> str:
-    """The part of a reference that says which bytes are meant; empty for a tag."""
-    return image.rpartition("@")[2] if "@" in image else ""
 
 
 def major(stream: str) -> int:

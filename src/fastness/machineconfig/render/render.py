@@ -5,6 +5,8 @@ config that was there before. Nothing is rendered when
 
 * no config is selected, or one that is has a fatal problem (`validate`);
 * the pool's machines could not follow the change while running (`reconcile`);
+* nobody names an image, and a machine of the pool does not know which one it would go back to;
+* the image is named by a tag that nobody resolved: machines would boot what the tag means when each of them asks;
 * the result is larger than an API server stores.
 
 A failure is data: the message of `RenderDegraded`, and the configs to blame. `Rendered.manifest` is the object that the render
@@ -16,11 +18,12 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fastness.formats import json
 from fastness.formats.errors import SelectorError
+from fastness.formats.image_reference import digest_of, same_image
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
@@ -48,7 +51,8 @@ class Setting:
     """What rendering a pool depends on besides the configs.
 
     `current` is the rendered MachineConfig that the pool's machines run, None for a new pool; `examine` lets a caller keep what
-    it examined before; `obstacle` is a reason, found outside, why nothing can be rendered.
+    it examined before; `obstacle` is a reason, found outside, why nothing can be rendered. `digests` are images by tag that were
+    resolved, None where nobody resolves any (a plan); `without_base` are nodes that do not know their base image.
     """
 
     defaults: Defaults = field(default_factory=Defaults)
@@ -57,11 +61,13 @@ class Setting:
     overrides: frozenset[str] = frozenset()
     examine: Examine = examine
     obstacle: str = ""
+    digests: Mapping[str, str] | None = None
+    without_base: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What the machines of a pool should be; `source` are the names of the configs, sorted."""
+    """What the machines of a pool should be; `source` are the names of the configs, sorted, `resolved_from` a tag."""
 
     pool: str
     name: str
@@ -72,6 +78,7 @@ class Rendered:
     warnings: tuple[Problem, ...] = ()
     os_image_overridden: bool = False
     tolerated: tuple[reconcile.Irreconcilable, ...] = ()
+    resolved_from: str = ""
 
     def manifest(self, pool: Object, defaults: Defaults) -> JsonObject:
         """The MachineConfig to store: owned by the pool, so that it goes when the pool does."""
@@ -80,6 +87,8 @@ class Rendered:
             notes[names.RELEASE_IMAGE_VERSION] = defaults.release_version
         if self.os_image_overridden:
             notes[names.OS_IMAGE_OVERRIDDEN] = "true"
+        if self.resolved_from:
+            notes[names.RESOLVED_FROM] = self.resolved_from
         owner = {
             "apiVersion": names.API_VERSION,
             "kind": "MachineConfigPool",
@@ -99,12 +108,16 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class RenderFailure:
-    """Why nothing was rendered: the message of the pool's condition, and the configs that are the reason."""
+    """Why nothing was rendered: the message of the pool's condition, and the configs that are the reason.
+
+    `unresolved` is the image whose digest would have to be known.
+    """
 
     pool: str
     message: str
     guilty: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    unresolved: str = ""
 
 
 def render(pool: Object, configs: Iterable[Object], setting: Setting = Setting()) -> Rendered | RenderFailure:  # noqa: B008
@@ -145,7 +158,10 @@ def _finished(
 ) -> Rendered | RenderFailure:
     pool, defaults = object_name(pool_object).name, setting.defaults
     spec = merge_specs(sources, defaults.os_image, defaults.extensions_image)
-    blame = Blame(sources)
+    blame, named = Blame(sources), spec["osImageURL"]
+    if (missing := _image_missing(pool, named, setting, blame)) is not None:
+        return missing
+    spec["osImageURL"] = (setting.digests or {}).get(named, named)
     problems = (
         *problems,
         *_merged_problems(spec, sources, blame),
@@ -171,9 +187,26 @@ def _finished(
         blame=blame,
         size=len(content),
         warnings=(*problems, *_warnings(spec, len(content), defaults, blame)),
-        os_image_overridden=bool(defaults.os_image) and spec["osImageURL"] != defaults.os_image,
+        os_image_overridden=bool(defaults.os_image) and named != defaults.os_image,
         tolerated=tuple(stuck),
+        resolved_from=named if spec["osImageURL"] != named else "",
     )
+
+
+def _image_missing(pool: str, image: str, setting: Setting, blame: Blame) -> RenderFailure | None:
+    """Why nobody can say which image the machines of a pool should boot."""
+    if not image and setting.without_base:
+        nodes = ", ".join(setting.without_base[:MAX_TOLD])
+        why = (
+            f"no base image known: no config names an image, and {nodes} recorded none before one did; name it in "
+            "baseOSContainerImage of the ControllerConfig, in an OSImageStream or in osImageURL of a MachineConfig"
+        )
+        return _failure(pool, why)
+    if setting.digests is None or not image or digest_of(image) or image in setting.digests:
+        return None
+    guilty = tuple(origin.source for origin in blame.of("osImageURL"))
+    why = f"osImageURL {image} has no digest, and nobody here can ask its registry which image it is; name it by digest"
+    return replace(_failure(pool, why, guilty), unresolved=image)
 
 
 def _merged_problems(spec: JsonObject, sources: Sequence[Source], blame: Blame) -> list[Problem]:
@@ -194,7 +227,7 @@ def _image_problems(pool: Object, spec: JsonObject, defaults: Defaults, blame: B
     """What does not go together with the operating system that the pool would run."""
     problems: list[Problem] = []
     stream = ((pool.get("spec") or {}).get("osImageStream") or {}).get("name")
-    overridden = spec["osImageURL"] and spec["osImageURL"] != defaults.os_image
+    overridden = spec["osImageURL"] and not same_image(spec["osImageURL"], defaults.os_image)
     if stream and overridden:
         guilty = next((origin.source for origin in blame.of("osImageURL")), "")
         why = f"names an image, and the pool follows the stream {stream}"

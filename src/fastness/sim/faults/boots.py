@@ -7,7 +7,7 @@ to touch it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from fastness.kinds.kind import JsonObject
 from fastness.page.simulator import FaultKind
@@ -32,24 +32,27 @@ class BootFault:
             return None
         return f"evidence of a {tee} says nothing about it; choose a machine with {' or '.join(self.tees)}"
 
+    def _set(self, holds: bool) -> dict[str, Any]:
+        return {self.condition: holds}
+
     async def do(self, context: FaultContext, machine: VirtualMachine | None, argument: str) -> Outcome:
         """Change what is booted, and boot."""
         target = needed(machine)
-        target.conditions = replace(target.conditions, **{self.condition: True})
+        target.conditions = replace(target.conditions, **self._set(True))
         target.switch()
         return Outcome(f"{target.name} boots again: {self.kind.title.lower()}", {})
 
     async def undo(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> str:
         """Change it back, and boot."""
         target = needed(machine)
-        target.conditions = replace(target.conditions, **{self.condition: False})
+        target.conditions = replace(target.conditions, **self._set(False))
         target.switch()
         return f"{target.name} boots again, without the fault: {self.kind.title.lower()}"
 
     def resume(self, context: FaultContext, machine: VirtualMachine | None, memory: JsonObject) -> None:
         """What was changed on the machine is still changed."""
         target = needed(machine)
-        target.conditions = replace(target.conditions, **{self.condition: True})
+        target.conditions = replace(target.conditions, **self._set(True))
 
 
 BOOTS: Final = (

@@ -42,10 +42,13 @@ def _tree(directory: Path, version: str) -> Path:
 
 def _memory(directory: Path) -> Bootable:
     directory.mkdir()
-    system = MemoryOs(images={ONE, TWO}, record=RootedFiles(directory))
-    system.stage(Deployment(ONE))
-    system.reboot()
-    return system
+    return MemoryOs(Deployment(ONE), _registry, record=RootedFiles(directory))
+
+
+def _registry(reference: str) -> str:
+    if reference not in {ONE, TWO}:
+        raise ImageFailure(f"{reference} cannot be pulled")
+    return reference
 
 
 def _ostree(directory: Path) -> Bootable:
@@ -123,6 +126,19 @@ def test_memory_outlives_its_process(tmp_path: Path) -> None:
     system.stage(Deployment(TWO, ("x",)))
     again = MemoryOs(record=RootedFiles(tmp_path / "m"))
     assert (again.booted(), again.staged()) == (Deployment(ONE), Deployment(TWO, ("x",)))
+
+
+def test_memory_that_loses_power_loses_what_was_staged(tmp_path: Path) -> None:
+    system = MemoryOs(Deployment(ONE), _registry, record=RootedFiles(_made(tmp_path / "m")))
+    system.stage(Deployment(TWO))
+    system.power_cut()
+    assert (system.booted(), system.staged()) == (Deployment(ONE), None)
+    assert TWO in system.last_boot_log()
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
 
 
 def test_ostree_writes_what_the_boot_loader_reads(tmp_path: Path) -> None:

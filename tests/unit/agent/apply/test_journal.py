@@ -98,7 +98,7 @@ def test_a_reboot_remembers_the_boot_in_which_it_was_asked_for() -> None:
 @pytest.mark.parametrize(
     "lines",
     [(FIRST,), (Commit(),), (BEGIN, BEGIN), (BEGIN, Acted()), (BEGIN, Commit(), FIRST), (BEGIN, Booting("x")),
-     (BEGIN, Commit(), Booting("x"), Revert()), (BEGIN, Revert(), Commit())],
+     (BEGIN, Commit(), Booting("x"), Commit()), (BEGIN, Revert(), Commit())],
 )  # fmt: skip
 def test_records_in_an_impossible_order_are_damage(lines: tuple[Record, ...]) -> None:
     with pytest.raises(DamagedJournal):

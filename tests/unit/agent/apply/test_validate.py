@@ -21,6 +21,7 @@ class Machine:
     states: dict[str, State] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     deployment: Deployment = field(default_factory=Deployment)
+    next_boot: Deployment | None = None
 
     @property
     def host(self) -> Host:
@@ -38,6 +39,9 @@ class Machine:
 
     def booted(self) -> Deployment:
         return self.deployment
+
+    def staged(self) -> Deployment | None:
+        return self.next_boot
 
 
 def path(state: File | Link, actual: State) -> str:
@@ -114,6 +118,21 @@ def test_the_system_is_judged_by_what_is_booted() -> None:
     assert "extensions: missing usbguard;" in description
     booted = Deployment("img", ("x", "b", "a"), "realtime", ("sysstat", "more", "usbguard"))
     assert drifts(desired, Machine(deployment=booted).host) == []
+
+
+def test_images_are_the_same_by_digest_and_what_is_staged_beside_them_is_told() -> None:
+    here, there = ("registry.example/os@sha256:" + digit * 64 for digit in "ab")
+    desired = Desired(deployment=Deployment(f"mirror.example/os:9@sha256:{'a' * 64}"))
+    assert drifts(desired, Machine(deployment=Deployment(here)).host) == []
+    [drift] = drifts(desired, Machine(deployment=Deployment(here), next_boot=Deployment(there)).host)
+    assert drift.what.startswith(f"the next boot would run {there}")
+    [drift] = drifts(Desired(), Machine(deployment=Deployment(here), next_boot=Deployment(there)).host)
+    assert drift.what == f"the next boot would run {there}, expected {here}"
+
+
+def test_a_machine_that_boots_no_image_cannot_have_one_applied() -> None:
+    [drift] = drifts(Desired(deployment=Deployment("registry.example/os@sha256:" + "a" * 64)), Machine().host)
+    assert drift.what.startswith("cannot apply an OS image")
 
 
 def test_only_suspected_paths_are_looked_at_when_asked_so() -> None:

@@ -23,12 +23,13 @@ def test_a_reboot_is_a_unit_of_its_own_after_the_staged_deployment(tmp_path: Pat
         return ""
 
     (tmp_path / "boot_id").write_text("abc\n")
-    power = HostPower(answer, tmp_path / "boot_id")
+    power = HostPower(answer, tmp_path / "boot_id", lambda: "ostree-finalize-staged.service")
     power.reboot("update to x")
     assert power.boot_id() == "abc"
     [command] = commands
     assert command[0] == "systemd-run"
     assert command[-2:] == ["systemctl", "reboot"]
+    assert "--property=Requires=ostree-finalize-staged.service" in command
     assert "--property=After=ostree-finalize-staged.service" in command
     assert "--description=update to x" in command
 
@@ -55,6 +56,16 @@ def test_a_program_that_hangs_is_ended() -> None:
     assert raised.value.status is None
 
 
+def test_a_program_that_hangs_is_ended_with_what_it_started() -> None:
+    """A pull that hangs has children which hold its output open: the wait must not be for them."""
+    with pytest.raises(CommandFailed, match="did not end within"):
+        run(["sh", "-c", "sleep 30 & sleep 30"], seconds=0.1)
+
+
+def test_a_program_gets_what_it_is_given_and_nothing_of_ours() -> None:
+    assert run(["sh", "-c", 'echo "$A $HOME"'], environment={"A": "1"}).split() == ["1"]
+
+
 def test_a_program_that_is_not_there_is_named() -> None:
     with pytest.raises(CommandFailed, match="no-such-program") as raised:
         run(["no-such-program"])
@@ -64,9 +75,13 @@ def test_a_program_that_is_not_there_is_named() -> None:
 def test_a_machine_without_managed_system_refuses_to_deploy() -> None:
     system = PlainSystem()
     assert (system.booted(), system.staged()) == (Deployment(), None)  # type: ignore[func-returns-value]
-    with pytest.raises(ImageFailure, match="not managed"):
+    with pytest.raises(ImageFailure, match="cannot apply an OS image: this machine is a package host"):
         system.stage(Deployment("image"))
+    with pytest.raises(ImageFailure, match="cannot apply kernel arguments"):
+        system.stage(Deployment("", ("nosmt",)))
     system.discard()
+    system.booted_well()
+    assert (system.last_boot_log(), system.finalizer) == ("", "")
 
 
 @pytest.mark.parametrize("kind", [DriverError, UnsafePath, FileFailure, CommandFailed, UnitFailure, ImageFailure])

@@ -1,0 +1,100 @@
+"""What the drivers of image-based hosts share: patience with registries and daemons, credentials, logs of the last boot.
+
+Commands(run, pause)    runs a program of the host; asks a registry again; waits
+auth_link(root, path)   lets the program use the pull secret of the node
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from fastness.agent.host.errors import CommandFailed, DriverError, ImageFailure
+from fastness.agent.host.process import Run, run
+from fastness.agent.host.states import Absent, File, Link, State
+from fastness.formats import json
+from fastness.formats.errors import JsonError
+
+ASK_SECONDS: Final = 60.0
+# A system image is gigabytes, and the line to its registry may be slow; after this it hangs.
+DEPLOY_SECONDS: Final = 3600.0
+# Seven tries; registries that restart are back within minutes, and a node is cordoned meanwhile.
+PAUSES: Final = (10.0, 20.0, 40.0, 60.0, 60.0, 60.0)
+INTERNAL_SECRET: Final = "/etc/mco/internal-registry-pull-secret.json"
+NODE_SECRET: Final = "/var/lib/kubelet/config.json"
+AUTH_TARGETS: Final = (INTERNAL_SECRET, NODE_SECRET)
+CLIENT: Final = {"RPMOSTREE_CLIENT_ID": "fastness"}
+LOG_LINES: Final = 20
+
+
+class Tree(Protocol):
+    """The part of the machine's files that drivers need."""
+
+    def look(self, path: str) -> State:
+        """What is at a path."""
+
+    def put(self, path: str, state: State, *, directory_mode: int = ..., own_directories: bool = ...) -> None:
+        """Bring a path into a state."""
+
+
+def _ask(command: Sequence[str]) -> str:
+    return run(command, seconds=ASK_SECONDS, environment=CLIENT)
+
+
+def _deploy(command: Sequence[str]) -> str:
+    return run(command, seconds=DEPLOY_SECONDS, environment=CLIENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Programs of the host, quick ones and those that deploy; `pause` waits, in seconds."""
+
+    ask: Run = _ask
+    deploy: Run = _deploy
+    pause: Callable[[float], None] = time.sleep
+
+    def persistently(self, command: Sequence[str]) -> str:
+        """What a command that pulls printed; asked again while it ends badly; raises ImageFailure."""
+        for seconds in (*PAUSES, None):
+            try:
+                return self.deploy(command)
+            except CommandFailed as error:
+                # One that did not end in time is not tried again: what hung for an hour would hang for seven.
+                if seconds is None or error.status is None:
+                    raise ImageFailure(error.message, _PULL_HINT) from error
+                self.pause(seconds)
+        raise AssertionError("the last try returns or raises")
+
+    def last_boot_log(self, unit: str) -> str:
+        """What a unit wrote at the end of the boot before this one; empty where nobody can tell."""
+        command = ["journalctl", "--boot=-1", f"--unit={unit}", "--no-pager", f"--lines={LOG_LINES}", "--output=cat"]
+        with suppress(CommandFailed):
+            return self.ask(command).strip()
+        return ""
+
+
+_PULL_HINT: Final = (
+    "Check that the image exists, that its registry answers and that the machine's pull secret may read it."
+)
+
+
+def auth_link(root: Tree, path: str) -> None:
+    """Let `path` lead to the pull secret: that of the cluster's own registry where there is one, else the node's."""
+    state = root.look(INTERNAL_SECRET)
+    target = NODE_SECRET
+    if isinstance(state, File):
+        with suppress(JsonError):
+            json.decode(state.content)
+            target = INTERNAL_SECRET
+    present = root.look(path)
+    # Somebody else's file is left: a machine whose administrator gave it credentials uses those.
+    if isinstance(present, Absent | Link) and present != Link(target):
+        root.put(path, Link(target))
+
+
+def as_image_failure(error: DriverError) -> ImageFailure:
+    """What a host refused, as the failure of a deployment."""
+    return error if isinstance(error, ImageFailure) else ImageFailure(error.message, error.hint)

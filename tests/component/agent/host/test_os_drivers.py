@@ -1,0 +1,190 @@
+"""What every driver of an image-based host does, and which one a host gets; against programs with A/B state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fastness.agent.host.bootc import BootcOs
+from fastness.agent.host.engine import AUTH_TARGETS, PAUSES
+from fastness.agent.host.errors import ImageFailure
+from fastness.agent.host.image_host import detect, driver_for
+from fastness.agent.host.rpm_ostree_os import RpmOstreeOs
+from fastness.agent.host.states import Deployment, File, Link
+from fastness.formats.os_status import OsEntry
+from tests.component.agent.host.os_machines import (
+    ASKS,
+    BASE,
+    LOST,
+    A,
+    B,
+    Pauses,
+    bootc,
+    commands,
+    machine_at,
+    rpm_ostree,
+)
+from tests.standins.os_engine import Machine
+
+Driver = RpmOstreeOs | BootcOs
+PULLS = {RpmOstreeOs: ("rpm-ostree", "rebase"), BootcOs: ("bootc", "switch")}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return machine_at(tmp_path / "machine")
+
+
+@pytest.fixture(params=[rpm_ostree, bootc])
+def make(request: pytest.FixtureRequest) -> Callable[..., Driver]:
+    made: Callable[..., Driver] = request.param
+    return made
+
+
+def test_an_image_is_staged_booted_and_read_back(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    driver.stage(Deployment(A))
+    staged = driver.staged()
+    assert staged is not None
+    assert (driver.booted().image, staged.image) == (BASE, A)
+    machine.reboot()
+    assert (driver.booted().image, driver.staged()) == (A, None)
+    assert machine.read()["rollback"]["image"] == BASE
+
+
+def test_what_is_booted_or_staged_already_changes_nothing(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    driver.stage(Deployment(f"mirror.example/os:9@{BASE.partition('@')[2]}"))
+    assert machine.calls(*ASKS) == []
+    driver.stage(Deployment(A))
+    machine.forget_calls()
+    driver.stage(Deployment(A))
+    assert machine.calls(*ASKS, "rpm-ostree kargs") == []
+
+
+def test_what_is_staged_beside_the_booted_image_is_dropped(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    driver.stage(Deployment(A))
+    driver.stage(Deployment(BASE))
+    assert driver.staged() is None
+    machine.reboot()
+    assert driver.booted().image == BASE
+
+
+def test_what_the_machine_could_fall_back_to_is_deployed_anew(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    driver.stage(Deployment(A))
+    machine.reboot()
+    machine.forget_calls()
+    driver.stage(Deployment(BASE))
+    program, word = PULLS[type(driver)]
+    assert [call for call in machine.calls() if call.startswith(f"{program} {word}")]
+    machine.reboot()
+    assert driver.booted().image == BASE
+
+
+def test_a_registry_that_fails_is_asked_again_with_longer_pauses(machine: Machine, make: Callable[..., Driver]) -> None:
+    pauses = Pauses()
+    driver = make(machine, pauses)
+    machine.fault(*PULLS[type(driver)], times=3, text="503 Service Unavailable")
+    driver.stage(Deployment(A))
+    assert list(pauses) == [10.0, 20.0, 40.0]
+    machine.reboot()
+    assert driver.booted().image == A
+
+
+def test_an_image_that_is_not_there_is_named_and_nothing_is_staged(
+    machine: Machine, make: Callable[..., Driver]
+) -> None:
+    pauses = Pauses()
+    driver = make(machine, pauses)
+    driver.stage(Deployment(A))
+    with pytest.raises(ImageFailure, match="manifest unknown"):
+        driver.stage(Deployment(LOST))
+    assert list(pauses) == list(PAUSES)
+    assert driver.staged() is None, "what was staged before is no part of any config either"
+    machine.reboot()
+    assert driver.booted().image == BASE
+
+
+def test_a_pull_that_hangs_is_ended_and_not_tried_again(machine: Machine, make: Callable[..., Driver]) -> None:
+    pauses = Pauses()
+    driver = make(machine, pauses, 1.5)
+    machine.fault(*PULLS[type(driver)], hangs=True)
+    with pytest.raises(ImageFailure, match="did not end within"):
+        driver.stage(Deployment(A))
+    assert (list(pauses), driver.staged()) == ([], None)
+
+
+def test_another_image_than_was_asked_for_is_not_left_staged(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    machine.change(lies={A.partition("@")[2]: B.partition("@")[2]})
+    with pytest.raises(ImageFailure, match=r"staged \S+b{64} instead of \S+a{64}"):
+        driver.stage(Deployment(A))
+    assert driver.staged() is None
+    machine.reboot()
+    assert driver.booted().image == BASE
+
+
+def test_what_the_finalizer_said_is_read_from_the_journal(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    driver.stage(Deployment(A))
+    machine.reboot(finalizes=False)
+    assert driver.booted().image == BASE
+    assert driver.last_boot_log() == "error: Writing to /boot: No space left on device"
+    assert any(f"--unit={driver.finalizer}" in call for call in machine.calls())
+
+
+def test_pulls_use_the_secret_of_the_node_or_the_clusters_own(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    link = machine.root / ("run/ostree/auth.json" if isinstance(driver, RpmOstreeOs) else "etc/ostree/auth.json")
+    driver.stage(Deployment(A))
+    assert str(link.readlink()) == AUTH_TARGETS[1]
+    secret = machine.root / AUTH_TARGETS[0].lstrip("/")
+    secret.parent.mkdir(parents=True)
+    secret.write_text("{")
+    driver.stage(Deployment(B))
+    assert str(link.readlink()) == AUTH_TARGETS[1], "a file that is cut off is no secret"
+    secret.write_text("{}")
+    driver.stage(Deployment(A))
+    assert str(link.readlink()) == AUTH_TARGETS[0]
+
+
+@pytest.mark.parametrize(
+    ("booted", "features", "prefer", "driver"),
+    [
+        (None, {"rust"}, False, "none"),
+        (None, {"container"}, False, "rpm-ostree"),
+        (OsEntry(BASE), set(), False, "bootc"),
+        (OsEntry(BASE), {"container"}, False, "rpm-ostree"),
+        (OsEntry(BASE), {"container"}, True, "bootc"),
+        (OsEntry(BASE, composefs=True), {"container"}, False, "bootc"),
+        (OsEntry(BASE, incompatible=True), {"container"}, True, "rpm-ostree"),
+        (OsEntry(BASE, incompatible=True), set(), True, "none"),
+    ],
+)
+def test_a_host_gets_the_driver_that_it_is_made_for(
+    booted: OsEntry | None, features: set[str], prefer: bool, driver: str
+) -> None:
+    assert driver_for(booted, frozenset(features), prefer_bootc=prefer) == driver
+
+
+def test_the_programs_themselves_are_asked_what_a_host_is(machine: Machine) -> None:
+    asked = commands(machine, Pauses())
+    both = {"bootc_program": machine.program("bootc"), "rpm_ostree_program": machine.program("rpm-ostree")}
+    assert detect(asked, **both) == "rpm-ostree"
+    machine.change(composefs="Bls")
+    assert detect(asked, **both) == "bootc"
+    assert detect(asked, bootc_program=("no-such-bootc",), rpm_ostree_program=("no-such-rpm-ostree",)) == "none"
+
+
+def test_a_file_of_somebody_elses_credentials_is_left(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    path = "/run/ostree/auth.json" if isinstance(driver, RpmOstreeOs) else "/etc/ostree/auth.json"
+    own = File(b'{"auths": {}}')
+    driver_root = driver._root
+    driver_root.put(path, own)
+    driver.stage(Deployment(A))
+    assert not isinstance(driver_root.look(path), Link)

@@ -1,0 +1,97 @@
+"""The whole agent over the drivers of real hosts, whose programs are stood in for: a node follows its config through reboots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastness.agent.apply.ports import OperatingSystem
+from fastness.agent.host.states import File
+from fastness.kinds.machineconfiguration import names
+from tests.component.agent.cluster import Play
+from tests.component.agent.directory_machine import make_machine, rendered
+from tests.component.agent.host.os_machines import BASE, LOST, A, bootc, machine_at, rpm_ostree
+from tests.embedded.fixtures import Embedded
+from tests.standins.os_engine import Machine
+
+PLAIN = rendered("rendered-worker-plain")
+OVERRIDE = rendered("rendered-worker-override", osImageURL=A, kernelArguments=["nosmt"])
+UNKNOWN = rendered("rendered-worker-unknown", osImageURL=LOST)
+
+
+class EnginePlay(Play):
+    """A node on a machine of a stand-in."""
+
+    engine: Machine
+
+
+@pytest.fixture(params=[rpm_ostree, bootc])
+async def play(
+    request: pytest.FixtureRequest, embedded_server: Embedded, tmp_path: Path, monkeypatch: Any
+) -> EnginePlay:
+    driver: Callable[[Machine], OperatingSystem] = request.param
+    engine, machine = machine_at(tmp_path / "engine"), make_machine(tmp_path / "w0")
+    machine.host = replace(machine.host, system=driver(engine))
+    power = machine.power
+
+    def reboot() -> None:
+        engine.reboot()
+        power.booted()
+
+    monkeypatch.setattr(machine, "reboot", reboot)
+    notes = b'{"%s": "rendered-worker-plain"}' % names.CURRENT_CONFIG.encode()
+    machine.host.root.put(names.NODE_ANNOTATIONS_FILE, File(notes))
+    play = EnginePlay(embedded_server, machine)
+    play.engine = engine
+    await play.prepare(PLAIN, OVERRIDE, UNKNOWN, current="rendered-worker-plain")
+    return play
+
+
+@pytest.mark.row("003-36")
+@pytest.mark.row("003-37")
+async def test_an_override_is_booted_read_back_and_taken_back(play: EnginePlay) -> None:
+    async with play.alive():
+        await play.settled()
+        await play.want("rendered-worker-override")
+        notes = await play.done("rendered-worker-override")
+        assert (notes[names.BOOTED_IMAGE], notes[names.BASE_IMAGE]) == (A, BASE)
+        assert play.engine.read()["booted"]["kargs"] == ["root=UUID=1", "nosmt"]
+        await play.want("rendered-worker-plain")
+        notes = await play.done("rendered-worker-plain")
+    assert notes[names.BOOTED_IMAGE] == BASE
+    assert play.engine.read()["booted"]["kargs"] == ["root=UUID=1"]
+    assert len(play.machine.power.reasons) == 2
+
+
+async def test_a_deployment_that_is_not_finalized_degrades_the_node_with_what_the_unit_said(play: EnginePlay) -> None:
+    power, engine = play.machine.power, play.engine
+
+    def fails() -> None:
+        engine.reboot(finalizes=False)
+        power.booted()
+
+    play.machine.reboot = fails  # type: ignore[method-assign]
+    async with play.alive():
+        await play.settled()
+        await play.want("rendered-worker-override")
+        notes = await play.until(
+            lambda notes: notes[names.STATE] == "Degraded" and len(power.reasons) == 2
+            and names.POST_CONFIG_ACTION not in notes
+        )  # fmt: skip
+    assert "No space left on device" in notes[names.REASON]
+    assert notes[names.CURRENT_CONFIG] == "rendered-worker-plain"
+    assert (engine.read()["booted"]["image"], engine.read()["staged"]) == (BASE, None)
+
+
+async def test_an_image_that_is_not_there_leaves_the_machine_as_it_is(play: EnginePlay) -> None:
+    async with play.alive():
+        await play.settled()
+        await play.want("rendered-worker-unknown")
+        notes = await play.state("Degraded")
+    assert "manifest unknown" in notes[names.REASON]
+    assert (play.engine.read()["booted"]["image"], play.engine.read()["staged"]) == (BASE, None)
+    assert play.machine.power.reasons == []

@@ -1,0 +1,172 @@
+"""OS images in a simulated cluster: an override goes out node by node, is taken back, and no status is ahead of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from fastness.app.embedded import ControlPlane, PlaneOptions, running
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import NODE
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import annotations_of, condition
+from fastness.kube.errors import NotFound
+from fastness.sim.registry import REPOSITORY, SimRegistry
+from tests.patience import PATIENCE
+
+MACHINES = 3
+
+
+class Workers:
+    """The worker pool of a simulated cluster, looked at from outside and on the disks of its machines."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.cluster = plane.server.cluster
+        assert plane.simulated is not None
+        self.simulation = plane.simulated.simulation
+        self.registry: SimRegistry = self.simulation.registry
+        self.most_at_once = 0
+        self.lies: list[str] = []
+
+    async def override(self, image: str) -> None:
+        config: JsonObject = {
+            "apiVersion": names.API_VERSION, "kind": "MachineConfig",
+            "metadata": {"name": "99-os", "labels": {names.ROLE_LABEL: "worker"}}, "spec": {"osImageURL": image},
+        }  # fmt: skip
+        await self.cluster.create(MACHINE_CONFIG.resource, config)
+
+    async def take_back(self) -> None:
+        await self.cluster.delete(MACHINE_CONFIG.resource, "99-os")
+
+    def booted(self) -> set[str]:
+        context = self.simulation._open
+        return {machine.machine.system.booted().image for machine in context.machines}
+
+    async def pool(self) -> JsonObject:
+        return await self.cluster.get(MACHINE_CONFIG_POOL.resource, "worker")
+
+    async def nodes(self) -> list[dict[str, str]]:
+        return [dict(annotations_of(node)) for node in (await self.cluster.list(NODE.resource)).items]
+
+    async def look(self) -> None:
+        """Every node that says Done has booted what its config asks for, and is told so truly."""
+        moving = 0
+        for node in (await self.cluster.list(NODE.resource)).items:
+            notes = annotations_of(node)
+            moving += notes.get(names.STATE) == "Working"
+            machine = next(entry for entry in self.simulation._open.machines if entry.node == node["metadata"]["name"])
+            config = notes.get(names.CURRENT_CONFIG, "")
+            if notes.get(names.STATE) != "Done" or notes.get(names.DESIRED_CONFIG) != config or not config:
+                continue
+            spec = (await self.cluster.get(MACHINE_CONFIG.resource, config))["spec"]
+            goal = spec.get("osImageURL") or self.registry.installed
+            if machine.machine.system.booted().image.partition("@")[2] != goal.partition("@")[2]:
+                self.lies.append(f"{machine.name} says that it has {config}")
+        self.most_at_once = max(self.most_at_once, moving)
+
+    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not await holds():
+                await self.look()
+                await asyncio.sleep(0.02)
+
+    async def updated(self, *, sources: bool) -> bool:
+        """Whether all machines are updated to a config that is made of the override, or not."""
+        try:
+            pool = await self.pool()
+        except NotFound:
+            return False
+        status, target = pool.get("status") or {}, pool["spec"].get("configuration") or {}
+        listed = any(source["name"] == "99-os" for source in target.get("source") or ())
+        good = (condition(pool, "Updated") or {}).get("status") == "True"
+        arrived = (status.get("configuration") or {}).get("name") == target.get("name")
+        return listed is sources and good and arrived and status.get("updatedMachineCount") == MACHINES
+
+    async def degraded(self, kind: str) -> str:
+        entry = condition(await self.pool(), kind) or {}
+        return str(entry.get("message")) if entry.get("status") == "True" else ""
+
+
+@asynccontextmanager
+async def workers(directory: Path) -> AsyncIterator[Workers]:
+    """Three machines that have joined and run what they were installed with."""
+    async with running(PlaneOptions(directory / "state", machines=MACHINES, profile="containers")) as plane:
+        fleet = Workers(plane)
+        await fleet.until(lambda: fleet.updated(sources=False))
+        yield fleet
+
+
+@pytest.mark.row("003-18")
+@pytest.mark.row("003-71")
+async def test_an_override_goes_out_one_by_one_and_taking_it_back_brings_the_base_image_back(tmp_path: Path) -> None:
+    async with workers(tmp_path) as fleet:
+        base = fleet.registry.installed
+        assert fleet.booted() == {base}
+        new = fleet.registry.push("43.0").reference
+        await fleet.override(new)
+        await fleet.until(lambda: fleet.updated(sources=True))
+        assert fleet.booted() == {new}
+        assert {notes[names.BOOTED_IMAGE] for notes in await fleet.nodes()} == {new}
+        assert {notes[names.BASE_IMAGE] for notes in await fleet.nodes()} == {base}
+        await fleet.take_back()
+        await fleet.until(lambda: fleet.updated(sources=False))
+        assert fleet.booted() == {base}
+        # An image that no registry has: the first node says why and keeps its own, and the others are not even sent.
+        missing = f"{REPOSITORY}@sha256:{'d' * 64}"
+        await fleet.override(missing)
+
+        async def told() -> bool:
+            return missing in await fleet.degraded("NodeDegraded")
+
+        await fleet.until(told)
+        assert "no such manifest" in await fleet.degraded("NodeDegraded")
+        assert (await fleet.pool())["status"]["degradedMachineCount"] == 1
+        assert fleet.booted() == {base}
+        await fleet.take_back()
+        await fleet.until(lambda: fleet.updated(sources=False))
+    assert fleet.most_at_once == 1
+    assert fleet.lies == []
+
+
+async def test_a_tag_is_resolved_once_and_means_the_same_until_somebody_names_another(tmp_path: Path) -> None:
+    async with workers(tmp_path) as fleet:
+        tagged = f"{REPOSITORY}:44.0"
+        await fleet.override(tagged)
+
+        async def unknown() -> bool:
+            return "44.0 cannot be pulled" in await fleet.degraded("RenderDegraded")
+
+        await fleet.until(unknown)
+        await fleet.take_back()
+        await fleet.until(lambda: fleet.updated(sources=False))
+        image = fleet.registry.push("44.0").reference
+        await fleet.override(tagged)
+        await fleet.until(lambda: fleet.updated(sources=True))
+        assert fleet.booted() == {image}
+        target = (await fleet.pool())["spec"]["configuration"]["name"]
+        config = await fleet.cluster.get(MACHINE_CONFIG.resource, target)
+        assert config["spec"]["osImageURL"] == image
+        assert annotations_of(config)[names.RESOLVED_FROM] == tagged
+        # Gone from the registry, the tag still means what it was resolved to: nothing is asked again.
+        fleet.registry.withdraw("44.0")
+        more: JsonObject = {
+            "apiVersion": names.API_VERSION, "kind": "MachineConfig",
+            "metadata": {"name": "98-more", "labels": {names.ROLE_LABEL: "worker"}},
+            "spec": {"config": {"ignition": {"version": "3.4.0"}, "storage": {
+                "files": [{"path": "/etc/more", "contents": {"source": "data:,x"}}]}}},
+        }  # fmt: skip
+        await fleet.cluster.create(MACHINE_CONFIG.resource, more)
+
+        async def rendered_again() -> bool:
+            return (await fleet.pool())["spec"]["configuration"]["name"] != target
+
+        await fleet.until(rendered_again)
+        name = (await fleet.pool())["spec"]["configuration"]["name"]
+        assert (await fleet.cluster.get(MACHINE_CONFIG.resource, name))["spec"]["osImageURL"] == image
+    assert fleet.lies == []
