@@ -10,6 +10,8 @@
     journal.py     The apply journal, without I/O: what was begun, and what a restart has to do about it
     copies.py      Copies of what an update replaces, and where they go with a journal that cannot be undone
     apply.py       Carries out steps on a host and undoes them, with the journal ahead of every one
+    node_trust.py  Keeps what a machine has beside its config as the control plane says, whatever else the machine does
+    trust_writer.py  Writes what a machine has beside its config: certificates and credentials that change without a rollout
     validate.py    Does the disk say what the config says? Every difference, each with a text for people
     drift.py       Notices at once when a managed file changes
     progress.py    The conditions of a MachineConfigNode: parents, children, and what one says about the others

@@ -137,5 +137,5 @@ class Reporter:
 
 KEYS: Final[Mapping[str, str]] = {
     "current": names.CURRENT_CONFIG, "state": names.STATE, "reason": names.REASON, "drain": names.DESIRED_DRAIN,
-    "action": names.POST_CONFIG_ACTION, "overlays": names.OVERLAYS,
+    "action": names.POST_CONFIG_ACTION, "overlays": names.OVERLAYS, "trust": names.CURRENT_TRUST,
 }  # fmt: skip

@@ -22,6 +22,7 @@ from fastness.machineconfig.trust.kubeconfig import authority_in, may_wait, with
 from fastness.machineconfig.trust.node_trust import listed_certificates, merged_bundle, node_trust
 from fastness.protocol.node_trust import MAX_BUNDLE, NodeTrust, NodeTrustError, parse_node_trust
 from tests.unit.machineconfig.build import CERTIFICATE, OTHER_CERTIFICATE, controller_config
+from tests.unit.machineconfig.signers import NAMES, signer
 
 AUTHORITY = {"data": {"ca-bundle.crt": OTHER_CERTIFICATE}}
 
@@ -152,11 +153,11 @@ def test_what_has_no_authority_inside_stays_as_it_is(text: str) -> None:
     assert (authority_in(text), with_authority(text, CERTIFICATE)) == ("", text)
 
 
-def test_only_new_signers_of_the_api_server_s_own_hosts_may_wait(signers: dict[str, str]) -> None:
+def test_only_new_signers_of_the_api_server_s_own_hosts_may_wait() -> None:
     old = CERTIFICATE
-    for name in ("localhost", "recovery", "lb"):
-        assert may_wait(old, old + signers[name]), name
-    assert not may_wait(old, old + signers["lb"] + OTHER_CERTIFICATE)
+    for name in NAMES:
+        assert may_wait(old, old + signer(name)), name
+    assert not may_wait(old, old + signer("lb") + OTHER_CERTIFICATE)
     assert not may_wait(old, OTHER_CERTIFICATE)
     assert not may_wait(old, old)
     assert not may_wait(old + OTHER_CERTIFICATE, old), "nothing new: what went is no reason to wait"
