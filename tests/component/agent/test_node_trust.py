@@ -11,7 +11,7 @@ from fastness.agent.host.states import File
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG
-from fastness.kube.port import PatchType, WriteOptions
+from fastness.kube.port import PatchType
 from fastness.machineconfig.trust.files import registry_file
 from fastness.machineconfig.trust.node_trust import node_trust
 from tests.component.agent.cluster import Play
@@ -41,15 +41,11 @@ def bundles(text: str) -> list[JsonObject]:
 
 async def publish(play: Play, registry: str) -> str:
     """Have the ControllerConfig say so, and tell the node; the name of the document."""
-    controller = controller_config(imageRegistryBundleData=bundles(registry))
-    made = {key: value for key, value in controller.items() if key != "status"}
-    stored = await play.admin.patch(
-        CONTROLLERS,
-        "machine-config-controller",
-        made,
-        PatchType.APPLY,
-        options=WriteOptions(manager="test", force=True),
-    )
+    spec = {
+        "imageRegistryBundleData": bundles(registry),
+        "kubeAPIServerServingCAData": controller_config()["spec"]["kubeAPIServerServingCAData"],
+    }
+    stored = await play.admin.patch(CONTROLLERS, "machine-config-controller", {"spec": spec}, PatchType.MERGE)
     name = node_trust(stored, None)[0].name
     await play.annotate(**{names.DESIRED_TRUST: name})
     return name
