@@ -94,6 +94,10 @@ class StoreLookups(ABC):
         """The rendered MachineConfigs that a node may read."""
 
     @abstractmethod
+    def reads_trust(self, node: str) -> bool:
+        """Whether a node reads here what it has beside its config."""
+
+    @abstractmethod
     def barred(self, node: str) -> str | None:
         """Why a node is no longer trusted; None for others."""
 

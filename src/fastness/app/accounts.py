@@ -86,7 +86,8 @@ CONFIG_SERVER: Final = RoleAccount(
     "configserver", (CONFIG_KEYS.name, _door_key("configserver"), secret_name(DoorRole.CONFIG_SERVER)),
     (CONFIG_JWKS.name, _door_key("configserver")),
     {
-        _F: ["confidentialclusters", "jointickets", "distrusts", "nodeoverlays"], _M: ["machineconfigpools", "machineconfigs"],
+        _F: ["confidentialclusters", "jointickets", "distrusts", "nodeoverlays"],
+        _M: ["machineconfigpools", "machineconfigs", "controllerconfigs"],
         **_MACHINES,
     },
     # Nodes that never attested show their certificates: whose clients the API believes, what their Node says, and the record.

@@ -35,6 +35,8 @@ from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
 from fastness.machineconfig.loops import machine_api
 from fastness.machineconfig.loops import other_operators as machine_configs
+from fastness.machineconfig.trust.node_trust import MERGED
+from fastness.machineconfig.trust.sources import MANAGED, OPERATOR
 from fastness.protocol.door import DoorRole
 from fastness.protocol.node_certificates import SIGNERS
 from fastness.record.live import log_key as logkey
@@ -164,14 +166,15 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     (USER_DATA_NAMESPACE, (_API, ["machinesets/finalizers"], ["update"])),
     (USER_DATA_NAMESPACE, (_METAL, ["baremetalhosts"], ["patch"])),
     (kata.CLUSTER_PULL_SECRET[0], ("", ["secrets"], ["get"], [kata.CLUSTER_PULL_SECRET[1]])),
-    # Certificates that a Proxy names; what is secret is in Secrets.
-    (kata.CLUSTER_PULL_SECRET[0], ("", ["configmaps"], ["get"])),
+    # Credentials of the cluster's own registry: a ServiceAccount names them, and their names are drawn by lot.
+    (OPERATOR, ("", ["secrets"], ["get"])),
     (kata.NAMESPACE, ("", ["secrets"], ["create"])),
     (kata.NAMESPACE, ("", ["secrets"], CHANGED, [kata.PULL_SECRET])),
     (kata.NAMESPACE, ("", ["configmaps", "serviceaccounts"], MADE)),
     (kata.NAMESPACE, ("apps", ["daemonsets"], MADE)),
     (kata.DASHBOARD_NAMESPACE, ("", ["configmaps"], ["create"])),
     (kata.DASHBOARD_NAMESPACE, ("", ["configmaps"], CHANGED, [kata.DASHBOARD])),
+    (MANAGED, ("", ["configmaps"], ["patch"], [MERGED])),  # which the rule above lets it create
 )
 NAMESPACES: Final = (
     USER_DATA_NAMESPACE,
@@ -179,6 +182,7 @@ NAMESPACES: Final = (
     kata.CLUSTER_PULL_SECRET[0],
     kata.DASHBOARD_NAMESPACE,
     MARKETPLACE,
+    OPERATOR,
 )
 """Made with the account, where no distribution made them."""
 

@@ -42,6 +42,10 @@ class NodeLookups(StoreLookups):
         notes = annotations_of(stored or {})
         return frozenset(notes[name] for name in _CONFIG_ANNOTATIONS if notes.get(name))
 
+    def reads_trust(self, node: str) -> bool:
+        """Whether a node reads here what it has beside its config: not in a pool that enforces attestation, as with configs."""
+        return not self._enforced(node, self.find("nodes", "", node))
+
     def _machine_of(self, node: str) -> Machine | None:
         """The Machine that is a node, by what enrolment wrote on it."""
         name = machine_of_node(node)

@@ -128,6 +128,16 @@ class Certificate:
         return Subject(names[0] if names else "", tuple(str(entry.value) for entry in groups))
 
     @property
+    def subject_text(self) -> str:
+        """The whole subject as people write it (RFC 4514); raises BadCertificate."""
+        return _named(self.handle, "subject")
+
+    @property
+    def issuer_text(self) -> str:
+        """The same of the issuer; raises BadCertificate."""
+        return _named(self.handle, "issuer")
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """DNS names and addresses that the certificate speaks for; raises BadCertificate."""
         names = self._alternative_names()
@@ -311,6 +321,14 @@ def verify_server(
         raise UntrustedCertificate(
             f"the certificate does not speak for {host}", "Issue it for the name that is dialled."
         )
+
+
+def _named(handle: x509.Certificate, party: str) -> str:
+    try:
+        name: x509.Name = getattr(handle, party)
+        return name.rfc4514_string()
+    except _UNREADABLE as error:
+        raise BadCertificate(f"the {party} of the certificate cannot be read") from error
 
 
 def split_pem(bundle: bytes) -> list[Certificate]:

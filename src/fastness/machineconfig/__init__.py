@@ -4,6 +4,7 @@
     ignition/       Ignition configs, specs 2.2 and 3.0 to 3.5: read, checked, merged, translated
     render/         One config for a pool: which configs it is made of, whether each is valid, what they make together
     rollout/        Who goes next, what it must do, what is reported
+    trust/          What a node has beside its rendered config: certificates and credentials that change without a rollout
     scaling/        Machines on demand: what a machine set has to make or to take away, and how far a machine is
     overlay/        Node overlays: what one node has beside the config of its pool
     pointer.py      What a new machine boots with: a pointer to its config, and the Secret that carries it

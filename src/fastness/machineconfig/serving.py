@@ -23,6 +23,8 @@ from fastness.kinds.objects import object_name
 from fastness.machineconfig import ignition
 from fastness.machineconfig.render.errors import MachineConfigError
 from fastness.machineconfig.render.merge import EMPTY
+from fastness.machineconfig.trust.files import first_files
+from fastness.protocol.node_trust import NodeTrust
 
 Object = Mapping[str, Any]
 MEDIA: Final = "vnd.coreos.ignition+json"
@@ -97,8 +99,8 @@ def configuration_of(pool: Object) -> str:
     return str(rendered if proved or not running else running)
 
 
-def document(config: Object, version: str, kubeconfig: str = "") -> bytes:
-    """The bytes for a machine: the rendered config and what its agent starts from; raises CannotServe."""
+def document(config: Object, version: str, kubeconfig: str = "", trust: NodeTrust | None = None) -> bytes:
+    """The bytes for a machine: the rendered config, whom it believes and what its agent starts from; raises CannotServe."""
     name = object_name(config).name
     spec = dict(config.get("spec") or {})
     body, arguments = _movable(_current(spec.get("config")), spec, version)
@@ -115,7 +117,8 @@ def document(config: Object, version: str, kubeconfig: str = "") -> bytes:
     storage = body.get("storage") or {}
     replaced = {entry["path"] for entry in files}
     own_files = [entry for entry in storage.get("files") or () if entry.get("path") not in replaced]
-    whole = {**body, "storage": {**storage, "files": [*own_files, *files]}}
+    beside = _beside(trust, {entry.get("path") for entry in own_files})
+    whole = {**body, "storage": {**storage, "files": [*own_files, *beside, *files]}}
     try:
         translated, losses = ignition.translate(ignition.parse(whole), _spec_version(version))
     except ignition.IgnitionError as error:
@@ -124,6 +127,12 @@ def document(config: Object, version: str, kubeconfig: str = "") -> bytes:
         text = "; ".join(str(loss) for loss in losses[:5])
         raise CannotServe(f"{name} would lose something in Ignition {version}: {text}", "boot a newer image")
     return ignition.to_json(translated)
+
+
+def _beside(trust: NodeTrust | None, managed: set[str]) -> list[JsonObject]:
+    """Files that no rendered config holds; where one does, it is a person's wish, and the config counts."""
+    files = first_files(trust).items() if trust is not None else ()
+    return [file_entry(path, file.content, file.mode) for path, file in files if path not in managed]
 
 
 def rendered_object(config: Object) -> bytes:

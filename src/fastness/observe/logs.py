@@ -25,6 +25,7 @@ EVENTS: Mapping[str, str] = {
     "agent.certificate": "a certificate of the node was not renewed; the next proof names another key",
     "agent.certificate-renewed": "a certificate of the node was renewed, with a key that the proof named",
     "agent.refused": "a machine proved itself again and was refused; it tries again at the interval",
+    "agent.trust": "what a machine has beside its config could not be fetched or written; it tries again after a pause",
     "agent.unproved": "a machine could not make its evidence; it tries again after a pause",
     "agent.unwatched": "files cannot be watched; drift is found by the regular look at everything",
     "audit.failed": "audit lines cannot be written; said once until they can again",

@@ -12,6 +12,7 @@ kbs_path.py           Resources of the key broker: their paths, the addresses by
 machine_names.py      The names that follow from a machine's key: its thumbprint, its objects, its node
 node_certificates.py  What the certificates of a node are called, and for which hosts they may speak
 node_keys.py          The keys of a node's certificates: named in an attested session, good for one certificate
+node_trust.py         What a node has beside its rendered config: whom it believes, credentials of the cluster's own registry
 pointer.py            The pointer: the small Ignition config that leads a machine to the agent on its own loopback
 sealed.py             Text that lies in an ordinary Kubernetes Secret and means something only inside an attested guest
 user_data.py          User-data, read strictly: which pool, with which ticket, at which server; also as init-data

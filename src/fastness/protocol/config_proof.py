@@ -11,6 +11,8 @@ another machine's or an older one.
 Where the broker delivers from copies, the statement is about a pool and a rendered config, until an expiry (`Copied`); which
 machine it is for, and in answer to which request, is in the broker's seal.
 
+What nodes have beside their configuration (`protocol.node_trust`) is signed in the same way, under types of its own.
+
 A node that never attested has neither a Machine nor an enrolled key: the statement names the node, and the certificate that it
 showed (`ServedToNode`). Each kind has a type of its own, so that none passes for another.
 """
@@ -34,6 +36,8 @@ HEADER: Final = "Fastness-Signature"
 TYPE: Final = "fastness-config"
 COPY_TYPE: Final = "fastness-config-copy"
 NODE_TYPE: Final = "fastness-config-node"
+TRUST_TYPE: Final = "fastness-trust"
+NODE_TRUST_TYPE: Final = "fastness-trust-node"
 ALGORITHM: Final = "EdDSA"
 MOST_REMEMBERED: Final = 1024 * 1024
 MAX_SIGNATURE: Final = 1024
@@ -45,6 +49,7 @@ class Served:
     """A configuration for one machine in answer to one request.
 
     `rendered` is the name that a running machine asked for, empty for one that boots; `key` the thumbprint of the machine's key.
+    `trust`: it is what the machine has beside its configuration.
     """
 
     body: bytes
@@ -53,11 +58,12 @@ class Served:
     nonce: str
     rendered: str = ""
     key: str = ""
+    trust: bool = False
 
     @property
     def type(self) -> str:
         """What kind of statement it is."""
-        return TYPE
+        return TRUST_TYPE if self.trust else TYPE
 
     def payload(self, until: int) -> dict[str, Any]:
         """What is signed."""
@@ -98,11 +104,12 @@ class ServedToNode:
     certificate: str
     nonce: str
     rendered: str
+    trust: bool = False
 
     @property
     def type(self) -> str:
         """What kind of statement it is: it proves nothing to a machine that attests."""
-        return NODE_TYPE
+        return NODE_TRUST_TYPE if self.trust else NODE_TYPE
 
     def payload(self, until: int) -> dict[str, Any]:
         """What is signed."""
@@ -130,7 +137,7 @@ def signed(served: Statement, key: Ed25519Signer, expires: datetime) -> str:
     return f"{header}..{encoded(key.sign(_message(header, served, until)))}"
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _shown(kid: str, until: int, kind: str) -> str:
     """The header as it goes out: the same for all answers of one second."""
     return encoded(json.canonical({"alg": ALGORITHM, "kid": kid, "typ": kind, "exp": until}))

@@ -27,7 +27,7 @@ from typing import Final
 from fastness.formats.errors import FormatError
 
 SEGMENTS: Final = 3
-_POOL, _CONFIG = "pool", "config"
+_POOL, _CONFIG, _TRUST = "pool", "config", "trust"
 # `\Z` and not `$`, which also matches before a line break at the end.
 _SEGMENT: Final = re.compile(r"[a-z0-9._-]{1,128}\Z", re.ASCII)
 
@@ -60,6 +60,16 @@ def pool_config(pool: str) -> ResourcePath:
 def is_pool_config(path: ResourcePath) -> bool:
     """Whether a path is the configuration of a pool."""
     return path.repository == _POOL and path.tag == _CONFIG
+
+
+def pool_trust(pool: str) -> ResourcePath:
+    """What nodes of a pool have beside their configuration: whom they believe (`protocol.node_trust`)."""
+    return ResourcePath(_POOL, pool, _TRUST)
+
+
+def is_pool_trust(path: ResourcePath) -> bool:
+    """Whether a path is what nodes of a pool have beside their configuration."""
+    return path.repository == _POOL and path.tag == _TRUST
 
 
 def split_path(segments: Sequence[str]) -> ResourcePath | None:

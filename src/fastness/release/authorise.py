@@ -41,7 +41,7 @@ from fastness.formats import json
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.trusted_execution.subject import GRANTING, Basis, Grant, ProvenCaller, Subject, is_endorsed
 from fastness.kube.admission import Denied
-from fastness.protocol.kbs_path import STATUS, ResourcePath, covers, is_pool_config
+from fastness.protocol.kbs_path import STATUS, ResourcePath, covers, is_pool_config, is_pool_trust
 
 # Words of ours in a name space that guests share with Trustee's `default`: nobody's binding may begin with one of them.
 _RESERVED: Final = ("machine", "pool", "tenant")
@@ -136,7 +136,9 @@ def _basis_denial(basis: Basis, path: ResourcePath, rules: ClusterRules) -> Deni
     # and not what it runs.
     if basis is Basis.VERDICT:
         return None
-    if not is_pool_config(path):
+    # A node that runs shows its certificate for whom it believes; a ticket is for machines that boot, and copies hold no trust:
+    # they would outlive an authority that was taken out.
+    if not is_pool_config(path) and not (is_pool_trust(path) and basis is Basis.NODE_CERTIFICATE):
         return Denial("attestation-required", "this is given to machines that attested", "Let the machine attest.")
     if basis is Basis.COPY and not rules.copies:
         # A broker that was taken over must not collect the configurations of all pools while it has no use for them.

@@ -19,6 +19,7 @@ from fastness.formats.quantity import duration
 from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
 from fastness.kinds.objects import rfc3339, view
 from fastness.protocol.config_proof import HEADER
+from fastness.protocol.kbs_path import ResourcePath, pool_config, pool_trust
 from fastness.release.source import ResourceSource
 
 DEFAULT_INTERVAL: Final = timedelta(minutes=5)
@@ -67,7 +68,7 @@ class Config(NamedTuple):
 class ConfigRequest(NamedTuple):
     """Which configuration a machine asks for, with what it showed (`DPoP <token>` or `Bearer <ticket>`) and its nonce.
 
-    `rendered` names a rendered config, for a machine that runs.
+    `rendered` names a rendered config, for a machine that runs; with `trust` it asks for what it has beside its configuration.
     """
 
     pool: str
@@ -75,6 +76,12 @@ class ConfigRequest(NamedTuple):
     credential: str
     nonce: str
     rendered: str = ""
+    trust: bool = False
+
+    @property
+    def path(self) -> ResourcePath:
+        """The resource that it asks for."""
+        return pool_trust(self.pool) if self.trust else pool_config(self.pool)
 
 
 class ConfigService(Protocol):

@@ -33,7 +33,13 @@ NODE = find("", "v1", "nodes").resource
 POD = find("", "v1", "pods").resource
 BUDGET = find("policy", "v1", "poddisruptionbudgets").resource
 QUICK = Timing(
-    render_delay=0.01, rollout_delay=0.01, drain_delay=0.01, drain_retry=0.05, evict_retry=0.05, prune_every=0.2
+    render_delay=0.01,
+    rollout_delay=0.01,
+    drain_delay=0.01,
+    drain_retry=0.05,
+    evict_retry=0.05,
+    prune_every=0.2,
+    authority_quiet=0.05,
 )
 BASE = {"00-worker", "01-worker-container-runtime", "01-worker-kubelet"}
 

@@ -12,6 +12,8 @@
     apply.py       Carries out steps on a host and undoes them, with the journal ahead of every one
     boots.py       What of an update happens across a boot: did the machine come up with the system that it was to have
     failed_boot.py A system that the machine did not come up with: remembered, so that nobody reboots into it for ever
+    node_trust.py  Keeps what a machine has beside its config as the control plane says, whatever else the machine does
+    trust_writer.py  Writes what a machine has beside its config: certificates and credentials that change without a rollout
     validate.py    Does the disk say what the config says? Every difference, each with a text for people
     drift.py       Notices at once when a managed file changes
     progress.py    The conditions of a MachineConfigNode: parents, children, and what one says about the others

@@ -12,27 +12,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from fastness.agent.apply.report import Persistent
 from fastness.agent.errors import BadConfig, Superseded
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.core import CONFIG_MAP
 from fastness.kinds.kubernetes.resources import NODES
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG, SINGLETON
 from fastness.kinds.objects import annotations_of
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informer
 from fastness.kube.port import Cluster, Scope
+from fastness.protocol.node_trust import NodeTrust
 from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.tasks import news_or_time
 
+CONFIG_MAPS: Final = CONFIG_MAP.resource
+
 
 class RenderedConfigs(Protocol):
-    """Somebody who has rendered configs."""
+    """Somebody who has rendered configs, and what is beside them."""
 
     async def fetch(self, name: str, overlay: str = "") -> JsonObject:
         """The rendered config of this name, with the overlays of this digest on top; raises AgentError, ApiError, DriverError."""
+
+    async def trust(self, pool: str) -> NodeTrust:
+        """What nodes of a pool have beside their config now; raises AgentError, ApiError, DriverError."""
 
 
 class ApiConfigs:
@@ -55,6 +63,27 @@ class ApiConfigs:
             raise BadConfig(
                 f"machineconfig {name} not found", "The render controller makes it; see the pool."
             ) from error
+
+    async def trust(self, pool: str) -> NodeTrust:
+        """What nodes have beside their config, made of the ControllerConfig as it is now; raises BadConfig, ApiError."""
+        # Reading certificates takes memory that an agent without news of them does not need.
+        from fastness.machineconfig.trust.node_trust import API_AUTHORITY, node_trust
+
+        namespace, name = API_AUTHORITY
+        try:
+            controller = await self._persistent.ask(lambda: self._cluster.get(CONTROLLER_CONFIG.resource, SINGLETON))
+        except NotFound as error:
+            raise BadConfig("there is no ControllerConfig", "The controllers make it.") from error
+        try:
+            authority = await self._persistent.ask(lambda: self._cluster.get(CONFIG_MAPS, name, namespace))
+        except NotFound:
+            authority = {}
+        trust, problems = node_trust(controller, authority)
+        if problems or not trust.kubelet_ca:
+            raise BadConfig(
+                "; ".join(problems) or "no authority of kubelets' clients is known", "See the ControllerConfig."
+            )
+        return trust
 
 
 class OwnNode:

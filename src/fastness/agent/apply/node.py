@@ -28,10 +28,12 @@ from fastness.agent.apply.cluster import ApiConfigs, OwnNode, RenderedConfigs, d
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.drift import DriftMonitor
 from fastness.agent.apply.journal import Begin, Phase
+from fastness.agent.apply.node_trust import NodeTrustKeeper
 from fastness.agent.apply.ports import Host
 from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
 from fastness.agent.apply.report import Persistent, Reporter
 from fastness.agent.apply.steps import Disk, repair_steps
+from fastness.agent.apply.trust_writer import TrustWriter
 from fastness.agent.apply.update import Goal, Update, run_actions
 from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
 from fastness.agent.errors import (
@@ -50,6 +52,7 @@ from fastness.kinds.machineconfiguration.names import Progress
 from fastness.kinds.objects import annotations_of
 from fastness.kinds.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
 from fastness.kinds.trusted_execution.machine import MOVED, NOTE
+from fastness.kube.client.pool import certificate_problem
 from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.port import Cluster
 from fastness.machineconfig.rollout.nodes import drain_request
@@ -62,7 +65,9 @@ REPAIR: Final = "repair"
 # The annotation is for many to write, and each proof is work for the broker and an entry of the record.
 PROOF_GAP: Final = 60.0
 _RETRY: Final = Backoff(first=1.0, most=60.0)
-_WATCHED: Final = (names.DESIRED_CONFIG, names.DESIRED_OVERLAY, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE)
+_WATCHED: Final = (
+    names.DESIRED_CONFIG, names.DESIRED_OVERLAY, names.DESIRED_TRUST, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE,
+)  # fmt: skip
 _EMPTY: Final = Goal({}, Desired())
 _log = logger("agent")
 T = TypeVar("T")
@@ -111,6 +116,8 @@ class Agent:
         self._reporter = Reporter(cluster, node, clock, entropy)
         self._persistent = Persistent(clock)
         self._configs = configs or ApiConfigs(cluster, clock)
+        self._writer = TrustWriter(host)
+        self._trust = NodeTrustKeeper(node, self._writer, self._configs, self._reporter, uninterrupted)
         self._own = OwnNode(cluster, node, clock, entropy, _WATCHED)
         self._drift = DriftMonitor(host.watcher, clock, settings.drift_settle, self._own.changed.set)
         self._current = _EMPTY
@@ -128,6 +135,7 @@ class Agent:
         """Do all of it until the machine goes down, or until cancelled."""
         try:
             # Before the first word to the cluster: a node that reported "Done" over half an update would be counted as updated.
+            await uninterrupted(self._writer.resume)
             await uninterrupted(self._recover_if_needed)
         except (AgentError, DriverError) as error:
             # The first sync meets it again or raises it, and by then there is somebody to tell.
@@ -150,17 +158,23 @@ class Agent:
             try:
                 if await self._sync():
                     return
-                failures, pause = 0, self._settings.resync
+                failures = failures + 1 if self._trust.behind else 0
+                pause = self._pause(failures - 1) if failures else self._settings.resync
             except Superseded:
                 continue
             except (AgentError, DriverError) as error:
                 await self._failed(error)
-                pause, failures = self._settings.retry.delay(failures, self._entropy.fraction()), failures + 1
+                pause, failures = self._pause(failures), failures + 1
             except ApiError as error:
                 _log.warning("agent.interrupted", node=self.node, reason=error.reason, error=error)
-                pause, failures = self._settings.retry.delay(failures, self._entropy.fraction()), failures + 1
+                if certificate_problem(error) is not None:
+                    await self._trust.distrusted()
+                pause, failures = self._pause(failures), failures + 1
             if not await self._own.wait(pause):
                 self._checked = ""  # a quiet time is over: look at everything again, whatever the watcher missed
+
+    def _pause(self, failures: int) -> float:
+        return self._settings.retry.delay(failures, self._entropy.fraction())
 
     async def _sync(self) -> bool:
         """One look at where the machine is and should be; True when it goes down."""
@@ -177,6 +191,8 @@ class Agent:
             return True
         notes = annotations_of(node)
         current = await self._load(notes.get(names.CURRENT_CONFIG, ""))
+        # Before any config is looked at: neither a paused pool nor a degraded node keeps certificates from being renewed.
+        await self._trust.keep(node, current.desired.paths)
         overlay = desired_overlay(notes, current.overlay)
         desired = names.target_of(notes.get(names.DESIRED_CONFIG, "") or current.name, overlay)
         forced = disk.is_forced(self._host.root)

@@ -84,6 +84,12 @@ class Units(Protocol):
     def restart(self, service: str) -> None:
         """Restart a service."""
 
+    def stop(self, service: str) -> None:
+        """Stop a service."""
+
+    def start(self, service: str) -> None:
+        """Start a service."""
+
 
 class OperatingSystem(Protocol):
     """What a machine boots; all raise DriverError."""

@@ -138,5 +138,5 @@ class Reporter:
 KEYS: Final[Mapping[str, str]] = {
     "current": names.CURRENT_CONFIG, "state": names.STATE, "reason": names.REASON, "drain": names.DESIRED_DRAIN,
     "action": names.POST_CONFIG_ACTION, "overlays": names.OVERLAYS, "overlay": names.CURRENT_OVERLAY,
-    "booted": names.BOOTED_IMAGE, "base": names.BASE_IMAGE,
+    "booted": names.BOOTED_IMAGE, "base": names.BASE_IMAGE, "trust": names.CURRENT_TRUST,
 }  # fmt: skip

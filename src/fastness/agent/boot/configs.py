@@ -1,4 +1,4 @@
-"""Where a running machine gets the rendered config that its node was told to go to.
+"""Where a running machine gets the rendered config that its node was told to go to, and whom it shall believe beside that.
 
     attested     a token of this boot ─ live? ─ no ─ attest again ─▶ gate or broker, ?rendered=<…> ─▶ signature, name ─▶ config
     unattested   the config server, with the certificate of the node ─▶ signature, name ─▶ config
@@ -43,6 +43,8 @@ from fastness.machineconfig.overlay.merged import overlay_in
 from fastness.machineconfig.rollout.nodes import rendered_pool
 from fastness.protocol.config_proof import BadConfigProof, Served, ServedToNode, check
 from fastness.protocol.delivered import Delivered, Question
+from fastness.protocol.kbs_path import ResourcePath, is_pool_trust, pool_config, pool_trust
+from fastness.protocol.node_trust import NodeTrust, NodeTrustError, parse_node_trust
 from fastness.runtime.clock import Clock, Entropy
 
 NONCE_BYTES: Final = 24
@@ -85,20 +87,29 @@ class NodeConfigs:
         """The rendered config of this name, signed for this node; raises ConfigRefused, BadConfig, Unavailable."""
         if overlay:
             raise ConfigRefused(f"{name}: overlays are for machines that prove themselves", _NODE_HINT)
-        own, pool = self._identity(), rendered_pool(name)
-        question = Question(_text(self._entropy.token(NONCE_BYTES)), rendered=name)
+        return _parsed(name, await self._asked(name, pool_config(rendered_pool(name)), name))
+
+    async def trust(self, pool: str) -> NodeTrust:
+        """Whom this node shall believe now, signed for it; raises ConfigRefused, BadConfig, Unavailable."""
+        return _trusted(await self._asked("the node's trust", pool_trust(pool)))
+
+    async def _asked(self, what: str, path: ResourcePath, rendered: str = "") -> bytes:
+        own = self._identity()
+        question = Question(_text(self._entropy.token(NONCE_BYTES)), rendered=rendered)
         try:
-            delivered = await from_config_server(self._url, own.tls, pool, question)
+            delivered = await from_config_server(self._url, own.tls, path.type, question, path.tag)
         except DoorRefused as error:
             if error.passing:
-                raise Unavailable(f"{name}: {error.message}") from error
-            raise ConfigRefused(f"{name}: {error.message}", _NODE_HINT) from error
-        served = ServedToNode(delivered.config, pool, own.node, own.certificate, question.nonce, name)
+                raise Unavailable(f"{what}: {error.message}") from error
+            raise ConfigRefused(f"{what}: {error.message}", _NODE_HINT) from error
+        served = ServedToNode(
+            delivered.config, path.type, own.node, own.certificate, question.nonce, rendered, is_pool_trust(path)
+        )
         try:
             check(delivered.signature, served, own.keys, self._clock.now())
         except BadConfigProof as error:
-            raise ConfigRefused(f"{name}: {error.detail}", _TRUST_HINT) from error
-        return _parsed(name, delivered.config)
+            raise ConfigRefused(f"{what}: {error.detail}", _TRUST_HINT) from error
+        return delivered.config
 
 
 class AttestedConfigs:
@@ -126,10 +137,17 @@ class AttestedConfigs:
 
         Raises ConfigRefused, BadConfig, Unavailable, DriverError.
         """
-        name = names.target_of(name, overlay)
+        target = names.target_of(name, overlay)
+        return _parsed(target, await self._asked(target, pool_config(rendered_pool(name)), target))
+
+    async def trust(self, pool: str) -> NodeTrust:
+        """Whom this machine shall believe now, signed for it; raises ConfigRefused, BadConfig, Unavailable, DriverError."""
+        return _trusted(await self._asked("the node's trust", pool_trust(pool)))
+
+    async def _asked(self, name: str, path: ResourcePath, rendered: str = "") -> bytes:
         for _ in range(ROUNDS):
             try:
-                return await self._once(name)
+                return await self._once(path, rendered)
             except DoorRefused as error:
                 if error.reason in OTHER:
                     self._via = OTHER[error.reason]
@@ -151,16 +169,19 @@ class AttestedConfigs:
                 raise Unavailable(f"a proof after a move: {error.message}") from error
             raise ConfigRefused(f"a proof after a move: {error.message}", error.hint) from error
 
-    async def _once(self, name: str) -> JsonObject:
-        question = Question(_text(self._entropy.token(NONCE_BYTES)), rendered=name)
-        doors, trust, pool = self._doors(), self._trust(), rendered_pool(name)
-        broker = await self._attested(doors.broker, trust, pool)
+    async def _once(self, path: ResourcePath, rendered: str) -> bytes:
+        question = Question(_text(self._entropy.token(NONCE_BYTES)), rendered=rendered)
+        doors, trust = self._doors(), self._trust()
+        broker = await self._attested(doors.broker, trust, path.type)
         async with broker:
             if (self._via or doors.via) == "Broker":
-                delivered = await from_broker(broker, pool, question)
+                delivered = await from_broker(broker, path.type, question, path.tag)
             else:
-                delivered = await from_gate(doors.gate, trust.tls, broker, pool, question, self._now)
-        return self._checked(delivered, broker, question, trust, await own_thumbprint(self._attester))
+                delivered = await from_gate(doors.gate, trust.tls, broker, path.type, question, self._now, path.tag)
+        key = await own_thumbprint(self._attester)
+        served = Served(delivered.config, path.type, broker.machine, question.nonce, rendered, key, is_pool_trust(path))
+        self._check(delivered, served, trust)
+        return delivered.config
 
     async def _attested(self, url: str, trust: ImageTrust, pool: str) -> BrokerClient:
         """A conversation whose token is still good for a while; raises DoorRefused, DriverError.
@@ -183,18 +204,14 @@ class AttestedConfigs:
         self._broker = fresh
         return fresh
 
-    def _checked(
-        self, delivered: Delivered, broker: BrokerClient, question: Question, trust: ImageTrust, key: str
-    ) -> JsonObject:
-        name = question.rendered
-        served = Served(delivered.config, rendered_pool(name), broker.machine, question.nonce, name, key)
+    def _check(self, delivered: Delivered, served: Served, trust: ImageTrust) -> None:
         try:
             check_delivered(delivered, served, trust.keys, self._now())
         except BadConfigProof as error:
+            what = served.rendered or "the node's trust"
             raise ConfigRefused(
-                f"{name}: {error.detail}", "Build the image again with the trust.json of now."
+                f"{what}: {error.detail}", "Build the image again with the trust.json of now."
             ) from error
-        return _parsed(name, delivered.config)
 
     def _now(self) -> datetime:
         """The time by the clock of the doors."""
@@ -211,6 +228,14 @@ def _parsed(name: str, body: bytes) -> JsonObject:
     if not isinstance(config, dict) or names.target_of(object_name(config).name, overlay_in(config)) != name:
         raise BadConfig(f"{name}: the door gave another config")
     return config
+
+
+def _trusted(body: bytes) -> NodeTrust:
+    """What a door gave beside the config; raises BadConfig."""
+    try:
+        return parse_node_trust(body)
+    except NodeTrustError as error:
+        raise BadConfig(f"the node's trust cannot be understood: {error}", error.hint) from error
 
 
 def _text(data: bytes) -> str:

@@ -4,6 +4,8 @@
     broker    the resource pool/<pool>/config, sealed to the key of this boot; the signature lies beside the config
     config server    GET /config/<pool>?rendered=<name> with the certificate of the node; day two only
 
+What a running machine has beside its config (`protocol.node_trust`) comes the same ways, as `trust` instead of `config`.
+
 Each gives bytes and a statement about them, for a nonce that this machine drew for this one request. What the statement
 is worth is checked by `boot.py`, on day two by `configs.py`. Bodies are bounded; one that ends too early is no answer, and asking
 again may help.
@@ -33,6 +35,8 @@ MAX_REFUSAL: Final = 4096
 SECONDS: Final = 30.0
 NONCE: Final = "dpop-nonce"
 NODE_NONCE: Final = "fastness-nonce"
+# What is asked for: the configuration, or what is beside it.
+CONFIG: Final = "config"
 Now = Callable[[], datetime]
 
 
@@ -48,9 +52,9 @@ class ConfigServerRefused(DoorRefused):
     code = "config-server-refused"
 
 
-async def from_broker(broker: BrokerClient, pool: str, question: Question) -> Delivered:
-    """The configuration as a resource of the broker; raises BrokerRefused."""
-    opened = await broker.resource(f"pool/{pool}/config", question.query())
+async def from_broker(broker: BrokerClient, pool: str, question: Question, tag: str = CONFIG) -> Delivered:
+    """The configuration, or what is beside it, as a resource of the broker; raises BrokerRefused."""
+    opened = await broker.resource(f"pool/{pool}/{tag}", question.query())
     try:
         return parse_envelope(opened.reveal())
     except DeliveredError as error:
@@ -73,6 +77,9 @@ def check_delivered(delivered: Delivered, served: Served, keys: Mapping[str, Ed2
     if copy is None:
         check(delivered.signature, served, keys, now)
         return
+    # There are none of what nodes have beside their configs: a broker that comes with one offers an authority that was taken out.
+    if served.trust:
+        raise BadConfigProof("signature-invalid", "whom to believe is never delivered as a copy")
     # The nonce is one that this machine drew for this request: an answer that was kept from before, however genuine, is
     # another's.
     if (copy.machine, copy.nonce) != (served.machine, served.nonce) or served.rendered not in ("", copy.rendered):
@@ -81,10 +88,17 @@ def check_delivered(delivered: Delivered, served: Served, keys: Mapping[str, Ed2
 
 
 async def from_gate(
-    gate: str, tls: ssl.SSLContext, broker: BrokerClient, pool: str, question: Question, now: Now
+    gate: str,
+    tls: ssl.SSLContext,
+    broker: BrokerClient,
+    pool: str,
+    question: Question,
+    now: Now,
+    tag: str = CONFIG,
 ) -> Delivered:
-    """The configuration from the gate; asks for a nonce of the gate first; raises GateRefused."""
-    path, query = f"/config/{pool}", f"?{urlencode({'rendered': question.rendered})}" if question.rendered else ""
+    """The configuration, or what is beside it, from the gate; asks for a nonce of the gate first; raises GateRefused."""
+    path = f"/{tag}/{pool}"
+    query = f"?{urlencode({'rendered': question.rendered})}" if question.rendered else ""
     credentials = {
         "authorization": f"DPoP {broker.token.reveal()}",
         **({"accept": question.accept} if question.accept else {}),
@@ -100,10 +114,13 @@ async def from_gate(
     return Delivered(answer.body, answer.headers.get(HEADER, ""))
 
 
-async def from_config_server(url: str, tls: ssl.SSLContext, pool: str, question: Question) -> Delivered:
-    """A rendered config for the node whose certificate `tls` shows; raises ConfigServerRefused."""
+async def from_config_server(
+    url: str, tls: ssl.SSLContext, pool: str, question: Question, tag: str = CONFIG
+) -> Delivered:
+    """A rendered config, or what is beside it, for the node whose certificate `tls` shows; raises ConfigServerRefused."""
     async with HttpsClient(url, tls, SECONDS, DoorRole.CONFIG_SERVER) as http:
-        path = f"/config/{quote(pool, safe='')}?{urlencode({'rendered': question.rendered})}"
+        query = f"?{urlencode({'rendered': question.rendered})}" if question.rendered else ""
+        path = f"/{tag}/{quote(pool, safe='')}{query}"
         answer = await _get(http, path, {NODE_NONCE: question.nonce}, ConfigServerRefused, "config server")
     if answer.status != 200:
         later = answer.headers.get("retry-after", "")

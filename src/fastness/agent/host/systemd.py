@@ -68,6 +68,14 @@ class Systemctl:
             # Hosts without that unit have the program behind it.
             self._ask_program(["update-ca-trust"])
 
+    def stop(self, service: str) -> None:
+        """Stop a service; raises UnitFailure."""
+        self._live("stop", *_names([service]))
+
+    def start(self, service: str) -> None:
+        """Start a service; raises UnitFailure."""
+        self._live("start", *_names([service]))
+
     def _live(self, *words: str) -> None:
         if self._root != _HOST:
             raise UnitFailure(f"systemctl {' '.join(words)}: {self._root} is a directory, not a running machine")

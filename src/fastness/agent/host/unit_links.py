@@ -8,7 +8,7 @@ where systemd keeps it: links in `/etc/systemd/system`. The contract tests hold 
 - `is_enabled`: masked (link to /dev/null or empty file in /etc), enabled, disabled, static (nothing to install), not-found.
 - Presets: the first line that matches in `/etc/systemd/system-preset`, `/usr/lib/systemd/system-preset` in the order of their
   file names; nothing matches: enable.
-- Reload and restart happen to nobody: they are written down, for those who watch the virtual machine.
+- Reload, restart, stop and start happen to nobody: they are written down, for those who watch the virtual machine.
 """
 
 from __future__ import annotations
@@ -93,6 +93,14 @@ class UnitLinks:
     def restart(self, service: str) -> None:
         """Only noted, in `calls`."""
         self._call("restart", service)
+
+    def stop(self, service: str) -> None:
+        """Only noted, in `calls`."""
+        self._call("stop", service)
+
+    def start(self, service: str) -> None:
+        """Only noted, in `calls`."""
+        self._call("start", service)
 
     def _call(self, verb: str, service: str) -> None:
         self.calls.append((verb, service))

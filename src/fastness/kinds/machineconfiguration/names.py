@@ -44,6 +44,8 @@ CONFIG_SERVER: Final = "fastness.dev/config-server"
 # What the ControllerConfig remembers: where its values were read, and which base configs were made of them.
 READ_FROM: Final = "fastness.dev/read-from"
 BASE_CONFIGS: Final = "fastness.dev/base-configs"
+# Whether nodes take a new authority of the API server into their kubeconfigs; "false" is a person's, and holds it back.
+SERVICE_CA_ROTATE: Final = f"{GROUP}/service-ca-rotate"
 
 NODE_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 WORKER_LABEL: Final = f"{NODE_ROLE_PREFIX}{WORKER}"
@@ -66,6 +68,8 @@ POST_CONFIG_ACTION: Final = f"{GROUP}/post-config-action"
 FIRST_PIVOT_CONFIG: Final = f"{GROUP}/firstPivotConfig"
 CUSTOM_POOL_LABELS_APPLIED: Final = f"{GROUP}/customPoolLabelsApplied"
 CONTROL_PLANE_TOPOLOGY: Final = f"{GROUP}/controlPlaneTopology"
+DESIRED_TRUST: Final = "fastness.dev/desired-trust"
+CURRENT_TRUST: Final = "fastness.dev/current-trust"
 LAST_SYNCED_CONTROLLER_CONFIG: Final = f"{GROUP}/lastSyncedControllerConfigResourceVersion"
 LAST_OBSERVED_SERVER_CA: Final = f"{GROUP}/lastObservedServerCAAnnotation"
 FINALIZE_STAGED_FAILURE: Final = f"{GROUP}/ostree-finalize-staged-failure"
@@ -182,6 +186,10 @@ class Event(StrEnum):
     SETTINGS_LEFT_OUT = "SettingsLeftOut"
     HOST_TAKEN = "HostTaken"
     DELETION_WAITS = "DeletionWaits"
+    TRUST_SOURCE_MISSING = "TrustSourceMissing"
+    TRUST_WRITTEN = "NodeTrustWritten"
+    TRUST_NOT_WRITTEN = "NodeTrustNotWritten"
+    API_AUTHORITY_CHANGED = "APIServerAuthorityChanged"
 
 
 # The two words of the drain handshake; what follows the first hyphen is a rendered config.
@@ -199,6 +207,7 @@ BASE_IMAGE_FILE: Final = "/etc/machine-config-daemon/baseimage"
 CURRENT_IMAGE_FILE: Final = "/etc/machine-config-daemon/currentimage"
 NODE_ANNOTATIONS_FILE: Final = "/etc/machine-config-daemon/node-annotations.json"
 OVERLAY_FILE: Final = "/etc/machine-config-daemon/overlays.json"
+NODE_TRUST_FILE: Final = "/etc/machine-config-daemon/node-trust.json"
 CONTENT_FILE: Final = "/etc/mcs-machine-config-content.json"
 ENCAPSULATED_FILE: Final = "/etc/ignition-machine-config-encapsulated.json"
 

@@ -11,6 +11,7 @@ contain is decided by `node_restriction.py`.
 * The settings of machine configuration: they say what a change disturbs on the node.
 * The rendered MachineConfigs that are meant for it. Whoever answers `rendered_configs` must not take them from anything that the
   node itself can write. In pools that enforce attestation there are none: configurations leave by the doors.
+* What nodes have beside their configs is made of the ControllerConfig and one ConfigMap: read by get, in the same pools alone.
 * The credential of a machine in quarantine, or of one that is revoked, reads its own objects and the pods that it still runs, so
   that it can be emptied, and nothing else: no configurations, no Secrets, no writes. No role gives it more.
 * The credential of a machine without a live proof, where its pool enforces them, reads no Secret, no ConfigMap and no
@@ -35,6 +36,8 @@ from fastness.kube.access.user import NO_OPINION, Attributes, Decision, User
 Object = Mapping[str, Any]
 LEASE_NAMESPACE: Final = "kube-node-lease"
 MCO_GROUP: Final = "machineconfiguration.openshift.io"
+TRUST_SOURCE: Final = "machine-config-controller"
+API_AUTHORITY: Final = ("fastness-system", "kubeconfig-data")
 FEATURE_GROUPS: Final = (NFD, UPSTREAM)
 
 
@@ -49,6 +52,9 @@ class NodeLookups(Protocol):
 
     def rendered_configs(self, node: str) -> Collection[str]:
         """Names of the rendered MachineConfigs that are meant for a node."""
+
+    def reads_trust(self, node: str) -> bool:
+        """Whether a node reads here what it has beside its config, and not at the doors."""
 
     def barred(self, node: str) -> str | None:
         """Why the machine that is a node is no longer trusted; None while nobody took trust away."""
@@ -130,6 +136,18 @@ def _own_rendered(attrs: Attributes, node: str, lookups: NodeLookups) -> str | N
     return f"this MachineConfig is not meant for node '{node}'; where attestation is enforced they come from the doors alone"
 
 
+def _own_trust(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
+    if attrs.name == TRUST_SOURCE and lookups.reads_trust(node):
+        return None
+    return f"node '{node}' gets what is beside its config from the doors alone"
+
+
+def _config_map(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
+    if (attrs.namespace, attrs.name) == API_AUTHORITY and lookups.reads_trust(node):
+        return None
+    return _referenced(attrs, node, lookups)
+
+
 def _own_signing_request(attrs: Attributes, node: str, lookups: NodeLookups) -> str | None:
     if attrs.verb == "create":
         return None
@@ -161,7 +179,13 @@ _GET: Final = frozenset({"get"})
 _CREATE: Final = frozenset({"create"})
 _STILL_READ: Final = frozenset({("", "nodes"), ("", "pods"), (MCO_GROUP, "machineconfignodes")})
 _FOR_PROVED: Final = frozenset(
-    {("", "secrets", ""), ("", "configmaps", ""), ("", "serviceaccounts", "token"), (MCO_GROUP, "machineconfigs", "")}
+    {
+        ("", "secrets", ""),
+        ("", "configmaps", ""),
+        ("", "serviceaccounts", "token"),
+        (MCO_GROUP, "machineconfigs", ""),
+        (MCO_GROUP, "controllerconfigs", ""),
+    }
 )
 
 _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
@@ -170,6 +194,7 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     (MCO_GROUP, "machineconfignodes", ""): (_READ | _WRITE, _own_object),
     (MCO_GROUP, "machineconfignodes", "status"): (_GET | _WRITE, _own_object),
     (MCO_GROUP, "machineconfigs", ""): (_GET, _own_rendered),
+    (MCO_GROUP, "controllerconfigs", ""): (_GET, _own_trust),
     ("operator.openshift.io", "machineconfigurations", ""): (_GET, _anything),
     ("coordination.k8s.io", "leases", ""): (_GET | _WRITE | _CREATE | {"delete"}, _own_lease),
     ("", "events", ""): (_CREATE, _anything),
@@ -179,7 +204,7 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     ("", "pods", "eviction"): (_CREATE, _own_pod),
     # By get alone: a list or a watch would tell names and contents of what no pod here refers to.
     ("", "secrets", ""): (_GET, _referenced),
-    ("", "configmaps", ""): (_GET, _referenced),
+    ("", "configmaps", ""): (_GET, _config_map),
     ("", "persistentvolumeclaims", ""): (_GET, _referenced),
     ("", "serviceaccounts", "token"): (_CREATE, _referenced),
     ("", "services", ""): (_READ, _anything),

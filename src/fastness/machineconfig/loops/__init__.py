@@ -1,6 +1,7 @@
 """From MachineConfigs to nodes that run them.
 
     announcements.py       Remarks about objects, told once: an event when a remark is new, none while it stays the same
+    api_authority.py       The authority of the API server that nodes have in their kubeconfigs, copied when it is at rest
     bare_metal.py          Machines of Metal3: each takes a BareMetalHost, follows it until it is a node, and gives it back
     cluster_kinds.py       Configs that follow from the cluster's own settings: nodes.config and the FeatureGate, for every pool
     controllers.py         All loops of machine configuration, ready to run
@@ -15,6 +16,7 @@
     machine_ends.py        How a Machine goes, whoever made it: hooks, an empty node, and the finalizer last
     machine_sets.py        MachineSets: as many Machines as each asks for, made a few at a time and taken away in its order
     node_sources.py        Where facts about the cluster are read: Services, Secrets, ConfigMaps, OpenShift's own objects
+    node_trust.py          Tells nodes which certificates and credentials they should have beside their configs
     nodes.py               A MachineConfigNode for every node, which the node itself may report to
     other_operators.py     Whether another machine-config operator works in this cluster
     overlay_targets.py     Which overlays every node goes to, kept event by event
@@ -23,6 +25,7 @@
     pool_members.py        Which node is in which pool, and how many are in which state, kept event by event
     pool_ticket.py         The join tickets in the user-data of pools: minted, rotated, forgotten
     prune.py               Rendered configs that nobody uses any more are deleted, all but the last five of each pool
+    published_maps.py      ConfigMaps that loops publish: made, and brought to what they should say
     registries.py          Registries: a config for each pool with the built-in label, from all that is said about registries
     registry_view.py       What is said about registries, as loops see it: asked of the cluster, or out of informers
     render.py              Rendering: one config for each pool, stored before the pool points to it

@@ -10,12 +10,14 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
+from fastness.machineconfig.loops.api_authority import ApiAuthority
 from fastness.machineconfig.loops.cluster_kinds import ClusterKinds
 from fastness.machineconfig.loops.defaults import Defaults
 from fastness.machineconfig.loops.drain import Drains
 from fastness.machineconfig.loops.generated import Generated
 from fastness.machineconfig.loops.installer_pointers import InstallerStubs
 from fastness.machineconfig.loops.labels import FirstLabels
+from fastness.machineconfig.loops.node_trust import TrustOfNodes
 from fastness.machineconfig.loops.nodes import ConfigNodes
 from fastness.machineconfig.loops.prune import Pruning
 from fastness.machineconfig.loops.registries import Registries
@@ -31,7 +33,10 @@ def nowhere() -> Doors | None:
     return None
 
 
-LOOPS = (Defaults, Generated, ClusterKinds, Registries, FirstLabels, Rollout, Drains, ConfigNodes, Pruning)
+LOOPS = (
+    Defaults, Generated, ApiAuthority, TrustOfNodes, ClusterKinds, Registries, FirstLabels, Rollout, Drains, ConfigNodes,
+    Pruning,
+)  # fmt: skip
 
 
 def machine_config_loops(

@@ -45,7 +45,7 @@ from fastness.machineconfig.loops.cluster_kinds import (
     settings_in_cache,
 )
 from fastness.machineconfig.loops.keep import keep
-from fastness.machineconfig.loops.node_sources import NodeSourceReader
+from fastness.machineconfig.loops.node_sources import LOOK_AGAIN, NodeSourceReader
 from fastness.machineconfig.loops.prune import CONFIGS
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.render.base.cluster_facts import ClusterObjects, contents, facts, restated
@@ -71,6 +71,7 @@ from fastness.machineconfig.render.generated import (
 )
 from fastness.machineconfig.render.inputs import COMPLETED, FAILING, RUNNING
 from fastness.machineconfig.render.outcome import outcome_conditions
+from fastness.machineconfig.trust.node_trust import node_trust
 from fastness.runtime.clock import Clock
 
 MCO = "machineconfiguration.openshift.io"
@@ -130,11 +131,13 @@ class Generated:
             confidential=self._confidential.get("", CLUSTER),
         )  # fmt: skip
         controller, wrong = await self._bases(owners, objects, configs)
-        await self._complete(controller, wrong)
+        await self._complete(controller, [*wrong, *node_trust(controller, None)[1]])
         owners = replace(owners, controller=controller)
         for kind, resource in OWNERS:
             await self._family(kind, resource, configs, owners)
-        return Done()
+        remarks_on_trust = "; ".join(objects.sourced.remarks)
+        await self._announcements.warning(controller, names.Event.TRUST_SOURCE_MISSING, remarks_on_trust)
+        return Done(again_after=LOOK_AGAIN)
 
     async def _restate(self, controller: JsonObject, objects: ClusterObjects) -> JsonObject:
         """Write down what can be read of the cluster, and tell where it stands."""

@@ -88,7 +88,7 @@ _AT_BOOT: Final[Actions] = (_DAEMON_RELOAD,)
 _SYSCTL: Final[Actions] = (_restart("systemd-sysctl.service"),)
 _MODULES: Final[Actions] = (_restart("systemd-modules-load.service"),)
 BASE_FILES: Final[Mapping[str, Actions]] = {
-    names.KUBELET_CA: NOTHING,  # the kubelet reads it again by itself
+    names.KUBELET_CA: NOTHING,  # the kubelet reads it again by itself; configs of earlier versions have it
     "/etc/kubernetes/kubeconfig": NOTHING,
     "/etc/kubernetes/kubelet-plugins/volume/exec/.dummy": NOTHING,
     "/usr/local/bin/mco-hostname": NOTHING,

@@ -25,7 +25,7 @@ from fastness.kinds.trusted_execution.subject import Basis, Grant
 from fastness.kube.client.pool import ConnectionPool
 from fastness.protocol.config_proof import HEADER, MAX_SIGNATURE
 from fastness.protocol.door import DoorRole
-from fastness.protocol.kbs_path import ResourcePath, is_pool_config
+from fastness.protocol.kbs_path import ResourcePath, is_pool_config, is_pool_trust
 from fastness.release.configs import NONCE, OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest, ConfigService
 from fastness.release.live.releases import Assignments
 from fastness.release.source import Query, require_for
@@ -46,8 +46,8 @@ class GateConfigs:
         self._assignments = assignments
 
     def serves(self, path: ResourcePath) -> bool:
-        """Whether a path is the configuration of a pool."""
-        return is_pool_config(path)
+        """Whether a path is the configuration of a pool, or what its nodes have beside it."""
+        return is_pool_config(path) or is_pool_trust(path)
 
     async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Config:
         """The configuration, signed for the machine and the nonce of the query; raises Refusal, ApiError.
@@ -55,13 +55,13 @@ class GateConfigs:
         A machine that boots says what its Ignition `accept`s. One that runs names the `rendered` config that it was sent to.
         """
         require_for(grant, path)
-        rendered = query.get("rendered", "")
+        rendered, trust = query.get("rendered", ""), is_pool_trust(path)
+        if (rendered or trust) and grant.basis is not Basis.VERDICT:
+            raise Refusal(403, "attestation-required", "a ticket is for machines that boot: attest", grant.verdict)
         if rendered:
-            if grant.basis is not Basis.VERDICT:
-                raise Refusal(403, "attestation-required", "a ticket is for machines that boot: attest", grant.verdict)
             await self._assignments.check(grant.subject, rendered, grant.verdict)
-        accept = "" if rendered else query.get("accept", "")
-        request = ConfigRequest(path.type, accept, grant.caller.credential, query.get("nonce", ""), rendered)
+        accept = "" if rendered or trust else query.get("accept", "")
+        request = ConfigRequest(path.type, accept, grant.caller.credential, query.get("nonce", ""), rendered, trust)
         return await self._service.fetch(request)
 
 
@@ -73,20 +73,21 @@ class RemoteConfigs:
         self._context = context
         self._client_context: ssl.SSLContext | None = None
         self._http: httpx.AsyncClient | None = None
-        self._answers = BoundedCache[tuple[str, str, str], Config](MOST_KEPT)
+        self._answers = BoundedCache[tuple[str, str, str, str], Config](MOST_KEPT)
 
     async def fetch(self, request: ConfigRequest) -> Config:
         """The configuration, signed for the machine that asks; raises Refusal."""
         # Two headers, made here: nothing that a machine sent reaches the config server as it was.
         forwarded = {"authorization": request.credential, NONCE.decode(): request.nonce}
-        return await self._ask(request.pool, request.accept, request.rendered, forwarded)
+        route = "trust" if request.trust else "config"
+        return await self._ask(route, request.pool, request.accept, request.rendered, forwarded)
 
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         """A configuration to keep; raises Refusal."""
-        return await self._ask(pool, accept, rendered, {})
+        return await self._ask("config", pool, accept, rendered, {})
 
-    async def _ask(self, pool: str, accept: str, rendered: str, forwarded: dict[str, str]) -> Config:
-        key = (pool, accept, rendered)
+    async def _ask(self, route: str, pool: str, accept: str, rendered: str, forwarded: dict[str, str]) -> Config:
+        key = (route, pool, accept, rendered)
         http, last = await self._client(), self._answers.get(key)
         headers = {"accept": accept, **forwarded}
         if last is not None:
@@ -94,7 +95,7 @@ class RemoteConfigs:
             headers["if-none-match"] = last.etag.decode()
         try:
             answer = await http.get(
-                f"/config/{pool}", params={"rendered": rendered} if rendered else None, headers=headers
+                f"/{route}/{pool}", params={"rendered": rendered} if rendered else None, headers=headers
             )
         except (httpx.HTTPError, ssl.SSLError) as error:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer") from error
@@ -108,7 +109,7 @@ class RemoteConfigs:
             return self._keep(key, _signed(answer, last))
         raise _refused(answer)
 
-    def _keep(self, key: tuple[str, str, str], config: Config) -> Config:
+    def _keep(self, key: tuple[str, str, str, str], config: Config) -> Config:
         """Remember an answer, and forget the one that was not asked for the longest."""
         self._answers.pop(key)
         if config.etag:

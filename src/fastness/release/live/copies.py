@@ -12,6 +12,8 @@ one pool in one Ignition version, made when it is first asked for and kept up to
 machines do not wait for the config server. It is signed for a pool, a rendered config and a time; the machine and its nonce are
 in the envelope that is sealed to it. A machine with overlays cannot have a copy: it waits (503). A machine that runs names the
 rendered config that it was told to go to, and gets that one if it is written on its Machine.
+
+`pool/<name>/trust`, what nodes have beside their configuration, is always asked from the config server.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from fastness.machineconfig.overlay.overlay import Recipient
 from fastness.machineconfig.serving import configuration_of
 from fastness.observe import metrics
 from fastness.protocol.delivered import Delivered, Question, Sealed, envelope, parse_question
-from fastness.protocol.kbs_path import ResourcePath, is_pool_config
+from fastness.protocol.kbs_path import ResourcePath, is_pool_config, is_pool_trust
 from fastness.release.configs import Config, ConfigRequest, ConfigService, Delivery, delivery_of
 from fastness.release.live.overlays import Overlays, recipient
 from fastness.release.live.releases import Assignments
@@ -90,8 +92,8 @@ class PoolConfigs:
         self._rendered_copies = BoundedCache[str, Config](MOST_COPIES)
 
     def serves(self, path: ResourcePath) -> bool:
-        """Whether a path is the configuration of a pool."""
-        return is_pool_config(path)
+        """Whether a path is the configuration of a pool, or what its nodes have beside it."""
+        return is_pool_config(path) or is_pool_trust(path)
 
     async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Content:
         """The signed configuration in its envelope; raises Refusal, DeliveredError, ApiError."""
@@ -100,26 +102,30 @@ class PoolConfigs:
             raise Refusal(
                 503, "delivered-by-gate", "configurations are handed out by the gate: enrol again to learn where"
             )
-        question = parse_question(query)
+        question, trust = parse_question(query), is_pool_trust(path)
+        if trust and (question.rendered or question.accept):
+            raise Refusal(400, "bad-query", "whom a node believes has no versions and no names to ask for")
         if question.rendered:
             # At the API and for each request: a cache may not have heard that a config was taken back.
             await self._assignments.check(grant.subject, question.rendered, grant.verdict)
-        if delivery.copies:
+        # Whom to believe is never handed out from a copy: an authority that was taken out ends with the next question.
+        if delivery.copies and not trust:
             config = await self._copy(delivery, recipient(grant.caller.claims), path.type, question)
             delivered = Delivered(
                 config.body, config.signature, Sealed(config.name, grant.subject.machine, question.nonce)
             )
         else:
-            config = await self._on_demand(grant, path.type, question)
+            config = await self._on_demand(grant, path.type, question, trust=trust)
             delivered = Delivered(config.body, config.signature)
         return Content(SecretBytes(envelope(delivered)), config.described(), is_config=True, rendered=question.rendered)
 
-    async def _on_demand(self, grant: Grant, pool: str, question: Question) -> Config:
+    async def _on_demand(self, grant: Grant, pool: str, question: Question, *, trust: bool) -> Config:
         """What the config server signs for the machine now, which wants to see a token of it."""
-        accept = "" if question.rendered else question.accept
+        accept = "" if question.rendered or trust else question.accept
         credential = f"DPoP {self._token(grant.caller.claims)}"
-        request = ConfigRequest(pool, accept, credential, question.nonce, question.rendered)
-        return _fresh(await self._service.fetch(request))
+        request = ConfigRequest(pool, accept, credential, question.nonce, question.rendered, trust)
+        config = await self._service.fetch(request)
+        return config if trust else _fresh(config)
 
     def _token(self, claims: Mapping[str, Any]) -> str:
         """A token for what the session proved: whoever comes with a cookie shows none."""

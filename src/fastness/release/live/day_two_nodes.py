@@ -40,7 +40,7 @@ from fastness.kube.port import Cluster
 from fastness.machineconfig.rollout.assigned import names_config, pool_of_node
 from fastness.observe import logs
 from fastness.pools.membership import PoolSelectors
-from fastness.protocol.kbs_path import pool_config
+from fastness.protocol.kbs_path import ResourcePath, is_pool_config
 from fastness.protocol.machine_names import machine_of_node
 from fastness.release.live.releases import grant_here, in_time
 from fastness.release.live.settings import Settings
@@ -78,19 +78,19 @@ class NodeCallers:
         self._authorities = authorities
         self._clock = clock
 
-    async def grant(self, caller: NodeCaller, pool: str, rendered: str) -> Grant:
-        """Leave for a node to have a rendered config, as the API says at this moment; raises Refusal."""
+    async def grant(self, caller: NodeCaller, path: ResourcePath, rendered: str) -> Grant:
+        """Leave for a node to have a rendered config, or what is beside it, as the API says at this moment; raises Refusal."""
         node, machine = await self._look(caller.node)
         own_pool = _pool_of(machine, caller.node) if machine is not None else ""
         selectors, confidential = PoolSelectors(self._pools.list()), self._confidential.get("", NAME)
         # By labels and by its Machine, never by the pool in the address: that one is what the node asks for, not what it is.
         subject = Subject("", caller.node, caller.certificate, pool_of_node(node, selectors, confidential, own_pool))
         grant = grant_here(
-            ProvenCaller(subject, "", {}, caller.expires, Basis.NODE_CERTIFICATE), pool_config(pool),
+            ProvenCaller(subject, "", {}, caller.expires, Basis.NODE_CERTIFICATE), path,
             self._settings.current.rules, self._clock.now(),
             revoked=machine is not None and _is_barred(machine, caller.node), words=_OTHER_POOL,
         )  # fmt: skip
-        if not names_config(node, pool, rendered):
+        if is_pool_config(path) and not names_config(node, path.type, rendered):
             raise Refusal(403, *NOT_ASSIGNED)
         return grant
 

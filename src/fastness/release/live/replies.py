@@ -10,6 +10,7 @@ one that was asked for longest ago goes first. Nothing that an informer holds is
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 from fastness.http.refusals import Refusal
@@ -26,6 +27,7 @@ from fastness.machineconfig.serving import (
     rendered_object,
 )
 from fastness.protocol.kbs_path import ResourcePath, is_pool_config
+from fastness.protocol.node_trust import NodeTrust
 from fastness.release.configs import Config
 from fastness.release.source import Query, require_for
 from fastness.runtime.cache import BoundedCache
@@ -36,12 +38,13 @@ MAX_KEPT_BYTES = 256 * 1024 * 1024
 
 
 class Reply(NamedTuple):
-    """A config as it goes out, its name, and the object that it was made of."""
+    """A config as it goes out, its name, the object that it was made of, and what else is in it."""
 
     body: bytes
     etag: bytes
     config: str
     source: JsonObject
+    trust: NodeTrust | None = None
 
 
 class NoConfig(Exception):
@@ -52,12 +55,19 @@ class NoConfig(Exception):
         self.pool_exists = pool_exists
 
 
+def no_trust() -> NodeTrust | None:
+    """Nothing beside the configuration."""
+    return None
+
+
 class Replies:
     """Makes replies and keeps them."""
 
-    def __init__(self, pools: Informer, configs: Informer) -> None:
+    def __init__(self, pools: Informer, configs: Informer, trust: Callable[[], NodeTrust | None] = no_trust) -> None:
+        """`trust` is what machines that boot get beside their configuration, as it is now."""
         self._pools = pools
         self._configs = configs
+        self._trust = trust
         self._kept = BoundedCache[tuple[str, str], Reply](
             MAX_REPLIES, heaviest=MAX_KEPT_BYTES, weigh=lambda reply: len(reply.body)
         )
@@ -71,11 +81,11 @@ class Replies:
         config = self._configs.get("", name) if name else None
         if config is None:
             raise NoConfig(pool_exists=True)
-        key = (pool, version)
+        key, trust = (pool, version), self._trust()
         reply = self._kept.use(key)
         # An informer never changes an object, it puts another in its place: the same object has the same content.
-        if reply is None or reply.source is not config:
-            return self._keep(key, document(config, version), config)
+        if reply is None or reply.source is not config or reply.trust is not trust:
+            return self._keep(key, document(config, version, trust=trust), config, trust)
         return reply
 
     def rendered(self, name: str) -> Reply | None:
@@ -89,8 +99,9 @@ class Replies:
             return self._keep(key, rendered_object(config), config)
         return reply
 
-    def _keep(self, key: tuple[str, str], body: bytes, config: JsonObject) -> Reply:
-        reply = Reply(body, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode(), object_name(config).name, config)
+    def _keep(self, key: tuple[str, str], body: bytes, config: JsonObject, trust: NodeTrust | None = None) -> Reply:
+        etag = b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode()
+        reply = Reply(body, etag, object_name(config).name, config, trust)
         self._kept.put(key, reply)
         return reply
 

@@ -38,6 +38,7 @@ from fastness.protocol.config_proof import Copied, Served, ServedToNode, Stateme
 from fastness.protocol.kbs_path import pool_config
 from fastness.release.configs import Config, ConfigRequest, PlainConfigs
 from fastness.release.ear import proven_caller
+from fastness.release.live.node_trust import TrustDocuments
 from fastness.release.live.overlays import Overlays, recipient
 from fastness.release.live.releases import Assignments, grant_here
 from fastness.release.live.revocations import MachineRevocations
@@ -119,12 +120,13 @@ class Forwarded:
         # Asked here again although the gate asked: a gate that was taken over must not be able to turn enforcement off
         # (decision 27).
         watching = self._settings.current.mode is Mode.AUDIT
-        if scheme.lower() == "bearer" and watching and not request.rendered:
+        booting = not request.rendered and not request.trust
+        if scheme.lower() == "bearer" and watching and booting:
             caller, revoked = await self._by_ticket(credential.strip(), request.pool), False
         else:
             caller = self._by_token(scheme, credential.strip())
             revoked = self._revocations.revoked(caller.claims)
-        path, rules = pool_config(request.pool), self._settings.current.rules
+        path, rules = request.path, self._settings.current.rules
         grant = grant_here(caller, path, rules, self._clock.now(), revoked=revoked, words=_OTHER_POOL)
         if request.rendered:
             await self._assignments.check(caller.subject, request.rendered, caller.verdict)
@@ -167,6 +169,7 @@ class ServedConfigs:
     def __init__(
         self,
         plain: PlainConfigs,
+        trust: PlainConfigs,
         forwarded: Forwarded,
         overlays: Overlays,
         signer: ConfigSigner,
@@ -174,6 +177,7 @@ class ServedConfigs:
         clock: Clock,
     ) -> None:
         self.plain = plain
+        self._trust = trust
         self._forwarded = forwarded
         self._overlays = overlays
         self.signer = signer
@@ -182,7 +186,13 @@ class ServedConfigs:
 
     @classmethod
     async def open(
-        cls, cluster: Cluster, informers: Informers, clock: Clock, entropy: Entropy, plain: PlainConfigs
+        cls,
+        cluster: Cluster,
+        informers: Informers,
+        clock: Clock,
+        entropy: Entropy,
+        plain: PlainConfigs,
+        trust: TrustDocuments | None = None,
     ) -> ServedConfigs:
         """With the signing key of this cluster and caches that know what is there; raises DamagedKeys, ApiError."""
         confidential, overlays = informers.of(CONFIDENTIAL_CLUSTER.resource), informers.of(NODE_OVERLAY.resource)
@@ -196,22 +206,26 @@ class ServedConfigs:
             TicketCache(cluster, tickets, clock), Assignments(cluster), clock,
         )  # fmt: skip
         signer = await ConfigSigner.open(cluster, informers, clock, entropy)
-        return cls(plain, forwarded, Overlays(overlays), signer, settings, clock)
+        trust = trust or await TrustDocuments.following(informers)
+        return cls(plain, trust, forwarded, Overlays(overlays), signer, settings, clock)
 
     async def fetch(self, request: ConfigRequest) -> Config:
         """The configuration of the machine that showed the credential, signed for its request; raises Refusal, ApiError."""
         grant = await self._forwarded.grant(request)
+        if request.trust:
+            return self._signed(request, grant, await self._trust.read(grant, request.path, {}))
         rendered, overlay = names.split_target(request.rendered)
-        plain = await self.plain.read(
-            grant, pool_config(request.pool), {"accept": request.accept, "rendered": rendered}
-        )
+        plain = await self.plain.read(grant, request.path, {"accept": request.accept, "rendered": rendered})
         who = recipient(grant.caller.claims)
         config = self._overlays.over_rendered(plain, who, overlay) if rendered else self._overlays.over(plain, who)
+        return self._signed(request, grant, config)
+
+    def _signed(self, request: ConfigRequest, grant: Grant, config: Config) -> Config:
         subject = grant.subject
         served = Served(
             config.body, request.pool, subject.machine, request.nonce, request.rendered,
             # A ticket shows no key: what nobody proved is not signed.
-            subject.thumbprint if grant.basis is Basis.VERDICT else "",
+            subject.thumbprint if grant.basis is Basis.VERDICT else "", request.trust,
         )  # fmt: skip
         return config._replace(signature=self.signer.sign(served, self._clock.now()))
 

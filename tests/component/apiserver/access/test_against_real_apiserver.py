@@ -259,6 +259,9 @@ class Nobody:
     def pods_on(self, node: str) -> Iterable[Mapping[str, Any]]:
         return []
 
+    def reads_trust(self, node: str) -> bool:
+        return node != "confidential"
+
     def rendered_configs(self, node: str) -> Collection[str]:
         return []
 

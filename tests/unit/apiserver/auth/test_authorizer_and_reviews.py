@@ -43,6 +43,9 @@ class Store:
     def pods_on(self, node: str) -> Iterable[Object]:
         return []
 
+    def reads_trust(self, node: str) -> bool:
+        return node != "confidential"
+
     def rendered_configs(self, node: str) -> Collection[str]:
         return []
 

@@ -39,6 +39,9 @@ class World:
     def pods_on(self, node: str) -> Iterable[Object]:
         return [p for p in self.pods if p["spec"]["nodeName"] == node]
 
+    def reads_trust(self, node: str) -> bool:
+        return node != "confidential"
+
     def rendered_configs(self, node: str) -> Collection[str]:
         return {"n1": ["rendered-worker-1", "rendered-worker-2"]}.get(node, [])
 
@@ -74,6 +77,8 @@ OWN: dict[tuple[str, str, str], tuple[str, str, str]] = {
     (MCO_GROUP, "machineconfignodes", ""): ("n1", "n2", "get list watch update patch"),
     (MCO_GROUP, "machineconfignodes/status", ""): ("n1", "n2", "get update patch"),
     (MCO_GROUP, "machineconfigs", ""): ("rendered-worker-1", "rendered-master-1", "get"),
+    (MCO_GROUP, "controllerconfigs", ""): ("machine-config-controller", "another", "get"),
+    ("", "configmaps", "fastness-system"): ("kubeconfig-data", "config-public-keys", "get"),
     ("coordination.k8s.io", "leases", "kube-node-lease"): ("n1", "n2", "get create update patch delete"),
     ("", "pods", "d"): ("mine", "theirs", "get list watch create delete"),
     ("", "pods/status", "d"): ("mine", "theirs", "get update patch"),
@@ -232,3 +237,9 @@ def test_a_machine_without_a_proof_still_says_how_it_is() -> None:
     for verb, group, resource in (("patch", "", "nodes"), ("update", "coordination.k8s.io", "leases")):
         attrs = Attributes(NODE, verb, group, "v1", resource, "", "kube-node-lease", "n1")
         assert authorize_node(attrs, World(unproved="stale")).allowed
+
+
+def test_where_attestation_is_enforced_no_credential_reads_whom_nodes_believe() -> None:
+    confidential = User("system:node:confidential", NODE.groups)
+    assert not allowed("get", "controllerconfigs", "machine-config-controller", "", MCO_GROUP, user=confidential)
+    assert not allowed("get", "configmaps", "kubeconfig-data", "fastness-system", user=confidential)

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from fastness.formats import json
+from fastness.formats import data_url, json
 from fastness.http.refusals import Refusal
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.serving import document
 from fastness.protocol.kbs_path import pool_config
+from fastness.protocol.node_trust import NodeTrust
 from fastness.release.live import replies
 from fastness.release.live.replies import NoConfig, RenderedConfigs, Replies
 from tests.granting import grant_of
@@ -32,11 +34,12 @@ class World:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pools, self.configs, self.encoded = Shelf(), Shelf(), list[tuple[str, str]]()
-        self.replies = Replies(self.pools, self.configs)  # type: ignore[arg-type]
+        self.trust: NodeTrust | None = None
+        self.replies = Replies(self.pools, self.configs, lambda: self.trust)  # type: ignore[arg-type]
 
-        def counted(config: Any, version: str) -> bytes:
+        def counted(config: Any, version: str, trust: NodeTrust | None) -> bytes:
             self.encoded.append((config["metadata"]["name"], version))
-            return document(config, version)
+            return document(config, version, trust=trust)
 
         monkeypatch.setattr(replies, "document", counted)
 
@@ -165,3 +168,15 @@ def test_bytes_are_bounded_but_one_reply_is_always_kept(monkeypatch: pytest.Monk
         reply = world.replies.of(name, "3.4.0")
         assert list(world.replies._kept.values()) == [reply]
     assert json.decode(world.replies.of("b", "3.4.0").body)["ignition"]["version"] == "3.4.0"
+
+
+def test_a_machine_that_boots_gets_whom_it_shall_believe_as_it_is_now(world: World) -> None:
+    world.config("rendered-a")
+    world.pool("worker", desired="rendered-a")
+    for number, text in enumerate((b"first\n", b"second\n"), 1):
+        world.trust = NodeTrust(kubelet_ca=text.decode())
+        files = json.decode(world.replies.of("worker", "3.4.0").body)["storage"]["files"]
+        [served] = [entry for entry in files if entry["path"] == names.KUBELET_CA]
+        assert data_url.contents(served["contents"]) == text
+        world.replies.of("worker", "3.4.0")
+        assert len(world.encoded) == number, "it is made once for each"

@@ -16,6 +16,7 @@ import hashlib
 import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from fastness.formats import json
@@ -25,39 +26,44 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of
 from fastness.machineconfig.render.base.node_inputs import Distribution, MissingInput, NodeSources, Runtime
+from fastness.machineconfig.trust.sources import DOCKER_CONFIG, SourcedTrust, TrustSources, sourced_trust
 
 Object = Mapping[str, Any]
 MAX_DOCKER_CONFIG: Final = 512 * 1024
-DOCKER_CONFIG: Final = "kubernetes.io/dockerconfigjson"
 PULL_SECRET: Final = ("openshift-config", "pull-secret")
 _DOCKER_KEY: Final = ".dockerconfigjson"
-_BUNDLE_KEY: Final = "ca-bundle.crt"
 _CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
-_FOLLOWING: Final = frozenset({"proxy", "additionalTrustBundle", "pullSecret"})
+_FOLLOWING: Final = frozenset({
+    "proxy", "additionalTrustBundle", "pullSecret", "imageRegistryBundleData", "imageRegistryBundleUserData",
+    "cloudProviderConfig", "cloudProviderCAData", "internalRegistryPullSecret",
+})  # fmt: skip
 """Fields that are emptied when their source is gone."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClusterObjects:
     """The objects that say something about the cluster, each None where there is none.
 
-    `pull_secret` is the one that the ControllerConfig refers to; `unreadable` says of objects why they could not be read.
+    `pull_secret` is the one that the ControllerConfig refers to; `trust` has those that say whom machines believe; `unreadable`
+    says of objects why they could not be read.
     """
 
     dns_service: Object | None = None
     root_ca: Object | None = None
-    client_ca: Object | None = None
-    openshift_client_ca: Object | None = None
     cluster_info: Object | None = None
     infrastructure: Object | None = None
     cluster_version: Object | None = None
     dns: Object | None = None
     network: Object | None = None
     proxy: Object | None = None
-    user_ca: Object | None = None
-    trusted_ca: Object | None = None
     pull_secret: Object | None = None
+    trust: TrustSources = field(default_factory=TrustSources)
     unreadable: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def sourced(self) -> SourcedTrust:
+        """Whom machines believe, as far as it can be read."""
+        return sourced_trust(self.trust)
 
     @property
     def openshift(self) -> bool:
@@ -84,7 +90,8 @@ class Restated:
 
 def facts(objects: ClusterObjects) -> list[ClusterFact]:
     """Everything that the objects of a cluster say about it."""
-    return [*_network(objects), *_authorities(objects), *_platform(objects), *_user(objects)]
+    trusted = (ClusterFact(name, value, origin) for name, (value, origin) in objects.sourced.values.items())
+    return [*_network(objects), *_platform(objects), *_user(objects), *trusted]
 
 
 def _network(objects: ClusterObjects) -> Iterator[ClusterFact]:
@@ -114,17 +121,6 @@ def _families(versions: list[int]) -> str:
     if len(set(versions)) == 1:
         return f"IPv{versions[0]}"
     return "DualStack" if versions[0] == 4 else "DualStackIPv6Primary"
-
-
-def _authorities(objects: ClusterObjects) -> Iterator[ClusterFact]:
-    for source, key, origin in (
-        (objects.openshift_client_ca, _BUNDLE_KEY, "ConfigMap openshift-config-managed/kube-apiserver-client-ca"),
-        (objects.client_ca, "client-ca-file", "ConfigMap kube-system/extension-apiserver-authentication"),
-    ):
-        bundle = _bundle(source, key)
-        if bundle:
-            yield ClusterFact("kubeAPIServerServingCAData", _encoded(bundle), origin)
-            return
 
 
 def _platform(objects: ClusterObjects) -> Iterator[ClusterFact]:
@@ -160,10 +156,6 @@ def _user(objects: ClusterObjects) -> Iterator[ClusterFact]:
     proxy = {name: str(settings[name]) for name in ("httpProxy", "httpsProxy", "noProxy") if settings.get(name)}
     if proxy.get("httpProxy") or proxy.get("httpsProxy"):
         yield ClusterFact("proxy", proxy, "Proxy cluster: status")
-    bundles = [_bundle(source, _BUNDLE_KEY) for source in (objects.user_ca, objects.trusted_ca)]
-    bundle = "".join(dict.fromkeys(text if text.endswith("\n") else f"{text}\n" for text in bundles if text))
-    if bundle:
-        yield ClusterFact("additionalTrustBundle", _encoded(bundle), "ConfigMaps in openshift-config")
     if objects.pull_secret is not None:
         namespace, name = PULL_SECRET
         reference = {"apiVersion": "v1", "kind": "Secret", "namespace": namespace, "name": name}
@@ -186,7 +178,8 @@ def restated(controller: Object, read_facts: list[ClusterFact], objects: Cluster
             patch[fact.field] = fact.value
             news.append(f"spec.{fact.field} from {fact.origin}")
     named = {fact.field for fact in read_facts}
-    for name in _FOLLOWING & origins.keys() - named:
+    # A source that is there and cannot be used is no source that is gone: machines keep what they believe until it is mended.
+    for name in _FOLLOWING & origins.keys() - named - objects.sourced.held:
         after.pop(name)
         if spec.get(name) is not None and origins[name][1] == _digest(spec[name]):
             patch[name] = None
@@ -237,8 +230,9 @@ def contents(controller: Object, objects: ClusterObjects) -> tuple[NodeSources, 
         MissingInput(place, f"cannot be read: {why}", "grant that to the controllers, or name another object")
         for place, why in objects.unreadable.items()
     ]
+    wrong += [MissingInput(problem.place, problem.reason, problem.way_out) for problem in objects.sourced.problems]
     secret = ""
-    if isinstance(reference, Mapping) and reference.get("name") and not wrong:
+    if isinstance(reference, Mapping) and reference.get("name") and not objects.unreadable:
         secret, problem = _docker_config(reference, objects.pull_secret)
         wrong += [problem] if problem else []
     return NodeSources(pull_secret=secret, api_ca=_bundle(objects.root_ca, "ca.crt")), wrong
@@ -275,10 +269,6 @@ def _bundle(config_map: Object | None, key: str) -> str:
         except ValueError:
             return ""
     return text if _CERTIFICATE in text else ""
-
-
-def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
 
 
 def _digest(value: Any) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.render.base import kubelet
 from fastness.machineconfig.render.base.host import script
-from fastness.machineconfig.render.base.node_inputs import NodeInputs
 from fastness.machineconfig.render.base.rows import ATTESTED, KUBERNETES, OPENSHIFT, PROXY, Row, When
 from fastness.machineconfig.render.base.runtime import PROXY_ENVIRONMENT
 
@@ -47,16 +45,10 @@ def _on_platform(name: str) -> When:
     return When(f"on {name}", lambda inputs: inputs.platform == name)
 
 
-def _certificates(inputs: NodeInputs) -> str:
-    return inputs.kubelet_ca if inputs.kubelet_ca.endswith("\n") else inputs.kubelet_ca + "\n"
-
-
 ROWS: Final = (
     Row(kubelet.CONFIG_FILE, "the kubelet's settings: whom it believes, where the cluster's DNS is, control groups as the runtime"
         " has them, limits of a node; a KubeletConfig writes the whole file anew from the same",
         lambda inputs: kubelet.settings_text(kubelet.kubelet_settings(inputs))),
-    Row(names.KUBELET_CA, "the API server shows a certificate of this authority when it asks the kubelet for logs or a shell",
-        _certificates),
     Row(kubelet.BOOTSTRAP, "how the kubelet asks for its first certificate: with the token that the agent gets for a proof;"
         " elsewhere this file is made for each machine when its configuration is served", kubelet.bootstrap_kubeconfig, ATTESTED,
         mode=0o600),

@@ -41,6 +41,8 @@ POLICY_JSON: Final = """\
 CRIO_CONF: Final = "/etc/crio/crio.conf.d/00-default"
 CONTAINERD_CONF: Final = "/etc/containerd/config.toml"
 CERTIFICATES: Final = "/etc/containerd/certs.d"
+# Authorities of registries, one directory for each: containerd looks there for hosts without a hosts.toml.
+AUTHORITIES: Final = "/etc/docker/certs.d"
 PULL_SECRET: Final = "/var/lib/kubelet/config.json"
 PROXY_ENVIRONMENT: Final = "[Service]\nEnvironmentFile=/etc/mco/proxy.env\n"
 
@@ -123,7 +125,7 @@ bin_dir = "{programs}"
 conf_dir = "{directory}"
 
 [{cri}.registry]
-config_path = "{CERTIFICATES}"
+config_path = "{CERTIFICATES}:{AUTHORITIES}"
 """
 
 
@@ -143,7 +145,7 @@ ROWS: Final = (
         "[Unit]\nAfter=kubelet-dependencies.target\nRequires=kubelet-dependencies.target\n", CRIO),
     Row("crio.service/10-mco-default-env.conf", "images are pulled through the proxy", PROXY_ENVIRONMENT, CRIO & PROXY),
     Row(CONTAINERD_CONF, "control groups as the kubelet has them, pod image, networks where the network plug-in puts them,"
-        f" and registries as {CERTIFICATES} says", containerd_conf, CONTAINERD),
+        f" and registries as {CERTIFICATES} says, with authorities of {AUTHORITIES}", containerd_conf, CONTAINERD),
     Row("containerd.service/10-mco-default-env.conf", "images are pulled through the proxy", PROXY_ENVIRONMENT,
         CONTAINERD & PROXY),
 )  # fmt: skip

@@ -32,7 +32,7 @@ from fastness.kinds.objects import rfc3339
 from fastness.kinds.trusted_execution.subject import Grant, ProvenCaller
 from fastness.observe import metrics
 from fastness.protocol import kbs
-from fastness.protocol.kbs_path import ResourcePath, split_path
+from fastness.protocol.kbs_path import ResourcePath, is_pool_trust, split_path
 from fastness.record.entry import RecordEntry
 from fastness.release.ear import Proved, proven_caller
 from fastness.release.handshake import Handshake, HandshakeError, Macs, cookie_in, set_cookie
@@ -181,7 +181,7 @@ class Steps:
         await self._releases.settle(grant, path, entry, changes, query=query, rendered=content.rendered)
         if content.is_config:
             metrics.RELEASES.inc(str(grant.basis))
-        if not content.rendered:  # as at the gate: on day two the rollout tells
+        if not content.rendered and not is_pool_trust(path):  # as at the gate: on day two the rollout tells
             self._events.released(grant.subject, grant.resource)
         # To the key of the grant, which came out of the evidence: whoever holds a stolen cookie gets text that it cannot open.
         return Answer(200, jwe.sealed(content.value, public_key(grant.recipient), self._entropy))

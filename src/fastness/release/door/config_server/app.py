@@ -1,4 +1,4 @@
-"""`/config/<pool>` for machines that boot, `/config/<pool>?rendered=<name>` for agents of machines that run.
+"""`/config/<pool>` for machines that boot, `/config/<pool>?rendered=<name>` and `/trust/<pool>` for agents of those that run.
 
 Answers follow the table that all doors share: 401 without a good credential, 403 for a final refusal (a ticket of another pool,
 a confidential pool), 404 for an unknown pool after authorization, 503 with Retry-After while there is nothing rendered, 400
@@ -23,7 +23,7 @@ from fastness.keys.errors import RecordError
 from fastness.kinds.trusted_execution.subject import Grant
 from fastness.kube.errors import ApiError
 from fastness.observe import logs, metrics
-from fastness.protocol.kbs_path import pool_config
+from fastness.protocol.kbs_path import pool_config, pool_trust
 from fastness.release.configs import Config, PlainConfigs
 from fastness.release.door.config_server.day_two import NodeReleases, NodeRequest
 from fastness.release.live.releases import demand, rendered_in
@@ -50,7 +50,7 @@ def _unrecorded(error: RecordError, _route: str) -> Refusal:
 
 DOOR: Final = Door("configserver", answered=_count)
 ERRORS: Final[ErrorTable] = {
-    **nothing_but("there is /config/<pool>"),
+    **nothing_but("there are /config/<pool> and /trust/<pool>"),
     ApiError: _unavailable,
     RecordError: _unrecorded,
 }
@@ -71,6 +71,9 @@ class ConfigServer:
         routes = (
             Route("health", READING, "/healthz", OPEN, UNLIMITED, healthy),
             Route("config", READING, "/config/<pool>", caller, UNLIMITED, self._answer),
+            Route(
+                "trust", READING, "/trust/<pool>", Auth("certificate of a node", self._running), UNLIMITED, self._beside
+            ),
         )
         self.app = application(DOOR, routes, ERRORS, entropy)
 
@@ -81,6 +84,14 @@ class ConfigServer:
             return self._node(request, rendered)
         grant = self._admit(request, request.values[0])
         return grant if isinstance(grant, Grant) else await grant
+
+    async def _running(self, request: Request) -> NodeRequest:
+        return self._node(request, "")
+
+    async def _beside(self, request: Request, caller: NodeRequest) -> Answer:
+        """What the node has beside its config."""
+        document = await caller.release(pool_trust(request.values[0]))
+        return Answer(200, document.body, headers=document.headers())
 
     def _node(self, request: Request, rendered: str) -> NodeRequest:
         # A ticket lies in user-data, which the host can read for as long as the machine lives; on day two it must open nothing
@@ -96,7 +107,7 @@ class ConfigServer:
     async def _answer(self, request: Request, caller: NodeRequest | Grant) -> Answer:
         pool = request.values[0]
         if isinstance(caller, NodeRequest):
-            config = await caller.release(pool)
+            config = await caller.release(pool_config(pool))
             return Answer(200, config.body, headers=config.headers())
         # After recognition, before the first byte: a door without news cannot know which pools became confidential (decision 21).
         demand(self._touch)

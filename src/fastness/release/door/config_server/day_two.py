@@ -1,4 +1,4 @@
-"""The one way out for rendered configs of nodes that never attested.
+"""The one way out for rendered configs of nodes that never attested, and for what these have beside them.
 
     node certificate → Grant (`live.day_two_nodes`) → in touch → config → record → Grant again, in touch? → signature → bytes
 
@@ -23,7 +23,7 @@ from fastness.http.refusals import Refusal
 from fastness.kinds.trusted_execution.subject import Basis, Grant
 from fastness.observe import metrics
 from fastness.protocol.config_proof import ServedToNode
-from fastness.protocol.kbs_path import pool_config
+from fastness.protocol.kbs_path import ResourcePath, is_pool_trust
 from fastness.record.entry import Record, RecordEntry
 from fastness.release.configs import NONCE, Config, PlainConfigs
 from fastness.release.live.day_two_nodes import NodeCaller, NodeCallers
@@ -42,6 +42,7 @@ class NodeReleases:
         self,
         callers: NodeCallers,
         configs: PlainConfigs,
+        trust: PlainConfigs,
         signer: ConfigSigner,
         record: Record,
         touch: Touch,
@@ -49,6 +50,7 @@ class NodeReleases:
     ) -> None:
         self._callers = callers
         self._configs = configs
+        self._trust = trust
         self._signer = signer
         self._record = record
         self._refusals = RefusalLog(record, clock)
@@ -65,45 +67,47 @@ class NodeReleases:
         request.recognised()
         return NodeRequest(self, caller, rendered, nonce)
 
-    async def release(self, caller: NodeCaller, pool: str, rendered: str, nonce: str) -> Config:
-        """The rendered config for a node, signed for its request; raises Refusal, RecordError."""
-        path = pool_config(pool)
+    async def release(self, caller: NodeCaller, path: ResourcePath, rendered: str, nonce: str) -> Config:
+        """The rendered config for a node, or what is beside it, signed for its request; raises Refusal, RecordError."""
         resource = str(path)[:256]
         try:
-            grant = await self._grant(caller, pool, rendered)
+            grant = await self._grant(caller, path, rendered)
         except Refusal as refusal:
             await self._refusals.final(caller.user, resource, refusal, detail={"certificate": caller.certificate})
             raise
-        config = await self._configs.read(grant, path, {"rendered": rendered})
+        source = self._trust if is_pool_trust(path) else self._configs
+        config = await source.read(grant, path, {"rendered": rendered})
         entry = _entry(caller, resource, config)
         await written(self._record, entry)
         try:
-            await self._grant(caller, pool, rendered)
+            await self._grant(caller, path, rendered)
         except Refusal as refusal:
             await written(self._record, withheld_entry(entry, refusal))
             raise
         metrics.RELEASES.inc(str(grant.basis))
-        served = ServedToNode(config.body, pool, caller.node, caller.certificate, nonce, rendered)
+        served = ServedToNode(
+            config.body, path.type, caller.node, caller.certificate, nonce, rendered, is_pool_trust(path)
+        )
         return config._replace(signature=self._signer.sign(served, self._clock.now()))
 
-    async def _grant(self, caller: NodeCaller, pool: str, rendered: str) -> Grant:
+    async def _grant(self, caller: NodeCaller, path: ResourcePath, rendered: str) -> Grant:
         """Leave for the node to have the config now, as the API says, where this door can know; raises Refusal."""
-        grant = await self._callers.grant(caller, pool, rendered)
+        grant = await self._callers.grant(caller, path, rendered)
         demand(self._touch)
         return grant
 
 
 class NodeRequest(NamedTuple):
-    """A node that showed its certificate, the rendered config that it names, and the number of its request."""
+    """A node that showed its certificate, the rendered config that it names if it does, and the number of its request."""
 
     releases: NodeReleases
     caller: NodeCaller
     rendered: str
     nonce: str
 
-    async def release(self, pool: str) -> Config:
-        """That config, if it is the node's and of this pool; raises Refusal, RecordError."""
-        return await self.releases.release(self.caller, pool, self.rendered, self.nonce)
+    async def release(self, path: ResourcePath) -> Config:
+        """The resource of this path, if it is the node's; raises Refusal, RecordError."""
+        return await self.releases.release(self.caller, path, self.rendered, self.nonce)
 
 
 def nonce_of(request: Request) -> str:

@@ -46,6 +46,7 @@ class InternalConfigServer:
         routes = (
             Route("health", READING, "/healthz", Auth("any internal certificate", _peer), UNLIMITED, healthy),
             Route("config", READING, "/config/<pool>", Auth("gate or broker", self._role), UNLIMITED, self._config),
+            Route("trust", READING, "/trust/<pool>", Auth("gate or broker", self._role), UNLIMITED, self._trust),
         )
         self.app = application(DOOR, routes, ERRORS, entropy)
 
@@ -59,6 +60,15 @@ class InternalConfigServer:
                 raise Refusal(403, "wrong-role", "copies are for the broker alone")
             return config_answer(request, await self._served.copy(pool, accept, rendered))
         forwarded = ConfigRequest(pool, accept, credential, nonce_of(request), rendered)
+        return config_answer(request, await self._served.fetch(forwarded))
+
+    async def _trust(self, request: Request, role: DoorRole) -> Answer:
+        """What a machine has beside its configuration: for the one whose token is shown, and for nobody to keep."""
+        demand(self._touch)
+        credential = request.header(b"authorization")
+        if not credential:
+            raise Refusal(401, "token-required", "forward the token of the machine")
+        forwarded = ConfigRequest(request.values[0], "", credential, nonce_of(request), trust=True)
         return config_answer(request, await self._served.fetch(forwarded))
 
     async def _role(self, request: Request) -> DoorRole:

@@ -37,6 +37,7 @@ from fastness.release.door.config_server.callers import by_ticket
 from fastness.release.door.config_server.day_two import NodeReleases
 from fastness.release.door.config_server.internal import InternalConfigServer
 from fastness.release.live.day_two_nodes import NodeCallers
+from fastness.release.live.node_trust import TrustDocuments
 from fastness.release.live.replies import RenderedConfigs, Replies
 from fastness.release.live.settings import Settings
 from fastness.release.live.signed_configs import ServedConfigs
@@ -77,8 +78,9 @@ async def config_server(
     for informer in (pools, configs, tickets, confidential):
         await informer.synced()
     certificates = await DoorCertificates.open(DoorRole.CONFIG_SERVER, cluster, informers, clock, options.hosts)
-    rendered = RenderedConfigs(Replies(pools, configs))
-    served = await ServedConfigs.open(cluster, informers, clock, entropy, rendered)
+    trust = await TrustDocuments.following(informers)
+    rendered = RenderedConfigs(Replies(pools, configs, lambda: trust.current))
+    served = await ServedConfigs.open(cluster, informers, clock, entropy, rendered, trust)
     rules = (confidential, informers.of(DISTRUST.resource))
     touch = Touch(TICKET_FACE, rules, (informers.of(MACHINE.resource),), home_of(informers))
     ours = InternalConfigServer(served, lambda: certificates.current.internal.trusted, touch, clock, entropy).app
@@ -86,7 +88,7 @@ async def config_server(
     if clients is not None:
         callers = NodeCallers(cluster, pools, confidential, clients, clock)
         record = ClusterRecord(cluster, clock, entropy, ROLE)
-        nodes = NodeReleases(callers, rendered, served.signer, record, touch, clock)
+        nodes = NodeReleases(callers, rendered, trust, served.signer, record, touch, clock)
     admit = by_ticket(TicketCache(cluster, tickets, clock), Settings(confidential), clock)
     app = ConfigServer(rendered, admit, touch, entropy, nodes).app
     inner = replace(options, port=options.internal_port, bounds=None)

@@ -1,4 +1,4 @@
-"""`/config/<pool>` for machines that proved themselves, and `/config/<pool>?rendered=<name>` for those that run already.
+"""`/config/<pool>` for machines that proved themselves; `/config/<pool>?rendered=<name>` and `/trust/<pool>` for those that run.
 
     token → proof of possession → in touch → Grant (`release.authorise`)
       → the config server, which authorises the token itself, lays overlays over and signs
@@ -6,7 +6,7 @@
 
 A running machine names the rendered config that it was told to go to. It gets that MachineConfig if the controllers wrote its
 name on the Machine (`release.live.releases`), and no other. Where it has overlays, the name has their digest, and what leaves is
-merged and signed under both.
+merged and signed under both. Whom it shall believe beside that (`protocol.node_trust`) goes the same way.
 
 Codes follow the doors' common table: 401 without a good token and proof (a new one may be got), 403 for what is final, 503
 with Retry-After for what will pass. In mode Audit a valid join ticket makes a grant of basis `audit`, recorded and counted;
@@ -32,7 +32,7 @@ from fastness.kinds.fastness_dev.trust_model import Mode
 from fastness.kinds.trusted_execution.subject import Basis, Grant, ProvenCaller, Subject
 from fastness.kube.errors import ApiError
 from fastness.observe import logs, metrics
-from fastness.protocol.kbs_path import ResourcePath, pool_config
+from fastness.protocol.kbs_path import ResourcePath, is_pool_config, pool_config, pool_trust
 from fastness.record.entry import Record, RecordEntry
 from fastness.release.configs import SIGNATURE, Config
 from fastness.release.live.callers import Callers, NeedsNonce, Proven
@@ -69,7 +69,7 @@ def _unrecorded(error: RecordError, _route: str) -> Refusal:
 
 DOOR: Final = Door("gate", _count, _note)
 ERRORS: Final[ErrorTable] = {
-    **nothing_but("there is /config/<pool>"),
+    **nothing_but("there are /config/<pool> and /trust/<pool>"),
     ApiError: _unavailable,
     RecordError: _unrecorded,
 }
@@ -111,6 +111,7 @@ class Gate:
         routes: Routes = (
             Route("health", READING, "/healthz", OPEN, UNLIMITED, healthy),
             Route("config", READING, "/config/<pool>", caller, Limit(self._lane), self._deliver),
+            Route("trust", READING, "/trust/<pool>", caller, Limit(self._lane), self._deliver_trust),
         )
         self.app = application(DOOR, routes, ERRORS, entropy)
 
@@ -122,7 +123,13 @@ class Gate:
 
     async def _deliver(self, request: Request, proven: Proven) -> Answer:
         """The configuration for somebody who is known; raises Refusal, which is noted."""
-        path = pool_config(request.values[0])
+        return await self._noted(request, proven, pool_config(request.values[0]))
+
+    async def _deliver_trust(self, request: Request, proven: Proven) -> Answer:
+        """What such a machine has beside it; raises Refusal, which is noted."""
+        return await self._noted(request, proven, pool_trust(request.values[0]))
+
+    async def _noted(self, request: Request, proven: Proven, path: ResourcePath) -> Answer:
         try:
             return await self._release(request, proven, path)
         except Refusal as refusal:
@@ -138,14 +145,16 @@ class Gate:
             raise Refusal(
                 503, "delivered-by-broker", "configurations are handed out by the broker: enrol again to learn where"
             )
-        rendered = rendered_in(request)
+        rendered = rendered_in(request) if is_pool_config(path) else ""
         grant = await self._releases.grant(proven.caller, path)
         # Three things and no more of what a machine sent; the nonce is that of its proof, so the answer names this very request.
         query = {"accept": request.header(b"accept"), "rendered": rendered, "nonce": proven.nonce}
         config = await self._configs.read(grant, path, query)
         await self._releases.settle(grant, path, _entry(grant, config), changes, rendered=rendered)
         metrics.RELEASES.inc(str(grant.basis))
-        if not rendered:  # on day two the rollout tells of every node where it goes, and the record has the rest
+        if not rendered and is_pool_config(
+            path
+        ):  # on day two the rollout tells of every node where it goes, and the record has the rest
             self._events.released(grant.subject, grant.resource)
         headers = ((b"etag", config.etag), (SIGNATURE, config.signature.encode()))
         return Answer(200, config.body, headers=headers)

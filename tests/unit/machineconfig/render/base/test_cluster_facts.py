@@ -11,7 +11,6 @@ from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.render.base.cluster_facts import (
-    DOCKER_CONFIG,
     ClusterObjects,
     Restated,
     contents,
@@ -19,14 +18,15 @@ from fastness.machineconfig.render.base.cluster_facts import (
     read_from,
     restated,
 )
-from tests.unit.machineconfig.build import CERTIFICATE
+from fastness.machineconfig.trust.sources import DOCKER_CONFIG, TrustSources
+from tests.unit.machineconfig.build import CERTIFICATE, OTHER_CERTIFICATE
 
 ENCODED = base64.b64encode(CERTIFICATE.encode()).decode()
 CLUSTER_INFO = "apiVersion: v1\nkind: Config\nclusters:\n- name: ''\n  cluster: {server: 'https://10.0.0.1:6443'}\n"
 DNS_SERVICE = {"spec": {"clusterIP": "10.96.0.10"}}
 CLIENT_CA = {"data": {"client-ca-file": CERTIFICATE}}
 PLAIN = ClusterObjects(
-    dns_service=DNS_SERVICE, client_ca=CLIENT_CA, cluster_info={"data": {"kubeconfig": CLUSTER_INFO}},
+    dns_service=DNS_SERVICE, trust=TrustSources(client_ca=CLIENT_CA), cluster_info={"data": {"kubeconfig": CLUSTER_INFO}},
     root_ca={"data": {"ca.crt": CERTIFICATE}},
 )  # fmt: skip
 INFRASTRUCTURE = {"status": {"apiServerInternalURI": "https://api-int:6443", "platformStatus": {"type": "AWS"}}}
@@ -34,6 +34,10 @@ INFRASTRUCTURE = {"status": {"apiServerInternalURI": "https://api-int:6443", "pl
 
 def empty(**spec: Any) -> JsonObject:
     return {"metadata": {"name": "machine-config-controller", "annotations": {}}, "spec": spec}
+
+
+def bundle(text: str) -> JsonObject:
+    return {"data": {"ca-bundle.crt": text}}
 
 
 def values(objects: ClusterObjects) -> dict[str, Any]:
@@ -66,8 +70,8 @@ def test_a_plain_kubernetes_says_where_its_dns_its_authority_and_its_server_are(
 def test_openshift_s_own_objects_decide_where_there_are_any() -> None:
     network = {"status": {"serviceNetwork": ["172.30.0.0/16", "fd02::/112"]}}
     objects = ClusterObjects(
-        dns_service=DNS_SERVICE, client_ca=CLIENT_CA, infrastructure=INFRASTRUCTURE, network=network,
-        openshift_client_ca={"data": {"ca-bundle.crt": CERTIFICATE + CERTIFICATE}}, dns={"spec": {"baseDomain": "x"}},
+        dns_service=DNS_SERVICE, infrastructure=INFRASTRUCTURE, network=network, dns={"spec": {"baseDomain": "x"}},
+        trust=TrustSources(client_ca=CLIENT_CA, openshift_client_ca=bundle(CERTIFICATE + CERTIFICATE)),
     )  # fmt: skip
     read = values(objects)
     assert (read["clusterDNSIP"], read["ipFamilies"]) == ("172.30.0.10", "DualStack")
@@ -91,8 +95,8 @@ def test_families_follow_from_the_blocks_of_services(blocks: list[str], families
     [
         ClusterObjects(dns_service={"spec": {"clusterIP": "None"}}),
         ClusterObjects(dns_service={"spec": None}),
-        ClusterObjects(client_ca={"data": {"client-ca-file": "garbage"}}),
-        ClusterObjects(client_ca={"data": {"client-ca-file": "4pyT"}}),
+        ClusterObjects(trust=TrustSources(client_ca={"data": {"client-ca-file": "garbage"}})),
+        ClusterObjects(trust=TrustSources(client_ca={"data": {"client-ca-file": "4pyT"}})),
         ClusterObjects(cluster_info={"data": {"kubeconfig": "clusters: 3"}}),
         ClusterObjects(cluster_info={"data": {"kubeconfig": "{"}}),
         ClusterObjects(network={"status": {"serviceNetwork": ["10.0.0.0/30", "x"]}}),
@@ -124,7 +128,7 @@ def test_what_a_person_wrote_stays_before_and_after() -> None:
 
 def test_what_was_read_follows_its_source_and_what_was_taken_away_is_read_again() -> None:
     controller = after(empty(), PLAIN)
-    moved = ClusterObjects(dns_service={"spec": {"clusterIP": "10.96.0.99"}}, client_ca=CLIENT_CA)
+    moved = ClusterObjects(dns_service={"spec": {"clusterIP": "10.96.0.99"}}, trust=TrustSources(client_ca=CLIENT_CA))
     assert after(controller, moved)["spec"]["clusterDNSIP"] == "10.96.0.99"
     del controller["spec"]["clusterDNSIP"]
     assert after(controller, PLAIN)["spec"]["clusterDNSIP"] == "10.96.0.10"
@@ -142,15 +146,23 @@ def test_a_proxy_goes_with_its_object_and_an_address_stays() -> None:
 
 
 def test_certificates_of_users_come_from_two_places_once_each() -> None:
-    other = CERTIFICATE.replace("MAA", "MBB")
-    both = ClusterObjects(
-        user_ca={"data": {"ca-bundle.crt": CERTIFICATE}}, trusted_ca={"data": {"ca-bundle.crt": other}}
-    )
-    assert base64.b64decode(values(both)["additionalTrustBundle"]).decode() == CERTIFICATE + other
-    same = ClusterObjects(
-        user_ca={"data": {"ca-bundle.crt": CERTIFICATE}}, trusted_ca={"data": {"ca-bundle.crt": ENCODED}}
-    )
-    assert base64.b64decode(values(same)["additionalTrustBundle"]).decode() == CERTIFICATE
+    def read(second: str) -> str:
+        sources = TrustSources(user_ca=bundle(CERTIFICATE), proxy_ca=bundle(second), proxy_ca_name="proxy-ca")
+        return base64.b64decode(values(ClusterObjects(trust=sources))["additionalTrustBundle"]).decode()
+
+    assert read(OTHER_CERTIFICATE) == CERTIFICATE + OTHER_CERTIFICATE
+    assert read(ENCODED) == CERTIFICATE
+
+
+def test_a_source_that_is_damaged_leaves_its_field_as_it_is_and_one_that_is_gone_empties_it() -> None:
+    good = ClusterObjects(trust=TrustSources(user_ca=bundle(CERTIFICATE)))
+    controller = after(empty(), good)
+    damaged = ClusterObjects(trust=TrustSources(user_ca=bundle(CERTIFICATE.replace("MII", "???"))))
+    assert after(controller, damaged)["spec"]["additionalTrustBundle"] == ENCODED
+    [wrong] = contents(controller, damaged)[1]
+    assert "ConfigMap openshift-config/user-ca-bundle" in str(wrong)
+    assert "number 1 of 1" in str(wrong)
+    assert "additionalTrustBundle" not in after(controller, ClusterObjects())["spec"]
 
 
 def test_the_news_name_each_value_and_its_origin_and_no_content() -> None:
@@ -158,7 +170,7 @@ def test_the_news_name_each_value_and_its_origin_and_no_content() -> None:
     assert news is not None
     assert "spec.clusterDNSIP from Service kube-system/kube-dns" in news.news
     assert any("absence of objects of config.openshift.io" in line for line in news.news)
-    assert not any("MAA" in line for line in news.news)
+    assert not any("MII" in line for line in news.news)
 
 
 def secret(content: Any = None, kind: str = DOCKER_CONFIG, namespace: str = "openshift-config") -> JsonObject:

@@ -1,0 +1,94 @@
+"""Keeps what a machine has beside its config as the control plane says, whatever else the machine is doing.
+
+    told by annotation? ─ fetch, where configs come from ─ write (`trust_writer.py`) ─ tell which document the machine has
+
+It works in paused pools and on degraded nodes, and what fails here holds up no config: it is told once, and tried again. What
+was written once is looked at again with everything else, so that a file that somebody changed comes back without a question to
+anybody. The annotation chooses nothing: whoever can write it has the agent ask what is good now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Protocol
+
+from fastness.agent.apply.cluster import RenderedConfigs
+from fastness.agent.apply.report import Reporter
+from fastness.agent.apply.trust_writer import TrustWriter
+from fastness.agent.errors import AgentError
+from fastness.agent.host.errors import DriverError
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of
+from fastness.kube.errors import ApiError
+from fastness.machineconfig.rollout.nodes import rendered_pool
+from fastness.observe.logs import logger
+
+MOST_NAMED = 10
+_log = logger("agent")
+
+
+class Blocking(Protocol):
+    """Does blocking work to its end."""
+
+    def __call__(self, work: Callable[[], Any]) -> Awaitable[Any]:
+        """What the work gives."""
+
+
+class NodeTrustKeeper:
+    """Keeps the files of one node; `behind` says that something is left to do."""
+
+    def __init__(
+        self, node: str, writer: TrustWriter, configs: RenderedConfigs, reporter: Reporter, blocking: Blocking
+    ) -> None:
+        self.behind = False
+        self._node = node
+        self._writer = writer
+        self._configs = configs
+        self._reporter = reporter
+        self._blocking = blocking
+        self._complaint = ""
+
+    async def keep(self, node: JsonObject, managed: Collection[str]) -> None:
+        """Bring the machine to what it should have; `managed` are the paths of its config."""
+        try:
+            self.behind = not await self._kept(annotations_of(node), managed)
+            self._complaint = ""
+        except (AgentError, DriverError, ApiError) as error:
+            self.behind = True
+            await self._complain(str(error))
+
+    async def _kept(self, notes: dict[str, str], managed: Collection[str]) -> bool:
+        """Do it; whether the machine has what it was told about."""
+        desired, memory = notes.get(names.DESIRED_TRUST, ""), await self._blocking(self._writer.memory)
+        trust = memory.trust if memory is not None else None
+        if desired and (trust is None or trust.name != desired):
+            config = notes.get(names.DESIRED_CONFIG) or notes.get(names.CURRENT_CONFIG, "")
+            trust = await self._configs.trust(rendered_pool(config))
+        if trust is None:
+            return True
+        coming = trust
+        changed = await self._blocking(lambda: self._writer.write(coming, managed))
+        if changed:
+            more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+            text = f"{trust.name}: wrote {', '.join(changed[:MOST_NAMED])}{more}"
+            await self._reporter.event(names.Event.TRUST_WRITTEN, text)
+        await self._reporter.annotate(trust=trust.name)
+        # A config server whose cache is behind gave an older one: it is asked again soon.
+        return desired in ("", trust.name)
+
+    async def distrusted(self) -> None:
+        """The API server shows a certificate that the machine does not believe: a start that was put off is due."""
+        try:
+            if await self._blocking(self._writer.start_anew):
+                await self._reporter.event(names.Event.TRUST_WRITTEN, "the kubelet starts anew, for a new authority")
+        except DriverError as error:
+            await self._complain(error.message)
+
+    async def _complain(self, text: str) -> None:
+        """Tell what is wrong, once."""
+        if text == self._complaint:
+            return
+        self._complaint = text
+        _log.warning("agent.trust", node=self._node, error=text)
+        await self._reporter.event(names.Event.TRUST_NOT_WRITTEN, text, warning=True)

@@ -1,0 +1,93 @@
+"""An agent and whom its machine believes: told by annotation, in paused pools and on degraded nodes, without a reboot."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from fastness.agent.host.states import File
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG
+from fastness.kube.port import PatchType
+from fastness.machineconfig.trust.files import registry_file
+from fastness.machineconfig.trust.node_trust import node_trust
+from tests.component.agent.cluster import Play
+from tests.component.agent.directory_machine import file, make_machine, rendered
+from tests.embedded.fixtures import Embedded
+from tests.unit.machineconfig.build import CERTIFICATE, OTHER_CERTIFICATE, controller_config
+
+OLD = rendered("rendered-worker-old", files=[file("/etc/base.conf", "base\n")])
+CONTROLLERS = CONTROLLER_CONFIG.resource
+REGISTRY = registry_file("r.example:5000")
+
+
+@pytest.fixture
+async def play(embedded_server: Embedded, tmp_path: Path) -> Play:
+    machine = make_machine(tmp_path / "w0")
+    machine.host.root.put("/etc/base.conf", File(b"base\n"))
+    note = b'{"%s": "rendered-worker-old"}' % names.CURRENT_CONFIG.encode()
+    machine.host.root.put(names.NODE_ANNOTATIONS_FILE, File(note))
+    play = Play(embedded_server, machine)
+    await play.prepare(OLD, current="rendered-worker-old")
+    return play
+
+
+def bundles(text: str) -> list[JsonObject]:
+    return [{"file": "r.example..5000", "data": base64.b64encode(text.encode()).decode()}]
+
+
+async def publish(play: Play, registry: str) -> str:
+    """Have the ControllerConfig say so, and tell the node; the name of the document."""
+    spec = {
+        "imageRegistryBundleData": bundles(registry),
+        "kubeAPIServerServingCAData": controller_config()["spec"]["kubeAPIServerServingCAData"],
+    }
+    stored = await play.admin.patch(CONTROLLERS, "machine-config-controller", {"spec": spec}, PatchType.MERGE)
+    name = node_trust(stored, None)[0].name
+    await play.annotate(**{names.DESIRED_TRUST: name})
+    return name
+
+
+async def has(play: Play, name: str) -> None:
+    await play.until(lambda notes: notes.get(names.CURRENT_TRUST) == name)
+
+
+def registry(play: Play) -> bytes:
+    state = play.machine.host.root.look(REGISTRY)
+    return state.content if isinstance(state, File) else b""
+
+
+async def test_a_change_reaches_a_machine_without_drain_or_reboot_and_is_no_drift(play: Play) -> None:
+    first = await publish(play, CERTIFICATE)
+    async with play.alive():
+        await has(play, first)
+        assert registry(play) == CERTIFICATE.encode()
+        await has(play, await publish(play, OTHER_CERTIFICATE))
+        assert registry(play) == OTHER_CERTIFICATE.encode()
+        await play.settled()
+    assert (play.machine.power.reasons, play.requests) == ([], [])
+    assert set(play.states) == {"Done"}
+    assert "NodeTrustWritten" in await play.events()
+
+
+async def test_a_degraded_node_gets_its_certificates_all_the_same(play: Play) -> None:
+    async with play.alive():
+        await play.settled()
+        play.machine.host.root.put("/etc/base.conf", File(b"changed\n"))
+        await play.state("Degraded")
+        await has(play, await publish(play, CERTIFICATE))
+        assert (await play.notes())[names.STATE] == "Degraded"
+
+
+async def test_what_cannot_be_read_is_told_and_the_machine_keeps_what_it_has(play: Play) -> None:
+    first = await publish(play, CERTIFICATE)
+    async with play.alive():
+        await has(play, first)
+        await publish(play, "garbage")
+        await play.wait_for_event("NodeTrustNotWritten")
+        assert registry(play) == CERTIFICATE.encode()
+        assert (await play.notes())[names.STATE] == "Done", "configs are not held up by it"
+        await has(play, await publish(play, OTHER_CERTIFICATE))

@@ -1,0 +1,191 @@
+"""Whom nodes believe, with all loops: what is read, what is told of a bad source, and which document nodes hear of."""
+
+from __future__ import annotations
+
+import base64
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from fastness.formats import json
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, condition
+from fastness.kinds.registry import find
+from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.machineconfig.trust.node_trust import API_AUTHORITY, node_trust
+from tests.component.machineconfig.worker_pool import NODE, POOL, WorkerPool, until
+from tests.unit.machineconfig.build import CERTIFICATE, OTHER_CERTIFICATE
+
+CONTROLLERS = find("machineconfiguration.openshift.io", "v1", "controllerconfigs").resource
+MAPS = find("", "v1", "configmaps").resource
+SECRETS = find("", "v1", "secrets").resource
+ACCOUNTS = find("", "v1", "serviceaccounts").resource
+NAMESPACES = find("", "v1", "namespaces").resource
+IMAGES = find("config.openshift.io", "v1", "images").resource
+EVENTS = find("", "v1", "events").resource
+NAME = "machine-config-controller"
+MANAGED = "openshift-config-managed"
+BROKEN = CERTIFICATE.replace("MII", "???")
+
+
+async def write(workers: WorkerPool, namespace: str, name: str, data: JsonObject) -> None:
+    """Write a ConfigMap as an administrator does, in a namespace that is there from then on."""
+    with suppress(AlreadyExists):
+        await workers.cluster.create(
+            NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        )
+    made = {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data,
+    }  # fmt: skip
+    options = WriteOptions(manager="administrator", force=True)
+    await workers.cluster.patch(MAPS, name, made, PatchType.APPLY, namespace, options)
+
+
+async def controller(workers: WorkerPool) -> JsonObject:
+    try:
+        return await workers.cluster.get(CONTROLLERS, NAME)
+    except NotFound:
+        return {"metadata": {}, "spec": {}}
+
+
+async def bundles(workers: WorkerPool, field: str, expected: dict[str, str]) -> None:
+    async def so() -> bool:
+        entries = (await controller(workers))["spec"].get(field) or []
+        return {entry["file"]: base64.b64decode(entry["data"]).decode() for entry in entries} == expected
+
+    await until(so, f"{field} is not {sorted(expected)}")
+
+
+async def failing(workers: WorkerPool, says: str) -> None:
+    async def so() -> bool:
+        stated = condition(await controller(workers), "TemplateControllerFailing") or {}
+        return stated.get("status") == ("True" if says else "False") and says in str(stated.get("message"))
+
+    await until(so, f"the ControllerConfig does not say {says!r}")
+
+
+async def told(workers: WorkerPool, node: str, registries: set[str]) -> str:
+    """Wait until a node was told the document with these registries; its name."""
+
+    async def so() -> str:
+        copy = await workers.cluster.get(MAPS, API_AUTHORITY[1], API_AUTHORITY[0])
+        trust, problems = node_trust(await controller(workers), copy)
+        notes = annotations_of(await workers.cluster.get(NODE, node))
+        good = not problems and set(trust.registries) == registries and notes.get(names.DESIRED_TRUST) == trust.name
+        return trust.name if good else ""
+
+    return str(await until(so, f"{node} was not told of {registries}"))
+
+
+async def ready(workers: WorkerPool) -> None:
+    await workers.add_node("w0")
+    await workers.settled()
+
+
+async def test_a_config_map_of_registries_reaches_every_node_without_a_new_config_even_in_a_paused_pool(
+    workers: WorkerPool,
+) -> None:
+    await ready(workers)
+    before, goal = await told(workers, "w0", set()), await workers.goal()
+    await workers.cluster.patch(POOL, "worker", {"spec": {"paused": True}}, PatchType.MERGE)
+    encoded = base64.b64encode(CERTIFICATE.encode()).decode()
+    await write(workers, MANAGED, "image-registry-ca", {"r.example..5000": encoded})
+    await bundles(workers, "imageRegistryBundleData", {"r.example..5000": CERTIFICATE})
+    assert await told(workers, "w0", {"r.example:5000"}) != before
+    assert await workers.goal() == goal, "no rollout"
+    listed = (await controller(workers))["status"]["controllerCertificates"]
+    assert {"r.example..5000", "KubeAPIServerServingCAData"} <= {entry["bundleFile"] for entry in listed}
+    merged = await workers.cluster.get(MAPS, "merged-trusted-image-registry-ca", MANAGED)
+    assert merged["data"]["ca-bundle.crt"] == CERTIFICATE
+    await workers.cluster.delete(MAPS, "image-registry-ca", MANAGED)
+    assert await told(workers, "w0", set()) == before
+
+
+async def test_a_bad_certificate_fails_the_controller_config_by_its_place_and_nodes_keep_what_they_have(
+    workers: WorkerPool,
+) -> None:
+    await ready(workers)
+    await write(workers, MANAGED, "image-registry-ca", {"r.example": CERTIFICATE})
+    good = await told(workers, "w0", {"r.example"})
+    await write(workers, MANAGED, "image-registry-ca", {"r.example": CERTIFICATE + BROKEN})
+    await failing(workers, "image-registry-ca, key 'r.example' has a certificate that cannot be read: number 2 of 2")
+    await bundles(workers, "imageRegistryBundleData", {"r.example": CERTIFICATE})
+    assert annotations_of(await workers.cluster.get(NODE, "w0"))[names.DESIRED_TRUST] == good
+    await write(workers, MANAGED, "image-registry-ca", {"r.example": OTHER_CERTIFICATE})
+    await failing(workers, "")
+    assert await told(workers, "w0", {"r.example"}) != good
+
+
+async def test_a_path_in_place_of_a_registry_is_refused_wherever_it_stands(workers: WorkerPool) -> None:
+    await ready(workers)
+    good = await told(workers, "w0", set())
+    entry = {"file": "../../etc/passwd", "data": base64.b64encode(CERTIFICATE.encode()).decode()}
+    await workers.cluster.patch(CONTROLLERS, NAME, {"spec": {"imageRegistryBundleUserData": [entry]}}, PatchType.MERGE)
+    await failing(workers, "has a slash, and would lead out of the directory of registries")
+    assert annotations_of(await workers.cluster.get(NODE, "w0"))[names.DESIRED_TRUST] == good
+
+
+async def test_a_user_s_bundle_that_is_missing_only_warns_and_counts_as_soon_as_it_is_there(
+    workers: WorkerPool,
+) -> None:
+    await ready(workers)
+    image: JsonObject = {"apiVersion": "config.openshift.io/v1", "kind": "Image", "metadata": {"name": "cluster"}}
+    await workers.cluster.create(IMAGES, {**image, "spec": {"additionalTrustedCA": {"name": "mine"}}})
+
+    async def warned() -> bool:
+        events = (await workers.cluster.list(EVENTS)).items
+        return any(
+            event["reason"] == "TrustSourceMissing" and "openshift-config/mine" in event["message"] for event in events
+        )
+
+    await until(warned, "nobody was told")
+    await failing(workers, "")
+    await write(workers, "openshift-config", "mine", {"mine.example": CERTIFICATE})
+    await told(workers, "w0", {"mine.example"})
+
+
+async def test_credentials_of_the_internal_registry_come_from_its_service_account(workers: WorkerPool) -> None:
+    await ready(workers)
+    namespace = "openshift-machine-config-operator"
+    await write(workers, namespace, "unrelated", {})
+    config = base64.b64encode(json.encode({"internal:5000": {"auth": "eA=="}})).decode()
+    secret: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "puller-1", "namespace": namespace},
+    }
+    await workers.cluster.create(SECRETS, {**secret, "type": "kubernetes.io/dockercfg", "data": {".dockercfg": config}})
+    account: JsonObject = {
+        "apiVersion": "v1", "kind": "ServiceAccount", "imagePullSecrets": [{"name": "puller-1"}],
+        "metadata": {"name": "machine-os-puller", "namespace": namespace},
+    }  # fmt: skip
+    await workers.cluster.create(ACCOUNTS, account)
+
+    async def there() -> Any:
+        value = (await controller(workers))["spec"].get("internalRegistryPullSecret")
+        return value and json.decode(base64.b64decode(value)) == {"auths": {"internal:5000": {"auth": "eA=="}}}
+
+    await until(there, "the credentials are not there")
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_the_authority_of_the_api_server_is_copied_and_a_person_can_hold_it_back(
+    workers: WorkerPool, held: bool
+) -> None:
+    await ready(workers)
+    before = await told(workers, "w0", set())
+    if held:
+        notes = {"metadata": {"annotations": {names.SERVICE_CA_ROTATE: "false"}}}
+        await workers.cluster.patch(CONTROLLERS, NAME, notes, PatchType.MERGE)
+        before = await told(workers, "w0", set())
+    await write(workers, MANAGED, "kube-apiserver-server-ca", {"ca-bundle.crt": OTHER_CERTIFICATE})
+
+    async def copied() -> bool:
+        copy = await workers.cluster.get(MAPS, API_AUTHORITY[1], API_AUTHORITY[0])
+        return bool(copy["data"]["ca-bundle.crt"] == OTHER_CERTIFICATE)
+
+    await until(copied, "it is not copied")
+    assert (await told(workers, "w0", set()) == before) is held
