@@ -23,6 +23,7 @@ from fastness.machineconfig import ignition
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.component.machineconfig.worker_pool import POOL, WorkerPool, open_worker_pool, until
 from tests.embedded.fixtures import Embedded
+from tests.unit.machineconfig.boot_images.sets import OLD_RELEASE, RELEASE, ami, aws, gcp, maker, stream_document
 
 SECRET = find("", "v1", "secrets").resource
 SPACE = find("", "v1", "namespaces").resource
@@ -31,7 +32,9 @@ TICKET = find("fastness.dev", "v1alpha1", "jointickets").resource
 CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
 MACHINE_SET = find("machine.openshift.io", "v1beta1", "machinesets").resource
 CONTROL_PLANE_SET = find("machine.openshift.io", "v1", "controlplanemachinesets").resource
+CONFIG_MAP = find("", "v1", "configmaps").resource
 HERE = names.USER_DATA_NAMESPACE
+STREAM_SPACE = "openshift-machine-config-operator"
 OLD_CA, NEW_CA = "-----BEGIN CERTIFICATE----- old", "-----BEGIN CERTIFICATE----- new"
 
 
@@ -109,9 +112,11 @@ def ticket_of(secret: JsonObject) -> str:
     return str(pointer(secret)["ignition"]["config"]["merge"][0]["httpHeaders"][0]["value"])
 
 
-def stub(name: str = "worker-user-data", version: str = "2.2.0", **more: Any) -> JsonObject:
+def stub(
+    name: str = "worker-user-data", version: str = "2.2.0", ca: str = "of the installer", **more: Any
+) -> JsonObject:
     """What an old installer left behind."""
-    tls = {"certificateAuthorities": [{"source": dataurl.encode(b"of the installer"), "verification": {}}]}
+    tls = {"certificateAuthorities": [{"source": dataurl.encode(ca.encode()), "verification": {}}]}
     append = [{"source": "https://api-int.example:22623/config/worker", "verification": {}}]
     body = {"ignition": {"version": version, "config": {"append": append}, "security": {"tls": tls}}, **more}
     data = {"userData": base64.b64encode(json.encode(body)).decode(), "disableTemplating": "dHJ1ZQo="}
@@ -165,30 +170,31 @@ async def test_install_every_pool_gets_user_data_that_machine_sets_can_use(story
 
 
 @pytest.mark.row("002-19")
+@pytest.mark.row("002-20")
+@pytest.mark.row("002-21")
 @pytest.mark.row("002-25")
-async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_images_read_spec_3(story: Story) -> None:
+async def test_upgrade_the_old_stub_stays_as_it_is_beside_the_new_secret_until_a_person_says_so(story: Story) -> None:
     # 1. Everything is of spec 2: the stub, the machine sets that use it, and their boot images.
     old = await story.cluster.create(SECRET, stub())
     await story.cluster.create(MACHINE_SET, machine_set("workers-a", "worker-user-data"))
     await story.cluster.create(MACHINE_SET, machine_set("workers-b", "worker-user-data"))
-    # 2. The new control plane makes the managed Secret and leaves the old one where it is, with the CA of today.
+    # 2. The new control plane makes the managed Secret and leaves the old one: it trusts somebody else.
     assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
-    await story.event("CertificateAuthorityRefreshed")
-    legacy = await story.secret("worker-user-data")
-    assert ca_of(legacy) == OLD_CA
-    assert pointer(legacy)["ignition"]["version"] == "2.2.0"
-    assert pointer(legacy)["ignition"]["config"] == pointer(old)["ignition"]["config"]
-    # 3. One of two machine sets gets a newer boot image: the other would not survive another version, so the stub stays.
+    # 3. Neither a new authority of ours nor one of two machine sets changes a byte of it.
     annotated = {"metadata": {"annotations": {names.POINTER_VERSION: "3.4"}}}
     await story.cluster.patch(MACHINE_SET, "workers-a", annotated, PatchType.MERGE, HERE)
     await story.rotate(NEW_CA)
 
     async def refreshed() -> bool:
-        return ca_of(await story.secret("worker-user-data")) == NEW_CA
+        return ca_of(await story.managed()) == NEW_CA
 
-    assert await until(refreshed, "the CA does not reach the stub")
-    assert pointer(await story.secret("worker-user-data"))["ignition"]["version"] == "2.2.0"
-    # 4. The second follows with an older one: the stub becomes what both read, and says so.
+    assert await until(refreshed, "the CA does not reach the managed Secret")
+    # Stubs are looked at in the order of their writes, so this one, which is ours, proves that the other was looked at too.
+    await story.cluster.create(SECRET, stub("ours-user-data", ca=OLD_CA))
+    await story.rotate(OLD_CA + NEW_CA)
+    await story.event("CertificateAuthorityRefreshed")
+    assert await story.secret("worker-user-data") == old
+    # 4. The second follows with an older image: the stub becomes what both read, and lets machines in.
     annotated = {"metadata": {"annotations": {names.POINTER_VERSION: "3.1.0"}}}
     await story.cluster.patch(MACHINE_SET, "workers-b", annotated, PatchType.MERGE, HERE)
     await story.event("StubIgnitionUpgraded")
@@ -198,13 +204,147 @@ async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_image
     assert new["metadata"]["annotations"][names.STUB_UPGRADED_AT].endswith("Z")
     body = pointer(new)
     assert [problem for problem in ignition.validate(body) if problem.severity == "error"] == []
-    assert body["ignition"]["config"] == {"merge": pointer(old)["ignition"]["config"]["append"]}
-    assert ca_of(new) == NEW_CA
+    assert body["ignition"]["config"] == pointer(await story.managed())["ignition"]["config"]
+    assert ca_of(new) == OLD_CA + NEW_CA
     assert new["data"]["disableTemplating"] == old["data"]["disableTemplating"]
-    # 5. A machine set moves to the managed Secret: that is its owner's decision, nothing here makes or undoes it.
-    moved = machine_set("workers-a", "worker-user-data-managed", "3.4")["spec"]
-    await story.cluster.patch(MACHINE_SET, "workers-a", {"spec": moved}, PatchType.MERGE, HERE)
+
+
+async def test_a_stub_that_was_brought_to_spec_3_has_the_ticket_of_its_pool_also_tomorrow(story: Story) -> None:
+    await story.cluster.create(MACHINE_SET, machine_set("workers-a", "worker-user-data", "3.2"))
+    await story.cluster.create(SECRET, stub())
+    await story.event("StubIgnitionUpgraded")
+    first = await story.managed()
+    await story.cluster.delete(SECRET, "worker-user-data-managed", HERE)
+
+    async def follows() -> bool:
+        managed, brought = await story.secret("worker-user-data-managed"), await story.secret("worker-user-data")
+        return bool(
+            managed and brought and ticket_of(managed) != ticket_of(first) and ticket_of(brought) == ticket_of(managed)
+        )
+
+    assert await until(follows, "the stub keeps a ticket that ends")
+
+
+async def test_boot_images_that_read_spec_3_change_no_stub_that_leads_elsewhere(story: Story) -> None:
+    """The table knows the image; nobody said that the stub may change."""
+    value = gcp(OLD_RELEASE)
+    await story.cluster.create(MACHINE_SET, maker(value))
+    old = await story.cluster.create(SECRET, stub())
+    left = await story.event("StubLeftAlone")
+    assert "point them at worker-user-data-managed" in left["message"]
+    assert await story.secret("worker-user-data") == old
+
+
+@pytest.mark.row("002-26")
+async def test_a_stub_of_ours_is_brought_to_spec_3_when_the_boot_images_read_it(story: Story) -> None:
+    await story.cluster.create(SECRET, stub(ca=OLD_CA))
+    await story.cluster.create(MACHINE_SET, maker(gcp(OLD_RELEASE)))
+    await story.event("StubIgnitionUpgraded")
+    new = await story.secret("worker-user-data")
+    assert pointer(new)["ignition"]["version"] == "3.4.0"
+    assert ticket_of(new or {}) == ticket_of(await story.managed())
+
+
+async def condition_of(story: Story, reason: str) -> JsonObject:
+    async def there() -> JsonObject | None:
+        conditions = ((await story.workers.pool()).get("status") or {}).get("conditions") or ()
+        held = [entry for entry in conditions if entry["type"] == "UserDataDegraded" and entry["reason"] == reason]
+        return held[0] if held else None
+
+    return await until(there, f"the pool does not say {reason}")  # type: ignore[no-any-return]
+
+
+async def version_becomes(story: Story, version: str) -> None:
+    async def there() -> bool:
+        return bool(pointer(await story.managed())["ignition"]["version"] == version)
+
+    assert await until(there, f"the pointer does not become {version}")
+
+
+@pytest.mark.row("002-17")
+@pytest.mark.row("002-32")
+async def test_the_pointer_is_of_the_version_that_the_boot_images_of_its_machine_sets_read(story: Story) -> None:
     assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
+    value = gcp(OLD_RELEASE, user_data="worker-user-data-managed")
+    await story.cluster.create(MACHINE_SET, maker(value))
+    await version_becomes(story, "3.4.0")
+    known = await condition_of(story, "AsExpected")
+    assert known["status"] == "False"
+    assert known["message"] == f"Ignition 3.4.0: the newest that machine set workers-a ({OLD_RELEASE}) reads"
+    # An upgrade gives the set the image of the new release, and the pointer follows without a person.
+    newer = maker(gcp(RELEASE, user_data="worker-user-data-managed"))["spec"]
+    await story.cluster.patch(MACHINE_SET, "workers-a", {"spec": newer}, PatchType.MERGE, HERE)
+    await version_becomes(story, "3.5.0")
+    # An AMI is a number; the stream metadata of the release tells what it is, as soon as it is there.
+    mystery = maker(aws(ami(OLD_RELEASE), "worker-user-data-managed"), "workers-b")
+    await story.cluster.create(MACHINE_SET, mystery)
+    await version_becomes(story, "3.2.0")
+    assert f"workers-b ({ami(OLD_RELEASE)})" in (await condition_of(story, "BootImageUnknown"))["message"]
+    await story.event("BootImageUnknown")
+    await publish(story, OLD_RELEASE)
+    await version_becomes(story, "3.4.0")
+
+
+async def publish(story: Story, release: str) -> None:
+    """What an upgrade brings: the boot images of a release."""
+    await publish_text(story, json.encode(stream_document(release)).decode())
+
+
+async def publish_text(story: Story, text: str) -> None:
+    with suppress(AlreadyExists):
+        await story.cluster.create(SPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STREAM_SPACE}})
+    meta = {"name": "coreos-bootimages", "namespace": STREAM_SPACE}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"stream": text}}
+    try:
+        await story.cluster.create(CONFIG_MAP, made)
+    except AlreadyExists:
+        await story.cluster.patch(CONFIG_MAP, meta["name"], {"data": made["data"]}, PatchType.MERGE, STREAM_SPACE)
+
+
+@pytest.mark.row("002-16")
+@pytest.mark.row("002-18")
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [
+        ("2.2.0", "a pointer cannot be of version 2.2.0: it shows its ticket in a header"),
+        ("9", "there is no Ignition spec '9' that this control plane can write"),
+    ],
+)
+async def test_a_version_that_cannot_be_is_refused_in_a_condition_with_its_reason(
+    story: Story, version: str, reason: str
+) -> None:
+    await annotate_pool(story, "3.4.0")
+    await version_becomes(story, "3.4.0")
+    await annotate_pool(story, version)
+    refused = await condition_of(story, "BadPointerVersion")
+    assert refused["status"] == "True"
+    assert reason in refused["message"]
+
+    async def degraded() -> bool:
+        held = {entry["type"]: entry["status"] for entry in (await story.workers.pool())["status"]["conditions"]}
+        return held["Degraded"] == held.get("UserDataDegraded") == "True"
+
+    assert await until(degraded, "the pool does not show it")
+    await version_becomes(story, "3.2.0")
+    # Authorities go on changing while the annotation is wrong, and taking it away heals the pool.
+    await story.rotate(NEW_CA)
+
+    async def refreshed() -> bool:
+        return ca_of(await story.managed()) == NEW_CA
+
+    assert await until(refreshed, "a wrong annotation stops the rotation of the CA")
+    await annotate_pool(story, None)
+
+    async def healed() -> bool:
+        held = {entry["type"]: entry["status"] for entry in (await story.workers.pool())["status"]["conditions"]}
+        return "True" not in (held.get("UserDataDegraded"), held["Degraded"])
+
+    assert await until(healed, "the pool stays degraded")
+
+
+async def annotate_pool(story: Story, version: str | None) -> None:
+    note = {"metadata": {"annotations": {names.POINTER_VERSION: version}}}
+    await story.cluster.patch(POOL, "worker", note, PatchType.MERGE)
 
 
 @pytest.mark.row("002-06")
@@ -334,6 +474,7 @@ async def test_the_set_of_the_control_plane_counts_as_a_user_of_its_stub(story: 
         "spec": {"replicas": 3, "selector": {}, "template": template},
     }  # fmt: skip
     await story.cluster.create(CONTROL_PLANE_SET, made)
+    await story.managed("master")
     await story.cluster.create(SECRET, stub("master-user-data"))
     await story.event("StubIgnitionUpgraded")
     assert pointer(await story.secret("master-user-data"))["ignition"]["version"] == "3.2.0"
