@@ -51,30 +51,30 @@ def pointer(name: str, trust: TrustModel, doors: Doors, ticket: str, version: st
 
 def user_data_secret(pool: Object, document: Object) -> JsonObject:
     """The Secret that machines of the pool are created with; it goes when the pool does."""
-    name = object_name(pool).name
+    secret = unowned_secret(object_name(pool).name, document)
     owner = {
         "apiVersion": names.API_VERSION,
         "kind": "MachineConfigPool",
-        "name": name,
+        "name": object_name(pool).name,
         "uid": metadata(pool).get("uid") or "",
     }
+    meta = {
+        **secret["metadata"],
+        "labels": {names.MANAGED_CA_LABEL: ""},
+        "annotations": {names.USER_DATA_DIGEST: sealed(secret["data"])},
+        "ownerReferences": [owner],
+    }
+    return {**secret, "metadata": meta}
+
+
+def unowned_secret(pool: str, document: Object) -> JsonObject:
+    """The same as whoever installs a cluster makes it, before there is a pool that could own it: it is adopted later."""
     data = {
         "userData": base64_of(json.encode(dict(document))),
         "disableTemplating": base64_of(_DISABLE_TEMPLATING.encode()),
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {
-            "name": f"{name}{names.USER_DATA_SUFFIX}",
-            "namespace": names.USER_DATA_NAMESPACE,
-            "labels": {names.MANAGED_CA_LABEL: ""},
-            "annotations": {names.USER_DATA_DIGEST: sealed(data)},
-            "ownerReferences": [owner],
-        },
-        "type": SECRET_TYPE,
-        "data": data,
-    }
+    meta = {"name": f"{pool}{names.USER_DATA_SUFFIX}", "namespace": names.USER_DATA_NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": SECRET_TYPE, "data": data}
 
 
 def sealed(data: Object) -> str:
