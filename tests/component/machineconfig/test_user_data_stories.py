@@ -3,134 +3,31 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from fastness.enrolment.trusted_cluster import Doors
-from fastness.formats import data_url as dataurl
-from fastness.formats import json
-from fastness.keys.doors import NAME, NAMESPACE, doors_authority
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
-from fastness.kinds.registry import find
-from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import PatchType
 from fastness.machineconfig import ignition
-from fastness.runtime.clock import SystemClock, SystemEntropy
-from tests.component.machineconfig.worker_pool import POOL, WorkerPool, open_worker_pool, until
-from tests.embedded.fixtures import Embedded
-from tests.unit.machineconfig.boot_images.sets import OLD_RELEASE, RELEASE, ami, aws, gcp, maker, stream_document
-
-SECRET = find("", "v1", "secrets").resource
-SPACE = find("", "v1", "namespaces").resource
-EVENT = find("", "v1", "events").resource
-TICKET = find("fastness.dev", "v1alpha1", "jointickets").resource
-CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
-MACHINE_SET = find("machine.openshift.io", "v1beta1", "machinesets").resource
-CONTROL_PLANE_SET = find("machine.openshift.io", "v1", "controlplanemachinesets").resource
-CONFIG_MAP = find("", "v1", "configmaps").resource
-HERE = names.USER_DATA_NAMESPACE
-STREAM_SPACE = "openshift-machine-config-operator"
-OLD_CA, NEW_CA = "-----BEGIN CERTIFICATE----- old", "-----BEGIN CERTIFICATE----- new"
-
-
-class Story:
-    """The workers, and the doors as the test moves them."""
-
-    def __init__(self, workers: WorkerPool) -> None:
-        self.workers = workers
-        self.cluster = workers.cluster
-        self.doors = Doors("https://gate.example:22623", "https://config.example:22624", OLD_CA)
-
-    async def secret(self, name: str) -> JsonObject | None:
-        try:
-            return await self.cluster.get(SECRET, name, HERE)
-        except NotFound:
-            return None
-
-    async def managed(self, pool: str = "worker") -> JsonObject:
-        async def secret_there() -> JsonObject | None:
-            return await self.secret(f"{pool}-user-data-managed")
-
-        return await until(secret_there, f"{pool} has no user-data")  # type: ignore[no-any-return]
-
-    async def event(self, reason: str, count: int = 1) -> JsonObject:
-        async def event_there() -> JsonObject | None:
-            events = [event for event in (await self.cluster.list(EVENT)).items if event["reason"] == reason]
-            return events[0] if sum(int(event.get("count") or 1) for event in events) >= count else None
-
-        return await until(event_there, f"nobody says {reason}")  # type: ignore[no-any-return]
-
-    async def events(self, reason: str) -> int:
-        return sum(event["reason"] == reason for event in (await self.cluster.list(EVENT)).items)
-
-    async def rotate(self, ca: str) -> None:
-        """The doors show another authority; its Secret changes, as every rotation does."""
-        self.doors = replace(self.doors, ca=ca)
-        await doors_authority(self.cluster, SystemEntropy(), SystemClock().now())
-        await self.cluster.patch(
-            SECRET, NAME, {"metadata": {"annotations": {"rotated": ca}}}, PatchType.MERGE, NAMESPACE
-        )
-
-    async def edit(self, name: str, patch: JsonObject) -> None:
-        await self.cluster.patch(SECRET, name, patch, PatchType.MERGE, HERE)
-
-
-@pytest.fixture
-async def story(embedded_server: Embedded) -> AsyncIterator[Story]:
-    box: list[Story] = []
-    async with open_worker_pool(embedded_server, lambda: box[0].doors if box else None) as workers:
-        with suppress(AlreadyExists):
-            await workers.cluster.create(SPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HERE}})
-        box.append(Story(workers))
-        # Pools that came before the doors are looked at again, as in a cluster whose doors open later.
-        for pool in ("master", "worker"):
-            await until(lambda pool=pool: exists(workers, pool), pool)  # type: ignore[misc]
-            await workers.cluster.patch(POOL, pool, {"metadata": {"annotations": {"doors": "open"}}}, PatchType.MERGE)
-        yield box[0]
-
-
-async def exists(workers: WorkerPool, pool: str) -> bool:
-    return any(entry["metadata"]["name"] == pool for entry in (await workers.cluster.list(POOL)).items)
-
-
-def pointer(secret: JsonObject | None) -> Any:
-    assert secret is not None
-    return json.decode(base64.b64decode(secret["data"]["userData"]))
-
-
-def ca_of(secret: JsonObject | None) -> str:
-    [entry] = pointer(secret)["ignition"]["security"]["tls"]["certificateAuthorities"]
-    return dataurl.decode(entry["source"]).decode()
-
-
-def ticket_of(secret: JsonObject) -> str:
-    return str(pointer(secret)["ignition"]["config"]["merge"][0]["httpHeaders"][0]["value"])
-
-
-def stub(
-    name: str = "worker-user-data", version: str = "2.2.0", ca: str = "of the installer", **more: Any
-) -> JsonObject:
-    """What an old installer left behind."""
-    tls = {"certificateAuthorities": [{"source": dataurl.encode(ca.encode()), "verification": {}}]}
-    append = [{"source": "https://api-int.example:22623/config/worker", "verification": {}}]
-    body = {"ignition": {"version": version, "config": {"append": append}, "security": {"tls": tls}}, **more}
-    data = {"userData": base64.b64encode(json.encode(body)).decode(), "disableTemplating": "dHJ1ZQo="}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": HERE}, "data": data}
-
-
-def machine_set(name: str, user_data: str, version: str = "") -> JsonObject:
-    value = {"userDataSecret": {"name": user_data}, "ami": {"id": "ami-1"}}
-    notes = {names.POINTER_VERSION: version} if version else {}
-    return {
-        "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
-        "metadata": {"name": name, "namespace": HERE, "annotations": notes},
-        "spec": {"replicas": 1, "selector": {}, "template": {"spec": {"providerSpec": {"value": value}}}},
-    }  # fmt: skip
+from tests.component.machineconfig.user_data_story import (
+    CONFIDENTIAL,
+    CONTROL_PLANE_SET,
+    HERE,
+    MACHINE_SET,
+    NEW_CA,
+    OLD_CA,
+    SECRET,
+    TICKET,
+    Story,
+    ca_of,
+    machine_set,
+    pointer,
+    stub,
+    ticket_of,
+)
+from tests.component.machineconfig.worker_pool import POOL, until
+from tests.unit.machineconfig.boot_images.sets import OLD_RELEASE, gcp, maker
 
 
 @pytest.mark.row("002-01")
@@ -243,108 +140,6 @@ async def test_a_stub_of_ours_is_brought_to_spec_3_when_the_boot_images_read_it(
     new = await story.secret("worker-user-data")
     assert pointer(new)["ignition"]["version"] == "3.4.0"
     assert ticket_of(new or {}) == ticket_of(await story.managed())
-
-
-async def condition_of(story: Story, reason: str) -> JsonObject:
-    async def there() -> JsonObject | None:
-        conditions = ((await story.workers.pool()).get("status") or {}).get("conditions") or ()
-        held = [entry for entry in conditions if entry["type"] == "UserDataDegraded" and entry["reason"] == reason]
-        return held[0] if held else None
-
-    return await until(there, f"the pool does not say {reason}")  # type: ignore[no-any-return]
-
-
-async def version_becomes(story: Story, version: str) -> None:
-    async def there() -> bool:
-        return bool(pointer(await story.managed())["ignition"]["version"] == version)
-
-    assert await until(there, f"the pointer does not become {version}")
-
-
-@pytest.mark.row("002-17")
-@pytest.mark.row("002-32")
-async def test_the_pointer_is_of_the_version_that_the_boot_images_of_its_machine_sets_read(story: Story) -> None:
-    assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
-    value = gcp(OLD_RELEASE, user_data="worker-user-data-managed")
-    await story.cluster.create(MACHINE_SET, maker(value))
-    await version_becomes(story, "3.4.0")
-    known = await condition_of(story, "AsExpected")
-    assert known["status"] == "False"
-    assert known["message"] == f"Ignition 3.4.0: the newest that machine set workers-a ({OLD_RELEASE}) reads"
-    # An upgrade gives the set the image of the new release, and the pointer follows without a person.
-    newer = maker(gcp(RELEASE, user_data="worker-user-data-managed"))["spec"]
-    await story.cluster.patch(MACHINE_SET, "workers-a", {"spec": newer}, PatchType.MERGE, HERE)
-    await version_becomes(story, "3.5.0")
-    # An AMI is a number; the stream metadata of the release tells what it is, as soon as it is there.
-    mystery = maker(aws(ami(OLD_RELEASE), "worker-user-data-managed"), "workers-b")
-    await story.cluster.create(MACHINE_SET, mystery)
-    await version_becomes(story, "3.2.0")
-    assert f"workers-b ({ami(OLD_RELEASE)})" in (await condition_of(story, "BootImageUnknown"))["message"]
-    await story.event("BootImageUnknown")
-    await publish(story, OLD_RELEASE)
-    await version_becomes(story, "3.4.0")
-
-
-async def publish(story: Story, release: str) -> None:
-    """What an upgrade brings: the boot images of a release."""
-    await publish_text(story, json.encode(stream_document(release)).decode())
-
-
-async def publish_text(story: Story, text: str) -> None:
-    with suppress(AlreadyExists):
-        await story.cluster.create(SPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STREAM_SPACE}})
-    meta = {"name": "coreos-bootimages", "namespace": STREAM_SPACE}
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"stream": text}}
-    try:
-        await story.cluster.create(CONFIG_MAP, made)
-    except AlreadyExists:
-        await story.cluster.patch(CONFIG_MAP, meta["name"], {"data": made["data"]}, PatchType.MERGE, STREAM_SPACE)
-
-
-@pytest.mark.row("002-16")
-@pytest.mark.row("002-18")
-@pytest.mark.parametrize(
-    ("version", "reason"),
-    [
-        ("2.2.0", "a pointer cannot be of version 2.2.0: it shows its ticket in a header"),
-        ("9", "there is no Ignition spec '9' that this control plane can write"),
-    ],
-)
-async def test_a_version_that_cannot_be_is_refused_in_a_condition_with_its_reason(
-    story: Story, version: str, reason: str
-) -> None:
-    await annotate_pool(story, "3.4.0")
-    await version_becomes(story, "3.4.0")
-    await annotate_pool(story, version)
-    refused = await condition_of(story, "BadPointerVersion")
-    assert refused["status"] == "True"
-    assert reason in refused["message"]
-
-    async def degraded() -> bool:
-        held = {entry["type"]: entry["status"] for entry in (await story.workers.pool())["status"]["conditions"]}
-        return held["Degraded"] == held.get("UserDataDegraded") == "True"
-
-    assert await until(degraded, "the pool does not show it")
-    await version_becomes(story, "3.2.0")
-    # Authorities go on changing while the annotation is wrong, and taking it away heals the pool.
-    await story.rotate(NEW_CA)
-
-    async def refreshed() -> bool:
-        return ca_of(await story.managed()) == NEW_CA
-
-    assert await until(refreshed, "a wrong annotation stops the rotation of the CA")
-    await annotate_pool(story, None)
-
-    async def healed() -> bool:
-        held = {entry["type"]: entry["status"] for entry in (await story.workers.pool())["status"]["conditions"]}
-        return "True" not in (held.get("UserDataDegraded"), held["Degraded"])
-
-    assert await until(healed, "the pool stays degraded")
-
-
-async def annotate_pool(story: Story, version: str | None) -> None:
-    note = {"metadata": {"annotations": {names.POINTER_VERSION: version}}}
-    await story.cluster.patch(POOL, "worker", note, PatchType.MERGE)
 
 
 @pytest.mark.row("002-06")

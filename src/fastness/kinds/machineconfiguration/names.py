@@ -197,6 +197,10 @@ OVERLAY_FILE: Final = "/etc/machine-config-daemon/overlays.json"
 CONTENT_FILE: Final = "/etc/mcs-machine-config-content.json"
 ENCAPSULATED_FILE: Final = "/etc/ignition-machine-config-encapsulated.json"
 
+# Where the boot images of the release are published.
+OPERATOR_NAMESPACE: Final = "openshift-machine-config-operator"
+BOOT_IMAGES: Final = "coreos-bootimages"
+
 # Managed user-data.
 USER_DATA_NAMESPACE: Final = "openshift-machine-api"
 USER_DATA_SUFFIX: Final = "-user-data-managed"

@@ -11,14 +11,15 @@ from typing import Final
 from fastness.formats.coreos_stream import Stream, parse_stream
 from fastness.formats.errors import StreamError
 from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import metadata
 from fastness.kube.controllers.controller import Keys, Source
 from fastness.kube.informers import Informers
 from fastness.kube.port import Scope
 
 CONFIG_MAPS = CONFIG_MAP.resource
-NAMESPACE: Final = "openshift-machine-config-operator"
-NAME: Final = "coreos-bootimages"
+NAMESPACE: Final = names.OPERATOR_NAMESPACE
+NAME: Final = names.BOOT_IMAGES
 KEY: Final = "stream"
 PLACE: Final = Scope(NAMESPACE, fields=f"metadata.name={NAME}")
 

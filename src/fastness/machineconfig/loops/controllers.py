@@ -10,6 +10,7 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
+from fastness.machineconfig.loops.boot_images import BootImages
 from fastness.machineconfig.loops.cluster_kinds import ClusterKinds
 from fastness.machineconfig.loops.defaults import Defaults
 from fastness.machineconfig.loops.drain import Drains
@@ -31,7 +32,19 @@ def nowhere() -> Doors | None:
     return None
 
 
-LOOPS = (Defaults, Generated, ClusterKinds, Registries, Rendering, FirstLabels, Rollout, Drains, ConfigNodes, Pruning)
+LOOPS = (
+    Defaults,
+    Generated,
+    ClusterKinds,
+    Registries,
+    Rendering,
+    FirstLabels,
+    Rollout,
+    Drains,
+    ConfigNodes,
+    Pruning,
+    BootImages,
+)
 
 
 def machine_config_loops(
