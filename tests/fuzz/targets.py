@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastness.formats import json as strict_json
 from fastness.formats import toml
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
+from fastness.formats.coreos_stream import parse_stream
 from fastness.formats.errors import SelectorError, TokenError
 from fastness.formats.image_reference import parse_image
 from fastness.formats.os_status import bootc_status, rpm_ostree_status
@@ -346,6 +347,18 @@ TARGETS: Final = (
         _continue_token,
         (ContinueToken(7, "/registry/a").encode().encode(), ContinueToken(2**63 - 1, "é\0").encode().encode()),
         (b"e30", b"=", b"-", b"_", b"A", base64.urlsafe_b64encode(b'"rv":1')),
+    ),
+    Target(
+        "stream metadata",
+        parse_stream,
+        (
+            b'{"stream":"s","architectures":{"x86_64":{"artifacts":{"qemu":{"release":"9.8.20260428-0","formats":{"qcow2.gz":'
+            b'{"disk":{"location":"https://m/a","sha256":"ab"}}}}},"images":{"aws":{"regions":{"r":{"release":"1","image":"ami-0"}}},'
+            b'"gcp":{"release":"1","project":"p","name":"n"}},"rhel-coreos-extensions":{"marketplace":{"azure":{"ocp":{"hyperVGen1":'
+            b'{"publisher":"p","offer":"o","sku":"s","version":"1"}}}}}}}}',
+            b'{"architectures":{}}',
+        ),
+        (*_JSON_TOKENS, b'"architectures":', b'"images":', b'"regions":', b'"artifacts":', b'"disk":'),
     ),
     Target(
         "protobuf body",

@@ -78,6 +78,8 @@ WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_F, "spentchallenges"): ("delete",),
     (_F, "verdicts"): ("delete",),
     (_KATA, "kataconfigs"): ("patch", STATUS),
+    ("machine.openshift.io", "controlplanemachinesets"): ("patch",),
+    ("machine.openshift.io", "machinesets"): ("patch",),
     (_M, "containerruntimeconfigs"): (*MADE, STATUS),
     (_M, "controllerconfigs"): ("create", "patch", STATUS),
     (_M, "kubeletconfigs"): ("patch", STATUS),

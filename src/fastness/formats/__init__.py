@@ -1,6 +1,7 @@
 """Bytes to values and back, without I/O: the one home of hostile input.
 
     continue_token.py  The continue token of a paginated list: where the next page starts, and at which version of the store
+    coreos_stream.py   CoreOS stream metadata: which boot images a release has, on every platform and architecture
     cpio.py            The initial file system of a boot image
     cursor.py          Reading fixed binary layouts: a cursor that cannot run past the end
     data_url.py        Data URLs, compression and verification hashes: how a config carries the contents of a file

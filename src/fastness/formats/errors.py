@@ -13,6 +13,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── QuantityError           quantity, int-or-percent
     ├── DurationError           duration
     ├── DataUrlError            data URL, its compression or its hash
+    ├── StreamError             CoreOS stream metadata
     ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
     ├── ImageError              a boot image, its signatures, or a store of firmware variables
     ├── ImageReferenceError     the name of a container image
@@ -67,6 +68,10 @@ class TomlError(FormatError):
 
 class ProtobufError(FormatError):
     """The bytes are not the Kubernetes envelope, or hold a damaged message."""
+
+
+class StreamError(FormatError):
+    """The bytes are not CoreOS stream metadata, or more of it than a release has."""
 
 
 class SelectorError(FormatError):

@@ -150,6 +150,12 @@ class AuthoritySecret:
             await asyncio.sleep(PAUSE_SECONDS)
         raise Conflict(f"the Secret {NAMESPACE}/{self.name} comes and goes")
 
+    def manifest(self, entropy: Entropy, now: datetime) -> JsonObject:
+        """The Secret of a new authority, for a cluster that does not exist yet; it holds the key."""
+        data = {name: value for name, value in _data(Lineage(self._made(entropy, now))).items() if value is not None}
+        meta = {"name": self.name, "namespace": NAMESPACE}
+        return {"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": meta, "data": data}
+
     async def renew(
         self, cluster: Cluster, entropy: Entropy, now: datetime, may_promote: MayPromote = nobody_objects
     ) -> Lineage:

@@ -14,9 +14,9 @@ Whoever owns a namespace may write any kind into it that a role of theirs names.
 * The namespaces of operators count by name in the embedded API alone, which makes them before anybody can connect and lets
   nobody delete them. On any other API server whoever may create namespaces could be the first to make one, and would
   administer the broker: there an administrator names them (`fastness serve --adopt namespace/NAME`).
-* Other names that manuals give (`RESERVED`: user-data, the operator of sandboxed containers, its pull secret, credentials of the
-  cluster's registry) are read by name. A namespace of such a name is made by an administrator alone, which the embedded API asks
-  its authorizer and a Kubernetes the admission policy that comes with our accounts.
+* Other names that manuals give (`RESERVED`: user-data, boot images, the operator of sandboxed containers, its pull secret,
+  credentials of the cluster's registry) are read by name. A namespace of such a name is made by an administrator alone, which the
+  embedded API asks its authorizer and a Kubernetes the admission policy that comes with our accounts.
 * Adopting the namespace of an operator adopts it for that operator's kinds; any other namespace for all kinds that administrators
   write. Nothing adopts a place for Machines: they are what the doors wrote.
 
@@ -33,7 +33,7 @@ from typing import Final
 from fastness.kinds.confidentialcontainers import GROUP as CONFIDENTIAL_CONTAINERS
 from fastness.kinds.kata import names as kata
 from fastness.kinds.kind import Resource
-from fastness.kinds.machineconfiguration.names import USER_DATA_NAMESPACE
+from fastness.kinds.machineconfiguration.names import OPERATOR_NAMESPACE, USER_DATA_NAMESPACE
 from fastness.kinds.nfd import GROUP as NFD
 from fastness.kinds.nfd import UPSTREAM as NFD_UPSTREAM
 from fastness.kinds.trusted_execution import GROUP as TRUSTED
@@ -50,7 +50,7 @@ MADE_HERE: Final = (HOME, SEALED, JOINS, *OPERATORS, USER_DATA_NAMESPACE)
 
 RESERVED: Final = (
     *MADE_HERE, kata.NAMESPACE, kata.DASHBOARD_NAMESPACE, kata.CLUSTER_PULL_SECRET[0], "openshift-marketplace",
-    "openshift-machine-config-operator",
+    OPERATOR_NAMESPACE,
 )  # fmt: skip
 """Names under which something of ours is read: whoever makes a namespace administers it, so administrators alone make these."""
 

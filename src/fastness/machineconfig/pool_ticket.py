@@ -22,7 +22,7 @@ from fastness.kinds.fastness_dev.join_ticket import MOST_USES
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, object_name
-from fastness.machineconfig.pointer import user_data_of
+from fastness.machineconfig.boot_images.makers import user_data_of
 from fastness.machineconfig.render.errors import BadPointer
 
 Object = Mapping[str, Any]

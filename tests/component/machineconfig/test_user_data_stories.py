@@ -3,129 +3,31 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
-from contextlib import suppress
-from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from fastness.enrolment.trusted_cluster import Doors
-from fastness.formats import data_url as dataurl
-from fastness.formats import json
-from fastness.keys.doors import NAME, NAMESPACE, doors_authority
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
-from fastness.kinds.registry import find
-from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import PatchType
 from fastness.machineconfig import ignition
-from fastness.runtime.clock import SystemClock, SystemEntropy
-from tests.component.machineconfig.worker_pool import POOL, WorkerPool, open_worker_pool, until
-from tests.embedded.fixtures import Embedded
-
-SECRET = find("", "v1", "secrets").resource
-SPACE = find("", "v1", "namespaces").resource
-EVENT = find("", "v1", "events").resource
-TICKET = find("fastness.dev", "v1alpha1", "jointickets").resource
-CONFIDENTIAL = find("fastness.dev", "v1alpha1", "confidentialclusters").resource
-MACHINE_SET = find("machine.openshift.io", "v1beta1", "machinesets").resource
-CONTROL_PLANE_SET = find("machine.openshift.io", "v1", "controlplanemachinesets").resource
-HERE = names.USER_DATA_NAMESPACE
-OLD_CA, NEW_CA = "-----BEGIN CERTIFICATE----- old", "-----BEGIN CERTIFICATE----- new"
-
-
-class Story:
-    """The workers, and the doors as the test moves them."""
-
-    def __init__(self, workers: WorkerPool) -> None:
-        self.workers = workers
-        self.cluster = workers.cluster
-        self.doors = Doors("https://gate.example:22623", "https://config.example:22624", OLD_CA)
-
-    async def secret(self, name: str) -> JsonObject | None:
-        try:
-            return await self.cluster.get(SECRET, name, HERE)
-        except NotFound:
-            return None
-
-    async def managed(self, pool: str = "worker") -> JsonObject:
-        async def secret_there() -> JsonObject | None:
-            return await self.secret(f"{pool}-user-data-managed")
-
-        return await until(secret_there, f"{pool} has no user-data")  # type: ignore[no-any-return]
-
-    async def event(self, reason: str, count: int = 1) -> JsonObject:
-        async def event_there() -> JsonObject | None:
-            events = [event for event in (await self.cluster.list(EVENT)).items if event["reason"] == reason]
-            return events[0] if sum(int(event.get("count") or 1) for event in events) >= count else None
-
-        return await until(event_there, f"nobody says {reason}")  # type: ignore[no-any-return]
-
-    async def events(self, reason: str) -> int:
-        return sum(event["reason"] == reason for event in (await self.cluster.list(EVENT)).items)
-
-    async def rotate(self, ca: str) -> None:
-        """The doors show another authority; its Secret changes, as every rotation does."""
-        self.doors = replace(self.doors, ca=ca)
-        await doors_authority(self.cluster, SystemEntropy(), SystemClock().now())
-        await self.cluster.patch(
-            SECRET, NAME, {"metadata": {"annotations": {"rotated": ca}}}, PatchType.MERGE, NAMESPACE
-        )
-
-    async def edit(self, name: str, patch: JsonObject) -> None:
-        await self.cluster.patch(SECRET, name, patch, PatchType.MERGE, HERE)
-
-
-@pytest.fixture
-async def story(embedded_server: Embedded) -> AsyncIterator[Story]:
-    box: list[Story] = []
-    async with open_worker_pool(embedded_server, lambda: box[0].doors if box else None) as workers:
-        with suppress(AlreadyExists):
-            await workers.cluster.create(SPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HERE}})
-        box.append(Story(workers))
-        # Pools that came before the doors are looked at again, as in a cluster whose doors open later.
-        for pool in ("master", "worker"):
-            await until(lambda pool=pool: exists(workers, pool), pool)  # type: ignore[misc]
-            await workers.cluster.patch(POOL, pool, {"metadata": {"annotations": {"doors": "open"}}}, PatchType.MERGE)
-        yield box[0]
-
-
-async def exists(workers: WorkerPool, pool: str) -> bool:
-    return any(entry["metadata"]["name"] == pool for entry in (await workers.cluster.list(POOL)).items)
-
-
-def pointer(secret: JsonObject | None) -> Any:
-    assert secret is not None
-    return json.decode(base64.b64decode(secret["data"]["userData"]))
-
-
-def ca_of(secret: JsonObject | None) -> str:
-    [entry] = pointer(secret)["ignition"]["security"]["tls"]["certificateAuthorities"]
-    return dataurl.decode(entry["source"]).decode()
-
-
-def ticket_of(secret: JsonObject) -> str:
-    return str(pointer(secret)["ignition"]["config"]["merge"][0]["httpHeaders"][0]["value"])
-
-
-def stub(name: str = "worker-user-data", version: str = "2.2.0", **more: Any) -> JsonObject:
-    """What an old installer left behind."""
-    tls = {"certificateAuthorities": [{"source": dataurl.encode(b"of the installer"), "verification": {}}]}
-    append = [{"source": "https://api-int.example:22623/config/worker", "verification": {}}]
-    body = {"ignition": {"version": version, "config": {"append": append}, "security": {"tls": tls}}, **more}
-    data = {"userData": base64.b64encode(json.encode(body)).decode(), "disableTemplating": "dHJ1ZQo="}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": HERE}, "data": data}
-
-
-def machine_set(name: str, user_data: str, version: str = "") -> JsonObject:
-    value = {"userDataSecret": {"name": user_data}, "ami": {"id": "ami-1"}}
-    notes = {names.POINTER_VERSION: version} if version else {}
-    return {
-        "apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet",
-        "metadata": {"name": name, "namespace": HERE, "annotations": notes},
-        "spec": {"replicas": 1, "selector": {}, "template": {"spec": {"providerSpec": {"value": value}}}},
-    }  # fmt: skip
+from tests.component.machineconfig.user_data_story import (
+    CONFIDENTIAL,
+    CONTROL_PLANE_SET,
+    HERE,
+    MACHINE_SET,
+    NEW_CA,
+    OLD_CA,
+    SECRET,
+    TICKET,
+    Story,
+    ca_of,
+    machine_set,
+    pointer,
+    stub,
+    ticket_of,
+)
+from tests.component.machineconfig.worker_pool import POOL, until
+from tests.unit.machineconfig.boot_images.sets import OLD_RELEASE, gcp, maker
 
 
 @pytest.mark.row("002-01")
@@ -165,30 +67,31 @@ async def test_install_every_pool_gets_user_data_that_machine_sets_can_use(story
 
 
 @pytest.mark.row("002-19")
+@pytest.mark.row("002-20")
+@pytest.mark.row("002-21")
 @pytest.mark.row("002-25")
-async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_images_read_spec_3(story: Story) -> None:
+async def test_upgrade_the_old_stub_stays_as_it_is_beside_the_new_secret_until_a_person_says_so(story: Story) -> None:
     # 1. Everything is of spec 2: the stub, the machine sets that use it, and their boot images.
     old = await story.cluster.create(SECRET, stub())
     await story.cluster.create(MACHINE_SET, machine_set("workers-a", "worker-user-data"))
     await story.cluster.create(MACHINE_SET, machine_set("workers-b", "worker-user-data"))
-    # 2. The new control plane makes the managed Secret and leaves the old one where it is, with the CA of today.
+    # 2. The new control plane makes the managed Secret and leaves the old one: it trusts somebody else.
     assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
-    await story.event("CertificateAuthorityRefreshed")
-    legacy = await story.secret("worker-user-data")
-    assert ca_of(legacy) == OLD_CA
-    assert pointer(legacy)["ignition"]["version"] == "2.2.0"
-    assert pointer(legacy)["ignition"]["config"] == pointer(old)["ignition"]["config"]
-    # 3. One of two machine sets gets a newer boot image: the other would not survive another version, so the stub stays.
+    # 3. Neither a new authority of ours nor one of two machine sets changes a byte of it.
     annotated = {"metadata": {"annotations": {names.POINTER_VERSION: "3.4"}}}
     await story.cluster.patch(MACHINE_SET, "workers-a", annotated, PatchType.MERGE, HERE)
     await story.rotate(NEW_CA)
 
     async def refreshed() -> bool:
-        return ca_of(await story.secret("worker-user-data")) == NEW_CA
+        return ca_of(await story.managed()) == NEW_CA
 
-    assert await until(refreshed, "the CA does not reach the stub")
-    assert pointer(await story.secret("worker-user-data"))["ignition"]["version"] == "2.2.0"
-    # 4. The second follows with an older one: the stub becomes what both read, and says so.
+    assert await until(refreshed, "the CA does not reach the managed Secret")
+    # Stubs are looked at in the order of their writes, so this one, which is ours, proves that the other was looked at too.
+    await story.cluster.create(SECRET, stub("ours-user-data", ca=OLD_CA))
+    await story.rotate(OLD_CA + NEW_CA)
+    await story.event("CertificateAuthorityRefreshed")
+    assert await story.secret("worker-user-data") == old
+    # 4. The second follows with an older image: the stub becomes what both read, and lets machines in.
     annotated = {"metadata": {"annotations": {names.POINTER_VERSION: "3.1.0"}}}
     await story.cluster.patch(MACHINE_SET, "workers-b", annotated, PatchType.MERGE, HERE)
     await story.event("StubIgnitionUpgraded")
@@ -198,13 +101,45 @@ async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_image
     assert new["metadata"]["annotations"][names.STUB_UPGRADED_AT].endswith("Z")
     body = pointer(new)
     assert [problem for problem in ignition.validate(body) if problem.severity == "error"] == []
-    assert body["ignition"]["config"] == {"merge": pointer(old)["ignition"]["config"]["append"]}
-    assert ca_of(new) == NEW_CA
+    assert body["ignition"]["config"] == pointer(await story.managed())["ignition"]["config"]
+    assert ca_of(new) == OLD_CA + NEW_CA
     assert new["data"]["disableTemplating"] == old["data"]["disableTemplating"]
-    # 5. A machine set moves to the managed Secret: that is its owner's decision, nothing here makes or undoes it.
-    moved = machine_set("workers-a", "worker-user-data-managed", "3.4")["spec"]
-    await story.cluster.patch(MACHINE_SET, "workers-a", {"spec": moved}, PatchType.MERGE, HERE)
-    assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
+
+
+async def test_a_stub_that_was_brought_to_spec_3_has_the_ticket_of_its_pool_also_tomorrow(story: Story) -> None:
+    await story.cluster.create(MACHINE_SET, machine_set("workers-a", "worker-user-data", "3.2"))
+    await story.cluster.create(SECRET, stub())
+    await story.event("StubIgnitionUpgraded")
+    first = await story.managed()
+    await story.cluster.delete(SECRET, "worker-user-data-managed", HERE)
+
+    async def follows() -> bool:
+        managed, brought = await story.secret("worker-user-data-managed"), await story.secret("worker-user-data")
+        return bool(
+            managed and brought and ticket_of(managed) != ticket_of(first) and ticket_of(brought) == ticket_of(managed)
+        )
+
+    assert await until(follows, "the stub keeps a ticket that ends")
+
+
+async def test_boot_images_that_read_spec_3_change_no_stub_that_leads_elsewhere(story: Story) -> None:
+    """The table knows the image; nobody said that the stub may change."""
+    value = gcp(OLD_RELEASE)
+    await story.cluster.create(MACHINE_SET, maker(value))
+    old = await story.cluster.create(SECRET, stub())
+    left = await story.event("StubLeftAlone")
+    assert "point them at worker-user-data-managed" in left["message"]
+    assert await story.secret("worker-user-data") == old
+
+
+@pytest.mark.row("002-26")
+async def test_a_stub_of_ours_is_brought_to_spec_3_when_the_boot_images_read_it(story: Story) -> None:
+    await story.cluster.create(SECRET, stub(ca=OLD_CA))
+    await story.cluster.create(MACHINE_SET, maker(gcp(OLD_RELEASE)))
+    await story.event("StubIgnitionUpgraded")
+    new = await story.secret("worker-user-data")
+    assert pointer(new)["ignition"]["version"] == "3.4.0"
+    assert ticket_of(new or {}) == ticket_of(await story.managed())
 
 
 @pytest.mark.row("002-06")
@@ -334,6 +269,7 @@ async def test_the_set_of_the_control_plane_counts_as_a_user_of_its_stub(story: 
         "spec": {"replicas": 3, "selector": {}, "template": template},
     }  # fmt: skip
     await story.cluster.create(CONTROL_PLANE_SET, made)
+    await story.managed("master")
     await story.cluster.create(SECRET, stub("master-user-data"))
     await story.event("StubIgnitionUpgraded")
     assert pointer(await story.secret("master-user-data"))["ignition"]["version"] == "3.2.0"

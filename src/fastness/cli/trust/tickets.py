@@ -1,6 +1,7 @@
 """`fastness ticket create` and `fastness userdata`: how a machine that is made by hand may ask to join.
 
-A ticket is printed once and kept as a hash; the user-data of a pool is the pointer config that the cluster keeps for it.
+A ticket is printed once and kept as a hash; the user-data of a pool is the pointer config that the cluster keeps for it. Before
+there is a cluster, `offline_user_data` makes both.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import base64
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,6 +19,7 @@ from fastness.cli.cluster import cluster_options, connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.room_errors import reported_errors
+from fastness.cli.trust.offline_user_data import OfflineRequest, offline_options, write_offline
 from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
 from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
@@ -126,15 +129,26 @@ async def _countable(cluster: Cluster, pool: str, uses: int | None) -> int:
 
 
 @click.command()
-@click.argument("pool")
+@click.argument("pool", required=False, default="")
+@offline_options
 @cluster_options
-def userdata(pool: str, kubeconfig: Path | None, context: str) -> None:
+def userdata(
+    pool: str, kubeconfig: Path | None, context: str, offline: Path | None, lifetime: str, **given: Any
+) -> None:
     """Print the pointer config of POOL, for machines that are made by hand.
 
-    It holds a join ticket: treat it as a secret.
+    It holds a join ticket: treat it as a secret. With --offline there is no cluster yet: the pointers of the first machines are
+    written to a directory, with a bundle that the cluster is given when it comes.
     """
     with reported_errors():
-        click.echo(asyncio.run(_userdata(pool, kubeconfig, context)))
+        if offline is not None:
+            if pool:
+                raise CliError("POOL and --offline do not go together", "Name pools with --pool.", Exit.USAGE)
+            write_offline(offline, OfflineRequest(lifetime=_duration(lifetime), **given))
+        elif not pool:
+            raise CliError("which pool?", "Give POOL, or --offline DIRECTORY before there is a cluster.", Exit.USAGE)
+        else:
+            click.echo(asyncio.run(_userdata(pool, kubeconfig, context)))
 
 
 async def _userdata(pool: str, kubeconfig: Path | None, context: str) -> str:

@@ -33,6 +33,8 @@ BUILT_IN_LABEL: Final = f"{GROUP}/mco-built-in"
 REQUIRED_FOR_UPGRADE_LABEL: Final = f"operator.{GROUP}/required-for-upgrade"
 POOL_LABEL_PREFIX: Final = f"pools.operator.{GROUP}/"
 POINTER_VERSION: Final = "fastness.dev/pointer-version"
+# On a machine set whose image does not tell: the release, a space, the image. On an ApprovedImage: the release that it is of.
+BOOT_IMAGE: Final = "fastness.dev/boot-image"
 WANTED_MACHINES: Final = "fastness.dev/wanted-machines"
 USER_DATA_DIGEST: Final = "fastness.dev/user-data-digest"
 
@@ -109,6 +111,7 @@ class PoolCondition(StrEnum):
     IMAGE_BUILD_DEGRADED = "ImageBuildDegraded"
     PINNED_IMAGE_SETS_DEGRADED = "PinnedImageSetsDegraded"
     POOL_SYNCHRONIZER_DEGRADED = "PoolSynchronizerDegraded"
+    USER_DATA_DEGRADED = "UserDataDegraded"
 
 
 class Progress(StrEnum):
@@ -165,6 +168,11 @@ class Event(StrEnum):
     STUB_UPGRADED = "StubIgnitionUpgraded"
     CA_REFRESHED = "CertificateAuthorityRefreshed"
     BAD_POINTER = "BadPointer"
+    STUB_LEFT_ALONE = "StubLeftAlone"
+    BOOT_IMAGE_UNKNOWN = "BootImageUnknown"
+    BOOT_IMAGE_UPDATED = "BootImageUpdated"
+    BOOT_IMAGE_REFUSED = "BootImageRefused"
+    BOOT_IMAGE_SKIPPED = "BootImageSkipped"
     CORDON = "Cordon"
     DRAIN = "Drain"
     UNCORDON = "Uncordon"
@@ -210,6 +218,10 @@ OVERLAY_FILE: Final = "/etc/machine-config-daemon/overlays.json"
 NODE_TRUST_FILE: Final = "/etc/machine-config-daemon/node-trust.json"
 CONTENT_FILE: Final = "/etc/mcs-machine-config-content.json"
 ENCAPSULATED_FILE: Final = "/etc/ignition-machine-config-encapsulated.json"
+
+# Where the boot images of the release are published.
+OPERATOR_NAMESPACE: Final = "openshift-machine-config-operator"
+BOOT_IMAGES: Final = "coreos-bootimages"
 
 # Managed user-data.
 USER_DATA_NAMESPACE: Final = "openshift-machine-api"

@@ -3,13 +3,15 @@
     announcements.py       Remarks about objects, told once: an event when a remark is new, none while it stays the same
     api_authority.py       The authority of the API server that nodes have in their kubeconfigs, copied when it is at rest
     bare_metal.py          Machines of Metal3: each takes a BareMetalHost, follows it until it is a node, and gives it back
+    boot_image_stream.py   The boot images of the release, as the ConfigMap of the cluster has them
+    boot_images.py         Boot images: machine sets are kept at the images of the release, and moved to managed user-data
     cluster_kinds.py       Configs that follow from the cluster's own settings: nodes.config and the FeatureGate, for every pool
     controllers.py         All loops of machine configuration, ready to run
     defaults.py            What a cluster has if nobody made it: built-in pools, settings of disruption
     drain.py               Drains: nodes ask by annotation, this loop cordons and empties them, and puts them back to work
     generated.py           Configs that follow from other objects: the base of each role, KubeletConfigs, ContainerRuntimeConfigs
     holds.py               What holds a node back: an image that nobody could prove, a machine that is not proved
-    installer_pointers.py  Pointers that an installer made (`<role>-user-data`): left alone, but for two things
+    installer_pointers.py  Pointers that an installer made (`<role>-user-data`): left alone, but for those that are ours
     keep.py                Generated configs are what they should be: made, put back when edited, made anew by another version
     labels.py              The labels of a node that booted straight into a custom pool
     machine_api.py         The loops that make machines for machine sets, as a family

@@ -11,6 +11,7 @@ from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.machineconfig.loops.api_authority import ApiAuthority
+from fastness.machineconfig.loops.boot_images import BootImages
 from fastness.machineconfig.loops.cluster_kinds import ClusterKinds
 from fastness.machineconfig.loops.defaults import Defaults
 from fastness.machineconfig.loops.drain import Drains
@@ -35,7 +36,7 @@ def nowhere() -> Doors | None:
 
 LOOPS = (
     Defaults, Generated, ApiAuthority, TrustOfNodes, ClusterKinds, Registries, FirstLabels, Rollout, Drains, ConfigNodes,
-    Pruning,
+    Pruning, BootImages,
 )  # fmt: skip
 
 

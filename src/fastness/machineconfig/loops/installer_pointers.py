@@ -1,12 +1,13 @@
-"""Pointers that an installer made (`<role>-user-data`): left alone, but for two things.
+"""Pointers that an installer made (`<role>-user-data`): left alone, but for those that are ours.
 
-* The CA in one follows the doors' CA, or new machines would meet a server that they do not trust.
-* A spec 2 stub becomes one of spec 3 when every machine set that uses it says, in the annotation `fastness.dev/pointer-version`,
-  that its boot image reads spec 3. Until then it stays: an old boot image reads nothing else. The Secret says what happened and
-  when, in the annotations that operators of this field know.
+* One that trusts the doors of this cluster, and nobody else, follows their CA: else its machines would meet a server that they do
+  not trust. One that trusts anybody else is not ours, and not one byte of it changes.
+* A spec 2 stub becomes what the managed Secret of its pool is when every machine set that uses it has a boot image that reads
+  spec 3, and either the stub was ours or each of those sets says so in the annotation `fastness.dev/pointer-version`. Until then
+  it stays: an old boot image reads nothing else. The Secret says what happened and when, in the annotations that operators of
+  this field know, and from then on it has the ticket of its pool, today's and tomorrow's.
 
-What is more than a plain stub, or names several authorities, is not guessed at: an event says so. A stub carries no ticket, so
-whoever wants new machines from it points the machine set at the managed Secret (`user_data.py`).
+What is more than a plain stub, or names several authorities, is not guessed at: an event says so.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ from fastness.keys.authorities import named
 from fastness.keys.doors import NAME as DOORS_NAME
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.machineconfiguration import names
-from fastness.kinds.objects import ObjectName, object_name, rfc3339
+from fastness.kinds.objects import ObjectName, annotations_of, labels_of, object_name, rfc3339
 from fastness.kinds.openshift.machines import CONTROL_PLANE_MACHINE_SET, MACHINE_SET
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.machineconfig import pointer
+from fastness.machineconfig import installer_stub as stubs
+from fastness.machineconfig.boot_images.pointer_version import LOWEST, read_by_all
+from fastness.machineconfig.loops.boot_image_stream import StreamView, stream_source
 from fastness.machineconfig.loops.user_data import CA_DELAY, SECRETS
 from fastness.machineconfig.render.errors import BadPointer
 from fastness.runtime.clock import Clock
@@ -40,6 +43,15 @@ def _every_stub(_obj: Object) -> Iterable[ObjectName]:
     return (EVERY,)
 
 
+def _stub_of_secret(secret: Object) -> Iterable[ObjectName]:
+    """The stub itself, or the one beside a managed Secret, whose ticket it may carry."""
+    place = object_name(secret)
+    if place.name.endswith(names.USER_DATA_SUFFIX):
+        pool = place.name.removesuffix(names.USER_DATA_SUFFIX)
+        return (ObjectName(place.namespace, f"{pool}{names.UNMANAGED_USER_DATA_SUFFIX}"),)
+    return (place,)
+
+
 class InstallerStubs:
     """Keeps pointers of an installer usable."""
 
@@ -49,9 +61,10 @@ class InstallerStubs:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, doors: Callable[[], Doors | None]) -> None:
         here = Scope(names.USER_DATA_NAMESPACE)
         self.sources: Sequence[Source] = (
-            Source(SECRETS, scope=here),
+            Source(SECRETS, keys=_stub_of_secret, scope=here),
             Source(SECRETS, keys=_every_stub, scope=named(DOORS_NAME), delay=CA_DELAY),
             Source(MACHINE_SETS, keys=_every_stub, scope=here), Source(CONTROL_PLANE_SETS, keys=_every_stub, scope=here),
+            stream_source(_every_stub),
         )  # fmt: skip
         self._cluster = cluster
         self._clock = clock
@@ -59,6 +72,7 @@ class InstallerStubs:
         self._recorder = Recorder(cluster, self.name, clock)
         self._secrets = informers.of(SECRETS, here)
         self._makers = (informers.of(MACHINE_SETS, here), informers.of(CONTROL_PLANE_SETS, here))
+        self._stream = StreamView(informers)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Look at one stub, or at all."""
@@ -73,7 +87,7 @@ class InstallerStubs:
         return Done()
 
     async def _sync(self, secret: JsonObject) -> None:
-        if object_name(secret).name.endswith(names.USER_DATA_SUFFIX) or not pointer.is_unmanaged_pointer(secret):
+        if object_name(secret).name.endswith(names.USER_DATA_SUFFIX) or not stubs.is_unmanaged_pointer(secret):
             return
         try:
             await self._follow(secret)
@@ -81,30 +95,53 @@ class InstallerStubs:
             await self._recorder.warning(secret, names.Event.BAD_POINTER, f"{error.message}: {error.hint}")
 
     async def _follow(self, secret: JsonObject) -> None:
-        """The CA first, because it needs nobody's word; then the version."""
+        """Spec 3 first, because that brings the CA along; else the CA alone."""
         doors = self._doors()
-        fresh = pointer.with_ca(secret, doors.ca) if doors is not None and doors.ca else None
-        if fresh is not None:
+        ca = doors.ca if doors is not None else ""
+        version = await self._version(secret, ca)
+        managed = self._secrets.get(names.USER_DATA_NAMESPACE, f"{stubs.pool_of(secret)}{names.USER_DATA_SUFFIX}")
+        if version and managed is not None and names.MANAGED_CA_LABEL in labels_of(managed):
+            patch = stubs.brought(secret, managed, version, rfc3339(self._clock.now()))
+            if patch is not None and names.STUB_UPGRADED_TO in patch["metadata"]["annotations"]:
+                text = f"{object_name(secret)} is of Ignition {version} now, as the boot images of its machine sets read it"
+                await self._write(secret, patch, names.Event.STUB_UPGRADED, text)
+            elif patch is not None:
+                text = f"{object_name(secret)} follows {object_name(managed)}"
+                await self._write(secret, patch, names.Event.USER_DATA_UPDATED, text)
+            return
+        patch = stubs.with_ca(secret, ca) if ca else None
+        if patch is not None:
             text = f"{object_name(secret)} has the new CA of the doors"
-            secret = await self._write(secret, {"data": fresh}, names.Event.CA_REFRESHED, text)
+            await self._write(secret, patch, names.Event.CA_REFRESHED, text)
+
+    async def _version(self, secret: JsonObject, ca: str) -> str:
+        """The version that a stub is to be brought to, or was; empty when it stays what it is."""
+        name = object_name(secret).name
+        if stubs.is_brought(secret):
+            return annotations_of(secret)[names.STUB_UPGRADED_TO]
+        if not stubs.is_legacy(secret):
+            return ""
         for informer in self._makers:
             await informer.synced()
         makers = [maker for informer in self._makers for maker in informer.list()]
-        version = pointer.readable_by(object_name(secret).name, makers)
-        data = pointer.upgraded(secret, version) if version else None
-        if data is None:
-            return
-        notes = {names.STUB_UPGRADED_TO: version, names.STUB_UPGRADED_AT: rfc3339(self._clock.now())}
-        text = f"{object_name(secret)} is of Ignition {version} now, as the boot images of its machine sets read it"
-        await self._write(secret, {"data": data, "metadata": {"annotations": notes}}, names.Event.STUB_UPGRADED, text)
+        version = read_by_all(name, makers, await self._stream.current())
+        if version < LOWEST:
+            return ""
+        if not stubs.says_so(name, makers) and not stubs.leads_here(secret, ca):
+            text = (
+                f"the boot images of its machine sets read Ignition {version}, but it leads to a server that is not ours: point "
+                f"them at {stubs.pool_of(secret)}{names.USER_DATA_SUFFIX}, or say so on each with {names.POINTER_VERSION}"
+            )
+            await self._recorder.normal(secret, names.Event.STUB_LEFT_ALONE, text)
+            return ""
+        return version
 
-    async def _write(self, secret: JsonObject, patch: JsonObject, event: names.Event, text: str) -> JsonObject:
+    async def _write(self, secret: JsonObject, patch: JsonObject, event: names.Event, text: str) -> None:
         """Patch what was read and nothing newer; one that changed meanwhile comes again by itself."""
         place, version = object_name(secret), secret["metadata"]["resourceVersion"]
         body = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": version}}
         try:
             written = await self._cluster.patch(SECRETS, place.name, body, PatchType.MERGE, place.namespace, _AS)
         except (Conflict, NotFound):
-            return secret
+            return
         await self._recorder.normal({"apiVersion": "v1", "kind": "Secret", **written}, event, text)
-        return written

@@ -6,6 +6,8 @@ For every pool there is a Secret `<pool>-user-data-managed` with a pointer confi
   the pool may need (`pool_ticket.py`).
 * A hand edit is put back, and an event says so; a Secret that somebody made before us is adopted, and an event says that.
 * A new CA of the doors, another trust model or pointer version rewrite the pointer; the ticket in it stays.
+* The version is what the boot images of all machine sets that use the Secret read (`boot_images.pointer_version`); the condition
+  `UserDataDegraded` of the pool says which, why, and what cannot be served.
 * With a pool go its Secret, which it owns, and its tickets.
 
 Pointers that an installer made are the business of `installer_pointers.py`.
@@ -16,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from fastness.enrolment.trusted_cluster import Doors
@@ -31,15 +34,18 @@ from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import ObjectName, annotations_of, is_being_deleted, labels_of, metadata, object_name
 from fastness.kinds.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
-from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.errors import AlreadyExists, Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.machineconfig import pointer
+from fastness.machineconfig.boot_images.pointer_version import PointerVersion, pointer_version
+from fastness.machineconfig.loops.boot_image_stream import StreamView, stream_source
 from fastness.machineconfig.loops.pool_ticket import CONTROL_PLANE_SETS, MACHINE_SETS, POOL_LABEL, TICKETS, PoolTickets
 from fastness.machineconfig.loops.render import CONFIDENTIAL
 from fastness.machineconfig.loops.rollout import EVERY
 from fastness.machineconfig.render.errors import BadPointer
+from fastness.machineconfig.rollout.status import user_data_condition
 from fastness.runtime.clock import Clock, Entropy
 
 SECRETS = SECRET.resource
@@ -47,6 +53,7 @@ NAMESPACES = NAMESPACE.resource
 GATHER_SECONDS = 0.2  # a ticket changes with every machine that uses it
 CA_DELAY = 1.0  # seconds: whoever tells where the doors are reads the same Secret, and may see it a moment later
 _AS = WriteOptions(manager="user-data")
+_STATUS = WriteOptions(manager="user-data", subresource="status")
 
 
 def _every_pool(_obj: Object) -> Iterable[ObjectName]:
@@ -68,7 +75,7 @@ class UserData:
     """Keeps the user-data of every pool."""
 
     name = "user-data"
-    writes: Sequence[Resource] = (SECRETS, TICKETS, NAMESPACES, EVENTS)
+    writes: Sequence[Resource] = (SECRETS, TICKETS, NAMESPACES, MACHINE_CONFIG_POOL.resource, EVENTS)
 
     def __init__(
         self,
@@ -84,7 +91,7 @@ class UserData:
             Source(SECRETS, keys=_pool_of_secret, scope=here),
             Source(TICKETS, keys=_pool_of_ticket, delay=GATHER_SECONDS),
             Source(MACHINE_SETS, keys=_every_pool, scope=here), Source(CONTROL_PLANE_SETS, keys=_every_pool, scope=here),
-            Source(SECRETS, keys=_every_pool, scope=named(DOORS_NAME), delay=CA_DELAY),
+            Source(SECRETS, keys=_every_pool, scope=named(DOORS_NAME), delay=CA_DELAY), stream_source(_every_pool),
             Source(TRUSTED_EXECUTION_CLUSTER.resource, keys=_every_pool),  # it may say where machines enrol
         )  # fmt: skip
         self._cluster = cluster
@@ -94,6 +101,9 @@ class UserData:
         self._recorder = Recorder(cluster, self.name, clock)
         self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
         self._confidential = informers.of(CONFIDENTIAL)
+        self._makers = (informers.of(MACHINE_SETS, here), informers.of(CONTROL_PLANE_SETS, here))
+        self._stream = StreamView(informers)
+        self._clock = clock
         self._tickets = PoolTickets(cluster, informers, clock, entropy, self._recorder)
 
     async def reconcile(self, key: ObjectName) -> Done:
@@ -121,13 +131,38 @@ class UserData:
         trust = trust_model(self._confidential.get("", "cluster"), name)
         present = await self._stored_secret(name)
         held = await self._tickets.held(pool, trust, _ticket_in(present))
+        chosen = await self._version(pool)
         try:
-            secret = pointer.user_data_secret(pool, pointer.pointer(pool, trust, doors, held.ticket.reveal()))
+            document = pointer.pointer(name, trust, doors, held.ticket.reveal(), chosen.version)
         except BadPointer as error:
             await self._recorder.warning(pool, names.Event.BAD_POINTER, f"{error.message}: {error.hint}")
             return held.seconds
-        await self._write(pool, present, secret)
+        await self._write(pool, present, pointer.user_data_secret(pool, document))
+        await self._tell(pool, chosen)
         return held.seconds
+
+    async def _version(self, pool: JsonObject) -> PointerVersion:
+        for informer in self._makers:
+            await informer.synced()
+        makers = [maker for informer in self._makers for maker in informer.list()]
+        return pointer_version(pool, makers, await self._stream.current())
+
+    async def _tell(self, pool: JsonObject, chosen: PointerVersion) -> None:
+        """Say in the pool's conditions of which version its pointer is and why; raises ApiError."""
+        conditions = user_data_condition(pool, chosen, self._clock.now())
+        if conditions == ((pool.get("status") or {}).get("conditions") or []):
+            return
+        if chosen.problem:
+            await self._recorder.warning(pool, names.Event.BAD_POINTER, chosen.problem)
+        elif chosen.unknown:
+            await self._recorder.warning(pool, names.Event.BOOT_IMAGE_UNKNOWN, chosen.note)
+        # Only over what was read: rendering and the rollout write conditions of the pool at the same time.
+        version = {"resourceVersion": metadata(pool).get("resourceVersion")}
+        patch = {"metadata": version, "status": {"conditions": conditions}}
+        with suppress(NotFound, Conflict):  # a pool that changed comes again by itself
+            await self._cluster.patch(
+                MACHINE_CONFIG_POOL.resource, object_name(pool).name, patch, PatchType.MERGE, "", _STATUS
+            )
 
     async def _stored_secret(self, pool: str) -> JsonObject | None:
         try:

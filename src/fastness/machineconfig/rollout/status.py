@@ -3,7 +3,8 @@
 * `Updated` when every node has the config, is ready and none is unavailable; only then does `status.configuration` follow the
   spec. Otherwise `Updating`, unless the pool is paused.
 * `RenderDegraded` is written by rendering (`render_condition`), `RegistriesDegraded` by the loop of registries
-  (`registries_condition`); both are only read here. `Degraded` is the fold of the others.
+  (`registries_condition`), `UserDataDegraded` by that of user-data (`user_data_condition`); all are only read here. `Degraded` is
+  the fold of the others.
 * A pool with an image of its own also waits for the build; `BuildPhase` says how far it is.
 * The transition time of a condition moves only when its status does.
 """
@@ -19,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration.names import PoolCondition
 from fastness.kinds.objects import condition, metadata, with_condition
+from fastness.machineconfig.boot_images.pointer_version import ALL_WELL, PointerVersion
 from fastness.machineconfig.rollout.nodes import Counts, Goal, NodeFacts
 
 Object = Mapping[str, Any]
@@ -29,6 +31,7 @@ _FOLDED: Final = (
     PoolCondition.REGISTRIES_DEGRADED,
     PoolCondition.IMAGE_BUILD_DEGRADED,
     PoolCondition.PINNED_IMAGE_SETS_DEGRADED,
+    PoolCondition.USER_DATA_DEGRADED,
 )
 _STOPS_BUILDS: Final = (
     PoolCondition.RENDER_DEGRADED,
@@ -152,10 +155,20 @@ def registries_condition(pool: Object, failure: str, now: datetime) -> list[Json
     return _folded(pool, PoolCondition.REGISTRIES_DEGRADED, reason, failure, now)
 
 
-def _folded(pool: Object, kind: PoolCondition, reason: str, failure: str, now: datetime) -> list[JsonObject]:
+def user_data_condition(pool: Object, chosen: PointerVersion, now: datetime) -> list[JsonObject]:
+    """All conditions of the pool with `UserDataDegraded` set; a pool of which nobody asks anything gets none to say so."""
+    silent = chosen.reason == ALL_WELL and not chosen.note
+    if silent and condition(pool, PoolCondition.USER_DATA_DEGRADED) is None:
+        return list((pool.get("status") or {}).get("conditions") or ())
+    return _folded(pool, PoolCondition.USER_DATA_DEGRADED, chosen.reason, chosen.problem, now, chosen.note)
+
+
+def _folded(
+    pool: Object, kind: PoolCondition, reason: str, failure: str, now: datetime, note: str = ""
+) -> list[JsonObject]:
     conditions = list((pool.get("status") or {}).get("conditions") or ())
     status = "True" if failure else "False"
-    conditions = with_condition(conditions, kind=kind, status=status, reason=reason, message=failure, now=now)
+    conditions = with_condition(conditions, kind=kind, status=status, reason=reason, message=failure or note, now=now)
     others = any(
         entry.get("type") in _FOLDED and entry.get("status") == "True"
         for entry in conditions

@@ -1,0 +1,147 @@
+"""The first control plane: pointers are made before there is a cluster, and real Ignition is led to its config by one of them.
+
+The API, the controllers with the doors, the command line and Ignition are processes or servers of their own; the doors run
+outside the cluster that they guard, as they do where a control plane installs itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import signal
+import socket
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastness.apiserver import ServerOptions, open_apiserver
+from fastness.app.product import PRODUCT
+from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
+from fastness.kinds.kubernetes.core import EVENT, SECRET
+from fastness.kinds.machineconfiguration import names
+from fastness.kube.errors import NotFound
+from fastness.kube.port import Cluster
+from tests.e2e.delivery.ignition import Ignition
+from tests.e2e.live import FASTNESS, KUBECTL, Outcome, environment, run
+from tests.embedded.fixtures import Embedded
+from tests.patience import PATIENCE
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def command(home: Path, *words: str | Path, **env: str) -> Outcome:
+    """Run a program; the API of the test is in this process, so nothing may block it."""
+    return await asyncio.to_thread(run, words, environment(home, **env), cwd=home)
+
+
+@asynccontextmanager
+async def doors_outside(kubeconfig: Path, home: Path, port: int) -> AsyncIterator[None]:
+    """`fastness serve` with controllers and config server, until the config server says where it is."""
+    words = [
+        FASTNESS, "serve", "--roles", "controllers,configserver", "--kubeconfig", kubeconfig, "--metrics-port", "0",
+        "--config-port", port, "--internal-port", "0", "--config-url", f"https://127.0.0.1:{port}", "--lease-seconds", "3",
+        "--log-level", "warning",
+    ]  # fmt: skip
+    process = await asyncio.create_subprocess_exec(
+        *map(str, words), env=environment(home), stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stderr is not None
+        async with asyncio.timeout(PATIENCE):
+            lines = [await process.stderr.readline()]
+            while lines[-1] and not lines[-1].startswith(b"configs on "):
+                lines.append(await process.stderr.readline())
+        assert lines[-1], b"".join(lines).decode()
+        yield
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE):
+            await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def adopted(cluster: Cluster, pool: str) -> dict[str, Any]:
+    """The managed Secret of a pool, once the controllers have taken it over."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                secret = await cluster.get(
+                    SECRET.resource, f"{pool}{names.USER_DATA_SUFFIX}", names.USER_DATA_NAMESPACE
+                )
+            except NotFound:
+                secret = {"metadata": {}}
+            if secret["metadata"].get("ownerReferences"):
+                return dict(secret)
+            await asyncio.sleep(0.1)
+
+
+async def fetched(ignition: Ignition, pointer: bytes) -> str:
+    """What Ignition says about fetching with a pointer; pools are rendered a moment after the doors open."""
+    (ignition.place / "user-data").write_bytes(pointer)
+    async with asyncio.timeout(PATIENCE):
+        stage = await ignition.stage("fetch")
+    assert stage.status == 0, stage.log
+    return (ignition.place / "cache").read_text()
+
+
+@pytest.mark.row("002-33")
+async def test_a_machine_with_a_pointer_that_is_older_than_the_cluster_gets_its_config(tmp_path: Path) -> None:
+    # 1. No API anywhere: pointers of master and worker, and what the cluster will need to know of them.
+    port = free_port()
+    made = await command(
+        tmp_path, FASTNESS, "userdata", "--offline", "first", "--config-url", f"https://127.0.0.1:{port}"
+    )
+    assert made.code == 0, made.err
+    files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "first").iterdir()}
+    assert files == {"master.ign": 0o600, "worker.ign": 0o600, "bundle.yaml": 0o600}
+    pointer = (tmp_path / "first/master.ign").read_bytes()
+    ticket = json.loads(pointer)["ignition"]["config"]["merge"][0]["httpHeaders"][0]["value"].removeprefix("Bearer ")
+    # 2. The API comes up and is given the bundle; then the doors open, outside of it.
+    async with open_apiserver(ServerOptions(tmp_path / "api", simulated=False), PRODUCT) as server:
+        api = Embedded(server, tmp_path / "api")
+        words = ("apply", "--server-side", "-f", "first/bundle.yaml")
+        applied = await command(tmp_path, KUBECTL, *words, KUBECONFIG=str(api.kubeconfig))
+        assert applied.code == 0, applied.err
+        tickets = (await api.cluster.list(JOIN_TICKET.resource)).items
+        assert sorted(entry["spec"]["pool"] for entry in tickets) == ["master", "worker"]
+        assert ticket not in json.dumps(tickets), "the objects hold a hash"
+        async with doors_outside(api.kubeconfig, tmp_path, port):
+            # 3. The Secrets are the cluster's own from now on, and still let in whoever has the pointers of before.
+            secret = await adopted(api.cluster, "master")
+            events = (await api.cluster.list(EVENT.resource)).items
+            assert {event["involvedObject"]["name"] for event in events if event["reason"] == "UserDataAdopted"} >= {
+                "master"
+            }
+            head = json.loads(base64.b64decode(secret["data"]["userData"]))["ignition"]
+            assert head["security"] == json.loads(pointer)["ignition"]["security"], (
+                "the authority is that of the bundle"
+            )
+            # 4. Real Ignition boots the first control plane with the file that was made first.
+            config = await fetched(Ignition(tmp_path), pointer)
+            assert "/etc/kubernetes" in config or "kubelet" in config
+
+
+async def test_files_that_machines_may_have_are_not_overwritten_and_an_authority_is_used_again(tmp_path: Path) -> None:
+    words = (FASTNESS, "userdata", "--config-url", "https://configs.example:22624", "--offline")
+    assert (await command(tmp_path, *words, "a")).code == 0
+    again = await command(tmp_path, *words, "a")
+    assert (again.code, "master.ign exists" in again.err) == (1, True)
+    more = await command(
+        tmp_path, *words, "b", "--pool", "infra", "--bundle", "a/bundle.yaml", "--pointer-version", "3.4"
+    )
+    assert more.code == 0, more.err
+    heads = [json.loads((tmp_path / name).read_text())["ignition"] for name in ("a/worker.ign", "b/infra.ign")]
+    assert heads[0]["security"] == heads[1]["security"]
+    assert heads[1]["version"] == "3.4.0"
+    assert heads[1]["config"]["merge"][0]["source"] == "https://configs.example:22624/config/infra"
