@@ -9,7 +9,7 @@ anybody. The annotation chooses nothing: whoever can write it has the agent ask 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from fastness.agent.apply.cluster import RenderedConfigs
@@ -58,7 +58,7 @@ class NodeTrustKeeper:
             self.behind = True
             await self._complain(str(error))
 
-    async def _kept(self, notes: dict[str, str], managed: Collection[str]) -> bool:
+    async def _kept(self, notes: Mapping[str, str], managed: Collection[str]) -> bool:
         """Do it; whether the machine has what it was told about."""
         desired, memory = notes.get(names.DESIRED_TRUST, ""), await self._blocking(self._writer.memory)
         trust = memory.trust if memory is not None else None
