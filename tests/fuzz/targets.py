@@ -16,6 +16,7 @@ from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patc
 from fastness.formats.protobuf import decode_object
 from fastness.formats.selectors import label_selector_from_object, parse_field_selector, parse_label_selector
 from fastness.formats.yaml import load_documents
+from fastness.protocol.node_trust import NodeTrust, parse_node_trust
 from fastness.protocol.user_data import VERSION, parse_user_data
 from tests.fuzz.driver import Target
 
@@ -141,6 +142,14 @@ def _user_data(data: bytes) -> object:
     return read
 
 
+def _node_trust(data: bytes) -> object:
+    trust = parse_node_trust(data)
+    assert parse_node_trust(trust.body) == trust
+    # The only text that becomes part of a path: nothing in it climbs or descends.
+    assert not any("/" in host or host in (".", "..") for host in trust.registries)
+    return trust
+
+
 def _texts(value: Any) -> list[str]:
     if isinstance(value, dict | list):
         below = value.values() if isinstance(value, dict) else value
@@ -161,6 +170,24 @@ _PATCH_TOKENS: Final = (
 )  # fmt: skip
 
 TARGETS: Final = (
+    Target(
+        "node-trust",
+        _node_trust,
+        (
+            NodeTrust(kubelet_ca="x", registries={"r.example:5000": "y", "a": ""}, pull_secret="{}").body,
+            NodeTrust().body,
+        ),
+        (
+            *_JSON_TOKENS,
+            b'"registries":{"../x":""}',
+            b'"registries":{"a/b":""}',
+            b'"kubeletCA":1',
+            b"..",
+            b"/",
+            b":5000",
+            b"\\u0000",
+        ),
+    ),
     Target(
         "user-data",
         _user_data,

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import base64
+import ssl
 from pathlib import Path
 
 import pytest
 
+from fastness.agent.apply.node import Agent
 from fastness.agent.host.states import File
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG
+from fastness.kube.errors import Unavailable
 from fastness.kube.port import PatchType
-from fastness.machineconfig.trust.files import registry_file
+from fastness.machineconfig.trust.files import KUBECONFIGS, registry_file
 from fastness.machineconfig.trust.node_trust import node_trust
-from tests.component.agent.cluster import Play
+from fastness.protocol.node_trust import NodeTrust
+from fastness.runtime.clock import SystemClock
+from tests.component.agent.cluster import NODE_NAME, QUICK, Play
 from tests.component.agent.directory_machine import file, make_machine, rendered
 from tests.embedded.fixtures import Embedded
 from tests.unit.machineconfig.build import CERTIFICATE, OTHER_CERTIFICATE, controller_config
+from tests.unit.machineconfig.signers import signer
+from tests.virtual import SeededEntropy
 
 OLD = rendered("rendered-worker-old", files=[file("/etc/base.conf", "base\n")])
 CONTROLLERS = CONTROLLER_CONFIG.resource
@@ -91,3 +98,41 @@ async def test_what_cannot_be_read_is_told_and_the_machine_keeps_what_it_has(pla
         assert registry(play) == CERTIFICATE.encode()
         assert (await play.notes())[names.STATE] == "Done", "configs are not held up by it"
         await has(play, await publish(play, OTHER_CERTIFICATE))
+
+
+class Trusted:
+    """Configs of whoever asks: one document."""
+
+    def __init__(self, trust: NodeTrust) -> None:
+        self.document = trust
+
+    async def fetch(self, name: str) -> JsonObject:
+        raise AssertionError("nobody asks for a config here")
+
+    async def trust(self, pool: str) -> NodeTrust:
+        return self.document
+
+
+@pytest.mark.parametrize(("coming", "restarted"), [("lb", ["kubelet.service", "fastness-agent.service"]), ("", [])])
+async def test_a_server_that_is_not_believed_has_those_start_anew_who_read_an_older_authority(
+    play: Play, coming: str, restarted: list[str]
+) -> None:
+    host = play.machine.host
+    data = base64.b64encode(CERTIFICATE.encode()).decode()
+    host.root.put(KUBECONFIGS[1], File(f"clusters: [{{cluster: {{certificate-authority-data: {data}}}}}]".encode()))
+    trust = NodeTrust(kubelet_ca=CERTIFICATE, api_ca=CERTIFICATE + (signer(coming) if coming else ""))
+    agent = Agent(play.as_node, host, NODE_NAME, SystemClock(), SeededEntropy(1), QUICK, configs=Trusted(trust))
+    notes = {names.DESIRED_TRUST: trust.name, names.CURRENT_CONFIG: "rendered-worker-old"}
+    await agent._trust.keep({"metadata": {"annotations": notes}}, ())
+    assert play.machine.units.calls == [], "nobody starts anew for a signer of the load balancer alone"
+
+    class Silent:
+        in_touch = False
+
+        async def live(self) -> JsonObject:
+            raise Unavailable("the API cannot be believed") from ssl.SSLCertVerificationError("unable to get issuer")
+
+    agent._own = Silent()  # type: ignore[assignment]
+    await agent._miss_authority()
+    calls = [unit for verb, unit in play.machine.units.calls if verb in ("start", "restart")]
+    assert calls == restarted

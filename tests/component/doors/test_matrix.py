@@ -60,9 +60,11 @@ OPERATOR = frozenset({"operator"})
 ADMITTED: dict[tuple[str, str], frozenset[str]] = {
     ("config server", "health"): EVERYBODY - OF_OURS,
     ("config server", "config"): frozenset({"ticket", "certificate of a node"}),
+    ("config server", "trust"): frozenset({"certificate of a node"}),
     ("config server, internal port", "health"): OF_OURS,
     # It lets the gate in, which gets nothing without the token of a machine.
     ("config server, internal port", "config"): NOBODY,
+    ("config server, internal port", "trust"): NOBODY,
     ("enrolment", "health"): EVERYBODY,
     ("enrolment", "begin"): frozenset({"ticket"}),
     ("enrolment", "complete"): NOBODY,
@@ -70,6 +72,7 @@ ADMITTED: dict[tuple[str, str], frozenset[str]] = {
     ("enrolment", "clevis-pin"): NOBODY,
     ("gate", "health"): EVERYBODY,
     ("gate", "config"): frozenset({"token of a machine"}),
+    ("gate", "trust"): frozenset({"token of a machine"}),
     ("webhook", "health"): EVERYBODY,
     ("webhook", "review"): EVERYBODY,
     ("webhook", "kata-review"): EVERYBODY,

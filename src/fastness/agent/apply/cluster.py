@@ -120,6 +120,11 @@ class OwnNode:
         return await self._persistent.ask(lambda: self._cluster.get(NODES, self.name))
 
     @property
+    def in_touch(self) -> bool:
+        """Whether the watch hears from the API."""
+        return self._informer.in_touch
+
+    @property
     def desired(self) -> str:
         """The config that the node should have, as the watch has it; empty for none."""
         return annotations_of(self.cached() or {}).get(names.DESIRED_CONFIG, "")

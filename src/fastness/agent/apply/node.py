@@ -167,11 +167,20 @@ class Agent:
                 pause, failures = self._pause(failures), failures + 1
             except ApiError as error:
                 _log.warning("agent.interrupted", node=self.node, reason=error.reason, error=error)
-                if certificate_problem(error) is not None:
-                    await self._trust.distrusted()
                 pause, failures = self._pause(failures), failures + 1
             if not await self._own.wait(pause):
                 self._checked = ""  # a quiet time is over: look at everything again, whatever the watcher missed
+                await self._miss_authority()
+
+    async def _miss_authority(self) -> None:
+        """See whether the API cannot be heard because it shows a certificate that the machine does not believe."""
+        if self._own.in_touch:
+            return
+        try:
+            await self._own.live()
+        except ApiError as error:
+            if certificate_problem(error) is not None:
+                await self._trust.distrusted()
 
     def _pause(self, failures: int) -> float:
         return self._settings.retry.delay(failures, self._entropy.fraction())

@@ -9,7 +9,7 @@ anybody. The annotation chooses nothing: whoever can write it has the agent ask 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from fastness.agent.apply.cluster import RenderedConfigs
@@ -22,6 +22,7 @@ from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of
 from fastness.kube.errors import ApiError
 from fastness.machineconfig.rollout.nodes import rendered_pool
+from fastness.machineconfig.trust.files import KUBECONFIGS
 from fastness.observe.logs import logger
 
 MOST_NAMED = 10
@@ -48,6 +49,7 @@ class NodeTrustKeeper:
         self._reporter = reporter
         self._blocking = blocking
         self._complaint = ""
+        self._renewed = False
 
     async def keep(self, node: JsonObject, managed: Collection[str]) -> None:
         """Bring the machine to what it should have; `managed` are the paths of its config."""
@@ -58,7 +60,7 @@ class NodeTrustKeeper:
             self.behind = True
             await self._complain(str(error))
 
-    async def _kept(self, notes: dict[str, str], managed: Collection[str]) -> bool:
+    async def _kept(self, notes: Mapping[str, str], managed: Collection[str]) -> bool:
         """Do it; whether the machine has what it was told about."""
         desired, memory = notes.get(names.DESIRED_TRUST, ""), await self._blocking(self._writer.memory)
         trust = memory.trust if memory is not None else None
@@ -69,6 +71,7 @@ class NodeTrustKeeper:
             return True
         coming = trust
         changed = await self._blocking(lambda: self._writer.write(coming, managed))
+        self._renewed = self._renewed or not {*changed}.isdisjoint(KUBECONFIGS)
         if changed:
             more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
             text = f"{trust.name}: wrote {', '.join(changed[:MOST_NAMED])}{more}"
@@ -78,10 +81,17 @@ class NodeTrustKeeper:
         return desired in ("", trust.name)
 
     async def distrusted(self) -> None:
-        """The API server shows a certificate that the machine does not believe: a start that was put off is due."""
+        """The API server shows a certificate that the machine does not believe: a start that was put off is due.
+
+        The agent itself read its kubeconfig when it started, as the kubelet did; where that has another authority since, it ends
+        by having its service restarted.
+        """
         try:
             if await self._blocking(self._writer.start_anew):
-                await self._reporter.event(names.Event.TRUST_WRITTEN, "the kubelet starts anew, for a new authority")
+                _log.warning("agent.trust", node=self._node, error="the kubelet starts anew, for a new authority")
+            if self._renewed:
+                await self._blocking(self._writer.restart_agent)
+                self._renewed = False
         except DriverError as error:
             await self._complain(error.message)
 

@@ -31,6 +31,7 @@ from fastness.machineconfig.trust.files import (
 from fastness.protocol.node_trust import NodeTrust
 
 KUBELET: Final = "kubelet.service"
+AGENT: Final = "fastness-agent.service"
 DUE, DEFERRED = "due", "deferred"
 
 
@@ -86,6 +87,10 @@ class TrustWriter:
         self._started()
         self._remember(replace(memory, restart=""))
         return True
+
+    def restart_agent(self) -> None:
+        """Have this very service started anew; raises DriverError where it is none."""
+        self._host.units.restart(AGENT)
 
     def _differs(self, path: str, file: TrustFile) -> bool:
         state = self._host.root.look(path)

@@ -28,10 +28,12 @@ from fastness.machineconfig.render.render import sources_of
 from fastness.machineconfig.rollout.plan import State
 from fastness.machineconfig.rollout.plan import plan as planned
 from fastness.machineconfig.rollout.plan_json import to_json
+from fastness.machineconfig.trust.plan import SourcePlan, plan_sources
 
 REBOOTS = 2
 PLANNED = (
-    "MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay", *offline.CLUSTER_KINDS, *registry_objects.KINDS,
+    "MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay", "ConfigMap",
+    *offline.CLUSTER_KINDS, *registry_objects.KINDS,
 )  # fmt: skip
 _PATH = click.Path(path_type=str)
 
@@ -118,14 +120,18 @@ def plan(
     """Say what a change would do to every pool and node, before anything happens.
 
     A change is MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs and NodeOverlays, applied or deleted, the cluster's own
-    settings, applied (nodes.config, FeatureGate, APIServer), or what is said about registries: the Image `cluster`, mirror sets,
-    policies about signatures.
+    settings, applied (nodes.config, FeatureGate, APIServer), what is said about registries (the Image `cluster`, mirror sets,
+    policies about signatures), or ConfigMaps of certificates that nodes have beside their configs.
 
     Exit 0 when nothing goes down, 1 when a pool would not render, 2 when something reboots.
     """
     if not apply and not delete:
         raise CliError("there is nothing to plan", "Give -f FILE or --delete NAME.", Exit.USAGE)
     new = manifests.read_all(apply) if apply else manifests.Manifests()
+    beside = plan_sources(new.of("ConfigMap"))
+    if beside and len(beside) == len(new.manifests) and not delete:
+        _tell_beside(beside, output)  # nothing of it is about a pool, so nobody has to be asked
+        return
     if apply and not any(new.of(kind) for kind in PLANNED):
         raise CliError(f"{', '.join(apply)} holds no {', '.join(PLANNED)}", "", Exit.USAGE)
     state = _state(files, kubeconfig, context, pools=(pool,) if pool else ())
@@ -139,16 +145,37 @@ def plan(
     result = planned(state, proposal, pool)
     laid = plan_overlays(state, new.of(overlays.KIND), gone)
     if output == "json":
-        show_json({**to_json(result), **({"overlays": laid.to_json()} if laid.overlays else {})})
+        show_json({
+            **to_json(result), **({"overlays": laid.to_json()} if laid.overlays else {}),
+            **({"beside": [source.to_json() for source in beside]} if beside else {}),
+        })  # fmt: skip
     else:
         if result or not laid.overlays:
             click.echo(plan_view.plan_text(result, diffs=diffs))
         if laid.overlays:
             click.echo(overlays.overlays_text(laid, diffs=diffs))
+        click.echo(_beside_text(beside), nl=False)
     if result.reboots:
         raise SystemExit(REBOOTS)
-    if result.fails or laid.fails:
+    if result.fails or laid.fails or any(source.problems for source in beside):
         raise SystemExit(Exit.NO)
+
+
+def _tell_beside(beside: list[SourcePlan], output: str) -> None:
+    if output == "json":
+        show_json({"pools": [], "beside": [source.to_json() for source in beside]})
+    else:
+        click.echo(_beside_text(beside), nl=False)
+    if any(source.problems for source in beside):
+        raise SystemExit(Exit.NO)
+
+
+def _beside_text(beside: list[SourcePlan]) -> str:
+    lines = []
+    for source in beside:
+        lines += [source.place, f"  {source.effect}", *(f"  {path}" for path in source.files)]
+        lines += [f"  refused: {problem}" for problem in source.problems]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _state(files: tuple[str, ...], kubeconfig: Path | None, context: str, *, pools: tuple[str, ...] = ()) -> State:

@@ -96,6 +96,7 @@ def sourced_trust(sources: TrustSources) -> SourcedTrust:
 
 def _kubelet_ca(sources: TrustSources, trust: SourcedTrust) -> None:
     # Before that, the API server of the installer asks kubelets, with a certificate of another authority.
+    source: Object | None
     if sources.initial_server_ca is not None and _data(sources.bootstrap).get("status") != "complete":
         source, key, place = sources.initial_server_ca, BUNDLE_KEY, f"{CONFIG}/initial-kube-apiserver-server-ca"
     elif sources.openshift_client_ca is not None:
