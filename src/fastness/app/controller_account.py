@@ -102,7 +102,7 @@ LIMITED: Final = frozenset({
     ("", "configmaps"), ("", "events"), ("", "namespaces"), ("", "pods"), ("", "secrets"), ("", "serviceaccounts"),
     ("apps", "daemonsets"), ("certificates.k8s.io", "certificatesigningrequests"), (_RBAC, "clusterrolebindings"),
     (_RBAC, "clusterroles"), ("security.openshift.io", "securitycontextconstraints"), (_T, "machines"),
-    (_API, "machinesets"), (_API, "machines"), (_METAL, "baremetalhosts"),
+    (_API, "machinesets"), (_API, "controlplanemachinesets"), (_API, "machines"), (_METAL, "baremetalhosts"),
 })  # fmt: skip
 
 _CONSTRAINTS: Final = (kata.INSTALLER_SCC, kata.MONITOR_SCC, kata.ADAPTOR)
@@ -157,8 +157,11 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     (USER_DATA_NAMESPACE, ("", ["secrets"], MADE)),
     # Machines that sets ask for, the hosts that become them, and what both report.
     (USER_DATA_NAMESPACE, (_API, ["machines"], MADE)),
-    (USER_DATA_NAMESPACE, (_API, ["machinesets/status", "machines/status"], ["patch"])),
-    (USER_DATA_NAMESPACE, (_API, ["machinesets/finalizers"], ["update"])),
+    (
+        USER_DATA_NAMESPACE,
+        (_API, ["machinesets/status", "controlplanemachinesets/status", "machines/status"], ["patch"]),
+    ),
+    (USER_DATA_NAMESPACE, (_API, ["machinesets/finalizers", "controlplanemachinesets/finalizers"], ["update"])),
     (USER_DATA_NAMESPACE, (_METAL, ["baremetalhosts"], ["patch"])),
     (kata.CLUSTER_PULL_SECRET[0], ("", ["secrets"], ["get"], [kata.CLUSTER_PULL_SECRET[1]])),
     # Certificates that a Proxy names; what is secret is in Secrets.

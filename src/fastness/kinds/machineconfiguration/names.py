@@ -174,6 +174,7 @@ class Event(StrEnum):
     ACTION_PROHIBITED = "ActionProhibited"
     SETTINGS_LEFT_OUT = "SettingsLeftOut"
     HOST_TAKEN = "HostTaken"
+    REPLACEMENT = "ControlPlaneReplacement"
     DELETION_WAITS = "DeletionWaits"
 
 
