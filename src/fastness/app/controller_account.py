@@ -45,7 +45,7 @@ from fastness.workloads.olm.catalog import MARKETPLACE
 
 _F, _T, _C = "fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org"
 _M, _O, _NFD = "machineconfiguration.openshift.io", "operators.coreos.com", "nfd.openshift.io"
-_API, _METAL = "machine.openshift.io", "metal3.io"
+_API, _METAL, _BOOT = "machine.openshift.io", "metal3.io", "bootstrap.cluster.x-k8s.io"
 _RBAC, _KATA, _CONFIG = "rbac.authorization.k8s.io", "kataconfiguration.openshift.io", "config.openshift.io"
 STATUS: Final = "status"
 MADE: Final = ("create", "patch", "delete")
@@ -103,6 +103,7 @@ LIMITED: Final = frozenset({
     ("apps", "daemonsets"), ("certificates.k8s.io", "certificatesigningrequests"), (_RBAC, "clusterrolebindings"),
     (_RBAC, "clusterroles"), ("security.openshift.io", "securitycontextconstraints"), (_T, "machines"),
     (_API, "machinesets"), (_API, "controlplanemachinesets"), (_API, "machines"), (_METAL, "baremetalhosts"),
+    (_BOOT, "fastnessconfigs"),
 })  # fmt: skip
 
 _CONSTRAINTS: Final = (kata.INSTALLER_SCC, kata.MONITOR_SCC, kata.ADAPTOR)
@@ -163,6 +164,10 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     ),
     (USER_DATA_NAMESPACE, (_API, ["machinesets/finalizers", "controlplanemachinesets/finalizers"], ["update"])),
     (USER_DATA_NAMESPACE, (_METAL, ["baremetalhosts"], ["patch"])),
+    # What Cluster API says about the machines that our configs are for, and what we tell it.
+    (USER_DATA_NAMESPACE, ("cluster.x-k8s.io", ["clusters", "machines"], ["get"])),
+    (USER_DATA_NAMESPACE, (_BOOT, ["fastnessconfigs/status"], ["patch"])),
+    (USER_DATA_NAMESPACE, (_BOOT, ["fastnessconfigs/finalizers"], ["update"])),
     (kata.CLUSTER_PULL_SECRET[0], ("", ["secrets"], ["get"], [kata.CLUSTER_PULL_SECRET[1]])),
     # Certificates that a Proxy names; what is secret is in Secrets.
     (kata.CLUSTER_PULL_SECRET[0], ("", ["configmaps"], ["get"])),

@@ -2,6 +2,7 @@
 
     announcements.py       Remarks about objects, told once: an event when a remark is new, none while it stays the same
     bare_metal.py          Machines of Metal3: each takes a BareMetalHost, follows it until it is a node, and gives it back
+    bootstrap_configs.py   FastnessConfigs of Cluster API: each becomes a Secret with the pointer of its pool
     cluster_kinds.py       Configs that follow from the cluster's own settings: nodes.config and the FeatureGate, for every pool
     control_plane_sets.py  The ControlPlaneMachineSet: one Machine of the control plane is replaced at a time
     controllers.py         All loops of machine configuration, ready to run
