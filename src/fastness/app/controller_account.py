@@ -47,7 +47,7 @@ from fastness.workloads.olm.catalog import MARKETPLACE
 
 _F, _T, _C = "fastness.dev", "trusted-execution-clusters.io", "confidentialcontainers.org"
 _M, _O, _NFD = "machineconfiguration.openshift.io", "operators.coreos.com", "nfd.openshift.io"
-_API, _METAL = "machine.openshift.io", "metal3.io"
+_API, _METAL, _BOOT = "machine.openshift.io", "metal3.io", "bootstrap.cluster.x-k8s.io"
 _RBAC, _KATA, _CONFIG = "rbac.authorization.k8s.io", "kataconfiguration.openshift.io", "config.openshift.io"
 STATUS: Final = "status"
 MADE: Final = ("create", "patch", "delete")
@@ -106,7 +106,8 @@ LIMITED: Final = frozenset({
     ("", "configmaps"), ("", "events"), ("", "namespaces"), ("", "pods"), ("", "secrets"), ("", "serviceaccounts"),
     ("apps", "daemonsets"), ("certificates.k8s.io", "certificatesigningrequests"), (_RBAC, "clusterrolebindings"),
     (_RBAC, "clusterroles"), ("security.openshift.io", "securitycontextconstraints"), (_T, "machines"),
-    (_API, "machinesets"), (_API, "machines"), (_METAL, "baremetalhosts"),
+    (_API, "machinesets"), (_API, "controlplanemachinesets"), (_API, "machines"), (_METAL, "baremetalhosts"),
+    (_BOOT, "fastnessconfigs"),
 })  # fmt: skip
 
 _CONSTRAINTS: Final = (kata.INSTALLER_SCC, kata.MONITOR_SCC, kata.ADAPTOR)
@@ -164,9 +165,16 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     (USER_DATA_NAMESPACE, ("", ["secrets"], MADE)),
     # Machines that sets ask for, the hosts that become them, and what both report.
     (USER_DATA_NAMESPACE, (_API, ["machines"], MADE)),
-    (USER_DATA_NAMESPACE, (_API, ["machinesets/status", "machines/status"], ["patch"])),
-    (USER_DATA_NAMESPACE, (_API, ["machinesets/finalizers"], ["update"])),
+    (
+        USER_DATA_NAMESPACE,
+        (_API, ["machinesets/status", "controlplanemachinesets/status", "machines/status"], ["patch"]),
+    ),
+    (USER_DATA_NAMESPACE, (_API, ["machinesets/finalizers", "controlplanemachinesets/finalizers"], ["update"])),
     (USER_DATA_NAMESPACE, (_METAL, ["baremetalhosts"], ["patch"])),
+    # What Cluster API says about the machines that our configs are for, and what we tell it.
+    (USER_DATA_NAMESPACE, ("cluster.x-k8s.io", ["clusters", "machines"], ["get"])),
+    (USER_DATA_NAMESPACE, (_BOOT, ["fastnessconfigs/status"], ["patch"])),
+    (USER_DATA_NAMESPACE, (_BOOT, ["fastnessconfigs/finalizers"], ["update"])),
     (kata.CLUSTER_PULL_SECRET[0], ("", ["secrets"], ["get"], [kata.CLUSTER_PULL_SECRET[1]])),
     # Credentials of the cluster's own registry: a ServiceAccount names them, and their names are drawn by lot.
     (OPERATOR, ("", ["secrets"], ["get"])),

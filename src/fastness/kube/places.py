@@ -84,6 +84,7 @@ _TABLE: Final[Mapping[tuple[str, str], Belongs]] = {
     ("machine.openshift.io", "machines"): Belongs.PLATFORM,
     ("machine.openshift.io", "controlplanemachinesets"): Belongs.PLATFORM,
     ("metal3.io", "baremetalhosts"): Belongs.PLATFORM,
+    ("bootstrap.cluster.x-k8s.io", "fastnessconfigs"): Belongs.PLATFORM,
     ("", "pods"): Belongs.OWN,
     ("", "events"): Belongs.OWN,
     ("", "serviceaccounts"): Belongs.OWN,

@@ -1,6 +1,6 @@
 """What `fastness plan` and `fastness blame` say about NodeOverlays.
 
-The decisions are `machineconfig.overlay.plan`; here is how people name machines and how a plan is told to them.
+The decisions are `machineconfig.rollout.overlay_plan`; here is how people name machines and how a plan is told to them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from fastness.cli.errors import CliError
 from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 from fastness.machineconfig.overlay.overlay import examine, is_member, matching, recipient_of
-from fastness.machineconfig.overlay.plan import Group, OverlayPlan
 from fastness.machineconfig.render.merge import Source
 from fastness.machineconfig.rollout.diff import text_of
+from fastness.machineconfig.rollout.overlay_plan import Group, OverlayPlan
 from fastness.machineconfig.rollout.plan import State
 
 KIND: Final = "NodeOverlay"

@@ -21,10 +21,10 @@ from fastness.cli.config.offline import near
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table
 from fastness.cli.room_errors import reported_errors
-from fastness.machineconfig.overlay.plan import plan_overlays
 from fastness.machineconfig.render.blame import Blame
 from fastness.machineconfig.render.registries import proposed as registry_objects
 from fastness.machineconfig.render.render import sources_of
+from fastness.machineconfig.rollout.overlay_plan import plan_overlays
 from fastness.machineconfig.rollout.plan import State
 from fastness.machineconfig.rollout.plan import plan as planned
 from fastness.machineconfig.rollout.plan_json import to_json

@@ -193,6 +193,7 @@ class Event(StrEnum):
     ACTION_PROHIBITED = "ActionProhibited"
     SETTINGS_LEFT_OUT = "SettingsLeftOut"
     HOST_TAKEN = "HostTaken"
+    REPLACEMENT = "ControlPlaneReplacement"
     DELETION_WAITS = "DeletionWaits"
     TRUST_SOURCE_MISSING = "TrustSourceMissing"
     TRUST_WRITTEN = "NodeTrustWritten"

@@ -5,7 +5,9 @@
     bare_metal.py          Machines of Metal3: each takes a BareMetalHost, follows it until it is a node, and gives it back
     boot_image_stream.py   The boot images of the release, as the ConfigMap of the cluster has them
     boot_images.py         Boot images: machine sets are kept at the images of the release, and moved to managed user-data
+    bootstrap_configs.py   FastnessConfigs of Cluster API: each becomes a Secret with the pointer of its pool
     cluster_kinds.py       Configs that follow from the cluster's own settings: nodes.config and the FeatureGate, for every pool
+    control_plane_sets.py  The ControlPlaneMachineSet: one Machine of the control plane is replaced at a time
     controllers.py         All loops of machine configuration, ready to run
     defaults.py            What a cluster has if nobody made it: built-in pools, settings of disruption
     drain.py               Drains: nodes ask by annotation, this loop cordons and empties them, and puts them back to work

@@ -19,6 +19,8 @@ from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
 from fastness.machineconfig.loops.bare_metal import BareMetalMachines
+from fastness.machineconfig.loops.bootstrap_configs import BootstrapConfigs
+from fastness.machineconfig.loops.control_plane_sets import ControlPlaneSets
 from fastness.machineconfig.loops.machine_sets import MachineSets
 from fastness.machineconfig.scaling.providers import PROVIDERS
 from fastness.runtime.clock import Clock
@@ -55,4 +57,11 @@ def machine_api_loops(
 
     sets = fenced(MachineSets.name, MachineSets.writes)
     hosts = fenced(BareMetalMachines.name, BareMetalMachines.writes)
-    return [MachineSets(sets, clock, providers), BareMetalMachines(hosts, clock)]
+    bootstrap = fenced(BootstrapConfigs.name, BootstrapConfigs.writes)
+    control_plane = fenced(ControlPlaneSets.name, ControlPlaneSets.writes)
+    return [
+        MachineSets(sets, clock, providers),
+        ControlPlaneSets(control_plane, clock, providers),
+        BareMetalMachines(hosts, clock),
+        BootstrapConfigs(bootstrap, clock),
+    ]

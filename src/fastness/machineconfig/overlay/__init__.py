@@ -3,5 +3,4 @@
 merged.py   Fragments over the configuration of a pool: the bytes that one machine gets
 overlay.py  What one machine gets besides the configuration of its pool: NodeOverlays
 targets.py  Which overlays every node should have: the digest of those that are for its machine
-plan.py     What a change of NodeOverlays would do, before anything happens
 """

@@ -11,7 +11,8 @@ carries them: labels and annotations, which a host may write, are never looked a
   as a whole and the machine's agent keeps it up later: no content to be fetched, no `append`, no `ignition.config`, no users
   but `core`, none of the files that tell the agent what it has.
 
-`merged` lays fragments over the bytes of a pool; `targets` says which overlays a node goes to; `plan` what a change of them does.
+`merged` lays fragments over the bytes of a pool; `targets` says which overlays a node goes to. What a change of them does says
+`rollout/overlay_plan`.
 """
 
 from __future__ import annotations

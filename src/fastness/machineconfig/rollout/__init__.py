@@ -6,6 +6,7 @@ waves.py        RolloutPolicy: a change travels in waves, is watched, and stops 
 status.py       What a pool reports: counts and conditions
 wave_status.py  The wave that is under way, and whether it goes on, waits or has stopped
 plan.py         What a change would do, before anything happens
+overlay_plan.py What a change of NodeOverlays would do, before anything happens
 plan_json.py    A plan as JSON, for `-o json`, the page and the API: names are stable, absent means empty
 diff.py         What changes between two rendered configs: every part, by name, with its content
 disruption.py   What a machine must do after a change: the least that its policies allow
