@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 EVENTS: Mapping[str, str] = {
+    "agent.left_over": "a machine came up well, and what it could fall back to could not be dropped",
     "agent.degraded": "a machine is not where its config says; the reason is on its node",
     "agent.interrupted": "the API refused or could not answer an agent; it tries again after a pause",
     "agent.certificate": "a certificate of the node was not renewed; the next proof names another key",

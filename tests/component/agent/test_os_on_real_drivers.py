@@ -51,8 +51,6 @@ async def play(
     return play
 
 
-@pytest.mark.row("003-36")
-@pytest.mark.row("003-37")
 async def test_an_override_is_booted_read_back_and_taken_back(play: EnginePlay) -> None:
     async with play.alive():
         await play.settled()

@@ -10,23 +10,26 @@ from pathlib import Path
 import pytest
 
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
+from fastness.attestation.values.from_images import MEASUREMENTS
+from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import annotations_of, condition
+from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
+from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.errors import NotFound
 from fastness.sim.registry import REPOSITORY, SimRegistry
 from tests.patience import PATIENCE
-
-MACHINES = 3
 
 
 class Workers:
     """The worker pool of a simulated cluster, looked at from outside and on the disks of its machines."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, count: int) -> None:
+        self.count = count
         self.cluster = plane.server.cluster
         assert plane.simulated is not None
         self.simulation = plane.simulated.simulation
@@ -86,7 +89,7 @@ class Workers:
         listed = any(source["name"] == "99-os" for source in target.get("source") or ())
         good = (condition(pool, "Updated") or {}).get("status") == "True"
         arrived = (status.get("configuration") or {}).get("name") == target.get("name")
-        return listed is sources and good and arrived and status.get("updatedMachineCount") == MACHINES
+        return listed is sources and good and arrived and status.get("updatedMachineCount") == self.count
 
     async def degraded(self, kind: str) -> str:
         entry = condition(await self.pool(), kind) or {}
@@ -94,10 +97,10 @@ class Workers:
 
 
 @asynccontextmanager
-async def workers(directory: Path) -> AsyncIterator[Workers]:
-    """Three machines that have joined and run what they were installed with."""
-    async with running(PlaneOptions(directory / "state", machines=MACHINES, profile="containers")) as plane:
-        fleet = Workers(plane)
+async def workers(directory: Path, count: int, profile: str = "containers") -> AsyncIterator[Workers]:
+    """Machines that have joined and run what they were installed with."""
+    async with running(PlaneOptions(directory / "state", machines=count, profile=profile)) as plane:
+        fleet = Workers(plane, count)
         await fleet.until(lambda: fleet.updated(sources=False))
         yield fleet
 
@@ -105,7 +108,7 @@ async def workers(directory: Path) -> AsyncIterator[Workers]:
 @pytest.mark.row("003-18")
 @pytest.mark.row("003-71")
 async def test_an_override_goes_out_one_by_one_and_taking_it_back_brings_the_base_image_back(tmp_path: Path) -> None:
-    async with workers(tmp_path) as fleet:
+    async with workers(tmp_path, 3) as fleet:
         base = fleet.registry.installed
         assert fleet.booted() == {base}
         new = fleet.registry.push("43.0").reference
@@ -135,7 +138,7 @@ async def test_an_override_goes_out_one_by_one_and_taking_it_back_brings_the_bas
 
 
 async def test_a_tag_is_resolved_once_and_means_the_same_until_somebody_names_another(tmp_path: Path) -> None:
-    async with workers(tmp_path) as fleet:
+    async with workers(tmp_path, 1) as fleet:
         tagged = f"{REPOSITORY}:44.0"
         await fleet.override(tagged)
 
@@ -169,4 +172,32 @@ async def test_a_tag_is_resolved_once_and_means_the_same_until_somebody_names_an
         await fleet.until(rendered_again)
         name = (await fleet.pool())["spec"]["configuration"]["name"]
         assert (await fleet.cluster.get(MACHINE_CONFIG.resource, name))["spec"]["osImageURL"] == image
+    assert fleet.lies == []
+
+
+@pytest.mark.row("000-89")
+async def test_machines_that_prove_themselves_wait_for_an_approval_and_then_prove_the_new_image(tmp_path: Path) -> None:
+    async with workers(tmp_path, 2, "cluster") as fleet:
+        new = fleet.registry.push("43.0").reference
+        await fleet.override(new)
+
+        async def waits() -> bool:
+            updating = condition(await fleet.pool(), "Updating") or {}
+            return new in str(updating.get("message")) and "waiting" in str(updating.get("message"))
+
+        await fleet.until(waits)
+        assert fleet.booted() == {fleet.registry.installed}
+        approval: JsonObject = {
+            "apiVersion": APPROVED_IMAGE.api_version, "kind": APPROVED_IMAGE.kind,
+            "metadata": {
+                "name": "next", "namespace": NAMESPACE, "annotations": {MEASUREMENTS: fleet.simulation.manifest(new)},
+            },
+            "spec": {"image": new},
+        }  # fmt: skip
+        await fleet.cluster.create(APPROVED_IMAGE.resource, approval)
+        await fleet.until(lambda: fleet.updated(sources=True))
+        assert fleet.booted() == {new}
+        machines = (await fleet.cluster.list(MACHINE.resource)).items
+        assert [(condition(machine, "Attested") or {}).get("status") for machine in machines] == ["True"] * fleet.count
+    assert fleet.most_at_once == 1
     assert fleet.lies == []

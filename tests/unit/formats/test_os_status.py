@@ -25,6 +25,7 @@ def entry(image: str, digest: str, **more: object) -> JsonObject:
     }
 
 
+@pytest.mark.row("003-69")
 def test_bootc_names_every_deployment_by_digest() -> None:
     status = bootc_status(bootc(
         booted=entry("registry.example:5000/os/base:9", DIGEST, composefs={"verity": "0", "bootType": "Uki"}, ostree=None),
@@ -59,6 +60,7 @@ def test_a_status_of_bootc_that_cannot_be_understood_is_refused(data: bytes) -> 
         bootc_status(data)
 
 
+@pytest.mark.row("003-70")
 def test_rpm_ostree_says_what_comes_next_and_what_is_kept_by_its_order() -> None:
     reference = "ostree-unverified-registry:registry.example:5000/os/base:9"
     staged = {"staged": True, "container-image-reference": reference, "container-image-reference-digest": OTHER,

@@ -17,7 +17,7 @@ from fastness.agent.apply.ports import Files, Host, OperatingSystem, Watcher
 from fastness.agent.host.bootc import BootcOs
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
-from fastness.agent.host.image_host import AUTO, detect
+from fastness.agent.host.image_host import AUTO, Choice, detect
 from fastness.agent.host.memory_os import MemoryOs, no_registry
 from fastness.agent.host.ostree import OstreeOs
 from fastness.agent.host.power import HostPower, VirtualPower
@@ -78,10 +78,11 @@ class Deployed(OperatingSystem, Protocol):
         """The unit that makes a staged deployment bootable; empty where nothing is staged."""
 
 
-def deployed_by(choice: str, root: Files, ostree_name: str = "default") -> Deployed:
+def deployed_by(choice: str, root: Files, ostree_name: str, tell: Callable[[str], None]) -> Deployed:
     """The driver of this machine's operating system: the one that is named, or for `auto` the one that the host is made for."""
-    chosen = detect() if choice == AUTO else choice
-    match chosen:
+    chosen = detect() if choice == AUTO else Choice(choice, "--os says so")
+    tell(f"operating system by {chosen.driver}: {chosen.why}")
+    match chosen.driver:
         case "bootc":
             return BootcOs(root)
         case "rpm-ostree":

@@ -12,7 +12,7 @@ Asked of the programs and not of marker files: machines with composefs have none
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastness.agent.host import bootc, rpm_ostree_os
 from fastness.agent.host.engine import Commands
@@ -26,22 +26,32 @@ RPM_OSTREE: Final = "rpm-ostree"
 PACKAGES: Final = "none"
 
 
-def driver_for(booted: OsEntry | None, rpm_ostree_features: frozenset[str], *, prefer_bootc: bool = False) -> str:
+class Choice(NamedTuple):
+    """The driver of a machine, and why as a sentence."""
+
+    driver: str
+    why: str
+
+
+def driver_for(booted: OsEntry | None, rpm_ostree_features: frozenset[str], *, prefer_bootc: bool = False) -> Choice:
     """The driver of a machine that bootc booted like this, or not at all."""
     layers = "container" in rpm_ostree_features
     if booted is not None and booted.composefs:
-        return BOOTC
+        return Choice(BOOTC, "bootc booted this machine with composefs, which rpm-ostree does not know")
     if booted is not None and booted.incompatible:
-        return RPM_OSTREE if layers else PACKAGES
+        why = "this machine has layered packages, which bootc refuses"
+        return Choice(RPM_OSTREE, why) if layers else Choice(PACKAGES, f"{why}, and no rpm-ostree knows images")
     if layers and not (prefer_bootc and booted is not None):
-        return RPM_OSTREE
-    return BOOTC if booted is not None else PACKAGES
+        return Choice(RPM_OSTREE, "rpm-ostree knows images here" + (", and bootc is not preferred" if booted else ""))
+    if booted is not None:
+        return Choice(BOOTC, "bootc booted this machine" + (" and is preferred" if layers else ""))
+    return Choice(PACKAGES, "neither bootc nor rpm-ostree deploys this machine: it is a package host")
 
 
 def detect(
     commands: Commands | None = None, *, bootc_program: Sequence[str] = (bootc.PROGRAM,),
     rpm_ostree_program: Sequence[str] = (rpm_ostree_os.PROGRAM,), prefer_bootc: bool = False,
-) -> str:  # fmt: skip
+) -> Choice:  # fmt: skip
     """The driver of this machine."""
     ask = (commands or Commands()).ask
     booted: OsEntry | None = None

@@ -32,7 +32,7 @@ def firstboot(config: str, system: str, ostree_name: str) -> None:
         raise CliError("the agent must run as root to change this machine", "Run it as root.", Exit.MISSING)
     with reported_agent_errors():
         root = RootedFiles(Path("/"))
-        deployer = deployed_by(system, root, ostree_name)
+        deployer = deployed_by(system, root, ostree_name, tell)
         lacking = first_boot(root, deployer, HostPower(finalizer=lambda: deployer.finalizer), config)
     tell(
         f"this machine reboots: {'; '.join(lacking)}" if lacking else "this machine is what its configuration asks for"

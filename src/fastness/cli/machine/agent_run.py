@@ -156,7 +156,7 @@ async def _live(
         configs = source.configs(clock, entropy)
     with only_one(STATE if place.root is None else place.state / "agent"):
         if place.root is None:
-            system = deployed_by(place.system, RootedFiles(Path("/")), place.ostree_name)
+            system = deployed_by(place.system, RootedFiles(Path("/")), place.ostree_name, tell)
             host = real_host(_watcher(Path("/")), system)
             await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove).run()
             await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent

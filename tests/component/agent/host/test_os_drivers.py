@@ -168,16 +168,18 @@ def test_pulls_use_the_secret_of_the_node_or_the_clusters_own(machine: Machine, 
 def test_a_host_gets_the_driver_that_it_is_made_for(
     booted: OsEntry | None, features: set[str], prefer: bool, driver: str
 ) -> None:
-    assert driver_for(booted, frozenset(features), prefer_bootc=prefer) == driver
+    assert driver_for(booted, frozenset(features), prefer_bootc=prefer).driver == driver
 
 
 def test_the_programs_themselves_are_asked_what_a_host_is(machine: Machine) -> None:
     asked = commands(machine, Pauses())
     both = {"bootc_program": machine.program("bootc"), "rpm_ostree_program": machine.program("rpm-ostree")}
-    assert detect(asked, **both) == "rpm-ostree"
+    assert detect(asked, **both) == ("rpm-ostree", "rpm-ostree knows images here, and bootc is not preferred")
     machine.change(composefs="Bls")
-    assert detect(asked, **both) == "bootc"
-    assert detect(asked, bootc_program=("no-such-bootc",), rpm_ostree_program=("no-such-rpm-ostree",)) == "none"
+    assert detect(asked, **both).driver == "bootc"
+    absent = detect(asked, bootc_program=("no-such-bootc",), rpm_ostree_program=("no-such-rpm-ostree",))
+    assert absent.driver == "none"
+    assert "package host" in absent.why
 
 
 def test_a_file_of_somebody_elses_credentials_is_left(machine: Machine, make: Callable[..., Driver]) -> None:
