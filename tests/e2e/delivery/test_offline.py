@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import shlex
 import signal
 import socket
 import stat
@@ -31,6 +32,16 @@ from tests.e2e.live import FASTNESS, KUBECTL, Outcome, environment, run
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
 
+PAGE = Path(__file__).resolve().parents[3] / "docs/how-to/install-the-first-control-plane.md"
+ADDRESS = "configs.example:22624"
+
+
+def documented(beginning: str, port: int) -> list[str]:
+    """A command as the page has it, with the port of this test in place of the name that only a real installation has."""
+    lines = [line.removeprefix("$ ") for line in PAGE.read_text().splitlines()]
+    [line] = [line for line in lines if line.startswith(beginning)]
+    return shlex.split(line.replace(ADDRESS, f"127.0.0.1:{port}").replace("0.0.0.0", "127.0.0.1"))
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -47,9 +58,8 @@ async def command(home: Path, *words: str | Path, **env: str) -> Outcome:
 async def doors_outside(kubeconfig: Path, home: Path, port: int) -> AsyncIterator[None]:
     """`fastness serve` with controllers and config server, until the config server says where it is."""
     words = [
-        FASTNESS, "serve", "--roles", "controllers,configserver", "--kubeconfig", kubeconfig, "--metrics-port", "0",
-        "--config-port", port, "--internal-port", "0", "--config-url", f"https://127.0.0.1:{port}", "--lease-seconds", "3",
-        "--log-level", "warning",
+        FASTNESS, *documented("fastness serve", port)[1:], "--kubeconfig", kubeconfig, "--metrics-port", "0",
+        "--config-port", port, "--internal-port", "0", "--lease-seconds", "3", "--log-level", "warning",
     ]  # fmt: skip
     process = await asyncio.create_subprocess_exec(
         *map(str, words), env=environment(home), stderr=asyncio.subprocess.PIPE
@@ -96,12 +106,11 @@ async def fetched(ignition: Ignition, pointer: bytes) -> str:
 
 
 @pytest.mark.row("002-33")
+@pytest.mark.row("002-35")
 async def test_a_machine_with_a_pointer_that_is_older_than_the_cluster_gets_its_config(tmp_path: Path) -> None:
     # 1. No API anywhere: pointers of master and worker, and what the cluster will need to know of them.
     port = free_port()
-    made = await command(
-        tmp_path, FASTNESS, "userdata", "--offline", "first", "--config-url", f"https://127.0.0.1:{port}"
-    )
+    made = await command(tmp_path, FASTNESS, *documented("fastness userdata --offline", port)[1:])
     assert made.code == 0, made.err
     files = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "first").iterdir()}
     assert files == {"master.ign": 0o600, "worker.ign": 0o600, "bundle.yaml": 0o600}
@@ -110,7 +119,7 @@ async def test_a_machine_with_a_pointer_that_is_older_than_the_cluster_gets_its_
     # 2. The API comes up and is given the bundle; then the doors open, outside of it.
     async with open_apiserver(ServerOptions(tmp_path / "api", simulated=False), PRODUCT) as server:
         api = Embedded(server, tmp_path / "api")
-        words = ("apply", "--server-side", "-f", "first/bundle.yaml")
+        words = documented("kubectl apply", port)[1:]
         applied = await command(tmp_path, KUBECTL, *words, KUBECONFIG=str(api.kubeconfig))
         assert applied.code == 0, applied.err
         tickets = (await api.cluster.list(JOIN_TICKET.resource)).items

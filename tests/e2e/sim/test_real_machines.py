@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.live import Live
+from tests.e2e.live import FASTNESS, Live, environment, run
 from tests.e2e.sim.test_restarts import children
 from tests.measuredboot.kernel import kernel
 from tests.measuredboot.machine import require_machine
@@ -35,6 +35,14 @@ def roots(live: Live) -> list[str]:
     return [entry["reason"] for entry in spec.get("attestation", {}).get("extraRoots", ())]
 
 
+def released(live: Live) -> list[str]:
+    """What left for machines, as the record says."""
+    env = environment(live.home, KUBECONFIG=str(live.kubeconfig))
+    entries = run([FASTNESS, "audit", "show", "--what", "release", "-o", "json"], env, cwd=live.home).json
+    return [str(entry["detail"].get("config", "")) for entry in entries]
+
+
+@pytest.mark.row("002-30")
 @pytest.mark.long("a machine boots under emulation, and the control plane starts twice")
 def test_a_real_machine_is_attested_and_its_root_is_trusted_as_long_as_the_flag_is_given(tmp_path: Path) -> None:
     require_machine()
@@ -49,6 +57,12 @@ def test_a_real_machine_is_attested_and_its_root_is_trusted_as_long_as_the_flag_
             time.sleep(1)
         assert machines[0]["status"]["simulated"] is False  # type: ignore[index]
         assert machines[0]["status"]["endorsement"]["root"].startswith("sha256:")  # type: ignore[index]
+        # It boots with the managed user-data of its pool, and Ignition asks through the agent in its image.
+        while not any(config.startswith("rendered-worker-") for config in released(live)):
+            assert time.monotonic() < end, (
+                f"no config left for it; the console says: {console.read_text(errors='replace')[-2000:]}"
+            )
+            time.sleep(1)
         assert len(roots(live)) == 1
         assert "--vms" in roots(live)[0]
         live.process.kill()

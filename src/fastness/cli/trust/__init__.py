@@ -10,6 +10,7 @@ distrust.py           `fastness distrust`: stop trusting a machine, an image, a 
 enrolled_machines.py  The Machines of a cluster: find one by name, write a decision on it, say how each stands
 explain.py            `fastness attest explain`: the verdict about a machine in plain words, with the commands that change it
 machine.py            `fastness machine`: the machines that enrolled, and what an administrator decides about them
+offline_user_data.py  `fastness userdata --offline`: pointers for the first machines of a cluster that does not exist yet
 policies.py           `fastness policy test`: what a policy does, before a cluster is asked to believe it
 record_check.py       A second, small verifier of the record: no cluster, no tiles library, no tree of ours
 resources.py          `fastness resource` and `fastness broker`: administration of the key broker
