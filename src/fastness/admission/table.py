@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastness.admission import not_acted_on
 from fastness.attestation.admission import confidential, policies, trusted_objects
 from fastness.kube.access.node import MCO_GROUP
 from fastness.kube.admission import Operation, Rule
@@ -57,6 +58,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(workloads.switches_are_known, ON_WRITE, "", "namespaces"),
     Row(runtime_class.class_is_applied, ON_CREATE, "", "pods"),
     *(Row(rule, ON_WRITE, group, resource) for group, resource in PODDED for rule in _WORKLOADS),
+    *(Row(not_acted_on.warn_embedded, ON_WRITE, group, resource) for group, resource in not_acted_on.EMBEDDED),
 )  # fmt: skip
 
 # A real API server knows its namespaces, its roles and its runtime classes by itself, and no webhook of ours sees every deletion
@@ -64,6 +66,9 @@ TABLE: Final[tuple[Row, ...]] = (
 # a status counts by its signature. Controllers may run there under any name, so who lets go of a Machine cannot be told.
 _BUILT_IN: Final = frozenset({
     runtime_class.class_is_applied, kata.operator_is_needed, trusted_objects.status_is_found_out,
-    confidential.memory_is_the_control_planes, trusted_objects.bar_is_not_lifted,
+    confidential.memory_is_the_control_planes, trusted_objects.bar_is_not_lifted, not_acted_on.warn_embedded,
 })  # fmt: skip
-BEHIND_WEBHOOK: Final = RuleTable(row for row in TABLE if row.rule not in _BUILT_IN)
+BEHIND_WEBHOOK: Final = RuleTable((
+    *(row for row in TABLE if row.rule not in _BUILT_IN),
+    *(Row(not_acted_on.warn, ON_WRITE, group, resource) for group, resource in not_acted_on.EVERYWHERE),
+))  # fmt: skip
