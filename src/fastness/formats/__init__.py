@@ -7,6 +7,7 @@
     der.py             Just enough DER to read the vendors' certificate extensions
     errors.py          The errors of every parser in this package
     evidence/          Evidence and what it is made of, as bytes
+    gotemplate/        Templates in Go's text/template language: from text to a tree, without running anything
     initdata.py        Init data: the small TOML document that a host hands to a guest, measured before the guest runs
     json.py            JSON as the Kubernetes API reads it: strict, bounded, cheap for small objects
     jsonpath/          JSONPath as Kubernetes uses it in printer columns, `kubectl wait` and `scale` paths

@@ -16,6 +16,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
     ├── ImageError              a boot image, its signatures, or a store of firmware variables
     ├── CpioError               the initial file system of a boot image (`cpio`)
+    ├── TemplateError           a template of Go's text/template (`gotemplate`); the message begins with line and column
     ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`
     └── PatchError              `status` is the HTTP code a Kubernetes API server answers with
         ├── MalformedPatch      400: the patch itself is wrong
@@ -113,6 +114,14 @@ class PatchFailed(PatchError):
     """The patch is well formed but does not fit the object."""
 
     status = 422
+
+
+class TemplateError(FormatError):
+    """A template cannot be read; `at` is the place in its text, and the message begins with line and column."""
+
+    def __init__(self, code: str, message: str, path: str = "", hint: str = "", at: int = 0) -> None:
+        super().__init__(code, message, path, hint)
+        self.at = at
 
 
 class ImageError(FormatError):

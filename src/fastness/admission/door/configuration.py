@@ -19,6 +19,7 @@ Each entry is as narrow as its rules allow, because an entry that fails closed s
 | streams.fastness.dev | the deletion of the OSImageStream | refused |
 | daemons.fastness.dev | what another operator's daemon reports; ours is held to its node by an admission policy | refused |
 | advice.fastness.dev | what is only warned about | accepted |
+| feature-rules.fastness.dev | templates of feature rules that cannot be read | accepted, and the rule is skipped |
 | not-acted-on.fastness.dev | fields that are stored and change nothing: a warning | accepted |
 """
 
@@ -38,6 +39,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.native import VALIDATING_WEBHOOK_CONFIGURATION
 from fastness.kube.access.node import MCO_GROUP
 from fastness.machineconfig.admission.policies import DAEMON
+from fastness.workloads.admission import features
 from fastness.workloads.admission.workloads import ENFORCEMENT, PREFIX
 from fastness.workloads.initdata.workload import ANNOTATION
 
@@ -122,6 +124,8 @@ def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) ->
         _entry("advice.fastness.dev", [
             _rule(MCO_GROUP, ["machineconfigs"]), _rule("fastness.dev", ["nodeoverlays"]),
         ], policy="Ignore"),
+        _entry("feature-rules.fastness.dev", _by_group([(group, features.RESOURCE) for group in features.GROUPS]),
+               policy="Ignore"),
         _entry("not-acted-on.fastness.dev", _by_group(NOT_ACTED_ON), conditions=(_PEOPLE,), policy="Ignore"),
     ]  # fmt: skip
     for entry in entries:

@@ -112,6 +112,7 @@ def test_only_advice_and_alarms_pass_when_nobody_answers() -> None:
     assert {name for name, policy in policies.items() if policy == "Ignore"} == {
         "advice.fastness.dev",
         "alarms.fastness.dev",
+        "feature-rules.fastness.dev",
         "not-acted-on.fastness.dev",
     }
     assert set(policies.values()) == {"Fail", "Ignore"}
