@@ -12,6 +12,7 @@ from fastness.formats.errors import SelectorError, TemplateError, TokenError
 from fastness.formats.gotemplate import parse_template
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
+from fastness.formats.regexp import compile_regexp
 from fastness.formats.selectors import label_selector_from_object, parse_field_selector, parse_label_selector
 from fastness.formats.yaml import load_documents
 from fastness.protocol.user_data import VERSION, parse_user_data
@@ -37,6 +38,15 @@ class _Rules:
 
 def _template(data: bytes) -> object:
     return parse_template(data.decode("utf-8", "surrogateescape"), FUNCTIONS)
+
+
+def _regexp(data: bytes) -> object:
+    """A pattern, and its run over a text that no pattern may hold up."""
+    regexp = compile_regexp.__wrapped__(data.decode("utf-8", "surrogateescape"))
+    steps = [0]
+    regexp.search("a" * 6 + "b", 0, lambda count: steps.__setitem__(0, steps[0] + count))
+    assert steps[0] <= 8 * (len(regexp.program) + 1)
+    return regexp
 
 
 def _reads(data: bytes) -> bool:
@@ -166,6 +176,14 @@ _PATCH_TOKENS: Final = (
     b'"path":"/spec/n/0"', b'"path":""', b"/-", b"~1",
 )  # fmt: skip
 
+_PATTERNS: Final = (
+    b"^v?([0-9]+)\\.(?P<minor>[0-9]+).*$", b"(a+)+$", b"(?i:abc|d[^e-g]*)?\\bx{2,5}?", b"[[:alpha:]\\d_-]+\\x41\\Qa.b\\E",
+    b"(|a)*(?s).",
+)  # fmt: skip
+_PATTERN_TOKENS: Final = (
+    b"(", b")", b"(?:", b"(?i)", b"(?P<n>", b"[", b"]", b"[^", b"[:digit:]", b"a-z", b"*", b"+", b"?", b"{1,3}", b"{0}", b"|",
+    b"^", b"$", b"\\b", b"\\d", b"\\x{1f}", b"\\Q", b"\\E", b"\\", b".",
+)  # fmt: skip
 _TEMPLATES: Final = tuple(
     template.encode() for table in TABLES for template in templates(table) if _reads(template.encode())
 )
@@ -178,6 +196,7 @@ _TEMPLATE_TOKENS: Final = (
 )  # fmt: skip
 
 TARGETS: Final = (
+    Target("regexp", _regexp, _PATTERNS, _PATTERN_TOKENS, calls_per_byte=2000),
     Target("go-template", _template, _TEMPLATES[:60], _TEMPLATE_TOKENS),
     Target(
         "user-data",

@@ -15,6 +15,7 @@
     patch/             The three patch languages of the Kubernetes API, as pure functions on decoded JSON
     protobuf/          Kubernetes' protobuf request bodies, decoded to the JSON form that the rest of the house works with
     quantity.py        Numbers with a unit: quantities of Kubernetes, int-or-percent, durations
+    regexp/            Regular expressions as Go and RE2 read them, where they run, and how much that costs
     selectors/         What `kubectl -l` and `--field-selector` send, and the LabelSelector of objects
     tlog.py            The record as bytes: tiles, bundles of entries and checkpoints, in the shape of C2SP tlog-tiles
     toml.py            TOML as the tools of a node read it, and back to text: settings of the container runtime and its storage

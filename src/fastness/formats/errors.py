@@ -16,6 +16,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
     ├── ImageError              a boot image, its signatures, or a store of firmware variables
     ├── CpioError               the initial file system of a boot image (`cpio`)
+    ├── RegexpError             a regular expression (`regexp`)
     ├── TemplateError           a template of Go's text/template (`gotemplate`); the message begins with line and column
     ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`
     └── PatchError              `status` is the HTTP code a Kubernetes API server answers with
@@ -114,6 +115,10 @@ class PatchFailed(PatchError):
     """The patch is well formed but does not fit the object."""
 
     status = 422
+
+
+class RegexpError(FormatError):
+    """A regular expression cannot be read, or is beyond a limit."""
 
 
 class TemplateError(FormatError):

@@ -118,3 +118,23 @@ def test_generated_calls_come_out_the_same_or_are_refused_by_both(engine: Path) 
     calls = Calls(seed=59)
     asked = [f"{{{{ {calls.expression()} }}}}" for _ in range(GENERATED)]
     assert differences(engine, asked) == []
+
+
+PIECES = (
+    "a", "b", "c", ".", "[ab]", "[^a]", "\\d", "\\w", "(", ")", "(?:", "|", "*", "+", "?", "*?", "+?", "{1,2}", "{0,2}", "{2}",
+    "^", "$", "\\b", "é", "[a-c]", "(?i:", "x", "A",
+)  # fmt: skip
+FORMS = (
+    "{{ mustRegexFindAll %s %s -1 | join `;` }}", "{{ mustRegexReplaceAll %s %s `<$1>` }}",
+    "{{ mustRegexSplit %s %s -1 | join `;` }}", "{{ mustRegexFind %s %s }}",
+)  # fmt: skip
+
+
+def test_generated_patterns_find_the_same_places_or_are_refused_by_both(engine: Path) -> None:
+    generator = random.Random(60)
+
+    def text(pieces: Sequence[str], most: int) -> str:
+        return json.dumps("".join(generator.choices(pieces, k=generator.randint(0, most))), ensure_ascii=False)
+
+    asked = [generator.choice(FORMS) % (text(PIECES, 7), text("abcAx é1\n", 8)) for _ in range(GENERATED)]
+    assert differences(engine, asked) == []

@@ -88,6 +88,6 @@ def test_a_template_that_cannot_be_read_is_refused_with_field_line_and_column(ku
         "apiVersion": "nfd.openshift.io/v1", "kind": "NodeFeatureRule", "metadata": {"name": unique}, "spec": {"rules": [rule]},
     }  # fmt: skip
     refusal = kubectl.refused("apply", "-f", "-", stdin=made)
-    assert "spec.rules[0].labelsTemplate: Invalid value: line 2, column 22: there is no function uper" in refusal
+    assert "spec.rules[0].labelsTemplate: Invalid value: line 2, column 21: there is no function uper" in refusal
     rule["labelsTemplate"] = rule["labelsTemplate"].replace("uper", "upper")
     assert kubectl.ok("apply", "-f", "-", stdin=made).err == ""

@@ -4,6 +4,7 @@
     calls.py        Functions with the types of what they take
     collections.py  Sprig's functions on lists and dictionaries, on defaults, on types, and on JSON
     numbers.py      Sprig's arithmetic
+    patterns.py     Sprig's functions on regular expressions
     run.py          Running the tree of a template
     show.py         How Go prints
     texts.py        Sprig's functions on texts
@@ -32,6 +33,7 @@ from fastness.workloads.features.templates.builtins import BUILTINS
 from fastness.workloads.features.templates.calls import Function
 from fastness.workloads.features.templates.collections import COLLECTIONS
 from fastness.workloads.features.templates.numbers import NUMBERS
+from fastness.workloads.features.templates.patterns import PATTERNS
 from fastness.workloads.features.templates.run import run_template
 from fastness.workloads.features.templates.texts import TEXTS
 from fastness.workloads.features.templates.values import TypedList, TypedMap
@@ -40,7 +42,7 @@ from fastness.workloads.features.templates.versions import VERSIONS
 __all__ = ["FUNCTIONS", "MAX_TEXT", "lines", "output", "parsed", "run"]
 
 # Sprig's win where both have one: its `slice` takes lists alone.
-FUNCTIONS: Final[Mapping[str, Function]] = {**BUILTINS, **TEXTS, **NUMBERS, **COLLECTIONS, **VERSIONS}
+FUNCTIONS: Final[Mapping[str, Function]] = {**BUILTINS, **TEXTS, **PATTERNS, **NUMBERS, **COLLECTIONS, **VERSIONS}
 _ELEMENT: Final = "map[string]string"
 
 

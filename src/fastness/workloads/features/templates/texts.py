@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-import re
 import zlib
 from base64 import b32decode, b32encode, b64decode, b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fastness.workloads.features.errors import BadExpression
-from fastness.workloads.features.regexps import matcher
 from fastness.workloads.features.templates.calls import Function
 from fastness.workloads.features.templates.show import quoted, shown
 from fastness.workloads.features.templates.values import Meter, TypedList, TypedMap, cooked, failed, raw
 
 # What Go calls white space; Python's own strip takes more.
 SPACES: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-_META: Final = re.compile(r"[\\.+*?()|\[\]{}^$]")
 MARK: Final = "..."
 
 
@@ -199,15 +195,6 @@ def _decoded(meter: Meter, decode: Callable[[bytes], bytes], text: str) -> str:
         raise failed("bad-encoding", f"the text cannot be decoded: {error}") from error
 
 
-def _found(pattern: str, text: str, *, strict: bool) -> bool:
-    try:
-        return matcher(pattern)(text)
-    except BadExpression as error:
-        if strict:
-            raise failed("bad-pattern", str(error)) from error
-        return False
-
-
 def _clean(meter: Meter, path: str) -> str:
     clean = posixpath.normpath(path) if path else "."
     return clean[1:] if clean.startswith("//") else clean
@@ -267,9 +254,6 @@ TEXTS: Final[Mapping[str, Function]] = {
     "b32enc": Function("s", lambda meter, text: b32encode(raw(text)).decode()),
     "b64dec": Function("s", lambda meter, text: _decoded(meter, lambda data: b64decode(data, validate=True), text)),
     "b32dec": Function("s", lambda meter, text: _decoded(meter, b32decode, text)),
-    "regexMatch": Function("ss", lambda meter, pattern, text: _found(pattern, text, strict=False)),
-    "mustRegexMatch": Function("ss", lambda meter, pattern, text: _found(pattern, text, strict=True)),
-    "regexQuoteMeta": Function("s", lambda meter, text: _META.sub(lambda match: f"\\{match[0]}", text)),
     "hello": Function("", lambda meter: "Hello!"),
     **_PATHS,
 }  # fmt: skip
