@@ -29,8 +29,10 @@ from fastness.app.controllers import graph, product_loops
 from fastness.cli.errors import Exit
 from fastness.cli.main import VERBS, cli
 from fastness.kinds.kind import Kind, Scope
+from fastness.kinds.not_acted_on import EMBEDDED, EVERYWHERE, NotActedOn
 from fastness.kinds.registry import all_kinds
 from fastness.kube.controllers.controller import Controller
+from fastness.kube.controllers.not_acted_on import EmbeddedNotActedOnLoop
 from fastness.kube.informers import Informers
 from fastness.observe import logs, metrics
 from fastness.runtime.clock import SystemEntropy
@@ -271,12 +273,39 @@ def controllers() -> str:
     nowhere: Any = SimpleNamespace(listen=None)  # declarations are class attributes: drawing them needs no cluster
     informers = Informers(nowhere, clock=nowhere, entropy=nowhere)
     product = product_loops(nowhere, informers, nowhere, SystemEntropy())
-    embedded = kube_loops(nowhere, nowhere, nowhere, "", (), nowhere).controllers
+    embedded = (
+        *kube_loops(nowhere, nowhere, nowhere, "", (), nowhere).controllers,
+        EmbeddedNotActedOnLoop(nowhere, nowhere),
+    )
     return page(
         "Controllers", intro,
         "## Of the product: embedded and on any Kubernetes", _drawn(product),
         "## What Kubernetes does itself: embedded only", _drawn(embedded),
     )  # fmt: skip
+
+
+def not_acted_on() -> str:
+    """What is stored and changes nothing."""
+    intro = (
+        "Kinds and fields that the API takes and stores because clients and manuals write them, and on which Fastness does not "
+        "act. Whoever sets one gets a warning with the answer, and the object says so: in the condition `ActedOn`, or in an "
+        "event where the kind has no conditions. Empty and false values and those in the last column ask for nothing."
+    )
+    return page(
+        "What is not acted on", intro,
+        "## In every cluster", _not_acted_on(EVERYWHERE),
+        "## Where Fastness is the API server",
+        "In a real cluster other programs may do this work: nobody is warned there.", _not_acted_on(EMBEDDED),
+    )  # fmt: skip
+
+
+def _not_acted_on(entries: Iterable[NotActedOn]) -> str:
+    heading = ("Kind", "Group", "Field", "Why", "What to do instead", "Asks for nothing")
+    return table(heading, (
+        (entry.kind.kind, entry.kind.group, _code(entry.field) or "all of it", entry.why, entry.instead,
+         ", ".join(_code(str(value)) for value in entry.harmless))
+        for entry in entries
+    ))  # fmt: skip
 
 
 def who_may_write_what() -> str:
@@ -398,6 +427,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "kinds.md": kinds,
     "log-events.md": log_events,
     "metrics.md": metric_names,
+    "not-acted-on.md": not_acted_on,
     "seed-001.md": manual_rows,
     "who-may-write-what.md": who_may_write_what,
 }

@@ -3,7 +3,8 @@
 Fastness speaks the Kubernetes API and is compared with the real one, so the tests and the benchmarks need the real
 programs. A `Recipe` is a set of them that is built from pins of its own: Kubernetes and etcd in ``tools``, the name server
 of a test bed in ``tools/dns``, helm in ``tools/charts``, the library that container runtimes pull with in ``tools/images``
-(they ask for other releases of the same modules). The programs of a recipe are looked for in this order:
+(they ask for other releases of the same modules), the template engine of feature rules in ``tools/templates``. The programs of a
+recipe are looked for in this order:
 
 - the directory in ``KUBEBUILDER_ASSETS``;
 - a directory on ``PATH`` that holds all of them (the Kubernetes programs must be of one release);
@@ -69,7 +70,10 @@ IMAGES = Recipe(
     "the library of container runtimes", HERE / "images", {"ask-image": "."}, "half a CPU minute, once",
     tags="containers_image_openpgp",
 )  # fmt: skip
-RECIPES = (KUBERNETES, DNS, CHARTS, IMAGES)
+TEMPLATES = Recipe(
+    "the template engine of feature rules", HERE / "templates", {"run-template": "."}, "a quarter of a CPU minute, once"
+)
+RECIPES = (KUBERNETES, DNS, CHARTS, IMAGES, TEMPLATES)
 BUILD_FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false")
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 

@@ -9,15 +9,19 @@ from fastness.formats import json as strict_json
 from fastness.formats import toml
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.coreos_stream import parse_stream
-from fastness.formats.errors import SelectorError, TokenError
+from fastness.formats.errors import SelectorError, TemplateError, TokenError
+from fastness.formats.gotemplate import parse_template
 from fastness.formats.image_reference import parse_image
 from fastness.formats.os_status import bootc_status, rpm_ostree_status
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
+from fastness.formats.regexp import compile_regexp
 from fastness.formats.selectors import label_selector_from_object, parse_field_selector, parse_label_selector
 from fastness.formats.yaml import load_documents
 from fastness.protocol.node_trust import NodeTrust, parse_node_trust
 from fastness.protocol.user_data import VERSION, parse_user_data
+from fastness.workloads.features.templates import FUNCTIONS
+from tests.component.workloads.template_table import TABLES, templates
 from tests.fuzz.driver import Target
 
 _DOCUMENT: Final[dict[str, Any]] = {
@@ -34,6 +38,27 @@ class _Rules:
     def rule(self, path: tuple[str, ...]) -> MergeRule:
         merge_key = {"containers": "name", "ports": "containerPort"}.get(path[-1])
         return MergeRule("merge", merge_key) if merge_key or path[-1] == "finalizers" else MergeRule()
+
+
+def _template(data: bytes) -> object:
+    return parse_template(data.decode("utf-8", "surrogateescape"), FUNCTIONS)
+
+
+def _regexp(data: bytes) -> object:
+    """A pattern, and its run over a text that no pattern may hold up."""
+    regexp = compile_regexp.__wrapped__(data.decode("utf-8", "surrogateescape"))
+    steps = [0]
+    regexp.search("a" * 6 + "b", 0, lambda count: steps.__setitem__(0, steps[0] + count))
+    assert steps[0] <= 8 * (len(regexp.program) + 1)
+    return regexp
+
+
+def _reads(data: bytes) -> bool:
+    """Whether a template is one of the corpus: the table has those that are refused as well."""
+    try:
+        return bool(_template(data))
+    except TemplateError:
+        return False
 
 
 def _unchanged(result: object) -> object:
@@ -169,7 +194,28 @@ _PATCH_TOKENS: Final = (
     b'"path":"/spec/n/0"', b'"path":""', b"/-", b"~1",
 )  # fmt: skip
 
+_PATTERNS: Final = (
+    b"^v?([0-9]+)\\.(?P<minor>[0-9]+).*$", b"(a+)+$", b"(?i:abc|d[^e-g]*)?\\bx{2,5}?", b"[[:alpha:]\\d_-]+\\x41\\Qa.b\\E",
+    b"(|a)*(?s).",
+)  # fmt: skip
+_PATTERN_TOKENS: Final = (
+    b"(", b")", b"(?:", b"(?i)", b"(?P<n>", b"[", b"]", b"[^", b"[:digit:]", b"a-z", b"*", b"+", b"?", b"{1,3}", b"{0}", b"|",
+    b"^", b"$", b"\\b", b"\\d", b"\\x{1f}", b"\\Q", b"\\E", b"\\", b".",
+)  # fmt: skip
+_TEMPLATES: Final = tuple(
+    template.encode() for table in TABLES for template in templates(table) if _reads(template.encode())
+)
+_TEMPLATE_TOKENS: Final = (
+    b"{{", b"}}", b"{{-", b"-}}", b"{{/*", b"*/}}", b"range ", b"if ", b"with ", b"else ", b"end", b"define ", b"template ",
+    b"block ",
+    b"break", b"continue", b"$x", b" := ", b" = ", b" | ", b"(", b")", b".a.b", b'"x"', b"`", b"'a'", b"0x1f", b"1e3", b"nil",
+    b"true",
+    b"len ", b"{{end}}", b", ", b"\\x",
+)  # fmt: skip
+
 TARGETS: Final = (
+    Target("regexp", _regexp, _PATTERNS, _PATTERN_TOKENS, calls_per_byte=2000),
+    Target("go-template", _template, _TEMPLATES[:60], _TEMPLATE_TOKENS),
     Target(
         "node-trust",
         _node_trust,

@@ -1,6 +1,7 @@
 """Admission: may this write happen, as it is? The product's table of rules, and the webhook that asks it.
 
     door/     Admission on a real Kubernetes: the same rules as in the embedded API, behind a validating webhook
+    not_acted_on.py  Whoever writes what nothing acts on reads so at once
     table.py  The table of the product's admission rules
 
 `kube/admission.py` has the nouns, `kube/admission_rules.py` what runs a table over one write: `Allowed`, `Denied` or `Patched`.

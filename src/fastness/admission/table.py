@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastness.admission import not_acted_on
 from fastness.attestation.admission import confidential, policies, trusted_objects
 from fastness.kube.access.node import MCO_GROUP
 from fastness.kube.admission import Operation, Rule
@@ -15,7 +16,7 @@ from fastness.kube.admission_rules import ON_ANY, ON_CREATE, ON_DELETE, ON_UPDAT
 from fastness.machineconfig.admission import evictions as evicting
 from fastness.machineconfig.admission import machineconfig
 from fastness.machineconfig.admission import policies as machine_policies
-from fastness.workloads.admission import kata, runtime_class, workloads
+from fastness.workloads.admission import features, kata, runtime_class, workloads
 
 # Everything that has a pod in it.
 PODDED: Final = (
@@ -55,8 +56,10 @@ TABLE: Final[tuple[Row, ...]] = (
         ("", "namespaces"), (kata.OPERATORS, "subscriptions"), (kata.OPERATORS, "clusterserviceversions"))),
     Row(machineconfig.warn_about_overlay, ON_WRITE, confidential.GROUP, "nodeoverlays"),
     Row(workloads.switches_are_known, ON_WRITE, "", "namespaces"),
+    *(Row(features.templates_can_be_read, ON_WRITE, group, features.RESOURCE) for group in features.GROUPS),
     Row(runtime_class.class_is_applied, ON_CREATE, "", "pods"),
     *(Row(rule, ON_WRITE, group, resource) for group, resource in PODDED for rule in _WORKLOADS),
+    *(Row(not_acted_on.warn_embedded, ON_WRITE, group, resource) for group, resource in not_acted_on.EMBEDDED),
 )  # fmt: skip
 
 # A real API server knows its namespaces, its roles and its runtime classes by itself, and no webhook of ours sees every deletion
@@ -64,6 +67,11 @@ TABLE: Final[tuple[Row, ...]] = (
 # a status counts by its signature. Controllers may run there under any name, so who lets go of a Machine cannot be told.
 _BUILT_IN: Final = frozenset({
     runtime_class.class_is_applied, kata.operator_is_needed, trusted_objects.status_is_found_out,
-    confidential.memory_is_the_control_planes, trusted_objects.bar_is_not_lifted,
+    confidential.memory_is_the_control_planes, trusted_objects.bar_is_not_lifted, not_acted_on.warn_embedded,
+    features.templates_can_be_read,
 })  # fmt: skip
-BEHIND_WEBHOOK: Final = RuleTable(row for row in TABLE if row.rule not in _BUILT_IN)
+BEHIND_WEBHOOK: Final = RuleTable((
+    *(row for row in TABLE if row.rule not in _BUILT_IN),
+    *(Row(not_acted_on.warn, ON_WRITE, group, resource) for group, resource in not_acted_on.EVERYWHERE),
+    *(Row(features.templates_are_templates, ON_WRITE, group, features.RESOURCE) for group in features.GROUPS),
+))  # fmt: skip

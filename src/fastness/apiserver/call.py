@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fastness.kube.access import User
+from fastness.kube.admission import shortened
 
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
 MAX_WARNINGS = 32
@@ -33,5 +34,6 @@ class Call:
 
     def warn(self, text: str) -> None:
         """Tell the caller something that does not stop the request."""
-        if len(self.warnings) < MAX_WARNINGS and text not in self.warnings:
-            self.warnings.append(text)
+        short = shortened(text)
+        if len(self.warnings) < MAX_WARNINGS and short not in self.warnings:
+            self.warnings.append(short)

@@ -40,6 +40,7 @@ from fastness.kinds.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.controllers.misplaced import Elsewhere
+from fastness.kube.controllers.not_acted_on import NotActedOnLoop
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.machineconfig.loops.controllers import machine_config_loops, nowhere
@@ -61,7 +62,7 @@ from fastness.workloads.loops.controllers import workload_loops
 
 PLAIN: Final = (
     KbsConfigs, TrusteeConfigs, Images, Retention, ImageLives, Values, NodeOverlays, ProofAge, BootstrapTokenController,
-    TrustedClusters, Elsewhere, AttestationKeys,
+    TrustedClusters, Elsewhere, AttestationKeys, NotActedOnLoop,
 )  # fmt: skip
 """Loops that need the cluster, its caches and the time."""
 RECORDED: Final = (Approvers, Machines, Distrusting, Joins)

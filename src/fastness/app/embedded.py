@@ -34,6 +34,8 @@ from fastness.http.opening import ListenOptions
 from fastness.keys.key_files import write_private
 from fastness.kinds.kind import JsonObject
 from fastness.kube.controllers import Runner
+from fastness.kube.controllers.fenced import FencedCluster
+from fastness.kube.controllers.not_acted_on import EmbeddedNotActedOnLoop
 from fastness.kube.places import EMBEDDED
 from fastness.machineconfig.loops.timing import SIMULATED
 from fastness.machineconfig.scaling.providers import PROVIDERS, VIRTUAL
@@ -180,6 +182,8 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
     tiles = FileTiles(options.state / "record")
     kube = server.controllers(WITHOUT_OWNERS)
     machines = simulated.loops(server.cluster) if simulated is not None else ()
+    fenced = FencedCluster(server.cluster, EmbeddedNotActedOnLoop.name, EmbeddedNotActedOnLoop.writes)
+    telling = EmbeddedNotActedOnLoop(fenced, server.api.clock)
     page = PageOptions(
         options.host, options.page_port, administrator=lambda: server.pki.admin.certificate.der, tiles=tiles,
         audit=audit_of_page(server), simulator=simulated.simulation if simulated is not None else None,
@@ -192,7 +196,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
         documents=Documents.below(options.state, services=options.vendor_services),
         providers=(*PROVIDERS, *((VIRTUAL,) if simulated is not None else ())),
         resolve_image=simulated.resolve_image if simulated is not None else None,
-        places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops((*kube.controllers, *machines), kube.feeds),
+        places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops((*kube.controllers, telling, *machines), kube.feeds),
     )  # fmt: skip
 
 

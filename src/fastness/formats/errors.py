@@ -19,6 +19,8 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── ImageReferenceError     the name of a container image
     ├── OsStatusError           what `bootc status` or `rpm-ostree status` printed
     ├── CpioError               the initial file system of a boot image (`cpio`)
+    ├── RegexpError             a regular expression (`regexp`)
+    ├── TemplateError           a template of Go's text/template (`gotemplate`); the message begins with line and column
     ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`
     └── PatchError              `status` is the HTTP code a Kubernetes API server answers with
         ├── MalformedPatch      400: the patch itself is wrong
@@ -120,6 +122,18 @@ class PatchFailed(PatchError):
     """The patch is well formed but does not fit the object."""
 
     status = 422
+
+
+class RegexpError(FormatError):
+    """A regular expression cannot be read, or is beyond a limit."""
+
+
+class TemplateError(FormatError):
+    """A template cannot be read; `at` is the place in its text, and the message begins with line and column."""
+
+    def __init__(self, code: str, message: str, path: str = "", hint: str = "", at: int = 0) -> None:
+        super().__init__(code, message, path, hint)
+        self.at = at
 
 
 class ImageError(FormatError):

@@ -10,6 +10,7 @@
     loft/                    `management.loft.sh/v1`: confidential capacity for tenants
     machineconfiguration/    `machineconfiguration.openshift.io/v1`: what a machine should look like, and how far it got
     nfd/                     `nfd.openshift.io` and `nfd.k8s-sigs.io`: what nodes can do, found out and turned into labels
+    not_acted_on.py          What is stored and not acted on: kinds and fields that change nothing, with what to do instead
     objects.py               Raw objects and how to look at them
     openshift/               Kinds of OpenShift and its companions that users of the manuals touch
     operator_openshift/      `operator.openshift.io`: settings of the machine-config operator, and an older kind about mirrors

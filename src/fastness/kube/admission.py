@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from fastness.kube.access.policy import Policy
 from fastness.kube.access.user import Attributes, Decision, User
 
+MAX_WARNING: Final = 256  # bytes
+_CUT: Final = "…"
 Object = Mapping[str, Any]
 JsonPatch = Sequence[Mapping[str, Any]]
 
@@ -163,6 +165,13 @@ class AdmissionLookups(Protocol):
 
 
 Rule = Callable[[AdmissionRequest, AdmissionLookups], Answer | None]
+
+
+def shortened(warning: str) -> str:
+    """A warning as short as clients get it: Kubernetes cuts longer ones, in the middle of a word."""
+    if len(warning.encode()) <= MAX_WARNING:
+        return warning
+    return f"{warning.encode()[: MAX_WARNING - len(_CUT.encode())].decode(errors='ignore')}{_CUT}"
 
 
 def forbidden(request: AdmissionRequest, why: str, *causes: DeniedCause) -> Denied:

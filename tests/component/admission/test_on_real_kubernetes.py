@@ -123,7 +123,9 @@ async def _walk(admin: httpx.Client) -> None:
     assert "use warn or deny" in wrong.json()["message"]
     kata = {"apiVersion": "kataconfiguration.openshift.io/v1", "kind": "KataConfig", "metadata": {"name": "one"}}
     path = "/apis/kataconfiguration.openshift.io/v1/kataconfigs"
-    assert (await post(admin, path, kata)).status_code == 201
+    ignored = await post(admin, path, {**kata, "spec": {"enableMixedCluster": True}})
+    assert ignored.status_code == 201
+    assert "KataConfig spec.enableMixedCluster: stored, and Fastness does not act on it" in ignored.headers["warning"]
     second = await post(admin, path, {**kata, "metadata": {"name": "two"}})
     assert "A KataConfig instance already exists" in second.json()["message"]
 

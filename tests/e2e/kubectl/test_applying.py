@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.e2e.kubectl.conftest import Kubectl
 from tests.e2e.kubectl.objects import config_map, pool
+from tests.patience import PATIENCE
 
 
 def value(kubectl: Kubectl, path: str, name: str = "cm/c") -> str:
@@ -111,3 +112,13 @@ def test_a_whole_directory_is_applied_with_server_side_apply(kubectl: Kubectl, t
     for _ in range(2):
         applied = kubectl.ok("apply", "--server-side", "-f", str(tmp_path))
         assert applied.lines == ["configmap/a serverside-applied", "configmap/b serverside-applied"]
+
+
+def test_apply_shows_what_nothing_acts_on_and_the_object_keeps_saying_it(kubectl: Kubectl) -> None:
+    made = kubectl.ok("create", "deployment", "idle", "--image", "registry.example/web:1")
+    why = "no controller of this API makes pods. Use a Kubernetes for workloads."
+    text = f"Deployment: stored, and Fastness does not act on it: {why}"
+    assert made.err == f"Warning: {text}\n"
+    assert kubectl.ok("label", "deployment", "idle", "a=b").err == ""
+    kubectl.ok("wait", "deployment", "idle", "--for=condition=ActedOn=false", f"--timeout={PATIENCE}s")
+    assert value(kubectl, '.status.conditions[?(@.type=="ActedOn")].message', "deploy/idle") == text

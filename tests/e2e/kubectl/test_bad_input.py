@@ -80,3 +80,14 @@ def test_a_bad_patch_is_explained(kubectl: Kubectl) -> None:
 def test_an_object_beyond_the_limit_is_refused_with_the_limit(kubectl: Kubectl) -> None:
     refusal = kubectl.refused("create", "-f", "-", stdin=config_map("c", {"k": "x" * (1 << 20) + "y"}))
     assert "Too long" in refusal
+
+
+def test_a_template_that_cannot_be_read_is_refused_with_field_line_and_column(kubectl: Kubectl, unique: str) -> None:
+    rule = {"name": "vendors", "labelsTemplate": "{{ range .pci.device }}\nvendor-{{ .vendor | uper }}=true\n{{ end }}"}
+    made = {
+        "apiVersion": "nfd.openshift.io/v1", "kind": "NodeFeatureRule", "metadata": {"name": unique}, "spec": {"rules": [rule]},
+    }  # fmt: skip
+    refusal = kubectl.refused("apply", "-f", "-", stdin=made)
+    assert "spec.rules[0].labelsTemplate: Invalid value: line 2, column 21: there is no function uper" in refusal
+    rule["labelsTemplate"] = rule["labelsTemplate"].replace("uper", "upper")
+    assert kubectl.ok("apply", "-f", "-", stdin=made).err == ""

@@ -19,6 +19,8 @@ Each entry is as narrow as its rules allow, because an entry that fails closed s
 | streams.fastness.dev | the deletion of the OSImageStream | refused |
 | daemons.fastness.dev | what another operator's daemon reports; ours is held to its node by an admission policy | refused |
 | advice.fastness.dev | what is only warned about | accepted |
+| feature-rules.fastness.dev | templates of feature rules that cannot be read | accepted, and the rule is skipped |
+| not-acted-on.fastness.dev | fields that are stored and change nothing: a warning | accepted |
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fastness.admission.not_acted_on import EVERYWHERE as NOT_ACTED_ON
 from fastness.admission.table import PODDED
 from fastness.attestation.admission.acts import ACCOUNTS
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
@@ -36,6 +39,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.native import VALIDATING_WEBHOOK_CONFIGURATION
 from fastness.kube.access.node import MCO_GROUP
 from fastness.machineconfig.admission.policies import DAEMON
+from fastness.workloads.admission import features
 from fastness.workloads.admission.workloads import ENFORCEMENT, PREFIX
 from fastness.workloads.initdata.workload import ANNOTATION
 
@@ -94,8 +98,8 @@ def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) ->
     entries = [
         _entry("vkataconfig.kb.io", [_rule("kataconfiguration.openshift.io", ["kataconfigs"], ("CREATE",))], KATA_PATH),
         _entry("namespaces.workloads.fastness.dev", [_rule("", ["namespaces"])], conditions=(_SWITCHED,)),
-        _entry("required.workloads.fastness.dev", _podded(), namespaces=_selected("Exists")),
-        _entry("sandboxed.workloads.fastness.dev", _podded(), namespaces=elsewhere, conditions=(_SANDBOXED,)),
+        _entry("required.workloads.fastness.dev", _by_group(PODDED), namespaces=_selected("Exists")),
+        _entry("sandboxed.workloads.fastness.dev", _by_group(PODDED), namespaces=elsewhere, conditions=(_SANDBOXED,)),
         _entry(PROTECTION, [
             _rule("fastness.dev", ["confidentialclusters"], (*_WRITE, "DELETE")),
             _rule("confidentialcontainers.org", ["trusteeconfigs"]),
@@ -109,10 +113,7 @@ def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) ->
             _rule("fastness.dev", ["distrusts"], ("CREATE",)), _rule(_MACHINES, ["machines"], ("UPDATE",)),
         ], recorded, conditions=(_PEOPLE, _DISTRUSTS), policy="Ignore", effects=_RECORDS),
         _entry("home.fastness.dev", [_rule("", ["namespaces"], ("DELETE",))], recorded, conditions=(_HOME,), effects=_RECORDS),
-        _entry("owners.fastness.dev", [
-            _rule(group, [resource for other, resource in WITHOUT_OWNERS if other == group])
-            for group in dict.fromkeys(group for group, _ in WITHOUT_OWNERS)
-        ], conditions=(_OWNED,)),
+        _entry("owners.fastness.dev", _by_group(WITHOUT_OWNERS), conditions=(_OWNED,)),
         _entry("bars.fastness.dev", [_rule(_MACHINES, ["machines"], ("DELETE",))]),
         _entry("pools.fastness.dev", [_rule(MCO_GROUP, ["machineconfigpools"])], conditions=(_SELECTS,)),
         _entry("boot-images.fastness.dev", [_rule("operator.openshift.io", ["machineconfigurations"])],
@@ -123,6 +124,9 @@ def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) ->
         _entry("advice.fastness.dev", [
             _rule(MCO_GROUP, ["machineconfigs"]), _rule("fastness.dev", ["nodeoverlays"]),
         ], policy="Ignore"),
+        _entry("feature-rules.fastness.dev", _by_group([(group, features.RESOURCE) for group in features.GROUPS]),
+               policy="Ignore"),
+        _entry("not-acted-on.fastness.dev", _by_group(NOT_ACTED_ON), conditions=(_PEOPLE,), policy="Ignore"),
     ]  # fmt: skip
     for entry in entries:
         entry["clientConfig"] = where.client(entry["clientConfig"]["path"], bundle)
@@ -150,9 +154,9 @@ def _rule(group: str, resources: Sequence[str], operations: Sequence[str] = _WRI
     }  # fmt: skip
 
 
-def _podded() -> list[JsonObject]:
-    groups = dict.fromkeys(group for group, _ in PODDED)
-    return [_rule(group, [resource for other, resource in PODDED if other == group]) for group in groups]
+def _by_group(resources: Sequence[tuple[str, str]]) -> list[JsonObject]:
+    groups = dict.fromkeys(group for group, _ in resources)
+    return [_rule(group, [resource for other, resource in resources if other == group]) for group in groups]
 
 
 def _selected(operator: str) -> JsonObject:

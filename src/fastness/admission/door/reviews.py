@@ -14,13 +14,12 @@ from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.kinds.kind import JsonObject
 from fastness.kube.access.user import User
-from fastness.kube.admission import AdmissionRequest, Allowed, Answer, Denied, Operation
+from fastness.kube.admission import AdmissionRequest, Allowed, Answer, Denied, Operation, shortened
 from fastness.runtime.errors import FastnessError
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 MAX_WARNINGS: Final = 16
-MAX_WARNING: Final = 256  # longer ones are cut by the API server, in the middle of a word
 
 
 class BadReview(FastnessError):
@@ -69,12 +68,8 @@ def encode_answer(uid: str, answer: Answer) -> bytes:
     if isinstance(answer, Denied):
         response["status"] = {"code": answer.code, "reason": answer.reason, "message": answer.message}
     elif isinstance(answer, Allowed) and answer.warnings:
-        response["warnings"] = [_shortened(text) for text in answer.warnings[:MAX_WARNINGS]]
+        response["warnings"] = [shortened(text) for text in answer.warnings[:MAX_WARNINGS]]
     return json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_WARNING else f"{text[: MAX_WARNING - 1]}…"
 
 
 def _made_name(obj: Mapping[str, Any]) -> str:

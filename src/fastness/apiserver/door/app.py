@@ -36,7 +36,6 @@ NAME: Final = "api"
 # As many as kube-apiserver's --max-requests-inflight (400) and --max-mutating-requests-inflight (200) together.
 MAX_IN_FLIGHT: Final = 600
 MAX_WATCHES: Final = 20_000
-MAX_WARNING: Final = 500
 _WRITES: Final = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -248,6 +247,6 @@ def _watching(request: Request) -> bool:
 
 def _warning(text: str) -> bytes:
     """A warning as a header; what cannot stand in one becomes a space, so that a field name cannot end the header."""
-    plain = "".join(char if char.isprintable() else " " for char in text[:MAX_WARNING])
+    plain = "".join(char if char.isprintable() else " " for char in text)
     quoted = plain.replace("\\", "\\\\").replace('"', '\\"')
     return b'299 - "%b"' % quoted.encode("utf-8", "replace")

@@ -4,6 +4,7 @@
     fenced.py      A `Cluster` that refuses writes which nobody declared, or which come after the lease was lost
     leadership.py  Leader election by Lease: one process writes, the others wait
     misplaced.py   Objects that do not count where they are: their owners are told, and nothing else comes of them
+    not_acted_on.py  Objects that ask for what nothing acts on: they say so themselves
     queue.py       A queue of keys, each at most once
     runner.py      Runs controllers: informers feed queues, workers empty them
 

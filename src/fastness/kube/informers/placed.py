@@ -4,7 +4,7 @@
 * A kind that speaks for its own namespace is watched everywhere.
 * Of anything else the reader names the namespace. An informer without one cannot be made: forgetting it would let whoever owns
   any namespace speak for the cluster.
-* `elsewhere` is where objects do not count. It is for telling their owners so, and for nothing else.
+* `elsewhere` is where objects do not count. It is for telling their owners so, and for nothing else; so is `to_tell_owners`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from fastness.kinds.kind import Resource
 from fastness.kube.informers.cache import InformerError
-from fastness.kube.places import Places, speaks_for_itself
+from fastness.kube.places import Belongs, Places, belongs, speaks_for_itself
 from fastness.kube.port import EVERYWHERE, Scope
 
 _NOT_IN: Final = "metadata.namespace!="
@@ -36,6 +36,12 @@ def scopes_of(places: Places, resource: Resource, scope: Scope = EVERYWHERE) -> 
 def elsewhere(places: Places, resource: Resource) -> Scope:
     """Where objects of a kind do not count."""
     return Scope(fields=",".join(f"{_NOT_IN}{name}" for name in places.of(resource)))
+
+
+def to_tell_owners(resource: Resource) -> Scope:
+    """Where a loop looks that writes to nothing but the object it found: everywhere, in an informer that nobody decides by."""
+    speaks = belongs(resource) is not Belongs.NAMED or not resource.namespaced
+    return EVERYWHERE if speaks else Scope(fields=_NOT_IN)
 
 
 def require_place(resource: Resource, scope: Scope) -> None:

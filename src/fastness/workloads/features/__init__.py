@@ -6,7 +6,7 @@
     regexps.py     Regular expressions of rules: RE2, found anywhere in the text, in linear time
     match.py       Terms and rules against features, with a trace
     group.py       The terms of one feature, answered together for many rules
-    templates.py   Templates of rules: the small safe part of Go's template language
+    templates/     Templates of rules: Go's text/template with sprig, as Node Feature Discovery runs them
     outputs.py     What a matching rule may put on a node: names, prefixes, namespaces, `@` references and values
     evaluate.py    One rule on one node
     book.py        All rules of a cluster, compiled once and asked for every node

@@ -88,10 +88,11 @@ class Rule:
                 if wrong is not None:
                     wrong.path = place
                     problems.append(wrong)
-        for text in (self.labels_template, self.vars_template):
+        for place, text in (("labelsTemplate", self.labels_template), ("varsTemplate", self.vars_template)):
             try:
                 parsed(text)
             except FeatureError as error:
+                error.path = place
                 problems.append(error)
         return problems
 

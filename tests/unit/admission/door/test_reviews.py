@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.admission.door.configuration import KATA_PATH, OUTSIDE, Reachable, configuration
-from fastness.admission.door.reviews import MAX_WARNING, BadReview, encode_answer, read_review
+from fastness.admission.door.reviews import BadReview, encode_answer, read_review
 from fastness.admission.table import BEHIND_WEBHOOK
-from fastness.kube.admission import Allowed, Denied, Operation
+from fastness.kube.admission import MAX_WARNING, Allowed, Denied, Operation
 
 Object = dict[str, Any]
 
@@ -89,7 +89,7 @@ def test_answers_carry_status_or_warnings_that_the_server_does_not_cut() -> None
     allowed = orjson.loads(encode_answer("u1", Allowed(("x" * 999,) * 50)))["response"]
     assert allowed["allowed"] is True
     assert len(allowed["warnings"]) == 16
-    assert {len(text) for text in allowed["warnings"]} == {MAX_WARNING}
+    assert {len(text.encode()) for text in allowed["warnings"]} == {MAX_WARNING}
 
 
 def rules() -> list[tuple[Object, Object]]:
@@ -112,6 +112,8 @@ def test_only_advice_and_alarms_pass_when_nobody_answers() -> None:
     assert {name for name, policy in policies.items() if policy == "Ignore"} == {
         "advice.fastness.dev",
         "alarms.fastness.dev",
+        "feature-rules.fastness.dev",
+        "not-acted-on.fastness.dev",
     }
     assert set(policies.values()) == {"Fail", "Ignore"}
 

@@ -104,7 +104,7 @@ def test_what_is_wrong_on_every_node_is_found_without_one() -> None:
     rule = read_rule(
         {
             "name": "x",
-            "labelsTemplate": "{{ upper }}",
+            "labelsTemplate": "{{ now }}",
             "matchFeatures": [
                 {"feature": "cpu", "matchExpressions": {"a": {"op": "In"}}, "matchName": {"op": "InRegexp", "value": ["("]}}
             ],
