@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from typing import Final, Protocol
+from typing import Protocol
 
 from fastness.agent.apply.report import Persistent
 from fastness.agent.errors import BadConfig, Superseded
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.kubernetes.core import CONFIG_MAP
-from fastness.kinds.kubernetes.resources import NODES
+from fastness.kinds.kubernetes.resources import CONFIG_MAPS, NODES
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
-from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG, SINGLETON
 from fastness.kinds.objects import annotations_of
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informer
@@ -29,8 +27,6 @@ from fastness.kube.port import Cluster, Scope
 from fastness.protocol.node_trust import NodeTrust
 from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.tasks import news_or_time
-
-CONFIG_MAPS: Final = CONFIG_MAP.resource
 
 
 class RenderedConfigs(Protocol):
@@ -67,6 +63,7 @@ class ApiConfigs:
     async def trust(self, pool: str) -> NodeTrust:
         """What nodes have beside their config, made of the ControllerConfig as it is now; raises BadConfig, ApiError."""
         # Reading certificates takes memory that an agent without news of them does not need.
+        from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG, SINGLETON
         from fastness.machineconfig.trust.node_trust import API_AUTHORITY, node_trust
 
         namespace, name = API_AUTHORITY

@@ -11,6 +11,7 @@ from typing import Final
 from fastness.kinds.kind import Resource
 
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)
 PODS: Final = Resource("", "v1", "pods", "Pod", True)
 EVENTS: Final = Resource("", "v1", "events", "Event", True)
 SIGNING_REQUESTS: Final = Resource(

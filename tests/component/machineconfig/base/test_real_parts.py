@@ -166,7 +166,7 @@ def test_containerd_reads_its_configuration(pause: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     cri = tomllib.loads(done.stdout)["plugins"]["io.containerd.grpc.v1.cri"]
     assert cri["containerd"]["runtimes"]["runc"]["options"]["SystemdCgroup"] is True
-    assert cri["registry"]["config_path"] == "/etc/containerd/certs.d"
+    assert cri["registry"]["config_path"] == "/etc/containerd/certs.d:/etc/docker/certs.d"
     assert cri["cni"]["bin_dir"] == "/opt/cni/bin"
     assert not pause or cri["sandbox_image"] == pause
     assert cri["sandbox_image"], "without a choice it is containerd's own"

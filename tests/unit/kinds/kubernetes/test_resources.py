@@ -9,6 +9,6 @@ from fastness.kinds.registry import find
 
 def test_what_is_spelled_out_is_what_the_table_says() -> None:
     spelled = [value for value in vars(resources).values() if isinstance(value, Resource)]
-    assert len(spelled) == 4
+    assert len(spelled) == 5
     for resource in spelled:
         assert find(resource.group, resource.version, resource.plural).resource == resource
