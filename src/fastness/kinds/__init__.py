@@ -1,5 +1,6 @@
 """What exists: the nouns, one package per API group, one module per kind or small family.
 
+    cluster_api/             `bootstrap.cluster.x-k8s.io/v1alpha1`: what Cluster API asks of a bootstrap provider
     confidentialcontainers/  `confidentialcontainers.org/v1alpha1`: settings of the key broker, under the names its users know
     crd/                     CustomResourceDefinitions: from kinds to manifests and back
     errors.py                What can be wrong with kinds and definitions

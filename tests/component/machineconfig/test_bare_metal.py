@@ -14,7 +14,7 @@ from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import NODE, POD
 from fastness.kinds.kubernetes.native import DEPLOYMENT
 from fastness.kinds.machineconfiguration.names import USER_DATA_NAMESPACE
-from fastness.kinds.objects import condition
+from fastness.kinds.objects import condition, object_name
 from fastness.kinds.openshift.machines import BARE_METAL_HOST, MACHINE_SET, PROVIDER_MACHINE
 from fastness.kube.controllers.runner import Runner
 from fastness.kube.errors import NotFound
@@ -353,7 +353,7 @@ async def test_looking_again_at_a_machine_that_is_settled_writes_nothing(embedde
             return [obj["metadata"]["resourceVersion"] for obj in objects]
 
         before, loop = await versions(), BareMetalMachines(metal.cluster, SystemClock())
-        place = bare_metal.object_name(machine)
+        place = object_name(machine)
         for _ in range(2):
             await loop.reconcile(place)
         assert await versions() == before

@@ -417,6 +417,15 @@ OTHERS: dict[str, JsonObject] = {
             }
         },
     ),
+    "fastnessconfigs.bootstrap.cluster.x-k8s.io": _object(
+        "bootstrap.cluster.x-k8s.io/v1alpha1", "FastnessConfig", "node-1", spec={"pool": "worker"}
+    ),
+    "fastnessconfigtemplates.bootstrap.cluster.x-k8s.io": _object(
+        "bootstrap.cluster.x-k8s.io/v1alpha1",
+        "FastnessConfigTemplate",
+        "workers",
+        spec={"template": {"spec": {"pool": "worker"}}},
+    ),
     "nodeproviders.management.loft.sh": _object(
         "management.loft.sh/v1",
         "NodeProvider",

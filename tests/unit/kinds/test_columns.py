@@ -37,6 +37,8 @@ nodefeaturerules.nfd.k8s-sigs.io     nfr         Cluster     no   AGE
 nodefeatures.nfd.openshift.io        -           Namespaced  no   AGE
 nodefeatures.nfd.k8s-sigs.io         -           Namespaced  no   AGE
 nodeproviders.management.loft.sh     -           Cluster     yes  PHASE AGE
+fastnessconfigs.bootstrap.cluster.x-k8s.io - Namespaced yes POOL SECRET READY AGE
+fastnessconfigtemplates.bootstrap.cluster.x-k8s.io - Namespaced no POOL AGE
 nodetypes.management.loft.sh         -           Cluster     yes  AVAILABLE TOTAL PHASE
 nodeclaims.management.loft.sh        -           Namespaced  yes  TYPE TENANT PHASE AGE
 kbsconfigs.confidentialcontainers.org -          Namespaced  yes  AGE
