@@ -10,8 +10,9 @@ from fastness.kinds.objects import condition
 from fastness.kinds.registry import find
 from fastness.kube.errors import Forbidden
 from fastness.kube.port import PatchType, WriteOptions
-from tests.component.machineconfig.worker_pool import CONFIG, POOL, WorkerPool, until
+from tests.component.machineconfig.worker_pool import CONFIG, NODE, POOL, WorkerPool, config, until
 
+CONTROLLER = find("machineconfiguration.openshift.io", "v1", "controllerconfigs").resource
 STREAM = find("machineconfiguration.openshift.io", "v1", "osimagestreams").resource
 
 
@@ -60,3 +61,36 @@ async def test_a_pool_takes_no_stream_that_is_not_on_offer_and_says_so_when_an_o
     assert await workers.goal() == pool["spec"]["configuration"]["name"]
     with pytest.raises(Forbidden, match="Deletion of OSImageStream resources is not allowed"):
         await workers.cluster.delete(STREAM, "cluster")
+
+
+async def test_a_pool_whose_base_image_nobody_knows_is_degraded_and_never_updated_until_somebody_names_it(
+    workers: WorkerPool,
+) -> None:
+    await workers.add_node("a")
+    plain = (await workers.settled())["spec"]["configuration"]["name"]
+    image = "registry.example/os@sha256:" + "a" * 64
+    await workers.cluster.create(CONFIG, config("99-os", osImageURL=image))
+    overridden = (await workers.settled(goal_is_not=plain))["spec"]["configuration"]["name"]
+    note = {"metadata": {"annotations": {names.BASE_IMAGE: names.UNKNOWN_IMAGE}}}
+    await workers.cluster.patch(NODE, "a", note, PatchType.MERGE)
+    await workers.cluster.delete(CONFIG, "99-os")
+    message = await render_message(workers)
+    assert "no base image known" in message
+    assert "and a recorded none" in message
+    assert await workers.goal() == overridden, "nobody is sent to a config that means no image"
+    base = "registry.example/base@sha256:" + "b" * 64
+    [controller] = (await workers.cluster.list(CONTROLLER)).items
+    named = {"spec": {"baseOSContainerImage": base}}
+    await workers.cluster.patch(CONTROLLER, controller["metadata"]["name"], named, PatchType.MERGE)
+    pool = await workers.settled(goal_is_not=overridden)
+    rendered = await workers.cluster.get(CONFIG, pool["spec"]["configuration"]["name"])
+    assert rendered["spec"]["osImageURL"] == base
+    assert (condition(pool, "RenderDegraded") or {}).get("status") == "False"
+
+
+async def test_a_tag_is_refused_where_no_registry_can_be_asked(workers: WorkerPool) -> None:
+    await workers.add_node("a")
+    plain = (await workers.settled())["spec"]["configuration"]["name"]
+    await workers.cluster.create(CONFIG, config("99-os", osImageURL="registry.example/os:9"))
+    assert "registry.example/os:9 has no digest" in await render_message(workers)
+    assert await workers.goal() == plain

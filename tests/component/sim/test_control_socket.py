@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fastness.crypto.digests import sha256
 from fastness.formats import json
 from fastness.kinds.kind import JsonObject
 from fastness.kube.errors import ApiError, Unavailable
@@ -77,6 +78,20 @@ async def test_a_socket_that_a_crash_left_is_replaced(tmp_path: Path) -> None:
 async def test_before_the_machines_are_there_it_asks_for_patience(state: Path, request_: JsonObject) -> None:
     with pytest.raises(Unavailable, match="not there yet"):
         await ask(state, request_)
+
+
+async def test_images_are_pushed_listed_told_and_withdrawn(state: Path) -> None:
+    [installed] = (await ask(state, {"verb": "list"}))["images"]
+    assert installed["installed"]
+    assert "43.0" in (await ask(state, {"verb": "push", "image": "43.0"}))["said"]
+    listed = (await ask(state, {"verb": "list"}))["images"]
+    [pushed] = [image for image in listed if not image["installed"]]
+    manifest = (await ask(state, {"verb": "manifest", "image": pushed["image"]}))["said"]
+    assert pushed["image"].endswith(str(sha256(manifest.encode())))
+    await ask(state, {"verb": "withdraw", "image": "43.0"})
+    assert (await ask(state, {"verb": "list"}))["images"] == [installed]
+    with pytest.raises(NotPossible, match="has no image"):
+        await ask(state, {"verb": "withdraw", "image": "43.0"})
 
 
 @pytest.mark.parametrize(
