@@ -31,7 +31,7 @@ from fastness.kinds.crd.files import as_yaml
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kube.access.user import NODE_PREFIX, NODES
-from fastness.kube.places import RESERVED, Places
+from fastness.kube.places import POOL_JOINS, RESERVED, Places
 from fastness.protocol.door import DoorRole
 from fastness.record.live.door_keys import DOOR_KEYS
 from fastness.release.live import resources
@@ -86,11 +86,16 @@ CONFIG_SERVER: Final = RoleAccount(
     "configserver", (CONFIG_KEYS.name, _door_key("configserver"), secret_name(DoorRole.CONFIG_SERVER)),
     (CONFIG_JWKS.name, _door_key("configserver")),
     {
-        _F: ["confidentialclusters", "jointickets", "distrusts", "nodeoverlays"], _M: ["machineconfigpools", "machineconfigs"],
-        **_MACHINES,
+        _F: ["confidentialclusters", "jointickets", "distrusts", "nodeoverlays"],
+        _M: ["controllerconfigs", "machineconfigpools", "machineconfigs"], **_MACHINES,
     },
     # Nodes that never attested show their certificates: whose clients the API believes, what their Node says, and the record.
-    (("", ["nodes"], ["get"]), _BATCHES), ((clientca.NAMESPACE, ("", ["configmaps"], LOOK, [clientca.NAME])),),
+    (("", ["nodes"], ["get"]), _BATCHES),
+    (
+        (clientca.NAMESPACE, ("", ["configmaps"], LOOK, [clientca.NAME])),
+        # Tokens of pools that do not attest, which it asks for; the controllers publish them.
+        (POOL_JOINS, ("", ["secrets"], ["get", "create"])),
+    ),
     record="configserver",
 )  # fmt: skip
 ENROLMENT: Final = RoleAccount(
@@ -180,7 +185,7 @@ def manifests(role: RoleAccount) -> list[JsonObject]:
 
 def shared() -> list[JsonObject]:
     """What all accounts need: namespaces, who makes them, and the admission policy of the record."""
-    names = (NAMESPACE, resources.SEALED_NAMESPACE, bootstrap.ASKED_NAMESPACE, *NAMESPACES)
+    names = (NAMESPACE, resources.SEALED_NAMESPACE, bootstrap.ASKED_NAMESPACE, POOL_JOINS, *NAMESPACES)
     spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
     doors = [role for role in ACCOUNTS if role.record]
     policy = {

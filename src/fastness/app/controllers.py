@@ -27,9 +27,12 @@ from fastness.attestation.loops.retirement import ImageLives
 from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
+from fastness.enrolment.loops.joined_nodes import JoinedNodeController
 from fastness.enrolment.loops.kubelet_certificates import Joins
 from fastness.enrolment.loops.machines import Machines
+from fastness.enrolment.loops.pool_tokens import PoolTokenController
 from fastness.enrolment.loops.trusted_cluster import AttestationKeys, TrustedClusters, told_doors
+from fastness.enrolment.loops.unattested_joins import UnattestedJoins
 from fastness.enrolment.trusted_cluster import Doors
 from fastness.keys.authorities import SECRETS
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
@@ -57,10 +60,11 @@ from fastness.workloads.loops.controllers import workload_loops
 
 PLAIN: Final = (
     KbsConfigs, TrusteeConfigs, Images, Retention, ImageLives, Values, NodeOverlays, ProofAge, BootstrapTokenController,
+    PoolTokenController, JoinedNodeController,
     TrustedClusters, Elsewhere, AttestationKeys,
 )  # fmt: skip
 """Loops that need the cluster, its caches and the time."""
-RECORDED: Final = (Approvers, Machines, Distrusting, Joins)
+RECORDED: Final = (Approvers, Machines, Distrusting, Joins, UnattestedJoins)
 """Loops whose decisions go into the record."""
 
 

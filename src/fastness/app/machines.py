@@ -132,7 +132,7 @@ class Simulated:
             return server.acting_as(User(f"{NODE_PREFIX}{name}", (NODES, AUTHENTICATED)))
 
         if simulation.inventory.profile == CONTAINERS_PROFILE:
-            fleet = Fleet(cluster, as_node, directory, clock, entropy, doors=believed.doors)
+            fleet = Fleet(cluster, as_node, directory, clock, entropy, doors=believed.doors, api=server.url)
             async with self._opened(fleet, None, None):
                 yield
             return
@@ -140,7 +140,9 @@ class Simulated:
         async with _tpm_maker(simulation) as maker:
             documents = VendorDocuments(cluster, vendor, clock, [maker.certificates] if maker is not None else ())
             proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker, believed.gate)
-            fleet = Fleet(cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors)
+            fleet = Fleet(
+                cluster, as_node, directory, clock, entropy, proofs=proofs, doors=believed.doors, api=server.url
+            )
             async with self._opened(fleet, documents, SimVendor(entropy)):
                 yield
 

@@ -136,6 +136,7 @@ class PlaneSettings:
     page: PageOptions = field(default_factory=PageOptions)
     webhook_url: str = ""
     node_certificates: bool = True
+    join_tokens: bool = True
     pace: Pace = field(default_factory=Pace)
     documents: Documents = field(default_factory=Documents)
     places: Places = AT_HOME

@@ -47,7 +47,10 @@ class Proofs:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What machines share: the control plane's view of the cluster, and each node's own; the doors that user-data leads to."""
+    """What machines share: the control plane's view of the cluster, and each node's own; the doors that user-data leads to.
+
+    `api` is where the API listens, if not where configurations say.
+    """
 
     cluster: Cluster
     as_node: Callable[[str], Cluster]
@@ -58,6 +61,7 @@ class Fleet:
     reboot_seconds: float = REBOOT_SECONDS
     proofs: Proofs | None = None
     doors: tuple[str, ...] = ()
+    api: str = ""
 
 
 def install(files: Files, name: str) -> None:

@@ -84,13 +84,15 @@ OWNERS = {
 }  # fmt: skip
 # Where Secrets have names that nobody knows before: what each role may do to all of a namespace. Tenants' have no row.
 PLACES = (
-    "default", "a-tenant", "kube-system", "fastness-resources", "fastness-joins", "openshift-machine-api", "openshift-config",
+    "default", "a-tenant", "kube-system", "fastness-resources", "fastness-joins", "fastness-pool-joins", "openshift-machine-api", "openshift-config",
     "openshift-config-managed", "openshift-marketplace", "openshift-sandboxed-containers-operator",
 )  # fmt: skip
 WITHOUT_NAMES: dict[tuple[str, str], set[str]] = {
     ("broker", "fastness-resources"): {"get", "list", "create", "patch", "delete"},
     ("broker", "fastness-joins"): {"get", "create", "patch"},
     ("controllers", "fastness-joins"): {"get", "list", "watch", "patch", "delete"},
+    ("configserver", "fastness-pool-joins"): {"get", "create"},
+    ("controllers", "fastness-pool-joins"): {"get", "list", "watch", "patch", "delete"},
     ("controllers", "kube-system"): {"get", "list", "watch", "create", "patch", "delete"},
     ("controllers", "openshift-machine-api"): {"get", "list", "watch", "create", "patch", "delete"},
     ("controllers", "openshift-sandboxed-containers-operator"): {"create"},

@@ -5,6 +5,7 @@ callers.py         Who asks with a token: the same at the gate and the broker
 configs.py         Configurations as the gate hands them out, and the internal port of the config server
 copies.py          Configurations as resources of the broker: `pool/<name>/config`, sealed to the machine that asks
 day_two_nodes.py   Which nodes that never attested may come on day two
+join_credentials.py  What a machine of a pool without attestation joins by: a kubeconfig with a token made for it alone
 overlays.py        What one machine gets: the configuration of its pool with the NodeOverlays for it on top
 refusal_log.py     Refusals of machines that proved themselves: Events, and final ones on the record
 releases.py        The one way out of gate and broker; whether a rendered config is meant for the machine that names it

@@ -34,9 +34,9 @@ class World:
         self.pools, self.configs, self.encoded = Shelf(), Shelf(), list[tuple[str, str]]()
         self.replies = Replies(self.pools, self.configs)  # type: ignore[arg-type]
 
-        def counted(config: Any, version: str) -> bytes:
+        def counted(config: Any, version: str, kubeconfig: str) -> bytes:
             self.encoded.append((config["metadata"]["name"], version))
-            return document(config, version)
+            return document(config, version, kubeconfig)
 
         monkeypatch.setattr(replies, "document", counted)
 
