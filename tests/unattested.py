@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import yaml
 
+from fastness.attestation.loops.legacy_certificates import LegacyCertificates
 from fastness.enrolment.loops.joined_nodes import JoinedNodeController
 from fastness.enrolment.loops.pool_tokens import PoolTokenController
 from fastness.enrolment.loops.unattested_joins import UnattestedJoins
@@ -134,14 +135,15 @@ def _loops(world: AttestingWorld, record: ClusterRecord) -> list[Controller]:
     return [
         *(loop(world.cluster, world.informers, world.clock) for loop in plain),
         UnattestedJoins(world.cluster, world.informers, record, world.clock),
+        LegacyCertificates(world.cluster, world.informers, world.clock, ENTROPY),
     ]
 
 
-async def furnish(cluster: Cluster, place: Place) -> None:
+async def furnish(cluster: Cluster, place: Place, api_server: str) -> None:
     """Pools with rendered configs, and what the cluster says about its API server."""
     infra = {
         "apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"},
-        "spec": {}, "status": {"apiServerInternalURI": place.url},
+        "spec": {}, "status": {"apiServerInternalURI": api_server},
     }  # fmt: skip
     controller = {
         "apiVersion": names.API_VERSION, "kind": "ControllerConfig", "metadata": {"name": SINGLETON}, "spec": {"infra": infra},
@@ -184,10 +186,13 @@ def pool(name: str) -> JsonObject:
 
 
 @asynccontextmanager
-async def pool_site(place: Place, spec: JsonObject | None = None) -> AsyncIterator[PoolSite]:
-    """A config server that gives tokens, and the loops of joining, before a cluster, for the time of the block."""
+async def pool_site(place: Place, spec: JsonObject | None = None, api_server: str = "") -> AsyncIterator[PoolSite]:
+    """A config server that gives tokens, and the loops of joining, before a cluster, for the time of the block.
+
+    `api_server` is where machines reach the API, if not where tests do.
+    """
     async with joining(place, None, spec or cluster_spec(), _loops) as site:
         world = site.world
-        await furnish(world.cluster, place)
+        await furnish(world.cluster, place, api_server or place.url)
         async with config_server(world.cluster, world.informers, world.clock, ENTROPY, join_tokens=True) as door:
             yield PoolSite(site, door)

@@ -25,6 +25,7 @@ from fastness.app.role_accounts import EVENTS, LOOK, OWN, RoleAccount, Rule, as_
 from fastness.attestation.live import collateral_report as collateralnews
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
 from fastness.keys import client_authorities as clientca
+from fastness.keys import legacy_stubs
 from fastness.keys.certificates import secret_name
 from fastness.keys.mac_keys import MAC_KEYS
 from fastness.kinds.crd.files import as_yaml
@@ -55,7 +56,7 @@ def _door_key(role: str) -> str:
 
 
 GATE: Final = RoleAccount(
-    "gate", (MAC_KEYS["gate"].name, _door_key("gate"), secret_name(DoorRole.GATE)), (_door_key("gate"),),
+    "gate", (MAC_KEYS["gate"].name, _door_key("gate"), secret_name(DoorRole.GATE), legacy_stubs.ISSUED), (_door_key("gate"),),
     {_F: ["confidentialclusters", "jointickets", "appraisalpolicies", "distrusts"], **_MACHINES},
     (EVENTS, _BATCHES), record="gate",
 )  # fmt: skip

@@ -25,6 +25,7 @@ from fastness.attestation.live.statuses import Statuses
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
 from fastness.enrolment.loops import pool_tokens
 from fastness.enrolment.loops.join_tokens import BINDING
+from fastness.keys import legacy_stubs
 from fastness.keys.certificates import secret_name
 from fastness.keys.doors import DOORS
 from fastness.keys.internal import INTERNAL
@@ -53,8 +54,10 @@ CHANGED: Final = ("patch", "delete")
 
 SECRETS: Final = (
     DOORS.name, INTERNAL.name, logkey.SECRET, guardstate.NAME, DOOR_KEYS["controllers"].name, *map(secret_name, DoorRole),
+    legacy_stubs.IMPORTED, legacy_stubs.ISSUED,
 )  # fmt: skip
-"""At home: the authorities, the key of the record, what the guard saw last, the key of its entries, certificates of doors."""
+"""At home: the authorities, the key of the record, what the guard saw last, the key of its entries, certificates of doors,
+and the authority of an older installer."""
 
 # What loops do to each kind that they declare; "status" is a patch of that part. Kinds that are limited further are in `LIMITED`.
 WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {

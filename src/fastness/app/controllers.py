@@ -20,6 +20,7 @@ from fastness.attestation.loops.confidential import Confidential
 from fastness.attestation.loops.distrust import Distrusting
 from fastness.attestation.loops.door_certificates import DoorIssuer
 from fastness.attestation.loops.images import Images
+from fastness.attestation.loops.legacy_certificates import LegacyCertificates
 from fastness.attestation.loops.policies import Policies
 from fastness.attestation.loops.proof_age import ProofAge
 from fastness.attestation.loops.retention import Retention
@@ -110,7 +111,8 @@ def product_loops(
         signed = fenced(MachineStatuses.name, MachineStatuses.writes)
         loops.append(MachineStatuses(signed, informers, decisions, clock, statuses))
     if certificates.FAMILY not in without:
-        loops.append(DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, clock, entropy))
+        for issuer in (DoorIssuer, LegacyCertificates):
+            loops.append(issuer(fenced(issuer.name, issuer.writes), informers, clock, entropy))
     if MACHINE_CONFIG not in without:
         named = told_doors(doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
         loops += machine_config_loops(

@@ -1,5 +1,6 @@
 """Bytes to values and back, without I/O: the one home of hostile input.
 
+    client_hello.py    The server name in a TLS ClientHello, before anybody answers it
     continue_token.py  The continue token of a paginated list: where the next page starts, and at which version of the store
     cpio.py            The initial file system of a boot image
     cursor.py          Reading fixed binary layouts: a cursor that cannot run past the end

@@ -84,7 +84,8 @@ OWNERS = {
 }  # fmt: skip
 # Where Secrets have names that nobody knows before: what each role may do to all of a namespace. Tenants' have no row.
 PLACES = (
-    "default", "a-tenant", "kube-system", "fastness-resources", "fastness-joins", "fastness-pool-joins", "openshift-machine-api", "openshift-config",
+    "default", "a-tenant", "kube-system", "fastness-resources", "fastness-joins", "fastness-pool-joins",
+    "openshift-machine-api", "openshift-config",
     "openshift-config-managed", "openshift-marketplace", "openshift-sandboxed-containers-operator",
 )  # fmt: skip
 WITHOUT_NAMES: dict[tuple[str, str], set[str]] = {

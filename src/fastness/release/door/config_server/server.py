@@ -82,7 +82,10 @@ async def config_server(
         await informer.synced()
     certificates = await DoorCertificates.open(DoorRole.CONFIG_SERVER, cluster, informers, clock, options.hosts)
     rendered = RenderedConfigs(Replies(pools, configs))
-    served = await ServedConfigs.open(cluster, informers, clock, entropy, rendered)
+    credentials = JoinCredentials(cluster, informers, clock, entropy) if join_tokens else None
+    if credentials is not None:
+        await credentials.synced()
+    served = await ServedConfigs.open(cluster, informers, clock, entropy, rendered, credentials)
     rules = (confidential, informers.of(DISTRUST.resource))
     touch = Touch(TICKET_FACE, rules, (informers.of(MACHINE.resource),), home_of(informers))
     ours = InternalConfigServer(served, lambda: certificates.current.internal.trusted, touch, clock, entropy).app
@@ -91,9 +94,6 @@ async def config_server(
         callers = NodeCallers(cluster, pools, confidential, clients, clock)
         record = ClusterRecord(cluster, clock, entropy, ROLE)
         nodes = NodeReleases(callers, rendered, served.signer, record, touch, clock)
-    credentials = JoinCredentials(cluster, informers, clock, entropy) if join_tokens else None
-    if credentials is not None:
-        await credentials.synced()
     admit = by_ticket(TicketCache(cluster, tickets, clock), Settings(confidential), clock)
     app = ConfigServer(rendered, admit, touch, entropy, nodes, credentials).app
     inner = replace(options, port=options.internal_port, bounds=None)
