@@ -110,9 +110,10 @@ def product_loops(
     if statuses:
         signed = fenced(MachineStatuses.name, MachineStatuses.writes)
         loops.append(MachineStatuses(signed, informers, decisions, clock, statuses))
+    stubs = fenced(LegacyCertificates.name, LegacyCertificates.writes)
+    loops.append(LegacyCertificates(stubs, informers, clock, entropy))
     if certificates.FAMILY not in without:
-        for issuer in (DoorIssuer, LegacyCertificates):
-            loops.append(issuer(fenced(issuer.name, issuer.writes), informers, clock, entropy))
+        loops.append(DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, clock, entropy))
     if MACHINE_CONFIG not in without:
         named = told_doors(doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
         loops += machine_config_loops(

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -48,6 +48,14 @@ class ImportedAuthority:
         if not _is_authority(certificate.handle):
             raise BadCertificate("the imported certificate is not that of an authority", "Import the installer's root.")
         return cls(certificate, key)
+
+    def issued(self, certificate: Certificate) -> bool:
+        """Whether a certificate is one of this authority's, by its key and not by its name alone."""
+        try:
+            certificate.handle.verify_directly_issued_by(self.certificate.handle)
+        except (ValueError, TypeError, InvalidSignature):
+            return False
+        return True
 
     def issue_server(self, host: str, lifetime: timedelta, now: datetime, entropy: RandomBytes) -> Credential:
         """A serving certificate for one name, never beyond the authority's own end; raises BadCertificate."""

@@ -58,11 +58,10 @@ def due(
     entropy: RandomBytes,
 ) -> dict[str, Credential]:
     """The certificates that there should be: those that are good for a while yet, and new ones; raises CryptoError."""
-    issuer = authority.certificate.handle.subject
     good = {
         name: credential
         for name, credential in held.items()
-        if credential.certificate.handle.issuer == issuer and credential.certificate.not_after - now > LIFETIME / 3
+        if authority.issued(credential.certificate) and credential.certificate.not_after - now > LIFETIME / 3
     }
     return {name: good.get(name) or authority.issue_server(name, LIFETIME, now, entropy) for name in names}
 

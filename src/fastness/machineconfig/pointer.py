@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from fastness.crypto.digests import sha256
 from fastness.enrolment.trusted_cluster import Doors
@@ -107,6 +108,22 @@ def untouched(secret: Object) -> bool:
 def is_unmanaged_pointer(secret: Object) -> bool:
     """Whether a Secret holds a pointer that somebody else made: its CA is kept fresh, nothing more."""
     return names.MANAGED_CA_LABEL not in labels_of(secret) and _stub(secret) is not None
+
+
+def hosts_of(secret: Object) -> frozenset[str]:
+    """The hosts that a pointer leads to; none when it cannot be read."""
+    stub = _stub(secret)
+    config = (stub["ignition"].get("config") or {}) if stub is not None else {}
+    entries = [*(config.get("append") or ()), *(config.get("merge") or ())] if isinstance(config, Mapping) else []
+    sources = (str(entry.get("source") or "") for entry in entries if isinstance(entry, Mapping))
+    return frozenset(host for source in sources if (host := _host_of(source)))
+
+
+def _host_of(source: str) -> str:
+    try:
+        return urlsplit(source).hostname or ""
+    except ValueError:
+        return ""
 
 
 def with_ca(secret: Object, ca: str) -> JsonObject | None:

@@ -20,6 +20,7 @@ from fastness.kinds.registry import find
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import PatchType
 from fastness.machineconfig import ignition
+from fastness.machineconfig.pointer import hosts_of
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.component.machineconfig.worker_pool import POOL, WorkerPool, open_worker_pool, until
 from tests.embedded.fixtures import Embedded
@@ -109,10 +110,13 @@ def ticket_of(secret: JsonObject) -> str:
     return str(pointer(secret)["ignition"]["config"]["merge"][0]["httpHeaders"][0]["value"])
 
 
-def stub(name: str = "worker-user-data", version: str = "2.2.0", **more: Any) -> JsonObject:
+STUB_SOURCE = "https://api-int.example:22623/config/worker"
+
+
+def stub(name: str = "worker-user-data", version: str = "2.2.0", source: str = STUB_SOURCE, **more: Any) -> JsonObject:
     """What an old installer left behind."""
     tls = {"certificateAuthorities": [{"source": dataurl.encode(b"of the installer"), "verification": {}}]}
-    append = [{"source": "https://api-int.example:22623/config/worker", "verification": {}}]
+    append = [{"source": source, "verification": {}}]
     body = {"ignition": {"version": version, "config": {"append": append}, "security": {"tls": tls}}, **more}
     data = {"userData": base64.b64encode(json.encode(body)).decode(), "disableTemplating": "dHJ1ZQo="}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": HERE}, "data": data}
@@ -205,6 +209,29 @@ async def test_upgrade_the_old_stub_stays_beside_the_new_secret_until_boot_image
     moved = machine_set("workers-a", "worker-user-data-managed", "3.4")["spec"]
     await story.cluster.patch(MACHINE_SET, "workers-a", {"spec": moved}, PatchType.MERGE, HERE)
     assert pointer(await story.managed())["ignition"]["version"] == "3.2.0"
+
+
+async def test_a_stub_whose_name_the_gate_answers_to_keeps_its_installers_authority(story: Story) -> None:
+    """Under a legacy name the gate shows a certificate of that authority: with the doors' own the stub would believe nobody."""
+    (host,) = hosts_of(stub())
+    spec = {"mode": "Disabled", "simulated": True, "join": {"legacyStubs": [{"serverName": host, "pools": ["worker"]}]}}
+    kind = {"apiVersion": "fastness.dev/v1alpha1", "kind": "ConfidentialCluster"}
+    await story.cluster.create(CONFIDENTIAL, {**kind, "metadata": {"name": "cluster"}, "spec": spec})
+    await story.event("LegacyStubsNotServed")  # the loops have heard of the name
+    old = await story.cluster.create(SECRET, stub())
+    await story.cluster.create(SECRET, stub("other-user-data", source="https://elsewhere.example:22623/config/worker"))
+
+    async def refreshed() -> bool:
+        return ca_of(await story.secret("other-user-data")) == OLD_CA
+
+    assert await until(refreshed, "another stub does not get the authority of the doors")
+    await story.rotate(NEW_CA)
+
+    async def rotated() -> bool:
+        return ca_of(await story.secret("other-user-data")) == NEW_CA
+
+    assert await until(rotated, "another stub does not follow the authority of the doors")
+    assert (await story.secret("worker-user-data") or {})["data"] == old["data"], "not one byte changed"
 
 
 @pytest.mark.row("002-06")

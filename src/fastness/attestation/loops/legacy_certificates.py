@@ -94,8 +94,8 @@ class LegacyCertificates:
 
     async def _warn(self, confidential: JsonObject | None, names: Sequence[str], reason: str) -> None:
         message = (
-            f"the gate does not answer to {', '.join(names)}: {reason}. Import its certificate and key:"
-            f" kubectl create secret tls {IMPORTED} -n {NAMESPACE} --cert CERTIFICATE --key KEY"
+            f"the gate does not answer to {', '.join(names)}: {reason}. Import its certificate and key as tls.crt and tls.key"
+            f" of the Secret {NAMESPACE}/{IMPORTED}"
         )
         about = {
             "apiVersion": CONFIDENTIAL_CLUSTER.api_version, "kind": CONFIDENTIAL_CLUSTER.kind, **(confidential or {}),
