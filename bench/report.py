@@ -244,9 +244,10 @@ _METHOD = """## What is compared with what
   turns, the best of 20 rounds of 640 creates each on a busy machine; the whole costs are of an older, quiet run. For one writer
   the store's own write is 1.16 times as dear (sealed: 1.22). Whole creates in turns with the version before: 0.98 times
   (0.73–1.37 over six pairs, which is the noise of that machine), so the aim of 1.1 times is not shown yet.
-- The config server is `fastness serve --roles configserver --no-node-certificates` in a process of its own, its TLS in Rust. One
-  that takes node certificates listens in Python, for 1.4 to 1.6 times nginx's CPU as decision 12 measured it and not again since;
-  decision 30 says why. It checks a join ticket for every request. nginx has one worker,
+- The config server is `fastness serve --roles configserver --no-node-certificates --no-join-tokens` in a process of its own, its
+  TLS in Rust. One that takes node certificates listens in Python, for 1.4 to 1.6 times nginx's CPU as decision 12 measured it and
+  not again since; decision 30 says why. A bootstrap token, for which it asks the controllers, is not in these figures. It checks
+  a join ticket for every request. nginx has one worker,
   sends the same bytes from a file and checks nothing. Every request of both is a new
   connection with a full handshake. The figures of the upstream machine-config server (Go, main of August 2026, 300 files and
   60 units) are the best that we measured of it, on a machine like this one but not in this run. It renders every answer; ours

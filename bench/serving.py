@@ -1,8 +1,9 @@
 """The config server beside nginx: 200 KiB over a new TLS connection each, the same bytes from both.
 
-Ours is `fastness serve --roles configserver --no-node-certificates`, a process of its own that reads an API (here `fastness
-up`, whose CPU is not counted); it checks a join ticket for every request. nginx has one worker, sends the same bytes from a
-file, checks nothing, and has session tickets off as every client here is new. Both show a P-256 certificate of the same kind.
+Ours is `fastness serve --roles configserver --no-node-certificates --no-join-tokens`, a process of its own that reads an API
+(here `fastness up`, whose CPU is not counted); it checks a join ticket for every request. nginx has one worker, sends the same
+bytes from a file, checks nothing, and has session tickets off as every client here is new. Both show a P-256 certificate of the
+same kind.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def _config_server(api: Target, directory: Path) -> Iterator[Door]:
     ca = base64.b64decode(secret["data"]["ca.crt"]).decode()
     command = [
         str(Path(sys.executable).with_name("fastness")), "serve", "--roles", "configserver", "--no-node-certificates",
-        "--metrics-port", "0", "--config-port", "0", "--internal-port", "0", "--log-level", "warning",
+        "--no-join-tokens", "--metrics-port", "0", "--config-port", "0", "--internal-port", "0", "--log-level", "warning",
         "--kubeconfig", str(directory / "ours" / "state" / "kubeconfig"),
     ]  # fmt: skip
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as child:

@@ -25,8 +25,9 @@ from fastness.crypto.csr import make_request
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.x509 import Subject
+from fastness.enrolment.live.approvals import REQUESTS
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
-from fastness.enrolment.loops.kubelet_certificates import REQUESTS, Joins
+from fastness.enrolment.loops.kubelet_certificates import Joins
 from fastness.kinds.kind import JsonObject
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.runner import Runner
@@ -198,7 +199,10 @@ def certificate_of(request: JsonObject) -> bytes:
 
 @asynccontextmanager
 async def joining(
-    place: Place, vendor: SimVendor | None = None, spec: JsonObject | None = None
+    place: Place,
+    vendor: SimVendor | None = None,
+    spec: JsonObject | None = None,
+    further: Callable[[AttestingWorld, ClusterRecord], list[Controller]] = lambda _world, _record: [],
 ) -> AsyncIterator[JoiningSite]:
     """Doors and loops before a cluster, for the time of the block."""
     async with https(place.kubeconfig) as cluster, attesting_world(cluster, spec, vendor) as world:
@@ -206,6 +210,7 @@ async def joining(
         loops: list[Controller] = [
             Joins(cluster, world.informers, record, world.clock),
             BootstrapTokenController(cluster, world.informers, world.clock),
+            *further(world, record),
         ]
         if place.signer is not None:
             loops.append(NodeSigning(cluster, place.signer, world.clock))

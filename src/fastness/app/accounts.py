@@ -25,13 +25,14 @@ from fastness.app.role_accounts import EVENTS, LOOK, OWN, RoleAccount, Rule, as_
 from fastness.attestation.live import collateral_report as collateralnews
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
 from fastness.keys import client_authorities as clientca
+from fastness.keys import legacy_stubs
 from fastness.keys.certificates import secret_name
 from fastness.keys.mac_keys import MAC_KEYS
 from fastness.kinds.crd.files import as_yaml
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kube.access.user import NODE_PREFIX, NODES
-from fastness.kube.places import RESERVED, Places
+from fastness.kube.places import POOL_JOINS, RESERVED, Places
 from fastness.protocol.door import DoorRole
 from fastness.record.live.door_keys import DOOR_KEYS
 from fastness.release.live import resources
@@ -55,7 +56,7 @@ def _door_key(role: str) -> str:
 
 
 GATE: Final = RoleAccount(
-    "gate", (MAC_KEYS["gate"].name, _door_key("gate"), secret_name(DoorRole.GATE)), (_door_key("gate"),),
+    "gate", (MAC_KEYS["gate"].name, _door_key("gate"), secret_name(DoorRole.GATE), legacy_stubs.ISSUED), (_door_key("gate"),),
     {_F: ["confidentialclusters", "jointickets", "appraisalpolicies", "distrusts"], **_MACHINES},
     (EVENTS, _BATCHES), record="gate",
 )  # fmt: skip
@@ -87,11 +88,15 @@ CONFIG_SERVER: Final = RoleAccount(
     (CONFIG_JWKS.name, _door_key("configserver")),
     {
         _F: ["confidentialclusters", "jointickets", "distrusts", "nodeoverlays"],
-        _M: ["machineconfigpools", "machineconfigs", "controllerconfigs"],
-        **_MACHINES,
+        _M: ["controllerconfigs", "machineconfigpools", "machineconfigs"], **_MACHINES,
     },
     # Nodes that never attested show their certificates: whose clients the API believes, what their Node says, and the record.
-    (("", ["nodes"], ["get"]), _BATCHES), ((clientca.NAMESPACE, ("", ["configmaps"], LOOK, [clientca.NAME])),),
+    (("", ["nodes"], ["get"]), _BATCHES),
+    (
+        (clientca.NAMESPACE, ("", ["configmaps"], LOOK, [clientca.NAME])),
+        # Tokens of pools that do not attest, which it asks for; the controllers publish them.
+        (POOL_JOINS, ("", ["secrets"], ["get", "create"])),
+    ),
     record="configserver",
 )  # fmt: skip
 ENROLMENT: Final = RoleAccount(
@@ -181,7 +186,7 @@ def manifests(role: RoleAccount) -> list[JsonObject]:
 
 def shared() -> list[JsonObject]:
     """What all accounts need: namespaces, who makes them, and the admission policy of the record."""
-    names = (NAMESPACE, resources.SEALED_NAMESPACE, bootstrap.ASKED_NAMESPACE, *NAMESPACES)
+    names = (NAMESPACE, resources.SEALED_NAMESPACE, bootstrap.ASKED_NAMESPACE, POOL_JOINS, *NAMESPACES)
     spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
     doors = [role for role in ACCOUNTS if role.record]
     policy = {

@@ -23,7 +23,9 @@ from fastness.app.role_accounts import EVENTS, LOOK, RoleAccount, Rule
 from fastness.attestation.live import guard_state as guardstate
 from fastness.attestation.live.statuses import Statuses
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
+from fastness.enrolment.loops import pool_tokens
 from fastness.enrolment.loops.join_tokens import BINDING
+from fastness.keys import legacy_stubs
 from fastness.keys.certificates import secret_name
 from fastness.keys.doors import DOORS
 from fastness.keys.internal import INTERNAL
@@ -33,6 +35,7 @@ from fastness.kinds.machineconfiguration.names import USER_DATA_NAMESPACE
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
+from fastness.kube.places import POOL_JOINS
 from fastness.machineconfig.loops import machine_api
 from fastness.machineconfig.loops import other_operators as machine_configs
 from fastness.machineconfig.trust.node_trust import MERGED
@@ -55,8 +58,10 @@ CHANGED: Final = ("patch", "delete")
 
 SECRETS: Final = (
     DOORS.name, INTERNAL.name, logkey.SECRET, guardstate.NAME, DOOR_KEYS["controllers"].name, *map(secret_name, DoorRole),
+    legacy_stubs.IMPORTED, legacy_stubs.ISSUED,
 )  # fmt: skip
-"""At home: the authorities, the key of the record, what the guard saw last, the key of its entries, certificates of doors."""
+"""At home: the authorities, the key of the record, what the guard saw last, the key of its entries, certificates of doors,
+and the authority of an older installer."""
 
 # What loops do to each kind that they declare; "status" is a patch of that part. Kinds that are limited further are in `LIMITED`.
 WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
@@ -71,7 +76,7 @@ WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_F, "confidentialclusters"): ("create", "patch", STATUS),
     (_F, "distrusts"): ("create", "patch", STATUS),
     (_F, "evidenceblobs"): ("delete",),
-    (_F, "jointickets"): MADE,
+    (_F, "jointickets"): (*MADE, STATUS),
     (_F, "nodeoverlays"): (STATUS,),
     (_F, "referencevaluesets"): (*MADE, STATUS),
     (_F, "rolloutpolicies"): (STATUS,),
@@ -138,7 +143,7 @@ _EVERYWHERE: Final[tuple[Rule, ...]] = (
     (_RBAC, ["clusterroles", "clusterrolebindings"], ["create"]),
     (_RBAC, ["clusterroles"], ["bind"], [kata.INSTALLER_ACCOUNT, "system:node-bootstrapper"]),
     (_RBAC, ["clusterroles"], CHANGED, [kata.INSTALLER_ACCOUNT]),
-    (_RBAC, ["clusterrolebindings"], CHANGED, [kata.INSTALLER_ACCOUNT, BINDING]),
+    (_RBAC, ["clusterrolebindings"], CHANGED, [kata.INSTALLER_ACCOUNT, BINDING, pool_tokens.BINDING]),
     ("security.openshift.io", ["securitycontextconstraints"], ["create"]),
     ("security.openshift.io", ["securitycontextconstraints"], CHANGED, _CONSTRAINTS),
     # Owners that are kept until what they own is gone: API servers that check that ask for this right.
@@ -160,8 +165,9 @@ _WITHIN: Final[tuple[Rule, ...]] = (
     (_T, ["machines"], CHANGED),
 )
 _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
-    # Requests of the broker for bootstrap tokens: answered, and swept.
+    # Requests of broker and config server for bootstrap tokens: answered, and swept.
     (bootstrap.ASKED_NAMESPACE, ("", ["secrets"], CHANGED)),
+    (POOL_JOINS, ("", ["secrets"], CHANGED)),
     # Bootstrap tokens, where the API looks for them: their names are drawn by lot.
     (bootstrap.NAMESPACE, ("", ["secrets"], MADE)),
     # User-data of pools, whose names end alike; rules know no endings.

@@ -20,6 +20,7 @@ from fastness.attestation.loops.confidential import Confidential
 from fastness.attestation.loops.distrust import Distrusting
 from fastness.attestation.loops.door_certificates import DoorIssuer
 from fastness.attestation.loops.images import Images
+from fastness.attestation.loops.legacy_certificates import LegacyCertificates
 from fastness.attestation.loops.policies import Policies
 from fastness.attestation.loops.proof_age import ProofAge
 from fastness.attestation.loops.retention import Retention
@@ -27,9 +28,12 @@ from fastness.attestation.loops.retirement import ImageLives
 from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
+from fastness.enrolment.loops.joined_nodes import JoinedNodeController
 from fastness.enrolment.loops.kubelet_certificates import Joins
 from fastness.enrolment.loops.machines import Machines
+from fastness.enrolment.loops.pool_tokens import PoolTokenController
 from fastness.enrolment.loops.trusted_cluster import AttestationKeys, TrustedClusters, told_doors
+from fastness.enrolment.loops.unattested_joins import UnattestedJoins
 from fastness.enrolment.trusted_cluster import Doors
 from fastness.keys.authorities import SECRETS
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
@@ -62,10 +66,10 @@ from fastness.workloads.loops.controllers import workload_loops
 
 PLAIN: Final = (
     KbsConfigs, TrusteeConfigs, Images, Retention, ImageLives, Values, NodeOverlays, ProofAge, BootstrapTokenController,
-    TrustedClusters, Elsewhere, AttestationKeys, NotActedOnLoop,
+    PoolTokenController, JoinedNodeController, TrustedClusters, Elsewhere, AttestationKeys, NotActedOnLoop,
 )  # fmt: skip
 """Loops that need the cluster, its caches and the time."""
-RECORDED: Final = (Approvers, Machines, Distrusting, Joins)
+RECORDED: Final = (Approvers, Machines, Distrusting, Joins, UnattestedJoins)
 """Loops whose decisions go into the record."""
 
 
@@ -113,6 +117,8 @@ def product_loops(
     if statuses:
         signed = fenced(MachineStatuses.name, MachineStatuses.writes)
         loops.append(MachineStatuses(signed, informers, decisions, clock, statuses))
+    stubs = fenced(LegacyCertificates.name, LegacyCertificates.writes)
+    loops.append(LegacyCertificates(stubs, informers, clock, entropy))
     if certificates.FAMILY not in without:
         loops.append(DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, clock, entropy))
     if MACHINE_CONFIG not in without:

@@ -114,7 +114,10 @@ class DoorOpener:
         if self._settings.node_certificates:
             clients = self._keys.nodes or await ClientAuthorities.open(cluster, informers)
         listen = self._settings.listen[Part.CONFIG_SERVER]
-        async with config_server(cluster, informers, self._clock, self._entropy, listen, clients) as door:
+        tokens = self._settings.join_tokens
+        async with config_server(
+            cluster, informers, self._clock, self._entropy, listen, clients, join_tokens=tokens
+        ) as door:
             yield door
 
     def _enrolment(self, cluster: Cluster, informers: Informers) -> AbstractAsyncContextManager[EnrolServer]:

@@ -131,8 +131,9 @@ class Simulated:
 
         if simulation.inventory.profile == CONTAINERS_PROFILE:
             fleet = Fleet(
-                cluster, as_node, directory, clock, entropy, registry=simulation.registry, doors=believed.doors
-            )
+                cluster, as_node, directory, clock, entropy,
+                registry=simulation.registry, doors=believed.doors, api=server.url,
+            )  # fmt: skip
             async with self._opened(fleet, None, None):
                 yield
             return
@@ -142,7 +143,7 @@ class Simulated:
             proofs = Proofs(boards(vendor, maker, directory), believed.trust, believed.broker, believed.gate)
             fleet = Fleet(
                 cluster, as_node, directory, clock, entropy, proofs=proofs, registry=simulation.registry,
-                doors=believed.doors,
+                doors=believed.doors, api=server.url,
             )  # fmt: skip
             async with self._opened(fleet, documents, SimVendor(entropy)):
                 yield

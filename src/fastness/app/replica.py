@@ -81,6 +81,7 @@ class ReplicaOptions:
     gate_url: str = ""
     webhook_url: str = ""
     node_certificates: bool = True
+    join_tokens: bool = True
     enrol_rate: float = USUAL_RATE
     vault: Path | None = None
     kms: tuple[str, ...] = ()
@@ -151,6 +152,7 @@ def settings_of(options: ReplicaOptions, lease: LeaderSettings, tell: Tell) -> P
         options.listen, Election(options.identity, lease, options.adopt),
         Addresses(options.config_url, options.enrol_url, options.broker_url, options.gate_url, options.internal_url),
         page=page, webhook_url=options.webhook_url, node_certificates=options.node_certificates,
+        join_tokens=options.join_tokens,
         pace=Pace.of(options.enrol_rate),
         documents=Documents(options.collateral, options.collateral_cache, options.vendor_services),
         places=options.places, opened=opened, tell=tell,

@@ -140,6 +140,7 @@ class PlaneSettings:
     webhook_url: str = ""
     node_certificates: bool = True
     resolve_image: ResolveImage | None = None
+    join_tokens: bool = True
     pace: Pace = field(default_factory=Pace)
     documents: Documents = field(default_factory=Documents)
     places: Places = AT_HOME

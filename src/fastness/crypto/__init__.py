@@ -7,6 +7,7 @@
     eddsa.py         Ed25519: keys that sign for years, such as those of the record and of served configurations
     entropy.py       Where keys, nonces and serial numbers come from
     errors.py        What can be wrong with keys, certificates, envelopes and tokens
+    imported_authority.py  An authority that somebody else made, imported to issue for servers of given names
     jwe.py           Sealing to a machine's key: JWE in flattened JSON, as guests of the KBS protocol open it
     jwk.py           Public keys as machines name them: JWK of the types that the key broker seals to
     jws.py           Compact JWS with ES256, and nothing else

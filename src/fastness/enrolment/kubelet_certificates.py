@@ -105,7 +105,10 @@ def decide(request: KubeletRequest, facts: Known, now: datetime) -> Decision:
     if not ours and facts.machine is None:
         return NotOurs()
     decision = (
-        malformed(request) or _requester(request, facts, now) or _machine(request, facts, now) or _names(request, facts)
+        malformed(request)
+        or _requester(request, facts, now)
+        or _machine(request, facts, now)
+        or serving_names(request, facts.addresses, facts.shared)
     )
     if decision is not None:
         return decision
@@ -197,26 +200,24 @@ def _key(request: KubeletRequest, facts: Known, machine: Machine) -> Deny | None
     return None
 
 
-def _names(csr: KubeletRequest, facts: Known) -> Deny | Wait | None:
-    """What is wrong with the names that a certificate shall speak for."""
-    assert csr.request is not None  # noqa: S101  # malformed looked
-    names, addresses = csr.request.dns, csr.request.addresses
+def serving_names(csr: KubeletRequest, addresses: frozenset[str] | None, shared: frozenset[str]) -> Deny | Wait | None:
+    """What is wrong with the names that a certificate shall speak for; `addresses` and `shared` are as in `Known`."""
     if csr.signer == CLIENT_SIGNER:
         return None
     # The API server dials kubelets by address, and believes a certificate for it: one for another node's address reads that
     # node's pods.
-    foreign = [host for host in (*names, *addresses) if not is_own_host(host, csr.node)]
+    foreign = [host for host in csr.hosts if not is_own_host(host, csr.node)]
     if foreign:
         return Deny("ForeignNames", f"these are not the node's own: {', '.join(foreign[:5])}")
-    if facts.addresses is None:
+    if addresses is None:
         return Wait("NoNode", "the Node does not exist yet")
     # Waits and is not denied: the Node may show them a moment later.
-    unknown = [name for name in (*names, *addresses) if name != csr.node and name not in facts.addresses]
+    unknown = [name for name in csr.hosts if name != csr.node and name not in addresses]
     if unknown:
         return Wait("UnknownAddresses", f"the Node does not show these: {', '.join(unknown[:5])}")
     # Nodes tell their own addresses: one that claims another's would get a certificate for it.
-    if facts.shared:
-        return Deny("SharedAddresses", f"other Nodes show these too: {', '.join(sorted(facts.shared)[:5])}")
+    if shared:
+        return Deny("SharedAddresses", f"other Nodes show these too: {', '.join(sorted(shared)[:5])}")
     return None
 
 

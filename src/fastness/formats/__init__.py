@@ -28,6 +28,7 @@
     zstd.py             Where a zstd frame ends (RFC 8878, section 3.1.1), without unpacking it
     gotemplate/         Templates in Go's text/template language: from text to a tree, without running anything
     regexp/             Regular expressions as Go and RE2 read them, where they run, and how much that costs
+    client_hello.py     The server name in a TLS ClientHello, before anybody answers it
 
 Every parser is a total function: it returns a value or raises one `FormatError` (tree in `errors`), within explicit bounds on
 size, depth and work. Nothing here reads a clock, a file or a random number, and nothing recurses deeper than its input may nest.

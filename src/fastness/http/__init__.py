@@ -13,6 +13,7 @@
     rotation.py      The certificate that a listener shows, kept fresh without a restart
     arrivals.py      Who may hold a connection, from the moment that it is accepted
     bounds.py        How much a stranger may take: of memory, of descriptors, of time
+    faces.py         Further server names of a port, each with a TLS context and an application of its own
     freshness.py     Whether a door can know what it must know before anything leaves it
     health.py        Health with reasons, and the door for operators of a process without an API of its own
     rustls.py        A listener whose TLS and HTTP run in Rust threads (granian, rustls), for a stand-alone config server

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from fastness.crypto.digests import Digest
 from fastness.crypto.x509 import Certificate, Credential
 from fastness.http.bounds import Bounds
+from fastness.http.faces import Faces
 from fastness.http.listener import Listener, server_context
 
 
@@ -48,6 +49,7 @@ class LoopListener:
         mutual: bool = False,
         peers: Callable[[], Sequence[Certificate]] | None = None,
         bounds: Bounds | None = None,
+        faces: Faces | None = None,
     ) -> None:
         self._context = server_context()
         self._mutual = mutual
@@ -62,7 +64,7 @@ class LoopListener:
             self._believed: set[Digest] = set()
             # Asked in every handshake, with a server name or without, before the peer shows anything.
             self._context.sni_callback = lambda _tls, _name, _context: self._believe(peers())
-        self._listener = Listener(app, host=host, port=port, tls=self._context, bounds=bounds)
+        self._listener = Listener(app, host=host, port=port, tls=self._context, bounds=bounds, faces=faces)
         self._started = False
 
     @property

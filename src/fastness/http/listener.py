@@ -5,7 +5,8 @@ Here are the life of the port and of its TLS:
 
 * connections are accepted here and not by the loop, so that each is counted before its handshake begins;
 * the handshake of TLS has a bound in time, like the head of a request;
-* doors speak TLS 1.3 only. The API speaks 1.2 too: it serves any client of Kubernetes;
+* doors speak TLS 1.3 only. The API speaks 1.2 too: it serves any client of Kubernetes. A port may show another face under further
+  names (`faces.py`);
 * shutdown tells every connection to end, waits a few seconds, then cuts what is left;
 * certificates are replaced on the live context: handshakes from then on use the new one, connections stay.
 """
@@ -25,6 +26,7 @@ import uvicorn
 
 from fastness.http.arrivals import Arrival, Arrivals
 from fastness.http.bounds import Bounds, Share
+from fastness.http.faces import Faces
 from fastness.http.protocol import Protocol
 from fastness.observe import logs
 
@@ -47,18 +49,11 @@ class Listener:
         port: int = 0,
         tls: ssl.SSLContext | None = None,
         bounds: Bounds | None = None,
+        faces: Faces | None = None,
     ) -> None:
         self._socket = _bind(host, port)
         bounds = bounds or Bounds()
-        config = uvicorn.Config(
-            # No version in answers, and no paths of requests in a log of uvicorn's: ours knows what may be written there.
-            app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
-            proxy_headers=False,  # nobody stands in front, and a header must not say where a client is
-            timeout_keep_alive=bounds.keep_alive_seconds,  # type: ignore[arg-type]  # a delay of the loop
-        )  # fmt: skip
-        config.load()
-        config.ssl = tls
-        self._server = _Server(config, bounds)
+        self._server = _Server(_config(app, tls, bounds), bounds, faces)
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -96,9 +91,10 @@ class Listener:
 class _Server(uvicorn.Server):
     """uvicorn's server with our protocol, and without its signal handlers: signals belong to the process."""
 
-    def __init__(self, config: uvicorn.Config, bounds: Bounds) -> None:
+    def __init__(self, config: uvicorn.Config, bounds: Bounds, faces: Faces | None) -> None:
         super().__init__(config)
         self._bounds = bounds
+        self._faces = faces
         self._share = Share(bounds)
         self.arrivals = Arrivals(bounds, lambda: self._share.places)
         self._listening: list[socket.socket] = []
@@ -142,17 +138,18 @@ class _Server(uvicorn.Server):
     async def _greet(self, accepted: socket.socket, arrival: Arrival) -> None:
         """The handshake; what comes over the connection afterwards is the protocol's."""
         waits: dict[str, Any] = {}
-        if self.config.ssl is not None:
-            waits = {
-                "ssl": self.config.ssl,
-                # Whoever opens a connection and says nothing holds a descriptor; TLS must not give it longer than plain HTTP
-                # would.
-                "ssl_handshake_timeout": min(self._bounds.handshake_seconds, self._bounds.head_seconds),
-                "ssl_shutdown_timeout": self._bounds.shutdown_seconds,
-            }
         loop = asyncio.get_running_loop()
+        # Whoever opens a connection and says nothing holds a descriptor; TLS must not give it longer than plain HTTP would.
+        seconds = min(self._bounds.handshake_seconds, self._bounds.head_seconds)
         try:
-            await loop.connect_accepted_socket(partial(self._protocol, arrival), accepted, **waits)
+            face = await self._faces.of(accepted, seconds) if self._faces is not None else None
+            config = self.config if face is None else _config(face.app, face.tls, self._bounds)
+            if config.ssl is not None:
+                waits = {
+                    "ssl": config.ssl, "ssl_handshake_timeout": seconds,
+                    "ssl_shutdown_timeout": self._bounds.shutdown_seconds,
+                }  # fmt: skip
+            await loop.connect_accepted_socket(partial(self._protocol, config, arrival), accepted, **waits)
         except OSError:  # of TLS or of the connection, or its time was over
             arrival.gone()
             _end(accepted)
@@ -161,8 +158,8 @@ class _Server(uvicorn.Server):
             _end(accepted)
             raise
 
-    def _protocol(self, arrival: Arrival) -> Protocol:
-        return Protocol(self._bounds, arrival, config=self.config, server_state=self.server_state, app_state={})
+    def _protocol(self, config: uvicorn.Config, arrival: Arrival) -> Protocol:
+        return Protocol(self._bounds, arrival, config=config, server_state=self.server_state, app_state={})
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         loop = asyncio.get_running_loop()
@@ -186,6 +183,18 @@ class _Server(uvicorn.Server):
         for task in list(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _config(app: Any, tls: ssl.SSLContext | None, bounds: Bounds) -> uvicorn.Config:
+    config = uvicorn.Config(
+        # No version in answers, and no paths of requests in a log of uvicorn's: ours knows what may be written there.
+        app, ws="none", lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
+        proxy_headers=False,  # nobody stands in front, and a header must not say where a client is
+        timeout_keep_alive=bounds.keep_alive_seconds,  # type: ignore[arg-type]  # a delay of the loop
+    )  # fmt: skip
+    config.load()
+    config.ssl = tls
+    return config
 
 
 def _end(accepted: socket.socket) -> None:

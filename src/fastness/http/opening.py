@@ -22,6 +22,7 @@ from typing import Any, Final
 from fastness.crypto.x509 import Certificate
 from fastness.http.bounds import Bounds
 from fastness.http.certificates import LoopListener, TlsListener
+from fastness.http.faces import Faces
 from fastness.http.rotation import Rotation, ServedCertificate
 from fastness.keys.certificates import DoorCertificates, Generations
 from fastness.runtime.clock import Clock
@@ -71,12 +72,13 @@ async def open_door(
     *,
     peers: Authorities | None = None,
     mutual: bool = False,
+    faces: Faces | None = None,
 ) -> AsyncIterator[int]:
     """A door that accepts for the time of the block, with tasks beside it; gives its port. Raises CryptoError, OSError.
 
-    A task that fails ends the block.
+    A task that fails ends the block. `faces` are what it shows under further names.
     """
-    listener = listener_of(app, clock, listen, peers=peers, mutual=mutual)
+    listener = listener_of(app, clock, listen, peers=peers, mutual=mutual, faces=faces)
     rotation = Rotation(listener, served, clock)
     try:
         await rotation.begin()
@@ -87,11 +89,19 @@ async def open_door(
 
 
 def listener_of(
-    app: Asgi, clock: Clock, listen: ListenOptions, *, peers: Authorities | None = None, mutual: bool = False
+    app: Asgi,
+    clock: Clock,
+    listen: ListenOptions,
+    *,
+    peers: Authorities | None = None,
+    mutual: bool = False,
+    faces: Faces | None = None,
 ) -> TlsListener:
-    """The listener for an application; the one in Rust cannot show the certificate of a peer."""
-    if not listen.rust or peers is not None or mutual:
-        return LoopListener(app, host=listen.host, port=listen.port, mutual=mutual, peers=peers, bounds=listen.bounds)
+    """The listener for an application; the one in Rust cannot show the certificate of a peer, nor another face."""
+    if not listen.rust or peers is not None or mutual or faces is not None:
+        return LoopListener(
+            app, host=listen.host, port=listen.port, mutual=mutual, peers=peers, bounds=listen.bounds, faces=faces
+        )
     from fastness.http.rustls import RustListener  # loads a second HTTP server: only where it serves
 
     return RustListener(app, clock, host=listen.host, port=listen.port, bounds=listen.bounds)

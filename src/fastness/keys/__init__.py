@@ -7,6 +7,7 @@ doors.py               The authority of the doors (gate, config server, broker, 
 errors.py              What can be wrong with the keys of a cluster
 home.py                The namespace that everything of ours lives in, watched: `fastness-system`
 internal.py            The authority between our own parts: who may ask the config server's internal port
+legacy_stubs.py        Certificates under which the gate answers stubs of an older installer, of that installer's authority
 key_files.py           Private files: read only when they are private, written all or nothing
 keyrings.py            Keys that live in a Secret of the cluster and change by themselves
 mac_keys.py            The MAC keys of the doors: challenge cookies, sessions, nonces of proofs

@@ -41,6 +41,8 @@ EVENTS: Mapping[str, str] = {
     "cluster.insecure": "the API server's certificate is not checked: anybody may be at the other end",
     "cluster.token_unreadable": "the file with the token could not be read; the last token is used on",
     "collateral.untold": "what documents of vendors are at hand could not be told to the cluster; tried again",
+    "configserver.lacks": "machines of pools without attestation get no config: their kubeconfig needs what is not known",
+    "configserver.token_refused": "a machine was told to come again: there was no bootstrap token for it, and the error says why",
     "configserver.unavailable": "the config server could not answer gate, broker or a node: the cluster failed it",
     "controller.failed": "a reconcile raised; the key is tried again later",
     "controller.started": "a controller has synced what it reads and works now",

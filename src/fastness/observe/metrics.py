@@ -142,6 +142,9 @@ SET_ASIDE = Gauge(
 )
 RELISTS = Labelled("fastness_informer_relists_total", "Lists after a watch that could not go on", "resource")
 CONFIG_SERVED = Labelled("fastness_config_answers_total", "Answers of the config server", "code")
+POOL_TOKENS = Labelled(
+    "fastness_pool_tokens_total", "Bootstrap tokens for machines of pools that do not attest, by outcome", "result"
+)
 RECORD_ENTRIES = Counter("fastness_record_entries_total", "Entries that doors wrote to the record", registry=REGISTRY)
 RECORD_SIZE = Gauge("fastness_record_size", "Entries that the record holds, in their final order", registry=REGISTRY)
 RECORD_ALARMS = Counter(

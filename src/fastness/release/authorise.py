@@ -77,6 +77,8 @@ class ClusterRules:
     # The pools that the cluster names with their models, and whether all others attest.
     pools: Mapping[str, TrustModel] = field(default_factory=dict)
     attests: bool = True
+    # The names under which stubs are served without a ticket, and the pools of each.
+    stubs: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def is_attested(self, pool: str) -> bool:
         """Whether machines of a pool get nothing without a proof."""
@@ -102,7 +104,7 @@ def authorise(
     `break_glass` says that an override of two approvers opens this door: the gate's, for a configuration, and no door to keys.
     """
     # Trust first: a machine that is no longer trusted hears that, and learns nothing of which paths there are.
-    denial = _ended(caller.basis, revoked=revoked) or _basis_denial(caller.basis, path, rules)
+    denial = _ended(caller.basis, revoked=revoked) or _basis_denial(caller, path, rules)
     if denial is not None:
         return denial
     # The owner before any policy: a policy that allows everything must not open another machine's place (pitfall 4).
@@ -130,8 +132,9 @@ def _ended(basis: Basis, *, revoked: bool) -> Denial | None:
     return Denial("revoked", f"{who} is no longer trusted", "See its Machine, and the Distrusts of the cluster.")
 
 
-def _basis_denial(basis: Basis, path: ResourcePath, rules: ClusterRules) -> Denial | None:
+def _basis_denial(caller: ProvenCaller, path: ResourcePath, rules: ClusterRules) -> Denial | None:
     """Why a basis opens no resource of this kind: without a verdict there are configurations, and nothing else."""
+    basis = caller.basis
     # Anything else is somebody who may be honest and proved nothing: a ticket is text in user-data, a certificate says which node
     # and not what it runs.
     if basis is Basis.VERDICT:
@@ -149,6 +152,8 @@ def _basis_denial(basis: Basis, path: ResourcePath, rules: ClusterRules) -> Deni
     # Whatever a ticket is for, and whatever a node writes about itself, a pool that attests is opened by a proof alone.
     if basis is Basis.TICKET and rules.is_attested(path.type):
         return Denial("attestation-required", "machines of this pool come through the gate, attested")
+    if basis is Basis.STUB and path.type not in rules.stubs.get(caller.subject.name, ()):
+        return Denial("not-for-stubs", "nothing is served under this name for that pool", "See spec.join.legacyStubs.")
     if basis is Basis.NODE_CERTIFICATE and rules.is_attested(path.type):
         return Denial("attestation-required", "machines of this pool fetch from gate or broker, attested")
     return None

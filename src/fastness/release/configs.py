@@ -28,6 +28,7 @@ RENDERED: Final = b"fastness-config"
 NONCE: Final = b"fastness-nonce"
 OVERLAYS: Final = b"fastness-overlays"
 UNTIL: Final = b"fastness-until"
+STUB: Final = b"fastness-stub"
 SIGNATURE: Final = HEADER.lower().encode()
 
 
@@ -92,6 +93,9 @@ class ConfigService(Protocol):
 
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         """The configuration of a pool, or a rendered config, for the broker to keep; raises Refusal, ApiError."""
+
+    async def stub(self, pool: str, accept: str, server_name: str) -> Config:
+        """The configuration of a pool for a stub that came under a name, with what it joins by; raises Refusal, ApiError."""
 
 
 # Configurations as they were rendered: the same for all machines of a pool. The query has `accept`, or `rendered`.

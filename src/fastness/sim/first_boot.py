@@ -85,11 +85,11 @@ async def fetch(user_data: bytes, pause: Pause, forward: Forward | None = None) 
 def _tls(head: JsonObject) -> ssl.SSLContext:
     """What a server must show: a certificate of the authorities in the pointer."""
     authorities = ((head.get("security") or {}).get("tls") or {}).get("certificateAuthorities") or ()
-    return _believing(tuple(dataurl.contents(authority) for authority in authorities))
+    return believing(tuple(dataurl.contents(authority) for authority in authorities))
 
 
 @lru_cache(maxsize=8)
-def _believing(authorities: tuple[bytes, ...]) -> ssl.SSLContext:
+def believing(authorities: tuple[bytes, ...]) -> ssl.SSLContext:
     """TLS with these authorities and those of the system, which take long to read; machines of a pool have the same."""
     context = ssl.create_default_context()
     for authority in authorities:

@@ -46,6 +46,7 @@ from fastness.observe.logs import logger
 from fastness.protocol.machine_names import machine_of_node
 from fastness.runtime.retries import Backoff
 from fastness.sim import kubelet
+from fastness.sim.bootstrap import bootstrap
 from fastness.sim.first_boot import ACCEPT, BootFailure, carries_pointer, fetch, lay_down
 from fastness.sim.hardware import AS_IT_SHOULD, Conditions
 from fastness.sim.inventory import Spec
@@ -253,6 +254,8 @@ class VirtualMachine:
     async def _first_boot(self) -> None:
         """Follow the user-data to the config of the pool and lay it down."""
         document = await self._fetched()
+        # Before the disk says that the first boot is over: a token is good for one node, and a second boot needs another.
+        await bootstrap(self.machine, self.node, document, self.fleet, self._pause)
         await uninterrupted(lambda: lay_down(self.machine, document))
 
     async def _fetched(self) -> JsonObject:

@@ -48,7 +48,10 @@ class Proofs:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """What machines share: the control plane's view of the cluster, and each node's own; the doors that user-data leads to."""
+    """What machines share: the control plane's view of the cluster, and each node's own; the doors that user-data leads to.
+
+    `api` is where the API listens, if not where configurations say.
+    """
 
     cluster: Cluster
     as_node: Callable[[str], Cluster]
@@ -60,6 +63,7 @@ class Fleet:
     proofs: Proofs | None = None
     registry: SimRegistry | None = None
     doors: tuple[str, ...] = ()
+    api: str = ""
 
 
 def install(files: Files, name: str) -> None:

@@ -29,7 +29,7 @@ from fastness.apiserver import ServerOptions, open_apiserver
 from fastness.app.product import PRODUCT
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
-from fastness.enrolment.loops.kubelet_certificates import REQUESTS
+from fastness.enrolment.live.approvals import REQUESTS
 from fastness.formats import json
 from fastness.keys.authorities import SECRETS
 from fastness.kinds.fastness_dev.audit import AUDIT_BATCH

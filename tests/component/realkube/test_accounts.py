@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -81,16 +81,20 @@ OWNERS = {
     "page-certificates": {"page", "controllers"}, "webhook-certificates": {"webhook", "controllers"},
     "internal-ca": {"controllers"}, "doors-ca": {"controllers"}, "record-key": {"controllers"}, "guard-state": {"controllers"},
     "controllers-record-key": {"controllers"}, "somebody-elses": set(),
+    "gate-legacy-certificates": {"gate", "controllers"}, "legacy-stubs-ca": {"controllers"},
 }  # fmt: skip
 # Where Secrets have names that nobody knows before: what each role may do to all of a namespace. Tenants' have no row.
 PLACES = (
-    "default", "a-tenant", "kube-system", "fastness-resources", "fastness-joins", "openshift-machine-api", "openshift-config",
+    "default", "a-tenant", "kube-system", "fastness-resources", "fastness-joins", "fastness-pool-joins",
+    "openshift-machine-api", "openshift-config",
     "openshift-config-managed", "openshift-marketplace", "openshift-sandboxed-containers-operator",
 )  # fmt: skip
 WITHOUT_NAMES: dict[tuple[str, str], set[str]] = {
     ("broker", "fastness-resources"): {"get", "list", "create", "patch", "delete"},
     ("broker", "fastness-joins"): {"get", "create", "patch"},
     ("controllers", "fastness-joins"): {"get", "list", "watch", "patch", "delete"},
+    ("configserver", "fastness-pool-joins"): {"get", "create"},
+    ("controllers", "fastness-pool-joins"): {"get", "list", "watch", "patch", "delete"},
     ("controllers", "kube-system"): {"get", "list", "watch", "create", "patch", "delete"},
     ("controllers", "openshift-machine-api"): {"get", "list", "watch", "create", "patch", "delete"},
     ("controllers", "openshift-sandboxed-containers-operator"): {"create"},
@@ -115,8 +119,15 @@ GROUPS_OF = ("system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "s
 
 @pytest.fixture(scope="module")
 def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
+    with with_accounts(real_kube_binaries, tmp_path_factory.mktemp("accounts")) as server:
+        yield server
+
+
+@contextmanager
+def with_accounts(binaries: Path, directory: Path) -> Iterator[RealKube]:
     """A server of its own, with our kinds and the accounts as `fastness crds --accounts` prints them."""
-    with RealKube.start(tmp_path_factory.mktemp("accounts"), real_kube_binaries, unsafe_no_fsync=True) as server:
+    flags = ["--enable-bootstrap-token-auth=true"]
+    with RealKube.start(directory, binaries, unsafe_no_fsync=True, apiserver_flags=flags) as server:
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         with server.client() as admin:
             for manifest in manifests():

@@ -95,6 +95,8 @@ ROWS: dict[int, frozenset[str]] = {
             "overlaid",
             "conflict",
             "not-rendered",
+            "api-server-unknown",
+            "no-place-for-token",
             "slow-down",
             "unavailable",
             "overload",

@@ -126,6 +126,19 @@ def _approval(old: Object, new: Object) -> Iterator[str]:
         yield "machines are approved automatically"
 
 
+def _legacy_stubs(old: Object, new: Object) -> Iterator[str]:
+    before, after = (
+        {
+            (str(entry.get("serverName")), str(pool))
+            for entry in entries(side, "join", "legacyStubs")
+            for pool in entry.get("pools") or ("-",)
+        }
+        for side in (old, new)
+    )
+    for server_name, pool in sorted(after - before):
+        yield f"anybody gets the configuration of pool {pool} under the name {server_name}"
+
+
 def _longer(default: str, *path: str) -> Compare:
     return lambda old, new: strength.longer(old, new, path, default)
 
@@ -167,6 +180,8 @@ ORDER: Final[tuple[Row, ...]] = (
     Row("join.approval", "Automatic", "no person looks at a new machine", _approval),
     Row("join.trustOnFirstUse", "on", "a key that nobody vouches for is accepted",
         _switched_on("machines are trusted on first use", "join", "trustOnFirstUse")),
+    Row("join.legacyStubs", "more", "whoever reaches the gate under that name gets secrets of the pool, and a token to join it",
+        _legacy_stubs),
     Row("breakGlass.approvers", "any change", "whoever loses a colleague is outvoted as easily as whoever gains one",
         _changed("{name} may agree to overrides", "{name} may agree to overrides no more", "breakGlass", "approvers")),
     Row("breakGlass.delay", "shorter", "less time to see who was appointed before it counts",

@@ -7,6 +7,7 @@ distrust.py           Distrusts: whom each one hits is counted, and the machines
 door_certificates.py  Issues certificates to the doors, each role's into that role's own Secret
 guarding.py           Whether protection is lowered only by people who said so
 images.py             ApprovedImages: an approval makes values count, and its end takes them away
+legacy_certificates.py  Issues the certificates under which the gate answers stubs of an older installer
 policies.py           AppraisalPolicies: tried before they judge
 proof_age.py          Staying attested: a machine whose proof is missed or failed loses its place on its node, step by step
 retention.py          Verdicts and evidence that are no longer needed are deleted

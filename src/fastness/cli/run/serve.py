@@ -88,6 +88,11 @@ class Adoptable(click.ParamType[str]):
     "machines that boot are served with half the CPU.",
 )  # fmt: skip
 @click.option(
+    "--join-tokens/--no-join-tokens", default=True, show_default=True,
+    help="Whether the config server gives machines of pools without attestation a token to join by; without it they join by what "
+    "their image brings.",
+)  # fmt: skip
+@click.option(
     "--internal-port", type=_PORT, default=INTERNAL_PORT, show_default=True, help="Configs for the gate and the broker."
 )
 @click.option("--enrol-port", type=_PORT, default=PORTS[Part.ENROLMENT], show_default=True, help="Enrolment.")

@@ -59,7 +59,7 @@ async def neighbours(cluster: Cluster, now: datetime) -> list[Finding]:
 async def approvers(cluster: Cluster) -> Finding:
     """Whether somebody else lets machines join, past attestation."""
     others = other_approvers((await cluster.list(BINDINGS)).items)
-    purpose = "only machines that proved themselves become nodes"
+    purpose = "only machines that proved themselves, or have a token of their pool, become nodes"
     if not others:
         return Finding("node approval", "ok", "nobody else approves nodes", purpose)
     fix = f"kubectl delete clusterrolebinding {' '.join(others)}"

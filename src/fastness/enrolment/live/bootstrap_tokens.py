@@ -114,7 +114,7 @@ class BootstrapTokens:
                 # The token is bound to one key: a machine that made a new one gets a new secret, and the old one joins nobody.
                 same = (held.key, held.tee, held.endorsement) == (str(key), *grant.subject.endorsed)
                 if same and held.expires - now >= GOOD_FOR:
-                    return await self._once_published(identity, _value(secret, "token-secret"))
+                    return await self._once_published(identity, secret_value(secret, "token-secret"))
             made = self._object(identity, grant, key, now)
             try:
                 await self._write(secret, made)
@@ -122,7 +122,7 @@ class BootstrapTokens:
                 # Another replica was faster; what it wrote may not be visible yet.
                 await self._clock.sleep(PAUSE * 2**turn * (0.5 + self._entropy.fraction()))
                 continue
-            return await self._once_published(identity, _value(made, "token-secret"))
+            return await self._once_published(identity, secret_value(made, "token-secret"))
         raise TokenContended("the bootstrap token is being changed by others", "Ask again.")
 
     async def _once_published(self, identity: str, secret: str) -> SecretBytes | None:
@@ -157,7 +157,7 @@ class BootstrapTokens:
     def _object(self, identity: str, grant: Grant, key: Digest, now: datetime) -> JsonObject:
         data = {
             "token-id": identity,
-            "token-secret": _random(self._entropy, _SECRET),
+            "token-secret": random_letters(self._entropy, _SECRET),
             "expiration": rfc3339(now + LIFETIME),
             "description": f"released to {grant.subject.name} by {grant.id}",
         }
@@ -172,7 +172,7 @@ class BootstrapTokens:
                 "name": f"{ASKED_PREFIX}{identity}", "namespace": ASKED_NAMESPACE, "labels": {LABEL: "true"},
                 "annotations": notes,
             },
-            "data": _encoded(data),
+            "data": encoded(data),
         }  # fmt: skip
 
 
@@ -195,37 +195,35 @@ def asked_token(secret: Mapping[str, Any]) -> JoinToken | None:
 
 def published(join_request: Mapping[str, Any], token: JoinToken) -> JsonObject | None:
     """The Secret by which the API accepts a token that the broker asks for; None when it would be none."""
-    secret, notes = _value(join_request, "token-secret"), annotations_of(join_request)
-    # The form that Kubernetes demands (`[a-z0-9]{6}` and `[a-z0-9]{16}`): another one would lie in kube-system and count for
-    # nothing.
-    if not _TOKEN_ID.match(token.id) or not _TOKEN_SECRET.match(secret):
+    secret, notes = secret_value(join_request, "token-secret"), annotations_of(join_request)
+    if not is_well_formed(token.id, secret):
         return None
     data = {
         "token-id": token.id, "token-secret": secret, "expiration": rfc3339(token.expires),
         # No `usage-bootstrap-signing`: with it the token would also vouch for the cluster's authority (cluster-info), which comes
         # from the image.
         "usage-bootstrap-authentication": "true", "auth-extra-groups": BOOTSTRAP_GROUP,
-        "description": _value(join_request, "description")[:256],
+        "description": secret_value(join_request, "description")[:256],
     }  # fmt: skip
     copied = {name: notes.get(name, "") for name in (MACHINE, MACHINE_NAME, EVIDENCE_TYPE, ENDORSEMENT, KEY)}
     meta = {"name": f"{PREFIX}{token.id}", "namespace": NAMESPACE, "labels": {LABEL: "true"}, "annotations": copied}
-    return {"apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": meta, "data": _encoded(data)}
+    return {"apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": meta, "data": encoded(data)}
 
 
 def mark_of(join_request: Mapping[str, Any]) -> str:
     """What the annotation says once this very token is published."""
-    return _mark(_value(join_request, "token-secret"))
+    return _mark(secret_value(join_request, "token-secret"))
 
 
 def _token(secret: Mapping[str, Any], kind: str, prefix: str) -> JoinToken | None:
     name, notes = object_name(secret).name, annotations_of(secret)
-    identity = _value(secret, "token-id")
+    identity = secret_value(secret, "token-id")
     ours = secret.get("type") == kind and labels_of(secret).get(LABEL) == "true"
     # The API accepts a token by the name of its Secret: with another id inside, two Secrets would be one token.
     if not ours or name != f"{prefix}{identity}" or not notes.get(MACHINE) or not notes.get(KEY):
         return None
     try:
-        expires = datetime.fromisoformat(_value(secret, "expiration"))
+        expires = datetime.fromisoformat(secret_value(secret, "expiration"))
     except ValueError:
         return None
     return JoinToken(
@@ -238,18 +236,25 @@ def _mark(secret: str) -> str:
     return str(sha256(f"fastness published token\0{secret}".encode()))
 
 
-def _encoded(data: Mapping[str, str]) -> dict[str, str]:
+def is_well_formed(identity: str, secret: str) -> bool:
+    """Whether the two parts have the form that Kubernetes demands: another one would lie in kube-system and count for nothing."""
+    return bool(_TOKEN_ID.match(identity) and _TOKEN_SECRET.match(secret))
+
+
+def encoded(data: Mapping[str, str]) -> dict[str, str]:
+    """The data of a Secret, as the API has it."""
     return {name: base64.b64encode(value.encode()).decode() for name, value in data.items()}
 
 
-def _value(secret: Mapping[str, Any], name: str) -> str:
+def secret_value(secret: Mapping[str, Any], name: str) -> str:
+    """A text in the data of a Secret; empty when there is none, or it is no text."""
     try:
         return base64.b64decode((secret.get("data") or {}).get(name) or "", validate=True).decode()
     except (binascii.Error, ValueError):
         return ""
 
 
-def _random(entropy: Entropy, length: int) -> str:
+def random_letters(entropy: Entropy, length: int) -> str:
     """Letters and digits, each as likely: a byte beyond the last full round is drawn again."""
     letters = ""
     while len(letters) < length:

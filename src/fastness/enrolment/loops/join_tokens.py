@@ -96,7 +96,7 @@ class BootstrapTokenController:
             await self._cluster.get(BINDINGS, BINDING)
         except NotFound:
             try:
-                await self._cluster.create(BINDINGS, binding(), _AS)
+                await self._cluster.create(BINDINGS, bootstrapper_binding(BINDING, BOOTSTRAP_GROUP), _AS)
             except AlreadyExists:
                 return Done()
         return Done()
@@ -175,11 +175,11 @@ class BootstrapTokenController:
         return machine is not None and machine.metadata.uid == uid and membership_of(machine) is Membership.APPROVED
 
 
-def binding() -> JsonObject:
-    """What lets holders of our tokens ask for certificates, and look at their requests."""
+def bootstrapper_binding(name: str, holders: str) -> JsonObject:
+    """What lets a group of holders of our tokens ask for certificates, and look at their requests."""
     group = "rbac.authorization.k8s.io"
     return {
-        "apiVersion": f"{group}/v1", "kind": BINDINGS.kind, "metadata": {"name": BINDING},
+        "apiVersion": f"{group}/v1", "kind": BINDINGS.kind, "metadata": {"name": name},
         "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "system:node-bootstrapper"},
-        "subjects": [{"apiGroup": group, "kind": "Group", "name": BOOTSTRAP_GROUP}],
+        "subjects": [{"apiGroup": group, "kind": "Group", "name": holders}],
     }  # fmt: skip

@@ -27,6 +27,8 @@ from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
 from fastness.enrolment.kubelet_certificates import Approve, Decision, JoinToken, Known, NotOurs, Wait, decide
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
+from fastness.enrolment.live.approvals import REQUESTS, write_decision
+from fastness.enrolment.live.approvals import about as about_request
 from fastness.enrolment.live.bootstrap_tokens import join_token
 from fastness.keys.authorities import SECRETS
 from fastness.kinds.fastness_dev import NAMESPACE
@@ -36,7 +38,6 @@ from fastness.kinds.fastness_dev.distrust import DISTRUST
 from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import NODE
-from fastness.kinds.kubernetes.native import CERTIFICATE_SIGNING_REQUEST
 from fastness.kinds.objects import (
     ObjectName,
     annotations_of,
@@ -59,10 +60,8 @@ from fastness.protocol.node_keys import KEY_REUSED, alarm
 from fastness.record.entry import Record, RecordEntry
 from fastness.runtime.clock import Clock
 
-REQUESTS: Final = CERTIFICATE_SIGNING_REQUEST.resource
 LOOK_SECONDS: Final = 60.0
 TRIES: Final = 5
-_APPROVAL: Final = WriteOptions(manager="joins", subresource="approval")
 _STATUS: Final = WriteOptions(manager="joins", subresource="status")
 
 
@@ -194,7 +193,7 @@ class Joins:
     async def _carry_out(
         self, csr: JsonObject, request: KubeletRequest, facts: Known, decision: Decision, mode: Mode
     ) -> Done:
-        about = {"apiVersion": "certificates.k8s.io/v1", "kind": REQUESTS.kind, **csr}
+        about = about_request(csr)
         match decision:
             case NotOurs():
                 return Done()
@@ -224,18 +223,7 @@ class Joins:
         return Done()
 
     async def _decide(self, csr: JsonObject, kind: str, reason: str, message: str) -> None:
-        now = rfc3339(self._clock.now())
-        decided = {
-            "type": kind, "status": "True", "reason": reason, "message": message, "lastUpdateTime": now,
-            "lastTransitionTime": now,
-        }  # fmt: skip
-        conditions = (csr.get("status") or {}).get("conditions") or []
-        patch = {
-            # The very request that was read: the spec of one cannot change, but another approver may have decided meanwhile.
-            "metadata": {"resourceVersion": metadata(csr)["resourceVersion"]},
-            "status": {"conditions": [*conditions, decided]},
-        }
-        await self._cluster.patch(REQUESTS, object_name(csr).name, patch, PatchType.MERGE, "", _APPROVAL)
+        await write_decision(self._cluster, csr, kind, reason, message, self._clock.now())
 
     async def _joined(self, machine: Machine, request: KubeletRequest) -> None:
         """Say on the Machine that it became a node."""

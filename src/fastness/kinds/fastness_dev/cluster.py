@@ -179,6 +179,28 @@ _JOIN = s.obj(
         "trustOnFirstUse": s.boolean(
             "Whether a key without an endorsement certificate is accepted when it is first seen.", default=False
         ),
+        "legacyStubs": s.list_map(
+            s.obj(
+                {
+                    "serverName": s.string(
+                        "The name that stubs of an older installer ask for, as they have it: their certificate is checked by it.",
+                        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$",
+                        maxLength=253,
+                    ),
+                    "pools": s.list_set(
+                        s.object_name("", minLength=1),
+                        "Pools of trust model None whose configuration anybody gets who reaches the gate under that name.",
+                        minItems=1,
+                        maxItems=16,
+                    ),
+                },
+                "One name, and what is served under it.",
+                required=("serverName", "pools"),
+            ),
+            ("serverName",),
+            "Boot images that can carry no ticket: what the gate serves without one. Nothing unless listed.",
+            maxItems=4,
+        ),
     },
     "How machines join.",
     default={},
@@ -323,11 +345,19 @@ class Attestation(View):
     tdx: TdxDemands = TdxDemands()
 
 
+class LegacyStub(View, kw_only=True):
+    """A name under which the gate serves pools to stubs of an older installer."""
+
+    server_name: str
+    pools: tuple[str, ...] = ()
+
+
 class Join(View):
     """How machines join."""
 
     approval: str = "Automatic"
     trust_on_first_use: bool = False
+    legacy_stubs: tuple[LegacyStub, ...] = ()
 
 
 class Approver(View, kw_only=True):

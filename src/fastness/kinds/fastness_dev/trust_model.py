@@ -75,6 +75,22 @@ def evicts(cluster: Object | None, pool: str) -> bool:
     return enforces(cluster, pool) and any(entry.get("name") == pool and entry.get("evict") is True for entry in listed)
 
 
+def legacy_stubs(cluster: Object | None) -> dict[str, frozenset[str]]:
+    """The names under which the gate serves stubs without a ticket, and the pools of each that are of model None."""
+    join = _spec(cluster).get("join")
+    entries = join.get("legacyStubs") if isinstance(join, dict) else None
+    return {
+        str(entry.get("serverName")): frozenset(
+            # A pool that became stricter since is served to nobody there, whatever the list still says.
+            pool
+            for pool in entry.get("pools") or ()
+            if trust_model(cluster, pool) is TrustModel.NONE
+        )
+        for entry in (entries if isinstance(entries, list) else ())
+        if isinstance(entry, dict) and entry.get("serverName")
+    }
+
+
 def _spec(cluster: Object | None) -> Object:
     spec = (cluster or {}).get("spec")
     return spec if isinstance(spec, dict) else {}

@@ -92,6 +92,8 @@ class Basis(StrEnum):
     AUDIT = "audit"
     # A join ticket, for the first boot of a machine of a pool without attestation.
     TICKET = "ticket"
+    # The name that a stub of an older installer asks for, where such stubs are switched on.
+    STUB = "legacy-stub"
     # The certificate of a node that never attested, from the second day on.
     NODE_CERTIFICATE = "node-certificate"
     # The broker itself, which keeps copies of configurations and asks for leave again before a machine gets one.

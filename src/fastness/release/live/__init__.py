@@ -6,6 +6,7 @@ configs.py         Configurations as the gate hands them out, and the internal p
 copies.py          Configurations as resources of the broker: `pool/<name>/config` and `trust`, sealed to the machine
 day_two_nodes.py   Which nodes that never attested may come on day two
 node_trust.py      What nodes have beside their configuration, as the config server hands it out
+join_credentials.py  What a machine of a pool without attestation joins by: a kubeconfig with a token made for it alone
 overlays.py        What one machine gets: the configuration of its pool with the NodeOverlays for it on top
 refusal_log.py     Refusals of machines that proved themselves: Events, and final ones on the record
 releases.py        The one way out of gate and broker; whether a rendered config is meant for the machine that names it

@@ -26,7 +26,7 @@ from fastness.kube.client.pool import ConnectionPool
 from fastness.protocol.config_proof import HEADER, MAX_SIGNATURE
 from fastness.protocol.door import DoorRole
 from fastness.protocol.kbs_path import ResourcePath, is_pool_config, is_pool_trust
-from fastness.release.configs import NONCE, OVERLAYS, RENDERED, UNTIL, Config, ConfigRequest, ConfigService
+from fastness.release.configs import NONCE, OVERLAYS, RENDERED, STUB, UNTIL, Config, ConfigRequest, ConfigService
 from fastness.release.live.releases import Assignments
 from fastness.release.source import Query, require_for
 from fastness.runtime.cache import BoundedCache
@@ -86,19 +86,31 @@ class RemoteConfigs:
         """A configuration to keep; raises Refusal."""
         return await self._ask("config", pool, accept, rendered, {})
 
-    async def _ask(self, route: str, pool: str, accept: str, rendered: str, forwarded: dict[str, str]) -> Config:
-        key = (route, pool, accept, rendered)
-        http, last = await self._client(), self._answers.get(key)
-        headers = {"accept": accept, **forwarded}
-        if last is not None:
-            # Pools share one config of megabytes; asked for by its digest it travels once for all machines of a boot storm.
-            headers["if-none-match"] = last.etag.decode()
+    async def stub(self, pool: str, accept: str, server_name: str) -> Config:
+        """The configuration for a stub that came under a name; raises Refusal. Never kept: there is a token in it."""
+        answer = await self._get("config", pool, "", {"accept": accept, STUB.decode(): server_name})
+        if answer.status_code != 200 or len(answer.content) > MAX_CONFIG:
+            raise _refused(answer)
+        name = answer.headers.get(RENDERED.decode(), "")[:MAX_NAME]
+        return Config(answer.content, answer.headers.get("etag", "").encode(), name)
+
+    async def _get(self, route: str, pool: str, rendered: str, headers: dict[str, str]) -> httpx.Response:
+        http = await self._client()
         try:
-            answer = await http.get(
+            return await http.get(
                 f"/{route}/{pool}", params={"rendered": rendered} if rendered else None, headers=headers
             )
         except (httpx.HTTPError, ssl.SSLError) as error:
             raise Refusal(503, "config-server-unreachable", "the config server does not answer") from error
+
+    async def _ask(self, route: str, pool: str, accept: str, rendered: str, forwarded: dict[str, str]) -> Config:
+        key = (route, pool, accept, rendered)
+        last = self._answers.get(key)
+        headers = {"accept": accept, **forwarded}
+        if last is not None:
+            # Pools share one config of megabytes; asked for by its digest it travels once for all machines of a boot storm.
+            headers["if-none-match"] = last.etag.decode()
+        answer = await self._get(route, pool, rendered, headers)
         if answer.status_code == 200 and len(answer.content) <= MAX_CONFIG:
             name = answer.headers.get(RENDERED.decode(), "")[:MAX_NAME]
             config = _signed(answer, Config(answer.content, answer.headers.get("etag", "").encode(), name))

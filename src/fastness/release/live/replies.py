@@ -45,6 +45,7 @@ class Reply(NamedTuple):
     config: str
     source: JsonObject
     trust: NodeTrust | None = None
+    kubeconfig: str = ""
 
 
 class NoConfig(Exception):
@@ -72,8 +73,8 @@ class Replies:
             MAX_REPLIES, heaviest=MAX_KEPT_BYTES, weigh=lambda reply: len(reply.body)
         )
 
-    def of(self, pool: str, version: str) -> Reply:
-        """The reply for a pool in an Ignition version; raises NoConfig, CannotServe."""
+    def of(self, pool: str, version: str, kubeconfig: str = "") -> Reply:
+        """The reply for a pool in an Ignition version, with a kubeconfig or without; raises NoConfig, CannotServe."""
         pool_object = self._pools.get("", pool)
         if pool_object is None:
             raise NoConfig(pool_exists=False)
@@ -81,11 +82,11 @@ class Replies:
         config = self._configs.get("", name) if name else None
         if config is None:
             raise NoConfig(pool_exists=True)
-        key, trust = (pool, version), self._trust()
+        key, trust = (pool, f"{version} kubeconfig" if kubeconfig else version), self._trust()
         reply = self._kept.use(key)
         # An informer never changes an object, it puts another in its place: the same object has the same content.
-        if reply is None or reply.source is not config or reply.trust is not trust:
-            return self._keep(key, document(config, version, trust=trust), config, trust)
+        if reply is None or reply.source is not config or reply.trust is not trust or reply.kubeconfig != kubeconfig:
+            return self._keep(key, document(config, version, kubeconfig, trust), config, trust, kubeconfig)
         return reply
 
     def rendered(self, name: str) -> Reply | None:
@@ -99,9 +100,16 @@ class Replies:
             return self._keep(key, rendered_object(config), config)
         return reply
 
-    def _keep(self, key: tuple[str, str], body: bytes, config: JsonObject, trust: NodeTrust | None = None) -> Reply:
+    def _keep(
+        self,
+        key: tuple[str, str],
+        body: bytes,
+        config: JsonObject,
+        trust: NodeTrust | None = None,
+        kubeconfig: str = "",
+    ) -> Reply:
         etag = b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode()
-        reply = Reply(body, etag, object_name(config).name, config, trust)
+        reply = Reply(body, etag, object_name(config).name, config, trust, kubeconfig)
         self._kept.put(key, reply)
         return reply
 
@@ -117,7 +125,10 @@ class RenderedConfigs:
         return is_pool_config(path)
 
     async def read(self, grant: Grant, path: ResourcePath, query: Query) -> Config:
-        """The configuration that Ignition `accept`s, or the `rendered` one of that name; raises Refusal."""
+        """The configuration that Ignition `accept`s, or the `rendered` one of that name; raises Refusal.
+
+        With a `kubeconfig` the first is the one for a machine that joins by it.
+        """
         require_for(grant, path)
         rendered = query.get("rendered", "")
         if rendered:
@@ -125,12 +136,12 @@ class RenderedConfigs:
             if reply is None:
                 raise Refusal(503, "not-rendered", "the rendered config is not there yet")
         else:
-            reply = self._of_pool(path.type, query.get("accept", ""))
+            reply = self._of_pool(path.type, query.get("accept", ""), query.get("kubeconfig", ""))
         return Config(reply.body, reply.etag, reply.config)
 
-    def _of_pool(self, pool: str, accept: str) -> Reply:
+    def _of_pool(self, pool: str, accept: str, kubeconfig: str) -> Reply:
         try:
-            return self._replies.of(pool, negotiate(accept))
+            return self._replies.of(pool, negotiate(accept), kubeconfig)
         except (UnsupportedAccept, CannotServe) as error:
             raise Refusal(400, error.code, error.message) from error
         except NoConfig as error:

@@ -20,7 +20,7 @@ from fastness.attestation.policy.resource_policy import ResourcePolicies
 from fastness.formats.errors import DurationError
 from fastness.formats.quantity import duration
 from fastness.kinds.fastness_dev.cluster import NAME, Attestation, ConfidentialCluster
-from fastness.kinds.fastness_dev.trust_model import Mode, listed_pools, mode_of
+from fastness.kinds.fastness_dev.trust_model import Mode, legacy_stubs, listed_pools, mode_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import view
 from fastness.kube.informers import Informer
@@ -100,7 +100,8 @@ class ActivePolicies:
 def _demands(cluster: JsonObject | None) -> Demands:
     mode = mode_of(cluster)
     # What a pool is counts also while the rest of the object cannot be read: it is what keeps its configurations here.
-    rules = ClusterRules(pools=listed_pools(cluster), attests=mode is not Mode.DISABLED)
+    attests = mode is not Mode.DISABLED
+    rules = ClusterRules(pools=listed_pools(cluster), attests=attests, stubs=legacy_stubs(cluster))
     demands = Demands(rules, mode)
     if cluster is None:
         return demands

@@ -38,6 +38,7 @@ from fastness.protocol.config_proof import Copied, Served, ServedToNode, Stateme
 from fastness.protocol.kbs_path import pool_config
 from fastness.release.configs import Config, ConfigRequest, PlainConfigs
 from fastness.release.ear import proven_caller
+from fastness.release.live.join_credentials import JoinCredentials
 from fastness.release.live.node_trust import TrustDocuments
 from fastness.release.live.overlays import Overlays, recipient
 from fastness.release.live.releases import Assignments, grant_here
@@ -69,6 +70,7 @@ def _jwks(ring: Sequence[RingKey]) -> JsonObject:
 
 CONFIG_JWKS: Final = Publication("config-public-keys", _jwks)
 CONFIG_KEYS: Final = KeySecret("config-signing-keys", LIFETIME, _made, CONFIG_JWKS)
+STUB_SECONDS: Final = timedelta(minutes=1)  # it was looked at for this request alone
 
 
 class ConfigSigner:
@@ -175,9 +177,11 @@ class ServedConfigs:
         signer: ConfigSigner,
         settings: Settings,
         clock: Clock,
+        credentials: JoinCredentials | None = None,
     ) -> None:
         self.plain = plain
         self._trust = trust
+        self._credentials = credentials
         self._forwarded = forwarded
         self._overlays = overlays
         self.signer = signer
@@ -193,6 +197,7 @@ class ServedConfigs:
         entropy: Entropy,
         plain: PlainConfigs,
         trust: TrustDocuments | None = None,
+        credentials: JoinCredentials | None = None,
     ) -> ServedConfigs:
         """With the signing key of this cluster and caches that know what is there; raises DamagedKeys, ApiError."""
         confidential, overlays = informers.of(CONFIDENTIAL_CLUSTER.resource), informers.of(NODE_OVERLAY.resource)
@@ -207,7 +212,7 @@ class ServedConfigs:
         )  # fmt: skip
         signer = await ConfigSigner.open(cluster, informers, clock, entropy)
         trust = trust or await TrustDocuments.following(informers)
-        return cls(plain, trust, forwarded, Overlays(overlays), signer, settings, clock)
+        return cls(plain, trust, forwarded, Overlays(overlays), signer, settings, clock, credentials)
 
     async def fetch(self, request: ConfigRequest) -> Config:
         """The configuration of the machine that showed the credential, signed for its request; raises Refusal, ApiError."""
@@ -228,6 +233,18 @@ class ServedConfigs:
             subject.thumbprint if grant.basis is Basis.VERDICT else "", request.trust,
         )  # fmt: skip
         return config._replace(signature=self.signer.sign(served, self._clock.now()))
+
+    async def stub(self, pool: str, accept: str, server_name: str) -> Config:
+        """The configuration of a pool for a stub that came under a name, with what it joins by; raises Refusal, ApiError."""
+        now, rules = self._clock.now(), self._settings.current.rules
+        # Decided here again although the gate decided: one that was taken over gets no pool that was not opened to stubs.
+        caller = ProvenCaller(Subject("", server_name, server_name, pool), "", {}, now + STUB_SECONDS, Basis.STUB)
+        grant, path = grant_here(caller, pool_config(pool), rules, now), pool_config(pool)
+        if self._credentials is None:
+            return await self.plain.read(grant, path, {"accept": accept})
+        query = {"accept": accept, "kubeconfig": self._credentials.kubeconfig()}
+        config = await self.plain.read(grant, path, query)
+        return config._replace(body=await self._credentials.filled(config.body, pool, stub=server_name))
 
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         """The configuration of a pool, or a rendered config, for the broker to keep; raises Refusal."""

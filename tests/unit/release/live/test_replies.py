@@ -37,9 +37,9 @@ class World:
         self.trust: NodeTrust | None = None
         self.replies = Replies(self.pools, self.configs, lambda: self.trust)  # type: ignore[arg-type]
 
-        def counted(config: Any, version: str, trust: NodeTrust | None) -> bytes:
+        def counted(config: Any, version: str, kubeconfig: str, trust: NodeTrust | None) -> bytes:
             self.encoded.append((config["metadata"]["name"], version))
-            return document(config, version, trust=trust)
+            return document(config, version, kubeconfig, trust)
 
         monkeypatch.setattr(replies, "document", counted)
 

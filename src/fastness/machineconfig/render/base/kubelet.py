@@ -112,14 +112,20 @@ def bootstrap_kubeconfig(inputs: NodeInputs) -> str:
 
     The token is in a file in memory, so this holds no secret, and is of no use to whoever has not attested.
     """
-    cluster = {
-        "server": inputs.api_server,
-        "certificate-authority-data": b64encode(inputs.sources.api_ca.encode()).decode(),
-    }
+    return _kubeconfig(inputs.api_server, inputs.sources.api_ca, {"tokenFile": TOKEN_FILE})
+
+
+def token_kubeconfig(api_server: str, authority: str, token: str) -> str:
+    """The same for a kubelet of another pool, with the token in it: made for one machine, and part of no MachineConfig."""
+    return _kubeconfig(api_server, authority, {"token": token})
+
+
+def _kubeconfig(api_server: str, authority: str, user: JsonObject) -> str:
+    cluster = {"server": api_server, "certificate-authority-data": b64encode(authority.encode()).decode()}
     kubeconfig = {
         "apiVersion": "v1", "kind": "Config", "current-context": "kubelet",
         "clusters": [{"name": "local", "cluster": cluster}],
-        "users": [{"name": "kubelet", "user": {"tokenFile": TOKEN_FILE}}],
+        "users": [{"name": "kubelet", "user": user}],
         "contexts": [{"name": "kubelet", "context": {"cluster": "local", "user": "kubelet"}}],
     }  # fmt: skip
     return settings_text(kubeconfig)

@@ -261,12 +261,22 @@ def _kubelet_ca(inputs: NodeInputs) -> Iterator[MissingInput]:
         yield MissingInput(f"{_CONTROLLER}: spec.kubeAPIServerServingCAData", "is missing", way)
 
 
+def api_server_of(controller: Object | None) -> str:
+    """The URL by which machines reach the API server, as a ControllerConfig has it; empty when it is none."""
+    url = str(_object(_object(_object(controller or {}, "spec"), "infra"), "status").get("apiServerInternalURI") or "")
+    return url if _is_https(url) else ""
+
+
+def _is_https(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme == "https" and bool(parts.hostname) and _ONE_LINE.fullmatch(url) is not None
+
+
 def _api_server(inputs: NodeInputs) -> Iterator[MissingInput]:
     if not (inputs.openshift or inputs.attested):
         return
     place = f"{_CONTROLLER}: spec.infra.status.apiServerInternalURI"
-    parts = urlsplit(inputs.api_server)
-    if parts.scheme != "https" or not parts.hostname or not _ONE_LINE.fullmatch(inputs.api_server):
+    if not _is_https(inputs.api_server):
         why = f"is {inputs.api_server[:80]!r}, which is no https URL" if inputs.api_server else "is missing"
         yield MissingInput(place, why, "write there the URL by which machines reach the API server")
 

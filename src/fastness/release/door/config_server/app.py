@@ -26,11 +26,14 @@ from fastness.observe import logs, metrics
 from fastness.protocol.kbs_path import pool_config, pool_trust
 from fastness.release.configs import Config, PlainConfigs
 from fastness.release.door.config_server.day_two import NodeReleases, NodeRequest
+from fastness.release.live.join_credentials import JoinCredentials
 from fastness.release.live.releases import demand, rendered_in
 from fastness.runtime.clock import Entropy
 
 Admit = Callable[[Request, str], Grant | Awaitable[Grant]]
 """Leave for the caller to have the configuration of a pool, at once where the caches know; raises Refusal."""
+TICKET_SUBJECT: Final = "ticket:"
+"""How the subject of a caller with a ticket begins; the name of the ticket follows."""
 _log = logs.logger("configserver")
 
 
@@ -60,13 +63,23 @@ class ConfigServer:
     """The ticket port: `app` is its application."""
 
     def __init__(
-        self, configs: PlainConfigs, admit: Admit, touch: Touch, entropy: Entropy, nodes: NodeReleases | None = None
+        self,
+        configs: PlainConfigs,
+        admit: Admit,
+        touch: Touch,
+        entropy: Entropy,
+        nodes: NodeReleases | None = None,
+        credentials: JoinCredentials | None = None,
     ) -> None:
-        """Serve what is in `configs` to those whom `admit` lets in; without `nodes` no certificate counts."""
+        """Serve what is in `configs` to those whom `admit` lets in; without `nodes` no certificate counts.
+
+        With `credentials` a machine that boots also gets what it joins by.
+        """
         self._configs = configs
         self._admit = admit
         self._touch = touch
         self._nodes = nodes
+        self._credentials = credentials
         caller = Auth("ticket; on day two the certificate of a node", self._recognise)
         routes = (
             Route("health", READING, "/healthz", OPEN, UNLIMITED, healthy),
@@ -112,13 +125,26 @@ class ConfigServer:
         # After recognition, before the first byte: a door without news cannot know which pools became confidential (decision 21).
         demand(self._touch)
         query = {"accept": request.header(b"accept")}
-        return config_answer(request, await self._configs.read(caller, pool_config(pool), query))
+        if self._credentials is None:
+            return config_answer(request, await self._configs.read(caller, pool_config(pool), query))
+        query["kubeconfig"] = self._credentials.kubeconfig()
+        config = await self._configs.read(caller, pool_config(pool), query)
+        if request.method == "HEAD" or has_it(request, config):
+            return config_answer(request, config)
+        ticket = caller.subject.name.removeprefix(TICKET_SUBJECT)
+        filled = await self._credentials.filled(config.body, pool, ticket=ticket)
+        return config_answer(request, config._replace(body=filled))
 
 
 def config_answer(request: Request, config: Config) -> Answer:
     """A configuration, or that it is the one that the caller has; what fits depends on what it accepts."""
     headers = (*config.headers(), (b"vary", b"Accept"))
     # After authorisation: 304 tells that a caller has the current bytes, which is an answer like any other.
-    if request.header(b"if-none-match").encode() == config.etag:
+    if has_it(request, config):
         return Answer(304, b"", headers=headers)
     return Answer(200, config.body, headers=headers)
+
+
+def has_it(request: Request, config: Config) -> bool:
+    """Whether a caller says that it has this configuration."""
+    return request.header(b"if-none-match").encode() == config.etag

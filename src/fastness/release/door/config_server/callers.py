@@ -21,7 +21,7 @@ from fastness.http.refusals import Refusal
 from fastness.keys.errors import TicketUnclear
 from fastness.kinds.trusted_execution.subject import Basis, Grant, ProvenCaller, Subject
 from fastness.protocol.kbs_path import pool_config
-from fastness.release.door.config_server.app import Admit
+from fastness.release.door.config_server.app import TICKET_SUBJECT, Admit
 from fastness.release.live.releases import grant_here
 from fastness.release.live.settings import Settings
 from fastness.runtime.clock import Clock
@@ -51,7 +51,8 @@ def by_ticket(tickets: TicketCache, settings: Settings, clock: Clock) -> Admit:
             raise Refusal(403, "wrong-pool", "this ticket is for another pool")
         now = clock.now()
         # The name of the ticket and never its text: this goes on the record.
-        subject = Subject("", f"ticket:{ticket.name}", f"ticket:{ticket.name}", ticket.pool)
+        name = f"{TICKET_SUBJECT}{ticket.name}"
+        subject = Subject("", name, name, ticket.pool)
         caller = ProvenCaller(subject, "", {}, now + _LIFETIME, Basis.TICKET)
         leave = grant_here(caller, pool_config(pool), settings.current.rules, now)
         if ticket.limited:

@@ -4,13 +4,17 @@
     Fastness-Nonce     the number of the machine's own request, which is signed
     Fastness-Signature, Fastness-Config, Fastness-Overlays, Fastness-Until     the config server's word, and what it is about
 
-Only the broker may ask without a credential, for a copy. TLS has refused everybody without a certificate of the internal
-authority; the certificate is verified once more, against the authorities that are trusted now, because OpenSSL cannot forget one.
+    Fastness-Stub      the name under which a stub of an older installer came to the gate, in place of the two
+
+Only the broker may ask without a credential, for a copy, and the gate for a stub. TLS has refused everybody without a certificate
+of the internal authority; the certificate is verified once more, against the authorities that are trusted now, because OpenSSL
+cannot forget one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.x509 import Certificate
@@ -21,11 +25,13 @@ from fastness.http.refusals import Refusal
 from fastness.http.route import READING, UNLIMITED, Auth, Route
 from fastness.keys.internal import asking_role
 from fastness.protocol.door import DoorRole
-from fastness.release.configs import ConfigRequest, ConfigService
+from fastness.release.configs import STUB, ConfigRequest, ConfigService
 from fastness.release.door.config_server.app import DOOR, ERRORS, config_answer
 from fastness.release.door.config_server.day_two import nonce_of
 from fastness.release.live.releases import demand, rendered_in
 from fastness.runtime.clock import Clock, Entropy
+
+MAX_STUB: Final = 253
 
 
 class InternalConfigServer:
@@ -54,6 +60,9 @@ class InternalConfigServer:
         pool, rendered = request.values[0], rendered_in(request)
         demand(self._touch)
         credential, accept = request.header(b"authorization"), request.header(b"accept")
+        stub = request.header(STUB)
+        if stub and role is DoorRole.GATE:
+            return config_answer(request, await self._served.stub(pool, accept, stub[:MAX_STUB]))
         if not credential:
             # A gate passes on what a machine showed; who asks without it wants to keep the configuration.
             if role is not DoorRole.BROKER:

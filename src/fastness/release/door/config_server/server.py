@@ -37,6 +37,7 @@ from fastness.release.door.config_server.callers import by_ticket
 from fastness.release.door.config_server.day_two import NodeReleases
 from fastness.release.door.config_server.internal import InternalConfigServer
 from fastness.release.live.day_two_nodes import NodeCallers
+from fastness.release.live.join_credentials import JoinCredentials
 from fastness.release.live.node_trust import TrustDocuments
 from fastness.release.live.replies import RenderedConfigs, Replies
 from fastness.release.live.settings import Settings
@@ -68,10 +69,13 @@ async def config_server(
     entropy: Entropy,
     options: ListenOptions = ListenOptions(),  # noqa: B008  # frozen
     clients: Authorities | None = None,
+    *,
+    join_tokens: bool = False,
 ) -> AsyncIterator[ConfigDoor]:
     """A config server that listens for the time of the block; raises BadDoorNames, DamagedKeys, ApiError, OSError.
 
-    `clients` are the authorities of nodes' certificates; without them nodes get nothing for a certificate.
+    `clients` are the authorities of nodes' certificates; without them nodes get nothing for a certificate. With `join_tokens` a
+    machine that boots also gets a token to join by.
     """
     pools, configs = informers.of(MACHINE_CONFIG_POOL.resource), informers.of(MACHINE_CONFIG.resource)
     tickets, confidential = informers.of(TICKETS), informers.of(CONFIDENTIAL)
@@ -80,7 +84,10 @@ async def config_server(
     certificates = await DoorCertificates.open(DoorRole.CONFIG_SERVER, cluster, informers, clock, options.hosts)
     trust = await TrustDocuments.following(informers)
     rendered = RenderedConfigs(Replies(pools, configs, lambda: trust.current))
-    served = await ServedConfigs.open(cluster, informers, clock, entropy, rendered, trust)
+    credentials = JoinCredentials(cluster, informers, clock, entropy) if join_tokens else None
+    if credentials is not None:
+        await credentials.synced()
+    served = await ServedConfigs.open(cluster, informers, clock, entropy, rendered, trust, credentials)
     rules = (confidential, informers.of(DISTRUST.resource))
     touch = Touch(TICKET_FACE, rules, (informers.of(MACHINE.resource),), home_of(informers))
     ours = InternalConfigServer(served, lambda: certificates.current.internal.trusted, touch, clock, entropy).app
@@ -90,7 +97,7 @@ async def config_server(
         record = ClusterRecord(cluster, clock, entropy, ROLE)
         nodes = NodeReleases(callers, rendered, trust, served.signer, record, touch, clock)
     admit = by_ticket(TicketCache(cluster, tickets, clock), Settings(confidential), clock)
-    app = ConfigServer(rendered, admit, touch, entropy, nodes).app
+    app = ConfigServer(rendered, admit, touch, entropy, nodes, credentials).app
     inner = replace(options, port=options.internal_port, bounds=None)
     to_machines = ServedCertificate(TICKET_FACE, certificates)
     to_parts = ServedCertificate(INTERNAL_FACE, certificates, _to_our_parts)

@@ -32,6 +32,7 @@ from fastness.protocol.door import DoorRole
 from fastness.record.entry import Record
 from fastness.release.configs import ConfigService
 from fastness.release.door.gate.app import Gate
+from fastness.release.door.gate.legacy import LegacyDesk, LegacyFaces
 from fastness.release.live.configs import GateConfigs
 from fastness.release.live.releases import Assignments
 from fastness.release.live.revocations import MachineRevocations
@@ -81,12 +82,16 @@ async def gate(
         tickets=TicketCache(cluster, tickets, clock), policies=ActivePolicies(policies, workers),
         settings=Settings(confidential), touch=touch, events=events,
     ).app  # fmt: skip
+    stubs = LegacyFaces(
+        informers, LegacyDesk(configs, record, touch, Settings(confidential), clock), limits, clock, entropy
+    )
+    await stubs.synced()
     keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
     tasks: Tasks = {"events": events.run, "keys": keys}
     served = ServedCertificate(FACE, certificates)
     try:
-        async with workers, open_door(app, options, served, clock, tasks) as port:
-            with metrics.refreshed_by(touch.publish):
+        async with workers, open_door(app, options, served, clock, tasks, faces=stubs.faces) as port:
+            with metrics.refreshed_by(touch.publish), stubs.following():
                 yield GateDoor(port, certificates, app.routes)
     finally:
         await events.close()

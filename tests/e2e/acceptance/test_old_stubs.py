@@ -1,0 +1,136 @@
+"""Seed 002, older installers: a stub of spec 2 carries no ticket, and machines of such boot images scale up all the same.
+
+Only where somebody says so: the pool does not attest, stubs are switched on for it, and the installer's authority was imported.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.acceptance.cluster import GROUP, Acceptance, until
+
+POOL = "old"
+NAME = "api-int.old.example.com"
+# What Ignition 0.35 sends.
+IGNITION = {
+    "user-agent": "Ignition/0.35.0",
+    "accept": "application/vnd.coreos.ignition+json; version=2.4.0, application/vnd.coreos.ignition+json; version=1; q=0.5,"
+    " */*; q=0.1",
+}
+
+
+@dataclass(frozen=True)
+class OldCluster:
+    """A cluster with a pool of old boot images, and the authority of the installer that made their stubs."""
+
+    cluster: Acceptance
+    authority: Path
+
+    def endpoint(self, part: str) -> str:
+        """Where a door listens."""
+        return str(json.loads((self.cluster.live.state / "endpoints.json").read_text())[part])
+
+    def stub(self, path: str) -> httpx.Response:
+        """What the gate answers a machine that boots with the old stub: no ticket, and what its TLS knows."""
+        trust = ssl.create_default_context(cafile=str(self.authority))
+        trust.maximum_version = ssl.TLSVersion.TLSv1_2
+        with httpx.Client(verify=trust, trust_env=False, timeout=20) as http:
+            request = http.build_request(
+                "GET", f"{self.endpoint('gate')}{path}", headers=IGNITION, extensions={"sni_hostname": NAME}
+            )
+            return http.send(request)
+
+    def answers(self) -> bool:
+        """Whether the gate answers to the name."""
+        try:
+            self.stub("/config/nobody")
+        except httpx.ConnectError:
+            return False
+        return True
+
+
+def lower(cluster: Acceptance, spec: dict[str, object]) -> None:
+    """Change the ConfidentialCluster as a person does who reads the refusal and confirms it."""
+    words = ("patch", "confidentialcluster", "cluster", "--type=merge", "-p")
+    refused = cluster.live.kubectl(*words, json.dumps({"spec": spec}))
+    if "(no change)" in refused.out:  # a second attempt of this module, on the cluster of the first
+        return
+    assert refused.code != 0, "switching this on is a lowering"
+    word = refused.err.partition("confirm-lower=")[2].split()[0]
+    note = {"annotations": {"fastness.dev/confirm-lower": word}}
+    cluster.kubectl(*words, json.dumps({"metadata": note, "spec": spec}))
+
+
+@pytest.fixture(scope="module")
+def old(cluster: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OldCluster]:
+    """The steps of the page about older installers."""
+    home = tmp_path_factory.mktemp("installer")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "root.key", "-out", "root.crt",
+         "-days", "365", "-subj", "/CN=root-ca"],
+        cwd=home, check=True, capture_output=True,
+    )  # fmt: skip
+    roles = {"key": f"{GROUP}/role", "operator": "In", "values": ["worker", POOL]}
+    cluster.apply(
+        {
+            "apiVersion": f"{GROUP}/v1", "kind": "MachineConfigPool", "metadata": {"name": POOL},
+            "spec": {
+                "machineConfigSelector": {"matchExpressions": [roles]},
+                "nodeSelector": {"matchLabels": {f"node-role.kubernetes.io/{POOL}": ""}},
+            },
+        }
+    )  # fmt: skip
+    lower(cluster, {"pools": [{"name": POOL, "trustModel": "None"}]})
+    lower(cluster, {"join": {"legacyStubs": [{"serverName": NAME, "pools": [POOL]}]}})
+    until(lambda: cluster.events("LegacyStubsNotServed"), "the event that says what is missing")
+    secret = cluster.kubectl(
+        "create", "secret", "generic", "legacy-stubs-ca", "-n", "fastness-system", "--dry-run=client", "-o", "json",
+        f"--from-file=tls.crt={home / 'root.crt'}", f"--from-file=tls.key={home / 'root.key'}",
+    )  # fmt: skip
+    cluster.kubectl("apply", "--server-side", "-f", "-", stdin=secret.json)
+    made = OldCluster(cluster, home / "root.crt")
+    until(made.answers, "an answer under the name")
+    until(lambda: cluster.rendered(POOL), "a rendered config")
+    yield made
+    cluster.kubectl(
+        "patch", "confidentialcluster", "cluster", "--type=merge", "-p", '{"spec":{"join":{"legacyStubs":[]}}}'
+    )
+    cluster.kubectl("delete", "mcp", POOL)
+
+
+@pytest.mark.row("002-22")
+def test_old_ignition_without_a_ticket_gets_the_config_in_spec_2(old: OldCluster) -> None:
+    answer = old.stub(f"/config/{POOL}")
+    assert answer.status_code == 200, answer.text
+    document = answer.json()
+    assert document["ignition"]["version"] == "2.2.0"
+    files = {file["path"]: file for file in document["storage"]["files"]}
+    assert "/etc/kubernetes/kubelet.conf" in files, "all that makes it a node"
+    assert files["/etc/kubernetes/kubeconfig"]["mode"] == 0o600
+    assert old.stub("/config/worker").status_code == 403, "nothing of a pool that attests"
+
+
+@pytest.mark.row("002-23")
+def test_old_ignition_with_a_ticket_gets_the_config_in_spec_2(old: OldCluster) -> None:
+    created = old.cluster.fastness("ticket", "create", "--pool", POOL, "--uses", "0")
+    assert created.code == 0, created.err
+    ticket = next(word for word in created.out.split() if word.startswith("fst_"))
+    secret = old.cluster.get("secret", "doors-ca", "-n", "fastness-system")
+    trust = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
+    with httpx.Client(verify=trust, trust_env=False, timeout=20) as http:
+        url, headers = (
+            f"{old.endpoint('configServer')}/config/{POOL}",
+            {**IGNITION, "authorization": f"Bearer {ticket}"},
+        )
+        answer = http.get(url, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["ignition"]["version"] == "2.2.0"
