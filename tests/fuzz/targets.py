@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastness.formats import json as strict_json
-from fastness.formats import toml
+from fastness.formats import oci, toml
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.errors import SelectorError, TokenError
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
@@ -61,6 +61,32 @@ def _yaml(data: bytes) -> object:
     documents = load_documents(data)
     assert all(strict_json.decode(strict_json.encode(document.value)) == document.value for document in documents)
     return documents
+
+
+def _image(data: bytes) -> object:
+    content = oci.manifest(data)
+    assert not isinstance(content, oci.Manifest) or content.size >= 0
+    return content
+
+
+def _image_name(data: bytes) -> object:
+    reference = oci.reference(data.decode(errors="surrogateescape"))
+    # What is asked for is what was named; a tag beside a digest says nothing more.
+    again = oci.reference(str(reference))
+    assert (again.registry, again.repository, again.version) == (
+        reference.registry,
+        reference.repository,
+        reference.version,
+    )
+    return reference
+
+
+def _image_login(data: bytes) -> object:
+    return oci.credentials(data, oci.Reference("quay.example", "team/app"))
+
+
+def _challenge(data: bytes) -> object:
+    return oci.challenge(data.decode(errors="replace"))
 
 
 def _toml(data: bytes) -> object:
@@ -242,6 +268,57 @@ TARGETS: Final = (
             b"true",
             b"\xff",
         ),
+    ),
+    Target(
+        "image",
+        _image,
+        (
+            b'{"config":{"digest":"sha256:%s","size":3},"layers":[{"digest":"sha256:%s","size":7}]}'
+            % (b"0" * 64, b"1" * 64),
+            b'{"manifests":[{"digest":"sha256:%s","size":3,"platform":{"os":"linux","architecture":"amd64"}}]}'
+            % (b"0" * 64),
+        ),
+        (
+            *_JSON_TOKENS,
+            b'"digest":',
+            b'"size":-1',
+            b'"layers":',
+            b'"manifests":',
+            b'"platform":',
+            b"sha256:",
+            b"9" * 20,
+        ),
+    ),
+    Target(
+        "labels of an image",
+        oci.labels,
+        (b'{"config":{"Labels":{"io.openshift.os.streamclass":"rhel-10","containers.bootc":"1"}}}', b'{"config":{}}'),
+        (*_JSON_TOKENS, b'"config":', b'"Labels":', b"null", b"1"),
+    ),
+    Target(
+        "challenge of a registry",
+        _challenge,
+        (
+            b'Bearer realm="https://auth.example/token",service="quay.example",scope="repository:a:pull"',
+            b"Basic realm=x",
+        ),
+        (b"=", b'"', b"Bearer ", b"Basic ", b",", b"\\", b"\xff"),
+    ),
+    Target(
+        "image name",
+        _image_name,
+        (
+            b"quay.example:5000/team/app@sha256:" + b"0" * 64,
+            b"localhost/a/b:1",
+            b"quay.example/a:1@sha256:" + b"1" * 64,
+        ),
+        (b"/", b":", b"@", b"..", b"sha256:", b"%2f", b"?", b"#", b"_", b"--", b" ", b"\xff"),
+    ),
+    Target(
+        "credentials of a registry",
+        _image_login,
+        (b'{"auths":{"quay.example":{"auth":"dTpw"},"quay.example/team":{"username":"u","password":"p"}}}', b"{}"),
+        (*_JSON_TOKENS, b'"auths":', b'"auth":', b"=", b'"', b"\xff"),
     ),
     Target(
         "merge patch",

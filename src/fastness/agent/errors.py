@@ -5,6 +5,7 @@
     ├── Irreconcilable      only a new installation can get there from here
     ├── DriftFound          the disk is not what the current config says
     ├── DrainTimeout        the pods did not leave in time
+    ├── PinsRefused         pinned images cannot be had, or not be kept
     ├── Superseded          another config is desired now: not a failure, the sync begins again
     └── SetAside            the journal of an update was put away; the machine goes on from its disk as it is
         ├── DamagedJournal  because it cannot be read
@@ -50,6 +51,13 @@ class DrainTimeout(AgentError):
 
     code = "drain-timeout"
     hint = "See which PodDisruptionBudget blocks: kubectl get pdb -A."
+
+
+class PinsRefused(AgentError):
+    """Pinned images cannot be had, or not be kept."""
+
+    code = "pins"
+    hint = "See which image or which set the message names; the agent tries again by itself."
 
 
 class Superseded(AgentError):

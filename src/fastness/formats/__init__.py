@@ -11,6 +11,8 @@
     json.py            JSON as the Kubernetes API reads it: strict, bounded, cheap for small objects
     jsonpath/          JSONPath as Kubernetes uses it in printer columns, `kubectl wait` and `scale` paths
     names.py           The names that Kubernetes allows: labels, subdomains, qualified names, label values, path segments
+    oci.py             Images of a registry, as bytes and headers: references, manifests, configurations, challenges, credentials
+    oci_layer.py       One file out of a layer of an image: a tar archive, plain or packed with gzip
     patch/             The three patch languages of the Kubernetes API, as pure functions on decoded JSON
     protobuf/          Kubernetes' protobuf request bodies, decoded to the JSON form that the rest of the house works with
     quantity.py        Numbers with a unit: quantities of Kubernetes, int-or-percent, durations

@@ -14,6 +14,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── DurationError           duration
     ├── DataUrlError            data URL, its compression or its hash
     ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
+    ├── OciError                an image of a registry, its name, or credentials for it (`oci`)
     ├── ImageError              a boot image, its signatures, or a store of firmware variables
     ├── CpioError               the initial file system of a boot image (`cpio`)
     ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`

@@ -14,6 +14,7 @@
     drift.py       Notices at once when a managed file changes
     progress.py    The conditions of a MachineConfigNode: parents, children, and what one says about the others
     report.py      What the agent tells the cluster: annotations of its Node, conditions of its MachineConfigNode, events
+    pins/          Pinned images: pulled ahead of time, verified, and kept by the container runtime
     accounts.py    Users and groups of a machine, read from the text of its own account files
     handlers.py    Whether the container runtime knows the handlers of confidential containers, and they can start
     hosts.py       Hosts put together from drivers: this machine, or a directory that stands for one

@@ -1,5 +1,7 @@
 """Adapters to a host: files, units, operating system, power, and what notices a change.
 
+    containerd_images.py  Images of containerd, through its own program `ctr`, in the namespace where Kubernetes looks
+    crio_images.py      Images of CRI-O: `crictl` asks and pulls as the kubelet does, and a drop-in names what is pinned
     devices.py          Feature discovery, the part about things of which a machine has several
     errors.py           What a host cannot or will not do
     features.py         Feature discovery: what a machine can do, read from its files
@@ -8,6 +10,7 @@
     host_tree.py        What feature discovery reads: the files of a machine, behind the smallest possible port
     image/              Images of disks, looked into and filled
     key_file.py         A key of this machine in a file: made once, whole or not at all, and never replaced
+    memory_images.py    Images in memory: the container runtime of a virtual machine, with a registry that has every image
     memory_os.py        An operating system in memory: what is booted, what is staged, which arguments the kernel has
     ostree.py           An operating system deployed by `ostree` into a sysroot: the machine's own, or a directory
     own_process.py      What an agent sees to for its own process: the only one, never dumped, ready

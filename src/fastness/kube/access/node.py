@@ -8,7 +8,8 @@ contain is decided by `node_restriction.py`.
 * Pods that are bound to it; a list or a watch must select `spec.nodeName`.
 * Secrets, ConfigMaps, claims and service-account tokens only when a pod bound to it refers to them, by get only: a list would
   tell names.
-* The settings of machine configuration: they say what a change disturbs on the node.
+* The settings of machine configuration: they say what a change disturbs on the node. PinnedImageSets by get: its Node names
+  those that are its own.
 * The rendered MachineConfigs that are meant for it. Whoever answers `rendered_configs` must not take them from anything that the
   node itself can write. In pools that enforce attestation there are none: configurations leave by the doors.
 * The credential of a machine in quarantine, or of one that is revoked, reads its own objects and the pods that it still runs, so
@@ -170,6 +171,8 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     (MCO_GROUP, "machineconfignodes", ""): (_READ | _WRITE, _own_object),
     (MCO_GROUP, "machineconfignodes", "status"): (_GET | _WRITE, _own_object),
     (MCO_GROUP, "machineconfigs", ""): (_GET, _own_rendered),
+    # By get alone: the Node says which sets are its own, and a list would tell which others there are.
+    (MCO_GROUP, "pinnedimagesets", ""): (_GET, _anything),
     ("operator.openshift.io", "machineconfigurations", ""): (_GET, _anything),
     ("coordination.k8s.io", "leases", ""): (_GET | _WRITE | _CREATE | {"delete"}, _own_lease),
     ("", "events", ""): (_CREATE, _anything),

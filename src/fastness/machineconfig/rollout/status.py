@@ -141,7 +141,7 @@ def render_condition(pool: Object, failure: str, now: datetime) -> list[JsonObje
 
     `Degraded` is folded at once, so that a pool without nodes or without a rollout shows it too.
     """
-    return _folded(pool, PoolCondition.RENDER_DEGRADED, "", failure, now)
+    return folded(pool, PoolCondition.RENDER_DEGRADED, "", failure, now)
 
 
 def registries_condition(pool: Object, failure: str, now: datetime) -> list[JsonObject]:
@@ -149,10 +149,11 @@ def registries_condition(pool: Object, failure: str, now: datetime) -> list[Json
     if not failure and condition(pool, PoolCondition.REGISTRIES_DEGRADED) is None:
         return list((pool.get("status") or {}).get("conditions") or ())
     reason = "RegistriesRefused" if failure else "AsExpected"
-    return _folded(pool, PoolCondition.REGISTRIES_DEGRADED, reason, failure, now)
+    return folded(pool, PoolCondition.REGISTRIES_DEGRADED, reason, failure, now)
 
 
-def _folded(pool: Object, kind: PoolCondition, reason: str, failure: str, now: datetime) -> list[JsonObject]:
+def folded(pool: Object, kind: PoolCondition, reason: str, failure: str, now: datetime) -> list[JsonObject]:
+    """All conditions of the pool with one of them set, True where something failed, and `Degraded` in step with it."""
     conditions = list((pool.get("status") or {}).get("conditions") or ())
     status = "True" if failure else "False"
     conditions = with_condition(conditions, kind=kind, status=status, reason=reason, message=failure, now=now)
