@@ -1,7 +1,10 @@
 """The parsers of the Kubernetes API, and that of user-data, as fuzz targets: what each is fed and what it knows."""
 
 import base64
+import gzip
+import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +12,7 @@ from fastness.formats import json as strict_json
 from fastness.formats import oci, toml
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.errors import SelectorError, TokenError
+from fastness.formats.oci_layer import file_in_layer
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
 from fastness.formats.selectors import label_selector_from_object, parse_field_selector, parse_label_selector
@@ -83,6 +87,20 @@ def _image_name(data: bytes) -> object:
 
 def _image_login(data: bytes) -> object:
     return oci.credentials(data, oci.Reference("quay.example", "team/app"))
+
+
+def _layer(data: bytes) -> object:
+    return file_in_layer(data, "a", most=1024 * 1024)
+
+
+def _tar() -> bytes:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in ("b" * 120, "a"):
+            entry = tarfile.TarInfo(name)
+            entry.size = 3
+            archive.addfile(entry, io.BytesIO(b"abc"))
+    return sink.getvalue()
 
 
 def _challenge(data: bytes) -> object:
@@ -303,6 +321,14 @@ TARGETS: Final = (
             b"Basic realm=x",
         ),
         (b"=", b'"', b"Bearer ", b"Basic ", b",", b"\\", b"\xff"),
+    ),
+    Target(
+        "layer of an image",
+        _layer,
+        (_tar(), gzip.compress(_tar(), mtime=0)),
+        (b"\0" * 512, b"\xff", b"7777777", b"ustar", b"path=", b"L", b"x", b"g", b"S", b"\x1f\x8b"),
+        calls_per_byte=200,
+        base_calls=20000,
     ),
     Target(
         "image name",

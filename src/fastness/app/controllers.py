@@ -42,7 +42,8 @@ from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.controllers.misplaced import Elsewhere
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops.controllers import machine_config_loops, nowhere
+from fastness.machineconfig.live.registry import RegistryImages
+from fastness.machineconfig.loops.controllers import REGISTRIES, machine_config_loops, nowhere
 from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
 from fastness.machineconfig.loops.overlays import NodeOverlays
 from fastness.machineconfig.loops.timing import FIELD, Timing
@@ -77,11 +78,12 @@ def product_loops(
     watched: Callable[[], bool] = lambda: True,
     statuses: Statuses | None = None,
     without: Collection[str] = (),
+    images: RegistryImages = REGISTRIES,
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
 
     `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
-    Machines, where the cluster that the loops get signs them.
+    Machines, where the cluster that the loops get signs them. `images` are looked into for streams of operating systems.
     """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
@@ -110,7 +112,7 @@ def product_loops(
     if MACHINE_CONFIG not in without:
         named = told_doors(doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
         loops += machine_config_loops(
-            cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write
+            cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write, images=images
         )
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
 

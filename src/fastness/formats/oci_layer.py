@@ -10,7 +10,7 @@ import gzip
 import io
 import tarfile
 import zlib
-from typing import IO, Final
+from typing import Final
 
 from fastness.formats.oci import OciError
 
@@ -24,7 +24,7 @@ _HINT: Final = "Look at the layers of the image; they are tar archives, plain or
 class _Bounded(io.RawIOBase):
     """A stream that gives so many bytes and no more."""
 
-    def __init__(self, source: IO[bytes], most: int) -> None:
+    def __init__(self, source: gzip.GzipFile | io.BytesIO, most: int) -> None:
         self._source = source
         self._left = most
 
@@ -44,11 +44,10 @@ class _Bounded(io.RawIOBase):
 
 def file_in_layer(layer: bytes, path: str, *, most: int = MAX_UNPACKED) -> bytes | None:
     """The content of a regular file of a layer, None where there is none; raises OciError."""
-    source: IO[bytes] = io.BytesIO(layer)
-    if layer.startswith(_GZIP):
-        source = gzip.GzipFile(fileobj=source)
+    plain = io.BytesIO(layer)
+    source = gzip.GzipFile(fileobj=plain) if layer.startswith(_GZIP) else plain
     try:
-        with tarfile.open(fileobj=_Bounded(source, most), mode="r|") as archive:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=_Bounded(source, most), mode="r|") as archive:
             return _look(archive, path)
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, OverflowError, RecursionError) as error:
         raise OciError("layer", f"this is not a layer of an image: {error}", hint=_HINT) from error

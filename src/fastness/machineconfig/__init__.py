@@ -5,12 +5,14 @@
     render/         One config for a pool: which configs it is made of, whether each is valid, what they make together
     rollout/        Who goes next, what it must do, what is reported
     scaling/        Machines on demand: what a machine set has to make or to take away, and how far a machine is
+    streams/        Streams of operating system images: where they come from, what is on offer, what is the default
     overlay/        Node overlays: what one node has beside the config of its pool
     pointer.py      What a new machine boots with: a pointer to its config, and the Secret that carries it
     pool_ticket.py  The join ticket in a pool's user-data: how long it is good, and for how many machines
     serving.py      What a booting machine is answered: which version it asks for, and the bytes of its config
+    live/           What machine configuration asks of others than the cluster: registries
     loops/          From MachineConfigs to nodes that run them
 
-Outside `loops` nothing reads a clock, a file or a cluster. `rollout/plan.py` puts the decisions together before anything
-happens: controllers, command line and page call it alike. What a node then does with a config is `agent/apply`.
+Outside `live` and `loops` nothing reads a clock, a file or a cluster. `rollout/plan.py` puts the decisions together before
+anything happens: controllers, command line and page call it alike. What a node then does with a config is `agent/apply`.
 """

@@ -55,14 +55,16 @@ class LocalRegistry:
         """Its address with the scheme: there is no TLS on loopback."""
         return f"http://{self.address}"
 
-    def push(self, path: str, tag: str, text: str) -> str:
-        """An image with one file of this text; its digest."""
+    def push(
+        self, path: str, tag: str, text: str, file: str = "etc-motd", labels: Mapping[str, str] | None = None
+    ) -> str:
+        """An image with one file of this text, and with labels; its digest."""
         sink = io.BytesIO()
         with tarfile.open(fileobj=sink, mode="w") as archive:
-            entry = tarfile.TarInfo("etc-motd")
+            entry = tarfile.TarInfo(file)
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
-        push(self.url, Image(path, tag, sink.getvalue()))
+        push(self.url, Image(path, tag, sink.getvalue(), labels=tuple((labels or {}).items())))
         with httpx.Client(base_url=self.url, trust_env=False) as http:
             answer = http.head(f"/v2/{path}/manifests/{tag}", headers={"accept": MANIFEST}).raise_for_status()
         return str(answer.headers["docker-content-digest"])

@@ -15,6 +15,7 @@
     nodes.py               A MachineConfigNode for every node, which the node itself may report to
     other_operators.py     Whether another machine-config operator works in this cluster
     overlays.py            NodeOverlays: whether each can be merged, how many machines get it, and whether those booted with it
+    pinned_images.py       Pinned images: which sets each node is to have, noted on its Node, and what its pool reports about them
     policies.py            The status of RolloutPolicies, kept by the rollout as it goes from pool to pool
     pool_members.py        Which node is in which pool, and how many are in which state, kept event by event
     pool_ticket.py         The join tickets in the user-data of pools: minted, rotated, forgotten
@@ -23,6 +24,7 @@
     registry_view.py       What is said about registries, as loops see it: asked of the cluster, or out of informers
     render.py              Rendering: one config for each pool, stored before the pool points to it
     rollout.py             The rollout of a pool: who goes next, and what the pool reports
+    streams.py             The OSImageStream `cluster`: made before any render, filled from images that the cluster names
     timing.py              How long these loops wait: the constants of the field, and faster ones for simulated clusters
     user_data.py           Managed user-data: what a new machine of a pool is created with
 

@@ -10,6 +10,7 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
+from fastness.machineconfig.live.registry import RegistryClient, RegistryImages
 from fastness.machineconfig.loops.cluster_kinds import ClusterKinds
 from fastness.machineconfig.loops.defaults import Defaults
 from fastness.machineconfig.loops.drain import Drains
@@ -17,13 +18,17 @@ from fastness.machineconfig.loops.generated import Generated
 from fastness.machineconfig.loops.installer_pointers import InstallerStubs
 from fastness.machineconfig.loops.labels import FirstLabels
 from fastness.machineconfig.loops.nodes import ConfigNodes
+from fastness.machineconfig.loops.pinned_images import PinnedImages
 from fastness.machineconfig.loops.prune import Pruning
 from fastness.machineconfig.loops.registries import Registries
 from fastness.machineconfig.loops.render import Rendering
 from fastness.machineconfig.loops.rollout import Rollout
+from fastness.machineconfig.loops.streams import Streams
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.loops.user_data import UserData
 from fastness.runtime.clock import Clock, Entropy
+
+REGISTRIES = RegistryClient()
 
 
 def nowhere() -> Doors | None:
@@ -31,7 +36,9 @@ def nowhere() -> Doors | None:
     return None
 
 
-LOOPS = (Defaults, Generated, ClusterKinds, Registries, Rendering, FirstLabels, Rollout, Drains, ConfigNodes, Pruning)
+LOOPS = (
+    Defaults, Generated, ClusterKinds, Registries, Rendering, FirstLabels, Rollout, Drains, ConfigNodes, PinnedImages, Pruning,
+)  # fmt: skip
 
 
 def machine_config_loops(
@@ -43,17 +50,20 @@ def machine_config_loops(
     timing: Timing = FIELD,
     doors: Callable[[], Doors | None] = nowhere,
     may_write: Callable[[], None] = nobody_asks,
+    images: RegistryImages = REGISTRIES,
 ) -> list[Controller]:
-    """Every loop, each behind its declaration of writes and the lease."""
+    """Every loop, each behind its declaration of writes and the lease; `images` are looked into for streams."""
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
         return FencedCluster(cluster, name, writes, may_write)
 
     loops: list[Controller] = [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in LOOPS]
+    streams = fenced(Streams.name, Streams.writes)
     user_data = fenced(UserData.name, UserData.writes)
     stubs = fenced(InstallerStubs.name, InstallerStubs.writes)
     return [
         *loops,
+        Streams(streams, informers, clock, images, timing),
         UserData(user_data, informers, clock, entropy, doors),
         InstallerStubs(stubs, informers, clock, doors),
     ]

@@ -42,6 +42,7 @@ from fastness.machineconfig.render.reconcile import overrides_of
 from fastness.machineconfig.render.render import Rendered, RenderFailure, Setting, render
 from fastness.machineconfig.render.validate import Examined, examine
 from fastness.machineconfig.rollout.status import render_condition
+from fastness.machineconfig.streams.readiness import streams_obstacle
 from fastness.runtime.clock import Clock
 
 CONFIDENTIAL = CONFIDENTIAL_CLUSTER.resource
@@ -114,7 +115,10 @@ class Rendering:
         if is_being_deleted(pool):
             return
         owners = self._owners()
-        blocked = obstacle(pool, self._configs.list(), owners, CONTROLLER_VERSION, OURS)
+        streams, settings = self._streams.get("", "cluster"), self._settings.get("", "cluster")
+        blocked = streams_obstacle(streams, settings, CONTROLLER_VERSION) or obstacle(
+            pool, self._configs.list(), owners, CONTROLLER_VERSION, OURS
+        )
         if blocked is not None and not blocked.lasting:
             await self._recorder.normal(pool, names.Event.RENDER_WAITING, blocked.why)
             return

@@ -294,8 +294,8 @@ def stream_name(pool: Object, pools: Iterable[Object], streams: Object | None) -
         inherited = _named(worker) if worker is not None else ""
         if inherited:
             return inherited
-    status, spec = ((streams or {}).get(part) or {} for part in ("status", "spec"))
-    return str(status.get("defaultStream") or spec.get("defaultStream") or "")
+    # Not what the spec prefers: while nothing is on offer the pools that name no stream follow none.
+    return str(((streams or {}).get("status") or {}).get("defaultStream") or "")
 
 
 def with_stream(
