@@ -325,3 +325,18 @@ async def test_runc_is_refused_on_a_stream_that_does_not_have_it(workers: Worker
     drop_in = quote('[crio.runtime]\ndefault_runtime = "runc"\n')
     await workers.cluster.create(CONFIG, config("99-runc", "/etc/crio/crio.conf.d/99-runc", drop_in))
     assert "makes runc the default, which this operating system does not have" in await render_message(workers)
+
+
+async def test_the_label_of_an_image_that_a_config_names_tells_whether_it_has_runc(
+    workers: WorkerPool, registry: Registry
+) -> None:
+    drop_in = quote('[crio.runtime]\ndefault_runtime = "runc"\n')
+    registry.images = {image("nine"): {STREAM_LABEL: "rhel-9"}, image("ten"): {STREAM_LABEL: "centos-10"}}
+    nine = config("99-image", "/etc/crio/crio.conf.d/99-runc", drop_in, osImageURL=image("nine"))
+    await workers.cluster.create(CONFIG, nine)
+    await boots(workers, image("nine"))
+    await workers.cluster.patch(CONFIG, "99-image", {"spec": {"osImageURL": image("ten")}}, PatchType.MERGE)
+    assert "makes runc the default, which this operating system does not have" in await render_message(workers)
+    # Where nobody can tell, the config is taken, as it was before anybody asked.
+    await workers.cluster.patch(CONFIG, "99-image", {"spec": {"osImageURL": image("nobody")}}, PatchType.MERGE)
+    await boots(workers, image("nobody"))

@@ -47,6 +47,11 @@ async def test_labels_are_read_without_pulling(registry: LocalRegistry) -> None:
     assert await RegistryClient().labels(name, plain(registry.address)) == LABELS
 
 
+async def test_a_tag_is_not_asked_for(registry: LocalRegistry) -> None:
+    with pytest.raises(BadStreams, match="is no image by digest"):
+        await RegistryClient().labels(f"{registry.address}/os/ten:1", plain(registry.address))
+
+
 async def test_an_image_without_labels_has_none(registry: LocalRegistry) -> None:
     name = f"{registry.address}/os/bare@{registry.push('os/bare', '1', 'x')}"
     assert await RegistryClient().labels(name, plain(registry.address)) == {}

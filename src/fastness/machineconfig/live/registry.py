@@ -187,6 +187,8 @@ class RegistryClient:
             trust = await asyncio.to_thread(_trust, access.trust)
         except (FormatError, ssl.SSLError) as error:
             raise BadStreams(f"{image}: {error}") from error
+        if not reference.digest:
+            raise BadStreams(f"{image} is no image by digest")
         reasons = []
         for place in access.places(reference):
             try:

@@ -21,6 +21,7 @@
     pool_ticket.py         The join tickets in the user-data of pools: minted, rotated, forgotten
     prune.py               Rendered configs that nobody uses any more are deleted, all but the last five of each pool
     registries.py          Registries: a config for each pool with the built-in label, from all that is said about registries
+    registry_access.py     How loops ask registries: by the mirrors of the cluster, with its pull secret, trusting whom it trusts
     registry_view.py       What is said about registries, as loops see it: asked of the cluster, or out of informers
     render.py              Rendering: one config for each pool, stored before the pool points to it
     rollout.py             The rollout of a pool: who goes next, and what the pool reports

@@ -37,7 +37,7 @@ def nowhere() -> Doors | None:
 
 
 LOOPS = (
-    Defaults, Generated, ClusterKinds, Registries, Rendering, FirstLabels, Rollout, Drains, ConfigNodes, PinnedImages, Pruning,
+    Defaults, Generated, ClusterKinds, Registries, FirstLabels, Rollout, Drains, ConfigNodes, PinnedImages, Pruning,
 )  # fmt: skip
 
 
@@ -64,6 +64,7 @@ def machine_config_loops(
     return [
         *loops,
         Streams(streams, informers, clock, images, timing),
+        Rendering(fenced(Rendering.name, Rendering.writes), informers, clock, images, timing),
         UserData(user_data, informers, clock, entropy, doors),
         InstallerStubs(stubs, informers, clock, doors),
     ]

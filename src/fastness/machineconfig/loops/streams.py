@@ -19,7 +19,7 @@ from contextlib import suppress
 
 from fastness import __version__
 from fastness.kinds.kind import JsonObject, Resource
-from fastness.kinds.kubernetes.core import CONFIG_MAP, SECRET
+from fastness.kinds.kubernetes.core import CONFIG_MAP
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG
 from fastness.kinds.machineconfiguration.pinned_images import OS_IMAGE_STREAM
@@ -30,14 +30,13 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.machineconfig.live.registry import RegistryImages
 from fastness.machineconfig.loops.defaults import SETTINGS
+from fastness.machineconfig.loops.registry_access import AccessView
 from fastness.machineconfig.loops.registry_view import RegistryView, registry_sources
 from fastness.machineconfig.loops.timing import FIELD, Timing
-from fastness.machineconfig.render.base.cluster_facts import PULL_SECRET
 from fastness.machineconfig.render.errors import BadRegistries, BadStreams
 from fastness.machineconfig.render.registries.objects import RegistryObjects
-from fastness.machineconfig.render.registries.settings import registry_settings
 from fastness.machineconfig.streams import sources as where
-from fastness.machineconfig.streams.access import RegistryAccess, pull_secret
+from fastness.machineconfig.streams.access import RegistryAccess
 from fastness.machineconfig.streams.offers import Default, LabelledImage, default_stream, offers
 from fastness.machineconfig.streams.readiness import DEFERRED, NO_SOURCE, OFFERED, UNREADABLE
 from fastness.machineconfig.streams.sources import StreamSources
@@ -52,7 +51,6 @@ SECONDS = 300.0
 _AS = WriteOptions(manager="machine-config-streams")
 _STATUS = WriteOptions(manager="machine-config-streams", subresource="status")
 _MAP_SCOPE = Scope(where.NAMESPACE, fields=f"metadata.name={where.CONFIG_MAP}")
-_SECRET_SCOPE = Scope(PULL_SECRET[0], fields=f"metadata.name={PULL_SECRET[1]}")
 _log = logger("streams")
 
 
@@ -70,10 +68,11 @@ class Streams:
     def __init__(
         self, cluster: Cluster, informers: Informers, clock: Clock, images: RegistryImages, timing: Timing = FIELD
     ) -> None:
+        self._access = AccessView(informers, _everything)
         self.sources: Sequence[Source] = (
             *(Source(kind, keys=_everything) for kind in (STREAMS, SETTINGS, CONTROLLERS)),
             Source(CONFIG_MAP.resource, keys=_everything, scope=_MAP_SCOPE),
-            Source(SECRET.resource, keys=_everything, scope=_SECRET_SCOPE),
+            *self._access.sources,
             *registry_sources(_everything, timing.render_delay),
         )
         self._cluster = cluster
@@ -81,11 +80,8 @@ class Streams:
         self._images = images
         self._again = timing.streams_retry
         self._view = RegistryView(informers)
-        self._streams, self._settings, self._controllers = (
-            informers.of(kind) for kind in (STREAMS, SETTINGS, CONTROLLERS)
-        )
+        self._streams, self._settings = informers.of(STREAMS), informers.of(SETTINGS)
         self._config_maps = informers.of(CONFIG_MAP.resource, _MAP_SCOPE)
-        self._secrets = informers.of(SECRET.resource, _SECRET_SCOPE)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring the OSImageStream in step with what the cluster names."""
@@ -118,12 +114,7 @@ class Streams:
 
     async def _read(self, named: StreamSources, objects: RegistryObjects) -> list[JsonObject]:
         """What the images of all sources say; raises BadStreams, BadRegistries."""
-        controllers = self._controllers.list()
-        spec = (controllers[0].get("spec") or {}) if controllers else {}
-        secret = self._secrets.get(*PULL_SECRET)
-        access = RegistryAccess(
-            registry_settings(objects), pull_secret(secret), str(spec.get("additionalTrustBundle") or "")
-        )
+        access = self._access.access(objects)
         groups = [await self._labelled(named.pair(), access)]
         if named.release:
             references = await self._images.file(named.release, where.REFERENCES, access)

@@ -9,7 +9,7 @@ takes it in the place of the workers'.
 custom pool that names none follows the worker pool; all others follow the cluster's default. The streams on offer stand in the
 status of the OSImageStream `cluster`; without one, the ControllerConfig names the image. The major version of the system is read
 from the name of its stream, as in `rhel-10`, because nothing else says it before a boot. An image that a config names is known
-when it is the image of a stream on offer, by digest; of others only its labels would tell, which are in a registry.
+when it is the image of a stream on offer, by digest; of others only its labels tell, which the render loop reads.
 
 **Whether all of it is there** (`obstacle`): a render that comes too early would be rolled out, and then another.
 
@@ -270,6 +270,11 @@ class Defaults:
     def major_of(self, image: str) -> int:
         """The major version of the system in an image: that of the stream on offer with the same digest, else 0."""
         return dict(self.offered_majors).get(_digest_of(image), 0)
+
+    def knowing(self, image: str, major: int) -> Defaults:
+        """The same, with the major version of one more image; by digest alone, because a tag names other bytes tomorrow."""
+        digest = _digest_of(image)
+        return replace(self, offered_majors=(*self.offered_majors, (digest, major))) if digest and major else self
 
     @classmethod
     def of(cls, controller: Object | None, version: str, os_major: int = 0) -> Defaults:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fastness.machineconfig.rollout.pinned_sets import MAX_SETS, generations, note_of, read_note
@@ -12,7 +14,7 @@ def stored(name: str, generation: int, **meta: str) -> dict[str, object]:
 
 
 def test_what_is_noted_is_read_back() -> None:
-    pools = [{"spec": {"pinnedImageSets": [{"name": "b"}, {"name": "a"}, {"name": "gone"}]}}, {"spec": {}}]
+    pools: list[dict[str, Any]] = [{"spec": {"pinnedImageSets": [{"name": "b"}, {"name": "a"}, {"name": "gone"}]}}, {}]
     asked = generations(pools, {"a": stored("a", 2), "b": stored("b", 1), "c": stored("c", 9)})
     assert note_of(asked) == "a=2 b=1"
     assert read_note(note_of(asked)) == asked
