@@ -36,15 +36,19 @@ class Image:
     layer: bytes
     command: tuple[str, ...] = ()
     entrypoint: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
 
     def config(self) -> bytes:
         """The image configuration (OCI image spec, config.md)."""
         document = {
             "architecture": "arm64" if os.uname().machine == "aarch64" else "amd64",
             "os": "linux",
-            "config": {"Entrypoint": list(self.entrypoint), "Cmd": list(self.command), "Env": ["PATH=/bin"]},
+            "config": {
+                "Entrypoint": list(self.entrypoint), "Cmd": list(self.command), "Env": ["PATH=/bin"],
+                **({"Labels": dict(self.labels)} if self.labels else {}),
+            },
             "rootfs": {"type": "layers", "diff_ids": [digest(self.layer)]},
-        }
+        }  # fmt: skip
         return json.dumps(document).encode()
 
 

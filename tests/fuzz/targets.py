@@ -1,17 +1,21 @@
 """The parsers of the Kubernetes API, and that of user-data, as fuzz targets: what each is fed and what it knows."""
 
 import base64
+import gzip
+import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any, Final
 
 from fastness.formats import json as strict_json
-from fastness.formats import toml
+from fastness.formats import oci, toml
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.coreos_stream import parse_stream
 from fastness.formats.errors import SelectorError, TemplateError, TokenError
 from fastness.formats.gotemplate import parse_template
 from fastness.formats.image_reference import parse_image
+from fastness.formats.oci_layer import file_in_layer
 from fastness.formats.os_status import bootc_status, rpm_ostree_status
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
@@ -90,6 +94,46 @@ def _yaml(data: bytes) -> object:
     documents = load_documents(data)
     assert all(strict_json.decode(strict_json.encode(document.value)) == document.value for document in documents)
     return documents
+
+
+def _image(data: bytes) -> object:
+    content = oci.manifest(data)
+    assert not isinstance(content, oci.Manifest) or content.size >= 0
+    return content
+
+
+def _image_name(data: bytes) -> object:
+    reference = oci.reference(data.decode(errors="surrogateescape"))
+    # What is asked for is what was named; a tag beside a digest says nothing more.
+    again = oci.reference(str(reference))
+    assert (again.registry, again.repository, again.version) == (
+        reference.registry,
+        reference.repository,
+        reference.version,
+    )
+    return reference
+
+
+def _image_login(data: bytes) -> object:
+    return oci.credentials(data, oci.Reference("quay.example", "team/app"))
+
+
+def _layer(data: bytes) -> object:
+    return file_in_layer(data, "a", most=1024 * 1024)
+
+
+def _tar() -> bytes:
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name in ("b" * 120, "a"):
+            entry = tarfile.TarInfo(name)
+            entry.size = 3
+            archive.addfile(entry, io.BytesIO(b"abc"))
+    return sink.getvalue()
+
+
+def _challenge(data: bytes) -> object:
+    return oci.challenge(data.decode(errors="replace"))
 
 
 def _toml(data: bytes) -> object:
@@ -324,6 +368,65 @@ TARGETS: Final = (
             b"true",
             b"\xff",
         ),
+    ),
+    Target(
+        "image",
+        _image,
+        (
+            b'{"config":{"digest":"sha256:%s","size":3},"layers":[{"digest":"sha256:%s","size":7}]}'
+            % (b"0" * 64, b"1" * 64),
+            b'{"manifests":[{"digest":"sha256:%s","size":3,"platform":{"os":"linux","architecture":"amd64"}}]}'
+            % (b"0" * 64),
+        ),
+        (
+            *_JSON_TOKENS,
+            b'"digest":',
+            b'"size":-1',
+            b'"layers":',
+            b'"manifests":',
+            b'"platform":',
+            b"sha256:",
+            b"9" * 20,
+        ),
+    ),
+    Target(
+        "labels of an image",
+        oci.labels,
+        (b'{"config":{"Labels":{"io.openshift.os.streamclass":"rhel-10","containers.bootc":"1"}}}', b'{"config":{}}'),
+        (*_JSON_TOKENS, b'"config":', b'"Labels":', b"null", b"1"),
+    ),
+    Target(
+        "challenge of a registry",
+        _challenge,
+        (
+            b'Bearer realm="https://auth.example/token",service="quay.example",scope="repository:a:pull"',
+            b"Basic realm=x",
+        ),
+        (b"=", b'"', b"Bearer ", b"Basic ", b",", b"\\", b"\xff"),
+    ),
+    Target(
+        "layer of an image",
+        _layer,
+        (_tar(), gzip.compress(_tar(), mtime=0)),
+        (b"\0" * 512, b"\xff", b"7777777", b"ustar", b"path=", b"L", b"x", b"g", b"S", b"\x1f\x8b"),
+        calls_per_byte=200,
+        base_calls=20000,
+    ),
+    Target(
+        "image name",
+        _image_name,
+        (
+            b"quay.example:5000/team/app@sha256:" + b"0" * 64,
+            b"localhost/a/b:1",
+            b"quay.example/a:1@sha256:" + b"1" * 64,
+        ),
+        (b"/", b":", b"@", b"..", b"sha256:", b"%2f", b"?", b"#", b"_", b"--", b" ", b"\xff"),
+    ),
+    Target(
+        "credentials of a registry",
+        _image_login,
+        (b'{"auths":{"quay.example":{"auth":"dTpw"},"quay.example/team":{"username":"u","password":"p"}}}', b"{}"),
+        (*_JSON_TOKENS, b'"auths":', b'"auth":', b"=", b'"', b"\xff"),
     ),
     Target(
         "merge patch",

@@ -87,11 +87,9 @@ class SimNode:
         self.name, self.full, self.boots = name, False, 0
         self._zone, self._entropy, self._clock = ZONES[zone % len(ZONES)], entropy, LoopClock()
         self._machine = DirectoryMachine(directory, Unwatched(), entropy.uid)
-        trees = {
-            name: Fillable(getattr(self._machine.host, name), lambda: self.full)
-            for name in ("root", "originals", "state")
-        }
-        self._machine.host = replace(self._machine.host, **trees)
+        host = self._machine.host
+        root, originals, own = (Fillable(tree, lambda: self.full) for tree in (host.root, host.originals, host.state))
+        self._machine.host = replace(host, root=root, originals=originals, state=own)
         for path, state in _SHIPPED.items():
             self._machine.host.root.put(path, state)
 

@@ -7,6 +7,7 @@
     ├── NoBaseImage         the config names no image, and nobody knows what the machine booted before one did
     ├── BootFailed          the machine was rebooted into a system and runs another
     ├── DrainTimeout        the pods did not leave in time
+    ├── PinsRefused         pinned images cannot be had, or not be kept
     ├── Superseded          another config is desired now: not a failure, the sync begins again
     └── SetAside            the journal of an update was put away; the machine goes on from its disk as it is
         ├── DamagedJournal  because it cannot be read
@@ -72,6 +73,13 @@ class DrainTimeout(AgentError):
 
     code = "drain-timeout"
     hint = "See which PodDisruptionBudget blocks: kubectl get pdb -A."
+
+
+class PinsRefused(AgentError):
+    """Pinned images cannot be had, or not be kept."""
+
+    code = "pins"
+    hint = "See which image or which set the message names; the agent tries again by itself."
 
 
 class Superseded(AgentError):

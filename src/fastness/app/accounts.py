@@ -262,14 +262,14 @@ def tokens() -> list[JsonObject]:
 
 
 def nodes() -> list[JsonObject]:
-    """What agents need beside what Kubernetes gives a node: the settings of machine configuration, their own MachineConfigNode.
+    """What agents need beside what Kubernetes gives a node: settings, pinned images, their own MachineConfigNode.
 
     No MachineConfig is among it: no rule can tell pools apart.
     """
     name, kinds = "fastness-nodes", ["machineconfignodes", "machineconfignodes/status"]
     rules = [
         as_rule("operator.openshift.io", ["machineconfigurations"], ["get"]),
-        as_rule(_M, kinds[:1], ["get"]),
+        as_rule(_M, [*kinds[:1], "pinnedimagesets"], ["get"]),
         as_rule(_M, kinds[1:], ["patch"]),
     ]
     policy = {

@@ -94,6 +94,7 @@ WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_M, "machineconfignodes"): MADE,
     (_M, "machineconfigpools"): (*MADE, STATUS),
     (_M, "machineconfigs"): MADE,
+    (_M, "osimagestreams"): ("create", "patch", STATUS),
     (_NFD, "nodefeaturediscoveries"): (STATUS,),
     (_CONFIG, "imagepolicies"): (STATUS,),
     ("node.k8s.io", "runtimeclasses"): MADE,
@@ -197,6 +198,7 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
 )
 NAMESPACES: Final = (
     USER_DATA_NAMESPACE,
+    machine_configs.NAMESPACE,
     kata.NAMESPACE,
     kata.CLUSTER_PULL_SECRET[0],
     kata.DASHBOARD_NAMESPACE,

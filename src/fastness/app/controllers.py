@@ -47,7 +47,8 @@ from fastness.kube.controllers.misplaced import Elsewhere
 from fastness.kube.controllers.not_acted_on import NotActedOnLoop
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops.controllers import machine_config_loops, nowhere
+from fastness.machineconfig.live.registry import RegistryImages
+from fastness.machineconfig.loops.controllers import REGISTRIES, machine_config_loops, nowhere
 from fastness.machineconfig.loops.machine_api import FAMILY as MACHINE_API
 from fastness.machineconfig.loops.machine_api import machine_api_loops
 from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
@@ -88,12 +89,13 @@ def product_loops(
     without: Collection[str] = (),
     providers: Collection[str] = PROVIDERS,
     resolve_image: ResolveImage | None = None,
+    images: RegistryImages = REGISTRIES,
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
 
     `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
     Machines, where the cluster that the loops get signs them. `providers` make machines for machine sets here. `resolve_image`
-    asks a registry which image a tag means.
+    asks a registry which image a tag means; `images` are looked into for streams of operating systems.
     """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
@@ -125,7 +127,7 @@ def product_loops(
         named = told_doors(doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
         loops += machine_config_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
-            resolve_image=resolve_image,
+            resolve_image=resolve_image, images=images,
         )  # fmt: skip
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)

@@ -29,6 +29,8 @@
     gotemplate/         Templates in Go's text/template language: from text to a tree, without running anything
     regexp/             Regular expressions as Go and RE2 read them, where they run, and how much that costs
     client_hello.py     The server name in a TLS ClientHello, before anybody answers it
+    oci.py              Images of a registry, as bytes and headers: references, manifests, configurations, challenges, credentials
+    oci_layer.py        One file out of a layer of an image: a tar archive, plain or packed with gzip
 
 Every parser is a total function: it returns a value or raises one `FormatError` (tree in `errors`), within explicit bounds on
 size, depth and work. Nothing here reads a clock, a file or a random number, and nothing recurses deeper than its input may nest.

@@ -15,6 +15,7 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── DataUrlError            data URL, its compression or its hash
     ├── StreamError             CoreOS stream metadata
     ├── UserDataError           user-data with anything but pool, ticket and server; `path` is a JSON pointer (RFC 6901)
+    ├── OciError                an image of a registry, its name, or credentials for it (`oci`)
     ├── ImageError              a boot image, its signatures, or a store of firmware variables
     ├── ImageReferenceError     the name of a container image
     ├── OsStatusError           what `bootc status` or `rpm-ostree status` printed

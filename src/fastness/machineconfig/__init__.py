@@ -13,7 +13,9 @@
     pool_ticket.py     The join ticket in a pool's user-data: how long it is good, and for how many machines
     serving.py         What a booting machine is answered: which version it asks for, and the bytes of its config
     loops/             From MachineConfigs to nodes that run them
+    streams/           Streams of operating system images: where they come from, what is on offer, what is the default
+    live/              What machine configuration asks of others than the cluster: registries
 
-Outside `loops` nothing reads a clock, a file or a cluster. `rollout/plan.py` puts the decisions together before anything
-happens: controllers, command line and page call it alike. What a node then does with a config is `agent/apply`.
+Outside `live` and `loops` nothing reads a clock, a file or a cluster. `rollout/plan.py` puts the decisions together before
+anything happens: controllers, command line and page call it alike. What a node then does with a config is `agent/apply`.
 """

@@ -3,6 +3,7 @@
     await news_or_time(changed, clock, 30.0)
     async with background("gate", rotation=rotation.run, events=events.run): ...
     await work_until(stop, serve(), leave=8.0)
+    await uninterrupted(lambda: path.write_bytes(content))
 
 None may swallow a cancellation that comes at the very moment when it ends: whoever does that goes on for ever.
 """
@@ -12,9 +13,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from fastness.runtime.clock import Clock
+
+T = TypeVar("T")
 
 
 async def news_or_time(news: asyncio.Event, clock: Clock, seconds: float) -> bool:
@@ -59,3 +62,13 @@ async def work_until(stop: asyncio.Event, work: Coroutine[Any, Any, None], leave
                 task.cancel()
     if not working.cancelled():
         working.result()
+
+
+async def uninterrupted(work: Callable[[], T]) -> T:
+    """Do blocking work in a thread and wait for its end, also when cancelled meanwhile."""
+    running = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise

@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from fastness.agent.apply.node import uninterrupted
 from fastness.agent.host.memory_os import MemoryPackages
 from fastness.agent.kata.step import RuntimeSteps, StepReport
 from fastness.formats.errors import SelectorError
@@ -29,6 +28,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.tasks import uninterrupted
 from fastness.sim.fleet import RunningMachines
 from fastness.sim.machines import VirtualMachine
 

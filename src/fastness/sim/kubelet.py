@@ -30,6 +30,8 @@ NOT_ADMITTED: Final = ("False", "NotAttested", "the virtual machine booted and w
 SILENT: Final = ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.")
 OFF: Final = ("Unknown", "NodeStatusUnknown", "the virtual machine is switched off")
 
+STORAGE: Final = {"ephemeral-storage": "128Gi"}
+
 
 class Kubelet:
     """The kubelet of one machine, named as its directory is."""
@@ -73,7 +75,8 @@ class Kubelet:
             "kernelVersion": "6.12.0-virtual", "containerRuntimeVersion": "virtual://1.0", "kubeletVersion": "v1.36.0",
             "kubeProxyVersion": "",
         }  # fmt: skip
-        patch = {"status": {"conditions": [condition], "nodeInfo": info}}
+        storage = {"capacity": STORAGE, "allocatable": STORAGE}
+        patch = {"status": {"conditions": [condition], "nodeInfo": info, **storage}}
         await self._cluster.patch(NODES, node, patch, PatchType.STRATEGIC, options=_STATUS)
 
     async def forget(self, node: str, machine: str) -> None:

@@ -28,7 +28,7 @@ from typing import Final
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.hosts import DirectoryMachine
-from fastness.agent.apply.node import Agent, uninterrupted
+from fastness.agent.apply.node import Agent
 from fastness.agent.apply.ports import Watcher
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.boot import BootRefused, boot_once, hint_for
@@ -45,6 +45,7 @@ from fastness.kube.errors import ApiError
 from fastness.observe.logs import logger
 from fastness.protocol.machine_names import machine_of_node
 from fastness.runtime.retries import Backoff
+from fastness.runtime.tasks import uninterrupted
 from fastness.sim import kubelet
 from fastness.sim.bootstrap import bootstrap
 from fastness.sim.first_boot import ACCEPT, BootFailure, carries_pointer, fetch, lay_down

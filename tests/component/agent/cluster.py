@@ -10,6 +10,7 @@ from typing import Any
 from fastness.agent.apply.cluster import RenderedConfigs
 from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.apply.node import Agent, Settings
+from fastness.agent.apply.pins.plan import Pace
 from fastness.apiserver import LocalCluster
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NODE
@@ -27,7 +28,10 @@ from tests.patience import PATIENCE
 from tests.virtual import SeededEntropy
 
 NODE_NAME = "w0"
-QUICK = Settings(drain_timeout=20.0, uncordon_timeout=20.0, retry=Backoff(0.02, 0.1), resync=30.0, drift_settle=0.01)
+QUICK_PINS = Pace(timeout=20.0, pause=0.0, between=Backoff(0.01, 0.02), again=Backoff(0.05, 0.1), resync=30.0)
+QUICK = Settings(
+    drain_timeout=20.0, uncordon_timeout=20.0, retry=Backoff(0.02, 0.1), resync=30.0, drift_settle=0.01, pins=QUICK_PINS
+)
 
 
 class Play:

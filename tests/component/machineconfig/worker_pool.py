@@ -20,6 +20,8 @@ from fastness.kube.controllers import Runner
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType
+from fastness.machineconfig.live.registry import RegistryImages
+from fastness.machineconfig.loops.controllers import REGISTRIES
 from fastness.machineconfig.loops.timing import Timing
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.embedded.fixtures import Embedded
@@ -33,14 +35,9 @@ NODE = find("", "v1", "nodes").resource
 POD = find("", "v1", "pods").resource
 BUDGET = find("policy", "v1", "poddisruptionbudgets").resource
 QUICK = Timing(
-    render_delay=0.01,
-    rollout_delay=0.01,
-    drain_delay=0.01,
-    drain_retry=0.05,
-    evict_retry=0.05,
-    prune_every=0.2,
-    authority_quiet=0.05,
-)
+    render_delay=0.01, rollout_delay=0.01, drain_delay=0.01, drain_retry=0.05, evict_retry=0.05, prune_every=0.2,
+    authority_quiet=0.05, streams_retry=0.05,
+)  # fmt: skip
 BASE = {"00-worker", "01-worker-container-runtime", "01-worker-kubelet"}
 
 
@@ -163,12 +160,14 @@ def no_doors() -> Doors | None:
 
 
 @asynccontextmanager
-async def running(embedded: Embedded, doors: Callable[[], Doors | None] = no_doors) -> AsyncIterator[WorkerPool]:
+async def running(
+    embedded: Embedded, doors: Callable[[], Doors | None] = no_doors, images: RegistryImages = REGISTRIES
+) -> AsyncIterator[WorkerPool]:
     clock, entropy, cluster = SystemClock(), SystemEntropy(), embedded.cluster
     async with Informers(cluster, clock=clock, entropy=entropy) as informers:
         bundle = embedded.server.pki.bundle.decode()
         loops = kube_loops(cluster, Inventory(embedded.server.api), clock, bundle, WITHOUT_OWNERS)
-        product = product_loops(cluster, informers, clock, entropy, timing=QUICK, doors=doors)
+        product = product_loops(cluster, informers, clock, entropy, timing=QUICK, doors=doors, images=images)
         controllers = [*loops.controllers, *product]
         runner = Runner(controllers, informers, clock, entropy, feeds=loops.feeds)
         workers = WorkerPool(cluster, runner)
@@ -183,14 +182,14 @@ async def running(embedded: Embedded, doors: Callable[[], Doors | None] = no_doo
 
 @asynccontextmanager
 async def open_worker_pool(
-    embedded: Embedded, doors: Callable[[], Doors | None] = no_doors
+    embedded: Embedded, doors: Callable[[], Doors | None] = no_doors, images: RegistryImages = REGISTRIES
 ) -> AsyncIterator[WorkerPool]:
     """The same in a task of its own: task groups must end in the task that began them, and a fixture has two."""
     ready: asyncio.Future[WorkerPool] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 
     async def hold() -> None:
-        async with running(embedded, doors) as running_pool:
+        async with running(embedded, doors, images) as running_pool:
             ready.set_result(running_pool)
             await over.wait()
 

@@ -55,14 +55,16 @@ class LocalRegistry:
         """Its address with the scheme: there is no TLS on loopback."""
         return f"http://{self.address}"
 
-    def push(self, path: str, tag: str, text: str) -> str:
-        """An image with one file of this text; its digest."""
+    def push(
+        self, path: str, tag: str, text: str, file: str = "etc-motd", labels: Mapping[str, str] | None = None
+    ) -> str:
+        """An image with one file of this text, and with labels; its digest."""
         sink = io.BytesIO()
         with tarfile.open(fileobj=sink, mode="w") as archive:
-            entry = tarfile.TarInfo("etc-motd")
+            entry = tarfile.TarInfo(file)
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
-        push(self.url, Image(path, tag, sink.getvalue()))
+        push(self.url, Image(path, tag, sink.getvalue(), labels=tuple((labels or {}).items())))
         with httpx.Client(base_url=self.url, trust_env=False) as http:
             answer = http.head(f"/v2/{path}/manifests/{tag}", headers={"accept": MANIFEST}).raise_for_status()
         return str(answer.headers["docker-content-digest"])
@@ -92,12 +94,16 @@ class LocalRegistry:
 
 
 @contextmanager
-def running_registry(program: Path, directory: Path) -> Iterator[LocalRegistry]:
-    """A registry on loopback for the time of the block; raises StartFailed."""
+def running_registry(program: Path, directory: Path, passwords: str = "") -> Iterator[LocalRegistry]:
+    """A registry on loopback for the time of the block, with a line of htpasswd only for whoever knows it; raises StartFailed."""
     (port,) = free_ports(1)
     registry = LocalRegistry(f"127.0.0.1:{port}")
     config = directory / "registry.yml"
-    config.write_text(settings.registry_settings(str(directory / "storage"), registry.address))
+    told = json.loads(settings.registry_settings(str(directory / "storage"), registry.address))
+    if passwords:
+        (directory / "htpasswd").write_text(passwords)
+        told["auth"] = {"htpasswd": {"realm": "tests", "path": str(directory / "htpasswd")}}
+    config.write_text(json.dumps(told))
     started = Program.start(program, ["serve", str(config)], directory, os.getpid())
     try:
         _until_ready(registry, started)
@@ -112,10 +118,12 @@ def _until_ready(registry: LocalRegistry, program: Program) -> None:
         if program.ended():
             raise program.failure("ended")
         try:
-            httpx.get(f"{registry.url}/v2/", trust_env=False).raise_for_status()
+            answer = httpx.get(f"{registry.url}/v2/", trust_env=False)
         except httpx.TransportError:
             time.sleep(0.05)
             continue
+        if answer.status_code != httpx.codes.UNAUTHORIZED:
+            answer.raise_for_status()
         return
     raise program.failure("was not ready in time")
 

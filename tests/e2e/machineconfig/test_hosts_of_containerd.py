@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,21 +10,11 @@ from typing import Any
 import pytest
 
 from fastness.machineconfig.render.registries.files import containerd_files
-from tests.components import require_program, require_root
+from tests.components import require_program
+from tests.e2e.machineconfig.local_containerd import ctr, running_containerd
 from tests.e2e.machineconfig.local_registry import LocalRegistry, running_registry
-from tests.patience import PATIENCE
-from tests.realkube.process import Program
 from tests.unit.machineconfig.render.registries.build import idms, image, itms, settings
 
-CONFIG = """version = 2
-root = "{0}/root"
-state = "{0}/state"
-disabled_plugins = ["io.containerd.grpc.v1.cri"]
-[grpc]
-address = "{0}/socket"
-[ttrpc]
-address = "{0}/ttrpc"
-"""
 Fetch = Callable[..., str]
 
 
@@ -42,26 +29,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry
 @pytest.fixture(scope="module")
 def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where a containerd of our own listens."""
-    require_root("containerd")
-    program = require_program(Path("/usr/bin/containerd"), "containerd")
-    directory = tmp_path_factory.mktemp("containerd")
-    (directory / "config.toml").write_text(CONFIG.format(directory))
-    running = Program.start(program, ["--config", str(directory / "config.toml")], directory, os.getpid())
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while ctr(directory / "socket", "version").returncode:
-            if running.ended() or time.monotonic() > deadline:
-                raise running.failure("is not ready")
-            time.sleep(0.05)
-        yield directory / "socket"
-    finally:
-        running.stop()
-
-
-def ctr(socket: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Ask containerd for something."""
-    command = ["ctr", "--address", str(socket), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    with running_containerd(tmp_path_factory.mktemp("containerd")) as address:
+        yield address
 
 
 @pytest.fixture

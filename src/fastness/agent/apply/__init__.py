@@ -22,6 +22,7 @@
     handlers.py      Whether the container runtime knows the handlers of confidential containers, and they can start
     hosts.py         Hosts put together from drivers: this machine, or a directory that stands for one
     ports.py         What the agent needs of a host, as small as it can be
+    pins/            Pinned images: pulled ahead of time, verified, and kept by the container runtime
 
 `desired`, `steps`, `journal`, `validate` and `progress` are pure: what a crash leaves behind is decided without a disk.
 """

@@ -100,6 +100,10 @@ class OwnNode:
         self._annotations = tuple(annotations)
         self._values: tuple[str | None, ...] = ()
 
+    def subscribe(self, noticed: Callable[[JsonObject | None], None]) -> None:
+        """Call with the node whenever it changed, whatever changed about it."""
+        self._informer.subscribe(lambda _old, new: noticed(new))
+
     async def run(self) -> None:
         """Watch until cancelled."""
         await self._informer.run()

@@ -3,21 +3,25 @@
     real         root /                      originals /etc/machine-config-daemon      state /var/lib/fastness-agent
     directory    DIR/root                    originals DIR                             state DIR/agent
 
-A directory has units as links, an operating system in memory and a power button that its runner watches; everything else is the
-same code.
+A directory has units as links, an operating system and container images in memory, and a power button that its runner watches;
+everything else is the same code.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
+from fastness.agent.apply.pins.ports import ContainerImages
 from fastness.agent.apply.ports import Files, Host, OperatingSystem, Watcher
+from fastness.agent.host import containerd_images, crio_images
 from fastness.agent.host.bootc import BootcOs
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.image_host import AUTO, Choice, detect
+from fastness.agent.host.memory_images import MemoryImages
 from fastness.agent.host.memory_os import MemoryOs, no_registry
 from fastness.agent.host.ostree import OstreeOs
 from fastness.agent.host.power import HostPower, VirtualPower
@@ -31,6 +35,7 @@ ORIGINALS: Final = Path("/etc/machine-config-daemon")
 STATE: Final = Path("/var/lib/fastness-agent")
 # What the packages of a virtual machine put on its disk.
 _RUNTIME: Final = {path: File(content, mode) for path, (content, mode) in runtime.VIRTUAL_FILES.items()}
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 _CONTENTS: Final = dict.fromkeys(runtime.PACKAGES, _RUNTIME)
 
 
@@ -98,7 +103,24 @@ def real_host(watcher: Watcher, system: Deployed) -> Host:
     for directory in (ORIGINALS, STATE):
         directory.mkdir(mode=0o755 if directory is ORIGINALS else 0o700, parents=True, exist_ok=True)
     trees = (RootedFiles(Path("/")), RootedFiles(ORIGINALS), RootedFiles(STATE))
-    return Host(*trees, Systemctl(), system, HostPower(finalizer=lambda: system.finalizer), watcher)
+    units = Systemctl()
+    power = HostPower(finalizer=lambda: system.finalizer)
+    return Host(*trees, units, system, power, watcher, lambda: _runtime(trees[0], units))
+
+
+def _runtime(root: RootedFiles, units: Systemctl) -> ContainerImages | None:
+    """The container runtime that runs here now: which one it is may change with a config."""
+    if crio_images.SOCKET.exists():
+        return crio_images.CrioImages(root, units.reload, _platform())
+    if containerd_images.SOCKET.exists():
+        return containerd_images.ContainerdImages(root, _platform())
+    return None
+
+
+def _platform() -> str:
+    """This machine in the words of images."""
+    machine = platform.machine()
+    return f"linux/{_ARCHITECTURES.get(machine, machine)}"
 
 
 class DirectoryMachine:
@@ -116,7 +138,10 @@ class DirectoryMachine:
         self.units = UnitLinks(files)
         self.system = MemoryOs(Deployment(installed), pull, record=state, root=files, contents=_CONTENTS)
         self.power = VirtualPower(new_id)
-        self.host = Host(files, RootedFiles(directory), state, self.units, self.system, self.power, watcher)
+        self.images = MemoryImages(record=state)
+        self.host = Host(
+            files, RootedFiles(directory), state, self.units, self.system, self.power, watcher, lambda: self.images
+        )
 
     def reboot(self) -> None:
         """The machine goes through a boot."""

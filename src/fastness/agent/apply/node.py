@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
@@ -29,6 +29,8 @@ from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.drift import DriftMonitor
 from fastness.agent.apply.journal import Begin, Phase
 from fastness.agent.apply.node_trust import NodeTrustKeeper
+from fastness.agent.apply.pins.loop import PinnedImages
+from fastness.agent.apply.pins.plan import Pace
 from fastness.agent.apply.ports import Host
 from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
 from fastness.agent.apply.report import Persistent, Reporter
@@ -59,18 +61,19 @@ from fastness.machineconfig.rollout.nodes import drain_request
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.retries import Backoff
+from fastness.runtime.tasks import uninterrupted
 
 DRIFT_POLICY: Final = "fastness.dev/drift-policy"
 REPAIR: Final = "repair"
 # The annotation is for many to write, and each proof is work for the broker and an entry of the record.
 PROOF_GAP: Final = 60.0
 _RETRY: Final = Backoff(first=1.0, most=60.0)
+_PINS: Final = Pace()
 _WATCHED: Final = (
     names.DESIRED_CONFIG, names.DESIRED_OVERLAY, names.DESIRED_TRUST, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE,
 )  # fmt: skip
 _EMPTY: Final = Goal({}, Desired())
 _log = logger("agent")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +85,13 @@ class Settings:
     retry: Backoff = _RETRY
     resync: float = 600.0
     drift_settle: float = 0.2
+    pins: Pace = _PINS
 
 
 FAST: Final = Settings(
-    drain_timeout=120.0, uncordon_timeout=60.0, retry=Backoff(0.2, 5.0), resync=60.0, drift_settle=0.02
-)
+    drain_timeout=120.0, uncordon_timeout=60.0, retry=Backoff(0.2, 5.0), resync=60.0, drift_settle=0.02,
+    pins=Pace(timeout=60.0, pause=0.05, between=Backoff(0.1, 1.0), again=Backoff(0.5, 10.0), resync=60.0),
+)  # fmt: skip
 """For simulations."""
 
 
@@ -119,6 +124,8 @@ class Agent:
         self._writer = TrustWriter(host)
         self._trust = NodeTrustKeeper(node, self._writer, self._configs, self._reporter, uninterrupted)
         self._own = OwnNode(cluster, node, clock, entropy, _WATCHED)
+        self._pins = PinnedImages(cluster, host.images, node, clock, entropy, settings.pins)
+        self._own.subscribe(self._pins.noticed)
         self._drift = DriftMonitor(host.watcher, clock, settings.drift_settle, self._own.changed.set)
         self._current = _EMPTY
         self._recovered = False
@@ -142,7 +149,7 @@ class Agent:
             _log.warning("agent.degraded", node=self.node, code=error.code, error=error.message)
             self._set_aside = error if isinstance(error, SetAside) else None
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._own.run()), group.create_task(self._drift.run())]
+            tasks = [group.create_task(each.run()) for each in (self._own, self._drift, self._pins)]
             try:
                 await self._own.synced()
                 await self._follow()
@@ -433,13 +440,3 @@ class Agent:
 
     def _progress(self, current: str, target: str) -> Callable[[Mark], Any]:
         return lambda mark: self._reporter.progress(mark, current=current, desired=target)
-
-
-async def uninterrupted(work: Callable[[], T]) -> T:
-    """Do blocking work in a thread and wait for its end, also when cancelled meanwhile."""
-    running = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise

@@ -7,11 +7,12 @@ agent's own (the journal).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from fastness.agent.apply.pins.ports import ContainerImages
 from fastness.agent.host.states import DEFAULT_DIRECTORY_MODE, Deployment, File, Large, State, Stored
 
 
@@ -130,6 +131,11 @@ class Watcher(Protocol):
         """The paths out of these that change from now on, as they change; a path may come more than once."""
 
 
+def no_runtime() -> ContainerImages | None:
+    """The container runtime of a machine that has none."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """A machine, put together from its parts."""
@@ -141,3 +147,4 @@ class Host:
     system: OperatingSystem
     power: Power
     watcher: Watcher
+    images: Callable[[], ContainerImages | None] = no_runtime

@@ -27,9 +27,9 @@ TYPES: Final = (
     Progress.UPDATED, Progress.RESUMED, Progress.CORDONED, Progress.DRAINED, Progress.APPLIED_FILES_AND_OS,
     Progress.REBOOTED_NODE, Progress.UNCORDONED, Progress.NODE_DEGRADED,
 )  # fmt: skip
+PINS: Final = (Progress.PINNED_IMAGE_SETS_PROGRESSING, Progress.PINNED_IMAGE_SETS_DEGRADED)
 _BESIDE: Final = frozenset({
-    Progress.UPDATED, Progress.NODE_DEGRADED, Progress.PINNED_IMAGE_SETS_PROGRESSING,
-    Progress.PINNED_IMAGE_SETS_DEGRADED, Progress.INTERNAL_RELEASE_IMAGE_DEGRADED,
+    Progress.UPDATED, Progress.NODE_DEGRADED, *PINS, Progress.INTERNAL_RELEASE_IMAGE_DEGRADED,
 })  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from fastness.agent.apply.progress import Mark, differs, marked
+from fastness.agent.apply.progress import PINS, Mark, differs, marked
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.resources import EVENTS, NODES
 from fastness.kinds.machineconfiguration import names
@@ -100,7 +100,7 @@ class Reporter:
     async def _mark(self, mark: Mark, current: str, desired: str) -> JsonObject:
         node = await self._cluster.get(MACHINE_CONFIG_NODE.resource, self._node)
         status = node.get("status") or {}
-        before = status.get("conditions") or []
+        before = [entry for entry in status.get("conditions") or () if entry.get("type") not in PINS]
         conditions = marked(before, mark, self._clock.now(), desired)
         version = {"desired": desired or names.NOT_YET_SET, **({"current": current} if current else {})}
         generation = node["metadata"].get("generation", 1)

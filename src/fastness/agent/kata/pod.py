@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fastness.agent.apply.node import uninterrupted
 from fastness.agent.host.errors import DriverError
 from fastness.agent.kata.step import StepReport
 from fastness.kinds.kata import names
@@ -26,7 +25,7 @@ from fastness.kube.informers.informer import Informer
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock, Entropy
-from fastness.runtime.tasks import news_or_time
+from fastness.runtime.tasks import news_or_time, uninterrupted
 
 Step = Callable[[Mapping[str, Any]], StepReport | None]
 _FAILED: Final = (InstallState.FAILED, InstallState.FAILED_TO_UNINSTALL)

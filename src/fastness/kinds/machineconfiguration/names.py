@@ -37,6 +37,7 @@ POINTER_VERSION: Final = "fastness.dev/pointer-version"
 BOOT_IMAGE: Final = "fastness.dev/boot-image"
 WANTED_MACHINES: Final = "fastness.dev/wanted-machines"
 USER_DATA_DIGEST: Final = "fastness.dev/user-data-digest"
+PINNED_IMAGE_SETS: Final = "fastness.dev/pinned-image-sets"
 
 # What a pool, or the ControllerConfig for all of them, chooses: fields of ours on kinds of another project would be pruned.
 CONTAINER_RUNTIME: Final = "fastness.dev/container-runtime"
@@ -48,6 +49,10 @@ READ_FROM: Final = "fastness.dev/read-from"
 BASE_CONFIGS: Final = "fastness.dev/base-configs"
 # Whether nodes take a new authority of the API server into their kubeconfigs; "false" is a person's, and holds it back.
 SERVICE_CA_ROTATE: Final = f"{GROUP}/service-ca-rotate"
+# What the OSImageStream remembers: a digest of what its offers were read from.
+STREAM_SOURCES: Final = "fastness.dev/stream-sources"
+# The condition of MachineConfiguration `cluster` about streams: the OSImageStream itself has no place for one.
+STREAMS_AVAILABLE: Final = "OSImageStreamsAvailable"
 
 NODE_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 WORKER_LABEL: Final = f"{NODE_ROLE_PREFIX}{WORKER}"
@@ -138,6 +143,10 @@ class Progress(StrEnum):
 
 
 NOT_YET_OCCURRED: Final = "NotYetOccurred"
+# Reasons of the two conditions about pinned images.
+IMAGE_PREFETCH: Final = "ImagePrefetch"
+AS_EXPECTED: Final = "AsExpected"
+PREFETCH_FAILED: Final = "PrefetchFailed"
 NOT_YET_SET: Final = "not-yet-set"
 NODE_FIELD_MANAGER: Final = "machine-config-operator"
 
@@ -210,6 +219,7 @@ FORCE_FILE: Final = "/run/machine-config-daemon-force"
 TUNING_FILE: Final = "/etc/pivot/kernel-args"
 KARGS_DIRECTORY: Final = "/usr/lib/bootc/kargs.d"
 REGISTRIES_CONF: Final = "/etc/containers/registries.conf"
+PINNED_IMAGES_FILE: Final = "/etc/crio/crio.conf.d/50-pinned-images"
 KUBELET_CA: Final = "/etc/kubernetes/kubelet-ca.crt"
 CURRENT_CONFIG_FILE: Final = "/etc/machine-config-daemon/currentconfig"
 BASE_IMAGE_FILE: Final = "/etc/machine-config-daemon/baseimage"

@@ -8,7 +8,8 @@ contain is decided by `node_restriction.py`.
 * Pods that are bound to it; a list or a watch must select `spec.nodeName`.
 * Secrets, ConfigMaps, claims and service-account tokens only when a pod bound to it refers to them, by get only: a list would
   tell names.
-* The settings of machine configuration: they say what a change disturbs on the node.
+* The settings of machine configuration: they say what a change disturbs on the node. PinnedImageSets by get: its Node names
+  those that are its own.
 * The rendered MachineConfigs that are meant for it. Whoever answers `rendered_configs` must not take them from anything that the
   node itself can write. In pools that enforce attestation there are none: configurations leave by the doors.
 * What nodes have beside their configs is made of the ControllerConfig and one ConfigMap: read by get, in the same pools alone.
@@ -195,6 +196,8 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     (MCO_GROUP, "machineconfignodes", "status"): (_GET | _WRITE, _own_object),
     (MCO_GROUP, "machineconfigs", ""): (_GET, _own_rendered),
     (MCO_GROUP, "controllerconfigs", ""): (_GET, _own_trust),
+    # By get alone: the Node says which sets are its own, and a list would tell which others there are.
+    (MCO_GROUP, "pinnedimagesets", ""): (_GET, _anything),
     ("operator.openshift.io", "machineconfigurations", ""): (_GET, _anything),
     ("coordination.k8s.io", "leases", ""): (_GET | _WRITE | _CREATE | {"delete"}, _own_lease),
     ("", "events", ""): (_CREATE, _anything),

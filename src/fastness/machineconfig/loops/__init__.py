@@ -25,15 +25,18 @@
     other_operators.py     Whether another machine-config operator works in this cluster
     overlay_targets.py     Which overlays every node goes to, kept event by event
     overlays.py            NodeOverlays: whether each can be merged, how many machines get it, and whether those have it
+    pinned_images.py       Pinned images: which sets each node is to have, noted on its Node, and what its pool reports about them
     policies.py            The status of RolloutPolicies, kept by the rollout as it goes from pool to pool
     pool_members.py        Which node is in which pool, and how many are in which state, kept event by event
     pool_ticket.py         The join tickets in the user-data of pools: minted, rotated, forgotten
     prune.py               Rendered configs that nobody uses any more are deleted, all but the last five of each pool
     published_maps.py      ConfigMaps that loops publish: made, and brought to what they should say
     registries.py          Registries: a config for each pool with the built-in label, from all that is said about registries
+    registry_access.py     How loops ask registries: by the mirrors of the cluster, with its pull secret, trusting whom it trusts
     registry_view.py       What is said about registries, as loops see it: asked of the cluster, or out of informers
     render.py              Rendering: one config for each pool, stored before the pool points to it
     rollout.py             The rollout of a pool: who goes next, and what the pool reports
+    streams.py             The OSImageStream `cluster`: made before any render, filled from images that the cluster names
     timing.py              How long these loops wait: the constants of the field, and faster ones for simulated clusters
     user_data.py           Managed user-data: what a new machine of a pool is created with
 

@@ -10,6 +10,7 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
+from fastness.machineconfig.live.registry import RegistryClient, RegistryImages
 from fastness.machineconfig.loops.api_authority import ApiAuthority
 from fastness.machineconfig.loops.boot_images import BootImages
 from fastness.machineconfig.loops.cluster_kinds import ClusterKinds
@@ -20,13 +21,17 @@ from fastness.machineconfig.loops.installer_pointers import InstallerStubs
 from fastness.machineconfig.loops.labels import FirstLabels
 from fastness.machineconfig.loops.node_trust import TrustOfNodes
 from fastness.machineconfig.loops.nodes import ConfigNodes
+from fastness.machineconfig.loops.pinned_images import PinnedImages
 from fastness.machineconfig.loops.prune import Pruning
 from fastness.machineconfig.loops.registries import Registries
 from fastness.machineconfig.loops.render import Rendering, ResolveImage
 from fastness.machineconfig.loops.rollout import Rollout
+from fastness.machineconfig.loops.streams import Streams
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.loops.user_data import UserData
 from fastness.runtime.clock import Clock, Entropy
+
+REGISTRIES = RegistryClient()
 
 
 def nowhere() -> Doors | None:
@@ -36,7 +41,7 @@ def nowhere() -> Doors | None:
 
 LOOPS = (
     Defaults, Generated, ApiAuthority, TrustOfNodes, ClusterKinds, Registries, FirstLabels, Rollout, Drains, ConfigNodes,
-    Pruning, BootImages,
+    PinnedImages, Pruning, BootImages,
 )  # fmt: skip
 
 
@@ -50,19 +55,22 @@ def machine_config_loops(
     doors: Callable[[], Doors | None] = nowhere,
     may_write: Callable[[], None] = nobody_asks,
     resolve_image: ResolveImage | None = None,
+    images: RegistryImages = REGISTRIES,
 ) -> list[Controller]:
-    """Every loop, each behind its declaration of writes and the lease."""
+    """Every loop, each behind its declaration of writes and the lease; `images` are looked into for streams."""
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
         return FencedCluster(cluster, name, writes, may_write)
 
     loops: list[Controller] = [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in LOOPS]
+    streams = fenced(Streams.name, Streams.writes)
     rendering = fenced(Rendering.name, Rendering.writes)
     user_data = fenced(UserData.name, UserData.writes)
     stubs = fenced(InstallerStubs.name, InstallerStubs.writes)
     return [
         *loops,
-        Rendering(rendering, informers, clock, timing, resolve_image),
+        Streams(streams, informers, clock, images, timing),
+        Rendering(rendering, informers, clock, images, timing, resolve_image),
         UserData(user_data, informers, clock, entropy, doors),
         InstallerStubs(stubs, informers, clock, doors),
     ]

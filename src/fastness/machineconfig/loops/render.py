@@ -15,6 +15,7 @@ When nothing can be rendered the pool keeps what it has and says why in `RenderD
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -34,21 +35,28 @@ from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.machineconfig.live.registry import RegistryImages
 from fastness.machineconfig.loops.cluster_kinds import API_SERVERS, FEATURE_GATES, NODE_CONFIGS, settings_in_cache
 from fastness.machineconfig.loops.defaults import SETTINGS
 from fastness.machineconfig.loops.generated import CONTROLLERS, KUBELETS, RUNTIMES
 from fastness.machineconfig.loops.prune import CONFIGS
+from fastness.machineconfig.loops.registry_access import AccessView
 from fastness.machineconfig.loops.registry_view import RegistryView, registry_sources
 from fastness.machineconfig.loops.rollout import EVERY
 from fastness.machineconfig.loops.timing import FIELD, Timing
+from fastness.machineconfig.render.errors import BadRegistries, BadStreams
 from fastness.machineconfig.render.generated import Owners
 from fastness.machineconfig.render.inputs import Defaults, obstacle, with_stream
+from fastness.machineconfig.render.inputs import major as major_of_stream
 from fastness.machineconfig.render.prune import is_rendered
 from fastness.machineconfig.render.reconcile import overrides_of
-from fastness.machineconfig.render.render import Rendered, RenderFailure, Setting, render
+from fastness.machineconfig.render.render import PERHAPS_NO_RUNC, Rendered, RenderFailure, Setting, render
 from fastness.machineconfig.render.validate import Examined, examine
 from fastness.machineconfig.rollout.status import render_condition
+from fastness.machineconfig.streams.offers import STREAM
+from fastness.machineconfig.streams.readiness import streams_obstacle
 from fastness.pools.membership import PoolSelectors, SeveralPools
+from fastness.runtime.cache import BoundedCache
 from fastness.runtime.clock import Clock
 from fastness.runtime.errors import FastnessError
 
@@ -61,6 +69,7 @@ ASK_AGAIN = 30.0
 _BASE_UNKNOWN = "base-image"
 ResolveImage = Callable[[str], Awaitable[str]]
 """The image that a tag means now, by digest; raises FastnessError."""
+LABEL_SECONDS = 30.0
 _AS = WriteOptions(manager="machine-config-render")
 _STATUS = WriteOptions(manager="machine-config-render", subresource="status")
 
@@ -71,6 +80,10 @@ def _concerned(config: Object) -> Iterable[ObjectName]:
         owners = metadata(config).get("ownerReferences") or ()
         return [ObjectName("", owner["name"]) for owner in owners if owner.get("kind") == "MachineConfigPool"]
     return (EVERY,)
+
+
+def _nobody(_obj: Object) -> Iterable[ObjectName]:
+    return ()
 
 
 def _base_unknown(node: Object) -> Iterable[str]:
@@ -93,11 +106,13 @@ class Rendering:
     writes: Sequence[Resource] = (CONFIGS, MACHINE_CONFIG_POOL.resource, EVENTS)
 
     def __init__(
-        self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD,
+        self, cluster: Cluster, informers: Informers, clock: Clock, images: RegistryImages, timing: Timing = FIELD,
         resolve: ResolveImage | None = None,
     ) -> None:  # fmt: skip
-        """`resolve` asks a registry; without it only images by digest are rendered."""
+        """`images` are looked into for labels; `resolve` asks which image a tag means: without it only digests are rendered."""
+        self._access = AccessView(informers, _nobody)
         self.sources: Sequence[Source] = (
+            *self._access.sources,
             Source(MACHINE_CONFIG_POOL.resource, delay=timing.render_delay),
             Source(CONFIGS, keys=_concerned, delay=timing.render_delay),
             Source(CONFIDENTIAL, keys=_every_pool, delay=timing.render_delay),
@@ -126,6 +141,8 @@ class Rendering:
         self._streams = informers.of(STREAMS)
         self._registries = RegistryView(informers)
         self._examined: dict[tuple[str, str, str], Examined] = {}
+        self._images = images
+        self._majors = BoundedCache[str, int](256)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Render one pool, or all."""
@@ -142,12 +159,19 @@ class Rendering:
         if is_being_deleted(pool):
             return None
         owners = self._owners()
-        blocked = obstacle(pool, self._configs.list(), owners, CONTROLLER_VERSION, OURS)
+        streams, settings = self._streams.get("", "cluster"), self._settings.get("", "cluster")
+        blocked = streams_obstacle(streams, settings, CONTROLLER_VERSION) or obstacle(
+            pool, self._configs.list(), owners, CONTROLLER_VERSION, OURS
+        )
         if blocked is not None and not blocked.lasting:
             await self._recorder.normal(pool, names.Event.RENDER_WAITING, blocked.why)
             return None
         setting, stream = self._setting(pool, owners, blocked.why if blocked is not None else "")
         result = await self._rendered(pool, setting)
+        if isinstance(result, Rendered) and any(problem.code == PERHAPS_NO_RUNC for problem in result.warnings):
+            major = await self._major(str(result.spec["osImageURL"]))
+            setting = replace(setting, defaults=setting.defaults.knowing(str(result.spec["osImageURL"]), major))
+            result = await self._rendered(pool, setting)
         if isinstance(result, RenderFailure):
             await self._tell(pool, result.message)
             # A registry tells nobody that it has an image now.
@@ -204,6 +228,21 @@ class Rendering:
             without_base=self._nodes_without_base(object_name(pool).name),
         )
         return setting, stream
+
+    async def _major(self, image: str) -> int:
+        """The major version of the system in an image that a config names, by its label; 0 where nobody can tell."""
+        major = self._majors.get(image)
+        if major is not None or "@" not in image:
+            return major or 0
+        try:
+            async with asyncio.timeout(LABEL_SECONDS):
+                access = self._access.access(await self._registries.objects(self._cluster))
+                labels = await self._images.labels(image, access)
+        except (BadStreams, BadRegistries, TimeoutError):
+            return 0  # asked again with the next render; the pool is warned meanwhile
+        major = major_of_stream(labels.get(STREAM, ""))
+        self._majors.put(image, major)
+        return major
 
     def _owners(self) -> Owners:
         """What configs are generated from."""

@@ -5,6 +5,7 @@
     ├── BadPolicy               a RolloutPolicy or a disruption policy cannot be understood
     ├── BadSettings             a KubeletConfig or a ContainerRuntimeConfig asks for something that is not allowed
     ├── BadRegistries           what is said about registries, mirrors or signatures cannot be carried out
+    ├── BadStreams              streams of operating system images cannot be read, or none can be the default
     └── BadPointer              what a new machine would boot with cannot be made
 
 What is wrong with a MachineConfig is a list of `Problem`: each names the config, the field, the reason and what to do. Rendering
@@ -68,6 +69,13 @@ class BadRegistries(MachineConfigError):
 
     def __str__(self) -> str:
         return f"{self.culprit}: {self.message} ({self.hint})"
+
+
+class BadStreams(MachineConfigError):
+    """Streams of operating system images cannot be read, or none can be the default."""
+
+    code = "bad-streams"
+    hint = "Name images by digest that the registry has and whose labels say which stream they are; it is tried again by itself."
 
 
 class BadPointer(MachineConfigError):

@@ -9,7 +9,7 @@ takes it in the place of the workers'.
 custom pool that names none follows the worker pool; all others follow the cluster's default. The streams on offer stand in the
 status of the OSImageStream `cluster`; without one, the ControllerConfig names the image. The major version of the system is read
 from the name of its stream, as in `rhel-10`, because nothing else says it before a boot. An image that a config names is known
-when it is the image of a stream on offer, by digest; of others only its labels would tell, which are in a registry.
+when it is the image of a stream on offer, by digest; of others only its labels tell, which the render loop reads.
 
 **Whether all of it is there** (`obstacle`): a render that comes too early would be rolled out, and then another.
 
@@ -272,6 +272,11 @@ class Defaults:
         """The major version of the system in an image: that of the stream on offer with the same digest, else 0."""
         return dict(self.offered_majors).get(digest_of(image), 0)
 
+    def knowing(self, image: str, major: int) -> Defaults:
+        """The same, with the major version of one more image; by digest alone, because a tag names other bytes tomorrow."""
+        digest = _digest_of(image)
+        return replace(self, offered_majors=(*self.offered_majors, (digest, major))) if digest and major else self
+
     @classmethod
     def of(cls, controller: Object | None, version: str, os_major: int = 0) -> Defaults:
         """From the ControllerConfig, as the render controller and the command line both read it."""
@@ -295,8 +300,8 @@ def stream_name(pool: Object, pools: Iterable[Object], streams: Object | None) -
         inherited = _named(worker) if worker is not None else ""
         if inherited:
             return inherited
-    status, spec = ((streams or {}).get(part) or {} for part in ("status", "spec"))
-    return str(status.get("defaultStream") or spec.get("defaultStream") or "")
+    # Not what the spec prefers: while nothing is on offer the pools that name no stream follow none.
+    return str(((streams or {}).get("status") or {}).get("defaultStream") or "")
 
 
 def with_stream(

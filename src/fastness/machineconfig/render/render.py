@@ -44,6 +44,7 @@ MAX_SIZE: Final = 1_572_864
 WARN_SIZE: Final = MAX_SIZE * 8 // 10
 MAX_TOLD: Final = 10
 FIRST_WITHOUT_RUNC: Final = 10
+PERHAPS_NO_RUNC: Final = "perhaps-no-runc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +311,7 @@ def _perhaps_without_runc(spec: Object, image: str, blame: Blame) -> Iterator[Pr
             f"{path} makes runc the default; whether {image} has it is not known: its digest is none of those of the "
             "streams on offer, and nothing else was compared"
         )
-        yield Problem(guilty, "spec.config.storage.files", "perhaps-no-runc", why, "use crun", Severity.WARNING)
+        yield Problem(guilty, "spec.config.storage.files", PERHAPS_NO_RUNC, why, "use crun", Severity.WARNING)
 
 
 def _refused(pool: str, problems: tuple[Problem, ...]) -> RenderFailure:

@@ -10,6 +10,7 @@ overlay_plan.py  What a change of NodeOverlays would do, before anything happens
 plan_json.py     A plan as JSON, for `-o json`, the page and the API: names are stable, absent means empty
 diff.py          What changes between two rendered configs: every part, by name, with its content
 disruption.py    What a machine must do after a change: the least that its policies allow
+pinned_sets.py   Pinned images: which sets a node is to have, as its Node says it, and what a pool reports about its nodes
 registries.py    Whether a change of registries.conf can be taken without moving pods away
 assigned.py      Which rendered configs a machine may fetch: those that it was assigned, and never what its node says about itself
 evictions.py     Which disruption budgets would hold up the drain of a node

@@ -144,7 +144,7 @@ def render_condition(pool: Object, failure: str, now: datetime) -> list[JsonObje
 
     `Degraded` is folded at once, so that a pool without nodes or without a rollout shows it too.
     """
-    return _folded(pool, PoolCondition.RENDER_DEGRADED, "", failure, now)
+    return folded(pool, PoolCondition.RENDER_DEGRADED, "", failure, now)
 
 
 def registries_condition(pool: Object, failure: str, now: datetime) -> list[JsonObject]:
@@ -152,7 +152,7 @@ def registries_condition(pool: Object, failure: str, now: datetime) -> list[Json
     if not failure and condition(pool, PoolCondition.REGISTRIES_DEGRADED) is None:
         return list((pool.get("status") or {}).get("conditions") or ())
     reason = "RegistriesRefused" if failure else "AsExpected"
-    return _folded(pool, PoolCondition.REGISTRIES_DEGRADED, reason, failure, now)
+    return folded(pool, PoolCondition.REGISTRIES_DEGRADED, reason, failure, now)
 
 
 def user_data_condition(pool: Object, chosen: PointerVersion, now: datetime) -> list[JsonObject]:
@@ -160,12 +160,13 @@ def user_data_condition(pool: Object, chosen: PointerVersion, now: datetime) -> 
     silent = chosen.reason == ALL_WELL and not chosen.note
     if silent and condition(pool, PoolCondition.USER_DATA_DEGRADED) is None:
         return list((pool.get("status") or {}).get("conditions") or ())
-    return _folded(pool, PoolCondition.USER_DATA_DEGRADED, chosen.reason, chosen.problem, now, chosen.note)
+    return folded(pool, PoolCondition.USER_DATA_DEGRADED, chosen.reason, chosen.problem, now, chosen.note)
 
 
-def _folded(
+def folded(
     pool: Object, kind: PoolCondition, reason: str, failure: str, now: datetime, note: str = ""
 ) -> list[JsonObject]:
+    """All conditions of the pool with one of them set, True where something failed, and `Degraded` in step with it."""
     conditions = list((pool.get("status") or {}).get("conditions") or ())
     status = "True" if failure else "False"
     conditions = with_condition(conditions, kind=kind, status=status, reason=reason, message=failure or note, now=now)

@@ -6,13 +6,13 @@ import base64
 from typing import Final
 
 from fastness.agent.apply import disk
-from fastness.agent.apply.node import uninterrupted
 from fastness.agent.errors import AgentError
 from fastness.agent.host.states import File
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kube.errors import Conflict
 from fastness.page.simulator import FaultKind
+from fastness.runtime.tasks import uninterrupted
 from fastness.sim.faults.fault import FaultContext, Outcome, needed
 from fastness.sim.machines import VirtualMachine
 

@@ -152,7 +152,7 @@ def test_secret_of_the_same_name_in_another_namespace_is_closed() -> None:
 def test_every_row_of_the_table_has_a_case() -> None:
     unlimited = {("", "events", ""), ("events.k8s.io", "events", ""), ("", "services", ""),
                  ("node.k8s.io", "runtimeclasses", ""), ("", "persistentvolumeclaims", ""),
-                 ("operator.openshift.io", "machineconfigurations", "")}  # fmt: skip
+                 ("operator.openshift.io", "machineconfigurations", ""), (MCO_GROUP, "pinnedimagesets", "")}  # fmt: skip
     covered = {(group, *_split(resource)) for group, resource, _ in OWN}
     assert set(_TABLE) == covered | unlimited
 
@@ -169,6 +169,13 @@ def test_what_all_nodes_may_do() -> None:
     assert allowed("watch", "runtimeclasses", group="node.k8s.io")
     assert allowed("get", "machineconfigurations", "cluster", group="operator.openshift.io")
     assert not allowed("patch", "machineconfigurations", "cluster", group="operator.openshift.io")
+
+
+def test_a_node_reads_a_set_of_pinned_images_by_its_name_and_lists_none() -> None:
+    assert allowed("get", "pinnedimagesets", "base", group=MCO_GROUP)
+    for verb in ("list", "watch", "create", "patch", "update", "delete"):
+        assert not allowed(verb, "pinnedimagesets", "base", group=MCO_GROUP)
+        assert not allowed(verb, "pinnedimagesets", "", group=MCO_GROUP)
 
 
 @pytest.mark.parametrize("resource", ["nodes/proxy", "namespaces", "serviceaccounts", "pods/exec", "pods/binding"])
