@@ -4,6 +4,7 @@
     ├── BadConfig           the config cannot be carried out on this machine
     ├── Irreconcilable      only a new installation can get there from here
     ├── DriftFound          the disk is not what the current config says
+    ├── KubeletDown         the kubelet does not run with the config that the machine came to
     ├── DrainTimeout        the pods did not leave in time
     ├── Superseded          another config is desired now: not a failure, the sync begins again
     └── SetAside            the journal of an update was put away; the machine goes on from its disk as it is
@@ -43,6 +44,15 @@ class DriftFound(AgentError):
 
     code = "drift"
     hint = "Restore the files, or set the annotation fastness.dev/drift-policy=repair on the node."
+
+
+class KubeletDown(AgentError):
+    """The kubelet does not run with the config that the machine came to."""
+
+    code = "kubelet-down"
+    hint = (
+        "journalctl -u kubelet on the machine says why. A RolloutPolicy with tryFor takes such a change back by itself."
+    )
 
 
 class DrainTimeout(AgentError):
