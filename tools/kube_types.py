@@ -66,7 +66,7 @@ SERVED: dict[str, tuple[str, ...]] = {
     "policy/v1": ("Eviction", "PodDisruptionBudget"),
     "rbac.authorization.k8s.io/v1": ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
     "scheduling.k8s.io/v1": ("PriorityClass",),
-    "storage.k8s.io/v1": ("StorageClass",),
+    "storage.k8s.io/v1": ("CSIDriver", "CSINode", "StorageClass"),
 }  # fmt: skip
 
 SCHEMA_FACTS = frozenset({

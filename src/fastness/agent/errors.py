@@ -6,6 +6,7 @@
     ├── DriftFound          the disk is not what the current config says
     ├── NoBaseImage         the config names no image, and nobody knows what the machine booted before one did
     ├── BootFailed          the machine was rebooted into a system and runs another
+    ├── KubeletDown         the kubelet does not run with the config that the machine came to
     ├── DrainTimeout        the pods did not leave in time
     ├── PinsRefused         pinned images cannot be had, or not be kept
     ├── Superseded          another config is desired now: not a failure, the sync begins again
@@ -65,6 +66,15 @@ class BootFailed(AgentError):
     hint = (
         "Correct or delete the MachineConfig with the image; create /run/machine-config-daemon-force on the machine to let it "
         "try the same once more."
+    )
+
+
+class KubeletDown(AgentError):
+    """The kubelet does not run with the config that the machine came to."""
+
+    code = "kubelet-down"
+    hint = (
+        "journalctl -u kubelet on the machine says why. A RolloutPolicy with tryFor takes such a change back by itself."
     )
 
 

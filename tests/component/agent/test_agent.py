@@ -128,6 +128,24 @@ async def test_a_config_that_cannot_be_written_degrades_and_going_back_recovers(
         await play.mark(Progress.NODE_DEGRADED, "False")
 
 
+async def test_a_machine_whose_kubelet_does_not_run_has_not_arrived_and_goes_back(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rollout would go on to the next machine, and to all of them; `tryFor` of a RolloutPolicy takes the config back."""
+    play.machine.host.root.put("/etc/systemd/system/kubelet.service", File(b"[Install]\nWantedBy=multi-user.target\n"))
+    play.machine.units.enable(["kubelet.service"])
+    monkeypatch.setattr(play.machine.units, "is_running", lambda _: motd(play) != b"new\n")
+    async with play.alive():
+        await play.settled()
+        await play.want("rendered-worker-new")
+        notes = await play.state("Degraded")
+        assert notes[names.REASON] == "kubelet.service does not run with rendered-worker-new"
+        assert (notes[names.CURRENT_CONFIG], motd(play)) == ("rendered-worker-old", b"new\n")
+        await play.want("rendered-worker-old")
+        assert (await play.done("rendered-worker-old"))[names.REASON] == ""
+    assert motd(play) == b"of the distribution\n"
+
+
 async def test_what_cannot_be_reconciled_is_called_so_and_nothing_is_touched(play: Play) -> None:
     async with play.alive():
         await play.settled()

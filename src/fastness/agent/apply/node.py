@@ -44,6 +44,7 @@ from fastness.agent.errors import (
     DrainTimeout,
     DriftFound,
     Irreconcilable,
+    KubeletDown,
     SetAside,
     Superseded,
 )
@@ -65,6 +66,7 @@ from fastness.runtime.tasks import uninterrupted
 
 DRIFT_POLICY: Final = "fastness.dev/drift-policy"
 REPAIR: Final = "repair"
+KUBELET: Final = "kubelet.service"
 # The annotation is for many to write, and each proof is work for the broker and an entry of the record.
 PROOF_GAP: Final = 60.0
 _RETRY: Final = Backoff(first=1.0, most=60.0)
@@ -287,6 +289,8 @@ class Agent:
             return
         await self._check(current, node)
         notes = annotations_of(node)
+        if notes.get(names.CURRENT_CONFIG) != current.name:
+            await uninterrupted(lambda: self._require_kubelet(current.name))
         marked = self._progress(current.name, current.name)
         if names.drain_verb(notes.get(names.DESIRED_DRAIN, "")) == names.DRAIN:
             await marked(Mark(Progress.UPDATE_COMPLETE, UNKNOWN, "putting the node back to work", Progress.UNCORDONED))
@@ -300,6 +304,15 @@ class Agent:
         )  # fmt: skip
         await marked(Mark(Progress.NODE_DEGRADED, FALSE, "the node is well"))
         await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.title}"))
+
+    def _require_kubelet(self, config: str) -> None:
+        """A machine has arrived when its kubelet runs with what it came to: "Done" would lead the rollout on to the next one.
+
+        Only then: a kubelet that is restarted later is no news about the config. Where it is not enabled nobody waits for it.
+        """
+        units = self._host.units
+        if units.is_enabled(KUBELET) == "enabled" and not units.is_running(KUBELET):
+            raise KubeletDown(f"{KUBELET} does not run with {config}")
 
     async def _check(self, current: Goal, node: JsonObject) -> None:
         """The disk says what the config says: all of it once, later what changed; repairs if that is the policy."""

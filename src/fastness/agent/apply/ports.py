@@ -67,6 +67,9 @@ class Units(Protocol):
     def is_enabled(self, unit: str) -> str:
         """The word of `systemctl is-enabled`."""
 
+    def is_running(self, unit: str) -> bool:
+        """Whether a service runs now; one that ends again and again does not."""
+
     def enable(self, units: Sequence[str]) -> None:
         """Start units at boot."""
 

@@ -56,7 +56,10 @@ SERVING_FILE, SERVING_KEY_FILE = "kubelet.crt", "kubelet.key"
 # The approver answers in moments or not at all; the next proof names other keys.
 DECIDED_WITHIN: Final = 60.0
 LOOK_SECONDS: Final = 0.5
-FIRST_LOOK: Final = 30.0
+# A proof is an entry of the record, so the first ones come soon and the others ever more seldom; a look at a file costs nothing.
+FIRST_LOOK: Final = 5.0
+SHORTEST_WAIT: Final = 30.0
+JOINED_LOOK: Final = 1.0
 MAX_FILE: Final = 64 * 1024
 # Long enough for the first proof after a boot to renew it: a certificate that ends before that leaves nothing to ask with.
 COUNTS_STILL: Final = timedelta(minutes=10)
@@ -124,11 +127,22 @@ class NodeCertificates:
     def seconds(self, regular: float) -> float:
         """How long the next proof may wait: until what is there is due, and less while something is not there yet."""
         client, now = self._read(CLIENT_FILE), self._clock.now()
-        if client is None or self._serving_due():
+        if client is None:
+            return regular  # `wait` ends with that
+        if self._serving_due():
+            wait = FIRST_LOOK * math.pow(2, min(self._looks, 8))
             self._looks += 1
-            return min(regular, FIRST_LOOK * math.pow(2, min(self._looks, 8)))
+            return min(regular, wait)
         self._looks = 0
-        return min(regular, max(FIRST_LOOK, (_half_life(client) - now).total_seconds()))
+        return min(regular, max(SHORTEST_WAIT, (_half_life(client) - now).total_seconds()))
+
+    async def wait(self, seconds: float) -> None:
+        """Wait so long, or until the machine has joined: its kubelet then serves with a key that nobody believes."""
+        if self._read(CLIENT_FILE) is not None:
+            await self._clock.sleep(seconds)
+        end = self._clock.monotonic() + seconds
+        while self._read(CLIENT_FILE) is None and (left := end - self._clock.monotonic()) > 0:
+            await self._clock.sleep(min(left, JOINED_LOOK))
 
     def _read(self, name: str) -> Certificate | None:
         return _certificate_at(self._directory / name)

@@ -8,6 +8,7 @@ The interval is the cluster's: each token says it. One good round costs the clus
 no heartbeat beside it. When certificates of the node are due, the proof names their new keys (`node_certificates.py`). `Rounds`
 decides when, without I/O; `Staying` carries it out, on real machines and on virtual ones alike.
 
+* A machine that has just joined proves itself once more: that proof names the key that its kubelet serves with.
 * After a reboot the first round comes at once: what was booted now is what counts.
 * Waits are spread, so that a rack does not come as one machine, and never beyond the interval: a proof counts for two of them.
 """
@@ -98,7 +99,7 @@ class Staying:
         """Prove oneself until cancelled; the first round comes after so many seconds."""
         wait = first
         while True:
-            await self._clock.sleep(wait)
+            await (self._clock.sleep(wait) if self._certificates is None else self._certificates.wait(wait))
             wait = await self.round()
 
     async def round(self) -> float:

@@ -4,7 +4,7 @@
     containerd_images.py  Images of containerd, through its own program `ctr`, in the namespace where Kubernetes looks
     crio_images.py        Images of CRI-O: `crictl` asks and pulls as the kubelet does, and a drop-in names what is pinned
     devices.py            Feature discovery, the part about things of which a machine has several
-    engine.py             What the drivers of image-based hosts share: patience with registries, credentials, logs of the last boot
+    engine.py             What drivers of image-based hosts share: patience with registries, credentials, logs of the last boot
     errors.py             What a host cannot or will not do
     features.py           Feature discovery: what a machine can do, read from its files
     file_changes.py       Changes of files: as the kernel tells them (inotify), or by looking again and again

@@ -38,6 +38,17 @@ class Systemctl:
         words = word.split()
         return words[-1] if words else NOT_FOUND  # older ones print nothing for a unit that is not there
 
+    def is_running(self, unit: str) -> bool:
+        """Whether a service runs now; the word for one that waits to be started again is another. Raises UnitFailure."""
+        if self._root != _HOST:
+            return True  # nothing runs in a directory, and nothing there has failed
+        try:
+            return self._run(["systemctl", "is-active", *_names([unit])]).strip() == "active"
+        except CommandFailed as error:
+            if error.status is None:
+                raise UnitFailure(error.message, error.hint) from error
+            return False
+
     def enable(self, units: Sequence[str]) -> None:
         """Start units at boot; raises UnitFailure."""
         self._ask("enable", units)

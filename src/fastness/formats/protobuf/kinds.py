@@ -38,6 +38,7 @@ _KINDS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "policy/v1": ("policy", ("Eviction", "PodDisruptionBudget")),
     "rbac.authorization.k8s.io/v1": ("rbac", ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     "scheduling.k8s.io/v1": ("scheduling", ("PriorityClass",)),
+    "storage.k8s.io/v1": ("storage", ("CSINode",)),
 }
 _MESSAGES: Final = {
     (api_version, kind): f"{package}.{kind}" for api_version, (package, kinds) in _KINDS.items() for kind in kinds

@@ -30,7 +30,11 @@ class MessageReader:
         if depth > MAX_DEPTH:
             raise ProtobufError("protobuf-too-deep", "the message nests too deep", path, "flatten the object")
         result: dict[str, Any] = {}
-        self._read_into(result, schema.message(name), data, path, depth)
+        fields = schema.message(name)
+        self._read_into(result, fields, data, path, depth)
+        for declared in fields.values():
+            if declared.shape == "list" and declared.keep_zero:
+                result.setdefault(declared.name, [])
         return result
 
     def _read_into(

@@ -7,7 +7,8 @@ A line of a table describes one message, `name: number field type; …`:
 - Types: `string`, `bool`, `int`, `bytes`, a message by name, `[]T` for a list, `{}T` for a map with text keys, and the types
   whose JSON form is special (`time`, `microtime`, `quantity`, `intorstring`, `rawjson`, `strings`).
 - `!` keeps a zero value. Without it, empty text, 0 and false are left out of the JSON form: Kubernetes' encoder writes
-  every plain field, set or not, and `omitempty` hides it again. A field that is a pointer, or required, has the `!`.
+  every plain field, set or not, and `omitempty` hides it again. A field that is a pointer, or required, has the `!`. An empty
+  list has no form on the wire: one with `!` is there where nothing came.
 - The field name `.` means that the members of the message stand directly in the parent (a Volume's source).
 
 Lines are compiled on first use, so importing this costs nothing for a process that never sees protobuf.

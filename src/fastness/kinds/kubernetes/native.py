@@ -66,6 +66,8 @@ DESCRIPTIONS = {
     "RoleBinding": "Grants a role in one namespace.",
     "Role": "A set of permissions in one namespace.",
     "PriorityClass": "How important pods are when there is not enough room.",
+    "CSIDriver": "A driver that brings storage to nodes.",
+    "CSINode": "Which drivers of storage a node has.",
     "StorageClass": "A way to provide storage.",
 }
 

@@ -4,7 +4,8 @@ A credential `system:node:<name>` in group `system:nodes` gets its permissions f
 depend on names and on what is bound to the node. `authorize_node` gives the decision before a request is read; what a write may
 contain is decided by `node_restriction.py`.
 
-* Its own Node, MachineConfigNode, NodeFeature and Lease; nothing of another node. A list or a watch must select by the own name.
+* Its own Node, CSINode, MachineConfigNode, NodeFeature and Lease; nothing of another node. A list or a watch must select by the
+  own name.
 * Pods that are bound to it; a list or a watch must select `spec.nodeName`.
 * Secrets, ConfigMaps, claims and service-account tokens only when a pod bound to it refers to them, by get only: a list would
   tell names.
@@ -200,8 +201,9 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     (MCO_GROUP, "pinnedimagesets", ""): (_GET, _anything),
     ("operator.openshift.io", "machineconfigurations", ""): (_GET, _anything),
     ("coordination.k8s.io", "leases", ""): (_GET | _WRITE | _CREATE | {"delete"}, _own_lease),
-    ("", "events", ""): (_CREATE, _anything),
-    ("events.k8s.io", "events", ""): (_CREATE, _anything),
+    # A kubelet counts an event that comes again by patching it.
+    ("", "events", ""): (_CREATE | _WRITE, _anything),
+    ("events.k8s.io", "events", ""): (_CREATE | _WRITE, _anything),
     ("", "pods", ""): (_READ | _CREATE | {"delete"}, _own_pod),
     ("", "pods", "status"): (_GET | _WRITE, _own_pod),
     ("", "pods", "eviction"): (_CREATE, _own_pod),
@@ -212,6 +214,9 @@ _TABLE: Final[Mapping[tuple[str, str, str], tuple[frozenset[str], Check]]] = {
     ("", "serviceaccounts", "token"): (_CREATE, _referenced),
     ("", "services", ""): (_READ, _anything),
     ("node.k8s.io", "runtimeclasses", ""): (_READ, _anything),
+    # A node is not Ready before its kubelet has read the one and written the other.
+    ("storage.k8s.io", "csidrivers", ""): (_READ, _anything),
+    ("storage.k8s.io", "csinodes", ""): (_GET | _WRITE | _CREATE | {"delete"}, _own_object),
     **{(group, "nodefeatures", ""): (_READ | _WRITE | _CREATE | {"delete"}, _own_object) for group in FEATURE_GROUPS},
     ("certificates.k8s.io", "certificatesigningrequests", ""): (_READ | _CREATE, _own_signing_request),
 }

@@ -57,6 +57,9 @@ def refuse_node_write(
             return _pod(node, operation, subresource, new, old)
         case ("coordination.k8s.io", "leases"):
             return _lease(node, new or old or {})
+        case ("storage.k8s.io", "csinodes"):
+            own = object_name(new or old or {}).name == node
+            return None if own else f"node '{node}' may write only its own CSINode"
         case (group, "nodefeatures") if group in FEATURE_GROUPS:
             return _feature(node, new, old)
         case _:

@@ -274,7 +274,7 @@ class Defaults:
 
     def knowing(self, image: str, major: int) -> Defaults:
         """The same, with the major version of one more image; by digest alone, because a tag names other bytes tomorrow."""
-        digest = _digest_of(image)
+        digest = digest_of(image)
         return replace(self, offered_majors=(*self.offered_majors, (digest, major))) if digest and major else self
 
     @classmethod

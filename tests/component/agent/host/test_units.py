@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -186,3 +186,18 @@ def test_a_machine_without_systemctl_says_so_instead_of_guessing(tmp_path: Path)
 
     with pytest.raises(UnitFailure, match="No such file"):
         Systemctl(tmp_path, run=run).is_enabled("a.service")
+
+
+@pytest.mark.parametrize(("word", "runs"), [("active\n", True), ("activating\n", False), ("failed\n", False)])
+def test_a_service_that_is_started_again_and_again_does_not_run(word: str, runs: bool) -> None:
+    def answer(command: Sequence[str]) -> str:
+        assert list(command) == ["systemctl", "is-active", "--", "kubelet.service"]
+        if not runs:
+            raise CommandFailed("systemctl is-active ended with 3", status=3, output=word)
+        return word
+
+    assert Systemctl(run=answer).is_running("kubelet.service") is runs
+
+
+def test_nothing_runs_in_a_directory_and_nothing_there_has_failed(make: Make, root: Path) -> None:
+    assert make(root).is_running("a.service")

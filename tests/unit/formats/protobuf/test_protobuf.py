@@ -65,6 +65,13 @@ def test_zero_values_are_left_out_unless_the_field_is_required_or_a_pointer() ->
     }
 
 
+def test_a_required_list_that_is_empty_is_there_although_nothing_of_it_is_on_the_wire() -> None:
+    """A kubelet writes the CSINode of a node without drivers, and is not Ready before it could."""
+    assert _value("storage.k8s.io/v1", "CSINode", block(2, b"")) == {
+        "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "spec": {"drivers": []},
+    }  # fmt: skip
+
+
 def test_metadata_in_full() -> None:
     time = [number(1, 1_700_000_000), number(2, 999)]
     owner = [block(1, "Node"), block(3, "n"), block(4, "u"), block(5, "v1"), number(6, 1), number(7, 0)]

@@ -80,6 +80,7 @@ OWN: dict[tuple[str, str, str], tuple[str, str, str]] = {
     (MCO_GROUP, "controllerconfigs", ""): ("machine-config-controller", "another", "get"),
     ("", "configmaps", "fastness-system"): ("kubeconfig-data", "config-public-keys", "get"),
     ("coordination.k8s.io", "leases", "kube-node-lease"): ("n1", "n2", "get create update patch delete"),
+    ("storage.k8s.io", "csinodes", ""): ("n1", "n2", "get create update patch delete"),
     ("", "pods", "d"): ("mine", "theirs", "get list watch create delete"),
     ("", "pods/status", "d"): ("mine", "theirs", "get update patch"),
     ("", "pods/eviction", "d"): ("mine", "theirs", "create"),
@@ -151,7 +152,7 @@ def test_secret_of_the_same_name_in_another_namespace_is_closed() -> None:
 
 def test_every_row_of_the_table_has_a_case() -> None:
     unlimited = {("", "events", ""), ("events.k8s.io", "events", ""), ("", "services", ""),
-                 ("node.k8s.io", "runtimeclasses", ""), ("", "persistentvolumeclaims", ""),
+                 ("node.k8s.io", "runtimeclasses", ""), ("storage.k8s.io", "csidrivers", ""), ("", "persistentvolumeclaims", ""),
                  ("operator.openshift.io", "machineconfigurations", ""), (MCO_GROUP, "pinnedimagesets", "")}  # fmt: skip
     covered = {(group, *_split(resource)) for group, resource, _ in OWN}
     assert set(_TABLE) == covered | unlimited

@@ -167,6 +167,15 @@ def test_node_writes_its_own_lease_only() -> None:
     assert lease("kube-system", "n1")
 
 
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_node_writes_its_own_csinode_only(operation: str) -> None:
+    def refused(name: str) -> str | None:
+        return refuse_node_write("n1", operation, "storage.k8s.io", "csinodes", "", {"metadata": {"name": name}}, None)
+
+    assert refused("n1") is None
+    assert refused("n2")
+
+
 def test_node_asks_for_tokens_of_pods_that_run_on_it() -> None:
     def ask(reference: Object | None, runs_on: str = "n1") -> str | None:
         def find(namespace: str, name: str) -> Object | None:

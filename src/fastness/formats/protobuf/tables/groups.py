@@ -132,4 +132,8 @@ rbac.RoleRef: 1 apiGroup string!; 2 kind string!; 3 name string!
 rbac.Subject: 1 kind string!; 2 apiGroup string; 3 name string!; 4 namespace string
 scheduling.PriorityClass: 1 metadata meta.ObjectMeta; 2 value int!; 3 globalDefault bool; 4 description string;
   5 preemptionPolicy string!
+storage.CSINode: 1 metadata meta.ObjectMeta; 2 spec storage.CSINodeSpec
+storage.CSINodeDriver: 1 name string!; 2 nodeID string!; 3 topologyKeys []string; 4 allocatable storage.VolumeNodeResources
+storage.CSINodeSpec: 1 drivers []storage.CSINodeDriver!
+storage.VolumeNodeResources: 1 count int!
 """
