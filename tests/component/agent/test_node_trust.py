@@ -106,7 +106,7 @@ class Trusted:
     def __init__(self, trust: NodeTrust) -> None:
         self.document = trust
 
-    async def fetch(self, name: str) -> JsonObject:
+    async def fetch(self, name: str, overlay: str = "") -> JsonObject:
         raise AssertionError("nobody asks for a config here")
 
     async def trust(self, pool: str) -> NodeTrust:

@@ -20,6 +20,7 @@ from fastness.machineconfig.overlay.merged import merged_object, overlay_bytes, 
 from fastness.machineconfig.overlay.overlay import examine
 from fastness.machineconfig.overlay.targets import overlays_of
 from fastness.machineconfig.serving import document, rendered_object
+from fastness.protocol.node_trust import NodeTrust
 from fastness.sim.first_boot import lay_down
 from tests.component.agent.cluster import NODE_NAME, Play
 from tests.component.agent.directory_machine import UNIT, file, make_machine, rendered, unit
@@ -53,6 +54,10 @@ class DoorConfigs:
         body = rendered_object({OLD["metadata"]["name"]: OLD, NEW["metadata"]["name"]: NEW}[name])
         config: JsonObject = json.decode(merged_object(body, layers))
         return config
+
+    async def trust(self, pool: str) -> NodeTrust:
+        """Nothing beside the configs."""
+        return NodeTrust()
 
 
 @pytest.fixture
