@@ -61,13 +61,12 @@ from tests.simulation.nodes import SimNode
 from tests.simulation.plane import Plane
 from tests.simulation.processes import Line, Process
 from tests.simulation.tokens import HeldToken
+from tests.unit.machineconfig.build import CERTIFICATE
 from tests.virtual import SeededEntropy
 
 TOKEN_LIFETIME = 600.0
 REVOKED_WITHIN = 1.0
 GOOD, NEXT = default_image("42.1"), default_image("42.2")
-# Nobody dials this API, so nobody verifies its certificate; nodes get it in their configuration.
-AUTHORITY = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"
 TAMPERED = changed(GOOD, command_line=f"{GOOD.command_line} init=/bin/sh")
 
 
@@ -309,7 +308,8 @@ async def world(number: int, *, simulated: bool = True) -> AsyncIterator[World]:
             Path(directory), cipher=KeyRing([SealKey.generate(entropy)], entropy), clock=clock, entropy=entropy,
             identity={"simulated": str(simulated).lower()},
         )  # fmt: skip
-        await seed_store(store, entropy, clock.now(), AUTHORITY)
+        # Nobody dials this API, so nobody verifies its certificate; nodes get it beside their configuration.
+        await seed_store(store, entropy, clock.now(), CERTIFICATE)
         lookups = NodeLookups(store, clock, simulated)
         authorizer = Authorizer(lookups, lookups)
         lookups.use(authorizer.decide, authorizer.policy)
