@@ -226,13 +226,13 @@ async def test_a_broken_rule_is_told_and_the_others_work(world: World) -> None:
     bad = {"name": "bad", "labels": {"x": "1"}, "matchFeatures": [
         {"feature": "kernel.version", "matchExpressions": {"full": {"op": "Gt", "value": ["1"]}}}]}  # fmt: skip
     taint = {"name": "taint", "taints": [{"key": "example.com/t", "effect": "PreferNoSchedule"}]}
-    wrong = {"name": "wrong", "labelsTemplate": "{{ env }}"}
+    wrong = {"name": "wrong", "labels": {"y": "1"}, "matchFeatures": [{"feature": "cpu"}]}
     await world.rule({"apiVersion": "nfd.openshift.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "b"},
                       "spec": {"rules": [bad, taint, wrong]}})  # fmt: skip
     node = await world.until("a", lambda node: bool((node.get("spec") or {}).get("taints")))
     assert [taint["key"] for taint in node["spec"]["taints"]] == ["example.com/t"]
     assert "not an integer" in (await world.event("FeaturesLeftOut"))["message"]
-    assert "env" in (await world.event("BadRule"))["message"]
+    assert "'cpu' is not <domain>.<feature>" in (await world.event("BadRule"))["message"]
     await world.cluster.delete(NODE_FEATURE_RULE.resource, "b")
     await world.until("a", lambda node: not (node.get("spec") or {}).get("taints"))
 

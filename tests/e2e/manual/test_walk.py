@@ -77,6 +77,21 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
         yield Walk(live)
 
 
+@pytest.mark.row("001-20")
+@pytest.mark.row("001-23")
+@pytest.mark.row("001-35")
+@pytest.mark.row("001-47")
+@pytest.mark.row("001-65")
+@pytest.mark.row("001-66")
+@pytest.mark.row("001-89")
+@pytest.mark.row("001-90")
+@pytest.mark.row("001-94")
+@pytest.mark.row("001-99")
+@pytest.mark.row("001-112")
+@pytest.mark.row("001-135")
+@pytest.mark.row("001-142")
+@pytest.mark.row("001-144")
+@pytest.mark.row("001-145")
 def test_the_manual_can_be_followed_row_by_row(walk: Walk) -> None:
     problems: list[str] = []
     for row in rows():
