@@ -37,8 +37,13 @@ class Engine:
         with (self.directory / "calls").open("a") as calls:
             calls.write(" ".join([program, *words]) + "\n")
         self._go_wrong(program, words)
-        {"bootc": self.bootc, "rpm-ostree": self.rpm_ostree, "podman": self.podman, "systemd-run": self.systemd_run,
-         "journalctl": lambda _words: print(self.state["journal"])}[program](words)  # fmt: skip
+        if program == "journalctl":
+            print(self.state["journal"])
+            return
+        programs = {
+            "bootc": self.bootc, "rpm-ostree": self.rpm_ostree, "podman": self.podman, "systemd-run": self.systemd_run
+        }  # fmt: skip
+        programs[program](words)
 
     def _go_wrong(self, program: str, words: list[str]) -> None:
         for fault in self.state["faults"]:

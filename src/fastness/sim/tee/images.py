@@ -152,9 +152,13 @@ def changed(
     return replace(image, **fields)
 
 
-@lru_cache(maxsize=8)
 def default_image(version: str = "42.1") -> BootImage:
     """An image like those that clusters boot: shim, a boot loader and a unified kernel image, with Secure Boot."""
+    return _image_of(version)
+
+
+@lru_cache(maxsize=8)
+def _image_of(version: str) -> BootImage:
     sections = (
         (".linux", _filled(f"linux {version}", 16)),
         (".osrel", f'NAME="Fastness OS"\nID=fastness\nVERSION_ID={version}\n'.encode()),

@@ -10,7 +10,7 @@ import pytest
 from fastness.agent.host.bootc import BootcOs
 from fastness.agent.host.engine import AUTH_TARGETS, PAUSES
 from fastness.agent.host.errors import ImageFailure
-from fastness.agent.host.image_host import detect, driver_for
+from fastness.agent.host.image_host import Choice, detect, driver_for
 from fastness.agent.host.rpm_ostree_os import RpmOstreeOs
 from fastness.agent.host.states import Deployment, File, Link
 from fastness.formats.os_status import OsEntry
@@ -173,10 +173,14 @@ def test_a_host_gets_the_driver_that_it_is_made_for(
 
 def test_the_programs_themselves_are_asked_what_a_host_is(machine: Machine) -> None:
     asked = commands(machine, Pauses())
-    both = {"bootc_program": machine.program("bootc"), "rpm_ostree_program": machine.program("rpm-ostree")}
-    assert detect(asked, **both) == ("rpm-ostree", "rpm-ostree knows images here, and bootc is not preferred")
+    programs = machine.program("bootc"), machine.program("rpm-ostree")
+
+    def chosen() -> Choice:
+        return detect(asked, bootc_program=programs[0], rpm_ostree_program=programs[1])
+
+    assert chosen() == ("rpm-ostree", "rpm-ostree knows images here, and bootc is not preferred")
     machine.change(composefs="Bls")
-    assert detect(asked, **both).driver == "bootc"
+    assert chosen().driver == "bootc"
     absent = detect(asked, bootc_program=("no-such-bootc",), rpm_ostree_program=("no-such-rpm-ostree",))
     assert absent.driver == "none"
     assert "package host" in absent.why
