@@ -81,7 +81,7 @@ async def test_a_version_that_cannot_be_is_refused_in_a_condition_with_its_reaso
 
     async def degraded() -> bool:
         held = {entry["type"]: entry["status"] for entry in (await story.workers.pool())["status"]["conditions"]}
-        return held["Degraded"] == held.get("UserDataDegraded") == "True"
+        return bool(held["Degraded"] == held.get("UserDataDegraded") == "True")
 
     assert await until(degraded, "the pool does not show it")
     await version_becomes(story, "3.2.0")

@@ -32,11 +32,6 @@ STOCK: dict[str, Any] = {
 }
 
 
-def pool(name: str, version: str = "") -> dict[str, Any]:
-    annotations = {"fastness.dev/pointer-version": version} if version else {}
-    return {"metadata": {"name": name, "annotations": annotations}}
-
-
 def with_member(document: dict[str, Any], steps: tuple[str | int, ...], value: Any) -> bytes:
     """The document with one value more, or another one, at a place."""
     changed = copy.deepcopy(document)
@@ -67,7 +62,7 @@ def test_both_documents_say_pool_ticket_and_server(document: dict[str, Any]) -> 
 @pytest.mark.parametrize("version", [version for version in SPEC3 if version >= "3.1.0"])
 @pytest.mark.parametrize("name", ["worker", "infra-2.eu"])
 def test_what_the_user_data_controller_writes_is_read(name: str, version: str) -> None:
-    written = pointer(pool(name, version), TrustModel.CONFIDENTIAL_CLUSTER, Doors(SERVER, ""), TICKET)
+    written = pointer(name, TrustModel.CONFIDENTIAL_CLUSTER, Doors(SERVER, ""), TICKET, version)
     assert parse_user_data(json.encode(written)) == UserData(name, SERVER, TICKET)
 
 
@@ -225,7 +220,7 @@ def test_whatever_is_accepted_says_three_words_and_nothing_else(
     except UserDataError:
         return
     ours = {"version": VERSION, "pool": read.pool, "ticket": read.ticket, "server": read.server}
-    stock = pointer(pool(read.pool), TrustModel.CONFIDENTIAL_CLUSTER, Doors(read.server, ""), read.ticket)
+    stock = pointer(read.pool, TrustModel.CONFIDENTIAL_CLUSTER, Doors(read.server, ""), read.ticket)
     assert changed in (ours, stock)
 
 

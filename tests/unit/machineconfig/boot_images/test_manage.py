@@ -44,7 +44,7 @@ def test_elsewhere_somebody_asks_for_it(infrastructure: dict[str, Any] | None) -
 
 
 def test_what_the_spec_says_counts_and_an_empty_list_means_nothing() -> None:
-    spec = {"spec": {"managedBootImages": {"machineManagers": []}}}
+    spec: dict[str, Any] = {"spec": {"managedBootImages": {"machineManagers": []}}}
     assert manage.managed_status(spec, platform("AWS")) == {"machineManagers": []}
     spec = {"spec": {"managedBootImages": {"machineManagers": [manager("All")]}}}
     assert modes(manage.managed_status(spec, None)) == {"machinesets": "All"}
