@@ -6,6 +6,7 @@ is for nodes: pods run, services have addresses, logs can be read.
 
 - `bed` holds `Bed` itself: the network, the control plane of `tests/realkube` in it, the registry.
 - `node` is a machine with containerd, a kubelet and a kube-proxy.
+- `machine` is one that boots by itself, with a systemd of its own, and `machine_image` what it boots.
 - `space` makes namespaces and runs programs in them.
 - `settings` has the files of configuration, as pure functions.
 - `images` makes container images and pushes them.

@@ -39,9 +39,9 @@ class Node:
         """A machine with containerd, in the bed's network; raises StartFailed."""
         for name in ("lib/kubelet/pki", "lib/containerd", "log", "etc/certs.d/_default", "tunables"):
             (directory / name).mkdir(parents=True)
-        node = cls(index, directory, Space.start(whole=True, groups=_groups(bed, index)))
+        node = cls(index, directory, Space.start(whole=True, groups=control_groups(bed, index)))
         try:
-            node._connect(network)
+            cable(network, node.space, index)
             node._furnish(registry)
             node.start_containerd()
         except BaseException:
@@ -58,22 +58,6 @@ class Node:
     def kubelet_directory(self) -> Path:
         """The kubelet's directory, as the machine sees it: /var/lib/kubelet of the node."""
         return self.directory / "lib" / "kubelet"
-
-    def _connect(self, network: Space) -> None:
-        """A cable from the bed's bridge to the node, and the ways to the pods of the other nodes."""
-        cable = f"node{self.index}"
-        network.script(
-            f"ip link add {cable} type veth peer name eth0 netns {self.space.pid}\n"
-            f"ip link set {cable} master bed0 up\n"
-            f"ip route add 10.244.{self.index}.0/24 via {self.address}\n"
-        )
-        self.space.script(
-            "ip link set lo up\n"
-            f"ip address add {self.address}/24 dev eth0\n"
-            "ip link set eth0 up\n"
-            "ip route add default via 10.77.0.1\n"
-            "echo 1 > /proc/sys/net/ipv4/ip_forward\n"
-        )
 
     def _furnish(self, registry: str) -> None:
         """Mounts and files that belong to this node alone."""
@@ -144,7 +128,24 @@ class Node:
             program.stop()
 
 
-def _groups(bed: str, index: int) -> list[Path]:
+def cable(network: Space, space: Space, index: int) -> None:
+    """A cable from the bed's bridge to a node, and the ways to the pods of the other nodes."""
+    address, end = f"10.77.0.{10 + index}", f"node{index}"
+    network.script(
+        f"ip link add {end} type veth peer name eth0 netns {space.pid}\n"
+        f"ip link set {end} master bed0 up\n"
+        f"ip route replace 10.244.{index}.0/24 via {address}\n"
+    )
+    space.script(
+        "ip link set lo up\n"
+        f"ip address add {address}/24 dev eth0\n"
+        "ip link set eth0 up\n"
+        "ip route add default via 10.77.0.1\n"
+        "echo 1 > /proc/sys/net/ipv4/ip_forward\n"
+    )
+
+
+def control_groups(bed: str, index: int) -> list[Path]:
     """Make the control groups of a node, one for each controller; raises StartFailed."""
     groups = []
     for name, root in mounted_controllers().items():

@@ -24,7 +24,7 @@ from pathlib import Path
 from tests.realkube.process import LEASH, Program, StartFailed
 
 # The shell waits for any child, so orphans of the namespace are reaped; a first process that does not leaves dead shims behind.
-REAPER = "echo ready; sleep infinity & wait"
+REAPER = ("/bin/sh", "-c", "echo ready; sleep infinity & wait")
 KINDS = (
     "--net", "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--fork", "--kill-child", "--mount-proc",
 )  # fmt: skip
@@ -48,20 +48,22 @@ class Space:
     groups: tuple[Path, ...] = ()
 
     @classmethod
-    def start(cls, *, whole: bool, groups: Sequence[Path] = ()) -> Space:
-        """Make the namespaces. With `whole` programs enter all of them, else the network alone; all join the control groups."""
-        words = [*joined(groups), command("unshare"), *KINDS, "/bin/sh", "-c", REAPER]
+    def start(cls, *, whole: bool, groups: Sequence[Path] = (), first: Sequence[str] = REAPER) -> Space:
+        """Make the namespaces. With `whole` programs enter all of them, else the network alone; all join the control groups.
+
+        `first` is the first process: it says `ready` on its output, and may wait for `release`.
+        """
+        words = [*joined(groups), command("unshare"), *KINDS, *first]
         child = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", LEASH, str(os.getpid()), *words],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the tests, which then end their bed in order
         )
         assert child.stdout is not None
         if child.stdout.readline() != b"ready\n":
             child.kill()
-            child.wait()
-            child.stdout.close()
+            child.communicate()
             raise StartFailed("the namespaces of a bed could not be made; what unshare says stands above")
         return cls(child, whole, tuple(groups))
 
@@ -101,12 +103,18 @@ class Space:
         """Start a program inside, with its log in the directory."""
         return Program.start(binary, flags, directory, os.getpid(), self.enter)
 
+    def release(self) -> None:
+        """Let a first process go on that waits for the end of its input."""
+        assert self.child.stdin is not None
+        self.child.stdin.close()
+
     def stop(self) -> None:
         """End the first process, and with it everything inside."""
         self.child.kill()
         self.child.wait()
-        assert self.child.stdout is not None
-        self.child.stdout.close()
+        for stream in (self.child.stdin, self.child.stdout):
+            assert stream is not None
+            stream.close()
 
 
 def joined(groups: Sequence[Path]) -> list[str]:

@@ -19,7 +19,9 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
     if not path.is_relative_to(ROOT / REFERENCE)
 )
-TRANSCRIPTS = [page for page in PAGES if steps((ROOT / page).read_text())]
+ELSEWHERE = "<!-- transcript: with a machine, by "
+"""Such a page is run by the test that it names."""
+TRANSCRIPTS = [page for page in PAGES if steps(text := (ROOT / page).read_text()) and ELSEWHERE not in text]
 ON_KUBERNETES = "<!-- transcript: on a real Kubernetes -->"
 ALONE = "<!-- transcript: without a control plane -->"
 WITH_SOURCE = "<!-- transcript: beside a checkout in fastness -->"

@@ -17,10 +17,11 @@ import contextlib
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -112,8 +113,10 @@ def lines(output: str) -> list[str]:
 class Shell:
     """The session of one page: a directory, variables, and the program in the foreground of another terminal."""
 
-    def __init__(self, directory: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, env: Mapping[str, str], enter: Sequence[str] = ()) -> None:
+        """A session in a directory; `enter` is a command that becomes the shell, in another namespace for instance."""
         self.directory = directory
+        self._enter = tuple(enter)
         self._env = dict(env)
         self._kept = directory / ".session"
         self._running: subprocess.Popen[str] | None = None
@@ -132,8 +135,8 @@ class Shell:
         restore = f"[ -e {self._kept} ] && . {self._kept}"
         script = f'{restore}\n{command}\n{{ export -p; echo cd $(printf %q "$PWD"); }} > {self._kept}\n'
         done = subprocess.run(
-            ["bash", "-c", script], cwd=self.directory, env=self._env, text=True, timeout=PATIENCE, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [*self._enter, shutil.which("bash") or "bash", "-c", script], cwd=self.directory, env=self._env, text=True,
+            timeout=PATIENCE, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         return lines(done.stdout)
 
