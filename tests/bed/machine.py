@@ -34,7 +34,6 @@ from tests.bed.janitor import mounted_controllers
 from tests.bed.node import cable, control_groups
 from tests.bed.space import Space, command
 from tests.patience import PATIENCE
-from tests.realkube.process import StartFailed
 from tests.swtpm import Swtpm
 
 IGNITION = "/usr/lib/dracut/modules.d/30ignition/ignition"
@@ -212,8 +211,3 @@ class Machine:
     def journal(self, unit: str) -> str:
         """What a unit said in this boot."""
         return self.run("journalctl", "--no-pager", "-b", "-o", "cat", "-u", unit).stdout
-
-    def require(self) -> None:
-        """Raise StartFailed with the console of a machine that is off and should not be."""
-        if self._power is None or not self._power.is_alive():
-            raise StartFailed(f"the machine is off; its console ends:\n{self.console[-3000:]}")

@@ -79,10 +79,10 @@ def test_what_runs_on_after_a_first_boot_is_enabled_once_and_starts_again_when_i
         "there is nothing to go back from"
     )
     assert "bootstrap token of node" in machine.journal("fastness-join.service")
-    for unit in ("fastness-agent.service", "fastness-attest.service"):
-        before = main_process(machine, unit)
-        assert machine.run("systemctl", "kill", "--signal=KILL", unit).returncode == 0
-        eventually(partial(is_another, machine, unit, before), f"{unit} again")
+    before = {unit: main_process(machine, unit) for unit in ("fastness-agent.service", "fastness-attest.service")}
+    assert machine.run("systemctl", "kill", "--signal=KILL", *before).returncode == 0
+    for unit, process in before.items():
+        eventually(partial(is_another, machine, unit, process), f"{unit} again")
 
 
 def main_process(machine: Machine, unit: str) -> str:

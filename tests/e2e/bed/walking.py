@@ -63,12 +63,12 @@ class Walk:
         """Run what a part of the page says; what is printed is what it shows."""
         for step in steps(text):
             printed = self.shell.run(step)
-            shown = "\n".join(step.expected)
-            assert matches(step.expected, printed), self.report(step.command, shown, "\n".join(printed))
+            expected = "\n".join(step.expected)
+            assert matches(step.expected, printed), self.report(step.command, expected, "\n".join(printed))
 
-    def report(self, command: str, shown: str, printed: str) -> str:
+    def report(self, command: str, expected: str, printed: str) -> str:
         """What one needs who must find out why a step failed."""
-        lines = [f"$ {command}", "--- shown", shown, "--- printed", printed]
+        lines = [f"$ {command}", "--- expected", expected, "--- printed", printed]
         for log in sorted(self.directory.glob("*.log")):
             lines += [f"--- {log.name}", log.read_text(errors="replace")[-2000:]]
         for machine in self.machines:
