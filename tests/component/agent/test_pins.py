@@ -48,6 +48,13 @@ class Runtime(MemoryImages):
         self.cancelled: set[str] = set()
         self.refuses_pins = ""
         self.missing_pins: set[str] = set()
+        self.hiccups = 0
+
+    async def size(self, image: str) -> int:
+        if self.hiccups:
+            self.hiccups -= 1
+            raise ImageFailure("the registry is busy")
+        return await super().size(image)
 
     async def pull(self, image: str) -> None:
         self.pulls.append(image)
@@ -217,6 +224,16 @@ async def test_an_image_that_vanished_from_its_registry_is_named_and_nothing_is_
         pins.runtime._sizes = None  # it is back
         assert "lastFailedGeneration" not in (await pins.has("base"))["base"]
         await pins.play.mark("PinnedImageSetsDegraded", "False")
+
+
+async def test_a_registry_that_is_busy_for_a_moment_is_asked_again_and_nobody_is_told(pins: Pins) -> None:
+    pins.runtime.hiccups = 4
+    await pins.store("base", image("a"))
+    await pins.note("base=1")
+    async with pins.play.alive():
+        await pins.has("base")
+    assert pins.runtime.hiccups == 0
+    assert (condition({"status": await pins.status()}, "PinnedImageSetsDegraded") or {})["status"] == "False"
 
 
 async def test_a_failure_of_a_new_generation_leaves_what_the_node_has(pins: Pins) -> None:

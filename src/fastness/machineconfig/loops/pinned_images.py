@@ -23,7 +23,7 @@ from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import ObjectName, annotations_of, is_being_deleted, metadata, object_name
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.controllers.controller import Done, Object, Source
-from fastness.kube.errors import NotFound
+from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.machineconfig.loops.holds import Proofs
@@ -31,6 +31,7 @@ from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.rollout.pinned_sets import (
     NodePins,
     by_name,
+    failure_of,
     generations,
     listed_sets,
     name_of,
@@ -86,10 +87,12 @@ class PinnedImages:
             name = object_name(config_node).name
             noted = annotations_of(self._nodes.get("", name) or {}).get(names.PINNED_IMAGE_SETS, "")
             members.setdefault(name_of(config_node), []).append(NodePins(name, read_note(noted), config_node))
+        told = True
         for name, pool in pools.items():
             if not is_being_deleted(pool):
-                await self._tell(pool, pool_pins(pool, sets, members.get(name, []), self._clock.now()))
-        self._idle = idle and not any(node.asked for nodes in members.values() for node in nodes)
+                told &= await self._tell(pool, pool_pins(pool, sets, members.get(name, []), self._clock.now()))
+        nodes = [node for nodes in members.values() for node in nodes]
+        self._idle = idle and told and not any(node.asked or failure_of(node) for node in nodes)
         return Done()
 
     def _asked(
@@ -111,12 +114,14 @@ class PinnedImages:
         with suppress(NotFound):
             await self._cluster.patch(NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
 
-    async def _tell(self, pool: Object, report: JsonObject | None) -> None:
+    async def _tell(self, pool: Object, report: JsonObject | None) -> bool:
+        """Whether the pool says it already; what is written now is looked at once more."""
         status = pool.get("status") or {}
         if report is None or all((status.get(field) or []) == value for field, value in report.items()):
-            return
-        # Only over what was read: the rollout writes conditions of the pool at the same time.
+            return True
+        # Only over what was read: the rollout writes conditions of the pool at the same time, and what it wrote brings us back.
         version = {"resourceVersion": metadata(pool).get("resourceVersion")}
         patch = {"metadata": version, "status": report}
-        with suppress(NotFound):
+        with suppress(NotFound, Conflict):
             await self._cluster.patch(POOLS, object_name(pool).name, patch, PatchType.MERGE, "", _STATUS)
+        return False

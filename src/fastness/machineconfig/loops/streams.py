@@ -25,7 +25,7 @@ from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CON
 from fastness.kinds.machineconfiguration.pinned_images import OS_IMAGE_STREAM
 from fastness.kinds.objects import ObjectName, annotations_of, condition, metadata, with_condition
 from fastness.kube.controllers.controller import Done, Object, Source
-from fastness.kube.errors import AlreadyExists
+from fastness.kube.errors import AlreadyExists, Conflict
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.machineconfig.live.registry import RegistryImages
@@ -165,8 +165,10 @@ class Streams:
         )  # fmt: skip
         version = {"resourceVersion": metadata(settings).get("resourceVersion")}
         patch = {"metadata": version, "status": {"conditions": conditions}}
-        await self._cluster.patch(SETTINGS, NAME, patch, PatchType.MERGE, "", _STATUS)
-        return True
+        with suppress(Conflict):  # whoever was faster brings us back
+            await self._cluster.patch(SETTINGS, NAME, patch, PatchType.MERGE, "", _STATUS)
+            return True
+        return False
 
 
 def _offers(streams: Object | None) -> list[JsonObject]:

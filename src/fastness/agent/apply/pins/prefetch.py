@@ -82,24 +82,26 @@ class Prefetch:
     async def _tried(self, ask: Any, image: str, failures: dict[str, str]) -> int | None:
         """What the runtime answers for an image, asked a few times; why it does not is noted."""
         for attempt in range(self._pace.tries):
+            if attempt:
+                await self._clock.sleep(self._pace.between.delay(attempt - 1, self._entropy.fraction()))
             try:
                 answer: int | None = await ask(image)
-                return answer
             except DriverError as error:
                 failures[image] = error.message
-            if attempt + 1 < self._pace.tries:
-                await self._clock.sleep(self._pace.between.delay(attempt, self._entropy.fraction()))
-            else:
-                return None
+                continue
+            failures.pop(image, None)
+            return answer
         return None
 
     async def _until_pinned(self, images: Sequence[str]) -> None:
         """Until the runtime says of each image that it keeps it: one that was told to read its file again takes a moment."""
+        loose = list(images)
         for attempt in range(self._pace.tries):
+            if attempt:
+                await self._clock.sleep(self._pace.between.delay(attempt - 1, self._entropy.fraction()))
             present = await self._look(images)
             loose = [image for image in images if not present.get(image)]
             if not loose:
                 return
-            await self._clock.sleep(self._pace.between.delay(attempt, self._entropy.fraction()))
         why = plan.summary(dict.fromkeys(loose, "the container runtime does not keep it"))
         raise PinsRefused(f"images are not pinned: {why}")
