@@ -13,8 +13,8 @@ import shlex
 import signal
 import socket
 import stat
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from fastness.app.product import PRODUCT
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.kubernetes.core import EVENT, SECRET
 from fastness.kinds.machineconfiguration import names
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
 from tests.e2e.delivery.ignition import Ignition
@@ -81,23 +82,38 @@ async def doors_outside(kubeconfig: Path, home: Path, port: int) -> AsyncIterato
             await process.communicate()
 
 
-async def adopted(cluster: Cluster, pool: str) -> dict[str, Any]:
-    """The managed Secret of a pool, once the controllers have taken it over."""
+async def eventually(
+    ask: Callable[[], Awaitable[dict[str, Any]]], holds: Callable[[dict[str, Any]], Any]
+) -> dict[str, Any]:
+    """An object as soon as it is there and something holds of it."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            try:
-                secret = await cluster.get(
-                    SECRET.resource, f"{pool}{names.USER_DATA_SUFFIX}", names.USER_DATA_NAMESPACE
-                )
-            except NotFound:
-                secret = {"metadata": {}}
-            if secret["metadata"].get("ownerReferences"):
-                return dict(secret)
+            with suppress(NotFound):
+                if holds(obj := await ask()):
+                    return obj
             await asyncio.sleep(0.1)
 
 
+async def adopted(cluster: Cluster, pool: str) -> dict[str, Any]:
+    """The managed Secret of a pool, once the controllers have taken it over."""
+    name = f"{pool}{names.USER_DATA_SUFFIX}"
+    return await eventually(
+        lambda: cluster.get(SECRET.resource, name, names.USER_DATA_NAMESPACE),
+        lambda secret: secret["metadata"].get("ownerReferences"),
+    )
+
+
+async def rendered(cluster: Cluster, pool: str) -> str:
+    """The rendered config of a pool: before there is one, nobody is served."""
+    obj = await eventually(
+        lambda: cluster.get(MACHINE_CONFIG_POOL.resource, pool),
+        lambda obj: (obj["status"].get("configuration") or {}).get("name") if obj.get("status") else "",
+    )
+    return str(obj["status"]["configuration"]["name"])
+
+
 async def fetched(ignition: Ignition, pointer: bytes) -> str:
-    """What Ignition says about fetching with a pointer; pools are rendered a moment after the doors open."""
+    """The config that Ignition fetched with a pointer."""
     (ignition.place / "user-data").write_bytes(pointer)
     async with asyncio.timeout(PATIENCE):
         stage = await ignition.stage("fetch")
@@ -137,8 +153,9 @@ async def test_a_machine_with_a_pointer_that_is_older_than_the_cluster_gets_its_
                 "the authority is that of the bundle"
             )
             # 4. Real Ignition boots the first control plane with the file that was made first.
-            config = await fetched(Ignition(tmp_path), pointer)
-            assert "/etc/kubernetes" in config or "kubelet" in config
+            assert (await rendered(api.cluster, "master")).startswith("rendered-master-")
+            config = json.loads(await fetched(Ignition(tmp_path), pointer))
+            assert "kubelet.service" in {unit["name"] for unit in config["systemd"]["units"]}
 
 
 async def test_files_that_machines_may_have_are_not_overwritten_and_an_authority_is_used_again(tmp_path: Path) -> None:
