@@ -2,11 +2,14 @@
 
 import base64
 import json
+import ssl
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from fastness.formats import json as strict_json
 from fastness.formats import toml
+from fastness.formats.client_hello import server_name
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.errors import SelectorError, TokenError
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
@@ -151,7 +154,31 @@ _PATCH_TOKENS: Final = (
     b'"path":"/spec/n/0"', b'"path":""', b"/-", b"~1",
 )  # fmt: skip
 
+
+def _server_name(data: bytes) -> str:
+    """The name, or that there is none: the parser itself refuses nothing, because TLS reads the bytes again."""
+    name = server_name(data)
+    if not name:
+        raise TokenError("no-name", "no server name", hint="name one")
+    return name
+
+
+def _client_hello(name: str) -> bytes:
+    """The first flight of a real client."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    outgoing = ssl.MemoryBIO()
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name).do_handshake()
+    return outgoing.read()
+
+
 TARGETS: Final = (
+    Target(
+        "client-hello",
+        _server_name,
+        (_client_hello("a.example"), _client_hello("api-int.old.example.com")),
+        (b"\x16\x03\x01", b"\x00\x00", b"\x00\x01\x00", b"\xff\xff"),
+    ),
     Target(
         "user-data",
         _user_data,
