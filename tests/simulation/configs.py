@@ -45,6 +45,10 @@ class Configs:
             raise self._busy.pop(0)
         return await self.served.fetch(request)
 
+    async def stub(self, pool: str, accept: str, server_name: str) -> Config:
+        """The configuration for a legacy stub; raises Refusal."""
+        return await self.served.stub(pool, accept, server_name)
+
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         """The configuration of a pool; raises Refusal."""
         if self._busy:

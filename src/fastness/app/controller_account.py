@@ -36,7 +36,7 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
 from fastness.kube.places import POOL_JOINS
-from fastness.machineconfig.loops import machine_api
+from fastness.machineconfig.loops import other_machine_api as machine_api
 from fastness.machineconfig.loops import other_operators as machine_configs
 from fastness.machineconfig.trust.node_trust import MERGED
 from fastness.machineconfig.trust.sources import MANAGED, OPERATOR

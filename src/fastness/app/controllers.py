@@ -49,8 +49,8 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.machineconfig.live.registry import RegistryImages
 from fastness.machineconfig.loops.controllers import REGISTRIES, machine_config_loops, nowhere
-from fastness.machineconfig.loops.machine_api import FAMILY as MACHINE_API
 from fastness.machineconfig.loops.machine_api import machine_api_loops
+from fastness.machineconfig.loops.other_machine_api import FAMILY as MACHINE_API
 from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
 from fastness.machineconfig.loops.overlays import NodeOverlays
 from fastness.machineconfig.loops.render import ResolveImage

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops import machine_api
+from fastness.machineconfig.loops import other_machine_api as machine_api
 from fastness.machineconfig.loops import other_operators as machine_config
 from fastness.workloads.loops import other_operators as workloads
 

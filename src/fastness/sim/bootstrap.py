@@ -42,7 +42,8 @@ class Credential(NamedTuple):
 async def bootstrap(machine: DirectoryMachine, node: str, document: JsonObject, fleet: Fleet, pause: Pause) -> None:
     """Get the first certificate of a node, if its configuration brings a token; raises BootFailure."""
     credential = _credential(document)
-    if credential is None:
+    # A boot that was cut short has left it: like a kubelet, ask no second time, because the name is given to the first key.
+    if credential is None or isinstance(machine.host.root.look(CERTIFICATE), File):
         return
     key = PrivateKey.generate(fleet.entropy)
     headers = {"authorization": f"Bearer {credential.token}"}

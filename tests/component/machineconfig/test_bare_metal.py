@@ -22,7 +22,8 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.machineconfig.loops import bare_metal
 from fastness.machineconfig.loops.bare_metal import BareMetalMachines
-from fastness.machineconfig.loops.machine_api import FAMILY, machine_api_loops
+from fastness.machineconfig.loops.machine_api import machine_api_loops
+from fastness.machineconfig.loops.other_machine_api import FAMILY
 from fastness.machineconfig.scaling.metal3 import HOST_OF_MACHINE, PAUSED, provider_id
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.bare_metal import BareMetalOperator, host

@@ -22,6 +22,7 @@
     node_sources.py        Where facts about the cluster are read: Services, Secrets, ConfigMaps, OpenShift's own objects
     node_trust.py          Tells nodes which certificates and credentials they should have beside their configs
     nodes.py               A MachineConfigNode for every node, which the node itself may report to
+    other_machine_api.py   Whether another machine-api operator works in this cluster
     other_operators.py     Whether another machine-config operator works in this cluster
     overlay_targets.py     Which overlays every node goes to, kept event by event
     overlays.py            NodeOverlays: whether each can be merged, how many machines get it, and whether those have it

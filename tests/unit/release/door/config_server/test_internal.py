@@ -28,6 +28,9 @@ class Shelf:
     async def copy(self, pool: str, accept: str, rendered: str = "") -> Config:
         return Config(b"secret", b'"etag"', "rendered-worker-1", signature="signed")
 
+    async def stub(self, pool: str, accept: str, server_name: str) -> Config:
+        return Config(b"secret", b'"etag"', "rendered-worker-1")
+
 
 async def test_a_request_that_came_without_a_certificate_is_asked_for_one() -> None:
     sent: list[Mapping[str, Any]] = []
