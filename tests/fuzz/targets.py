@@ -4,22 +4,15 @@ import base64
 import gzip
 import io
 import json
-<<<<<<< HEAD
-import tarfile
-=======
 import ssl
+import tarfile
 from contextlib import suppress
->>>>>>> token
 from pathlib import Path
 from typing import Any, Final
 
 from fastness.formats import json as strict_json
-<<<<<<< HEAD
 from fastness.formats import oci, toml
-=======
-from fastness.formats import toml
 from fastness.formats.client_hello import server_name
->>>>>>> token
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.coreos_stream import parse_stream
 from fastness.formats.errors import SelectorError, TemplateError, TokenError
@@ -248,7 +241,6 @@ _PATCH_TOKENS: Final = (
     b'"path":"/spec/n/0"', b'"path":""', b"/-", b"~1",
 )  # fmt: skip
 
-<<<<<<< HEAD
 _PATTERNS: Final = (
     b"^v?([0-9]+)\\.(?P<minor>[0-9]+).*$", b"(a+)+$", b"(?i:abc|d[^e-g]*)?\\bx{2,5}?", b"[[:alpha:]\\d_-]+\\x41\\Qa.b\\E",
     b"(|a)*(?s).",
@@ -267,7 +259,7 @@ _TEMPLATE_TOKENS: Final = (
     b"true",
     b"len ", b"{{end}}", b", ", b"\\x",
 )  # fmt: skip
-=======
+
 
 def _server_name(data: bytes) -> str:
     """The name, or that there is none: the parser itself refuses nothing, because TLS reads the bytes again."""
@@ -285,7 +277,6 @@ def _client_hello(name: str) -> bytes:
         context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name).do_handshake()
     return outgoing.read()
 
->>>>>>> token
 
 TARGETS: Final = (
     Target("regexp", _regexp, _PATTERNS, _PATTERN_TOKENS, calls_per_byte=2000),

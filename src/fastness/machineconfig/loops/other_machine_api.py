@@ -1,8 +1,8 @@
 """Whether another machine-api operator works in this cluster: two that make machines for one set would each make all of them.
 
-A sign of another is a Deployment of its operator or of its controllers in `openshift-machine-api` that wants at least one replica;
-scaled to zero it is retired on purpose. Sets and Machines are no sign: they stay when an operator goes, and are what `--adopt` takes
-over. Apart from `machine_api`, which loads every loop: the command line names the family in its help.
+A sign of another is a Deployment of its operator or of its controllers in `openshift-machine-api` that wants at least one
+replica; scaled to zero it is retired on purpose. Sets and Machines are no sign: they stay when an operator goes, and are what
+`--adopt` takes over. Apart from `machine_api`, which loads every loop: the command line names the family in its help.
 """
 
 from __future__ import annotations
