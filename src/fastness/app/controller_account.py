@@ -29,7 +29,7 @@ from fastness.keys.doors import DOORS
 from fastness.keys.internal import INTERNAL
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kata import names as kata
-from fastness.kinds.machineconfiguration.names import USER_DATA_NAMESPACE
+from fastness.kinds.machineconfiguration.names import OPERATOR_NAMESPACE, USER_DATA_NAMESPACE
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
@@ -165,6 +165,7 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     (kata.DASHBOARD_NAMESPACE, ("", ["configmaps"], CHANGED, [kata.DASHBOARD])),
 )
 NAMESPACES: Final = (
+    OPERATOR_NAMESPACE,
     USER_DATA_NAMESPACE,
     kata.NAMESPACE,
     kata.CLUSTER_PULL_SECRET[0],
