@@ -31,7 +31,7 @@ from fastness.keys.doors import DOORS
 from fastness.keys.internal import INTERNAL
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kata import names as kata
-from fastness.kinds.machineconfiguration.names import USER_DATA_NAMESPACE
+from fastness.kinds.machineconfiguration.names import OPERATOR_NAMESPACE, USER_DATA_NAMESPACE
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
@@ -197,6 +197,7 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     (MANAGED, ("", ["configmaps"], ["patch"], [MERGED])),  # which the rule above lets it create
 )
 NAMESPACES: Final = (
+    OPERATOR_NAMESPACE,
     USER_DATA_NAMESPACE,
     machine_configs.NAMESPACE,
     kata.NAMESPACE,
