@@ -167,7 +167,7 @@ async def test_a_tag_is_resolved_once_and_means_the_same_until_somebody_names_an
         await fleet.cluster.create(MACHINE_CONFIG.resource, more)
 
         async def rendered_again() -> bool:
-            return (await fleet.pool())["spec"]["configuration"]["name"] != target
+            return bool((await fleet.pool())["spec"]["configuration"]["name"] != target)
 
         await fleet.until(rendered_again)
         name = (await fleet.pool())["spec"]["configuration"]["name"]
