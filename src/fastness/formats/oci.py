@@ -131,9 +131,14 @@ def reference(text: str) -> Reference:
     return Reference(registry, repository, tag if tag or digest else "latest", digest)
 
 
+def digest_of(content: bytes) -> str:
+    """The name that content has everywhere."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
 def matches(content: bytes, digest: str) -> bool:
     """Whether these are the bytes that a digest names."""
-    return f"sha256:{hashlib.sha256(content).hexdigest()}" == digest
+    return digest_of(content) == digest
 
 
 def manifest(content: bytes) -> Manifest | Index:

@@ -40,12 +40,19 @@ class Registry:
     def __init__(self) -> None:
         self.images: dict[str, Mapping[str, str]] = {}
         self.references: dict[str, str] = {}
+        self.tags: dict[str, str] = {}
         self.asked: list[str] = []
 
     def has(self, *streams: str) -> None:
         for name in streams:
             self.images[image(name)] = {STREAM_LABEL: name, BOOTABLE: "1"}
             self.images[image(f"{name}-extensions")] = {STREAM_LABEL: name, EXTENSIONS: "true"}
+
+    async def resolve(self, image: str, access: RegistryAccess) -> str:
+        self.asked.append(image)
+        if image not in self.tags:
+            raise BadStreams(f"{image} cannot be read: quay.example cannot be asked")
+        return self.tags[image]
 
     async def labels(self, image: str, access: RegistryAccess) -> Mapping[str, str]:
         self.asked.append(image)
@@ -340,3 +347,25 @@ async def test_the_label_of_an_image_that_a_config_names_tells_whether_it_has_ru
     # Where nobody can tell, the config is taken, as it was before anybody asked.
     await workers.cluster.patch(CONFIG, "99-image", {"spec": {"osImageURL": image("nobody")}}, PatchType.MERGE)
     await boots(workers, image("nobody"))
+
+
+async def test_a_tag_is_asked_of_its_registry_once_and_rendered_by_digest(
+    workers: WorkerPool, registry: Registry
+) -> None:
+    await workers.settled()
+    tagged = "quay.example/os/nine:1"
+    await workers.cluster.create(CONFIG, config("99-image", osImageURL=tagged))
+    assert f"{tagged} cannot be read: quay.example cannot be asked" in await render_message(workers)
+    registry.tags[tagged] = image("nine")
+    await workers.cluster.patch(CONFIG, "99-image", {"metadata": {"labels": {"again": ""}}}, PatchType.MERGE)
+    await boots(workers, image("nine"))
+    # The tag moves, and another config is rendered: machines that boot later get the same system as those before.
+    registry.tags[tagged] = image("ten")
+    goal = await workers.goal()
+    await workers.cluster.create(CONFIG, config("99-more", path="/etc/more"))
+
+    async def rendered_again() -> bool:
+        return await workers.goal() != goal
+
+    await until(rendered_again, "nothing is rendered")
+    assert await os_image(workers) == image("nine")

@@ -52,6 +52,24 @@ async def test_a_tag_is_not_asked_for(registry: LocalRegistry) -> None:
         await RegistryClient().labels(f"{registry.address}/os/ten:1", plain(registry.address))
 
 
+async def test_a_tag_means_the_digest_of_the_bytes_that_the_registry_has_now(registry: LocalRegistry) -> None:
+    name, access = f"{registry.address}/os/moving:1", plain(registry.address)
+    first = registry.push("os/moving", "1", "before")
+    assert await RegistryClient().resolve(name, access) == f"{registry.address}/os/moving@{first}"
+    second = registry.push("os/moving", "1", "after")
+    assert await RegistryClient().resolve(name, access) == f"{registry.address}/os/moving@{second}" != first
+    assert await RegistryClient().resolve(f"{name}@{first}", access) == f"{registry.address}/os/moving@{first}"
+    with pytest.raises(BadStreams, match=r"os/moving:2 cannot be read: .* it answered 404"):
+        await RegistryClient().resolve(f"{registry.address}/os/moving:2", access)
+
+
+async def test_a_page_that_is_no_image_is_no_answer_to_what_a_tag_means() -> None:
+    async with scripted() as liar:
+        liar.answers["/v2/os/manifests/1"] = ("200 OK", {"docker-content-digest": f"sha256:{'a' * 64}"}, b"<html>")
+        with pytest.raises(BadStreams, match="cannot be read"):
+            await RegistryClient().resolve(f"{liar.address}/os:1", plain(liar.address))
+
+
 async def test_an_image_without_labels_has_none(registry: LocalRegistry) -> None:
     name = f"{registry.address}/os/bare@{registry.push('os/bare', '1', 'x')}"
     assert await RegistryClient().labels(name, plain(registry.address)) == {}

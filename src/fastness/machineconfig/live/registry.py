@@ -1,10 +1,12 @@
-"""Images in registries: their labels and single files, read without pulling them.
+"""Images in registries: which one a tag means, their labels and single files, read without pulling them.
 
+    by_digest = await registry.resolve(tagged, access)
     labels = await registry.labels(image, access)
     content = await registry.file(image, "release-manifests/image-references", access)
 
-A client of the OCI distribution specification, as small as these two questions need: manifests, blobs, `Basic` and `Bearer`.
+A client of the OCI distribution specification, as small as these questions need: manifests, blobs, `Basic` and `Bearer`.
 Whoever answers is not believed: every body is compared with the digest that was asked for, so a mirror can refuse and not lie.
+What a tag means is the registry's own word, and the digest is that of the bytes which came, whatever its headers say.
 
 * A password goes to the registry that it is for, and to the server of tokens that this one names, which must speak TLS where
   the registry does. A redirection to another host takes no password along.
@@ -41,6 +43,9 @@ T = TypeVar("T")
 class RegistryImages(Protocol):
     """Somebody who looks into images."""
 
+    async def resolve(self, image: str, access: RegistryAccess) -> str:
+        """The image that a tag means now, by digest; raises BadStreams."""
+
     async def labels(self, image: str, access: RegistryAccess) -> Mapping[str, str]:
         """The labels of an image by digest; raises BadStreams."""
 
@@ -74,6 +79,12 @@ class _Session:
         if isinstance(content, oci.Index):
             raise _Refused("a list of images names another list")
         return content
+
+    async def digest(self) -> str:
+        """The digest of what a tag names; raises FormatError, _Refused, HTTPError."""
+        body = await self._get(f"manifests/{self._image.tag}", oci.MAX_MANIFEST)
+        oci.manifest(body)  # a page of an error has a digest, too
+        return oci.digest_of(body)
 
     async def blob(self, part: oci.Descriptor, most: int) -> bytes:
         """A part of the image; raises _Refused, HTTPError, FormatError."""
@@ -155,6 +166,13 @@ async def _session(place: Place, trust: ssl.SSLContext) -> AsyncIterator[_Sessio
 class RegistryClient:
     """Asks registries over HTTP."""
 
+    async def resolve(self, image: str, access: RegistryAccess) -> str:
+        """The image that a tag means now, by digest and under the name that it was asked for by; raises BadStreams."""
+        reference = _reference(image)
+        if reference.digest:
+            return str(reference)
+        return str(reference.at(await self._first(reference, access, _Session.digest)))
+
     async def labels(self, image: str, access: RegistryAccess) -> Mapping[str, str]:
         """The labels in the configuration of an image; raises BadStreams."""
 
@@ -181,14 +199,19 @@ class RegistryClient:
         return await self._asked(image, access, read)
 
     async def _asked(self, image: str, access: RegistryAccess, read: Callable[[_Session], Awaitable[T]]) -> T:
-        """What the first place that has the image answers."""
-        try:
-            reference = oci.reference(image)
-            trust = await asyncio.to_thread(_trust, access.trust)
-        except (FormatError, ssl.SSLError) as error:
-            raise BadStreams(f"{image}: {error}") from error
+        reference = _reference(image)
         if not reference.digest:
             raise BadStreams(f"{image} is no image by digest")
+        return await self._first(reference, access, read)
+
+    async def _first(
+        self, reference: oci.Reference, access: RegistryAccess, read: Callable[[_Session], Awaitable[T]]
+    ) -> T:
+        """What the first place that has the image answers."""
+        try:
+            trust = await asyncio.to_thread(_trust, access.trust)
+        except ssl.SSLError as error:
+            raise BadStreams(f"{reference}: {error}") from error
         reasons = []
         for place in access.places(reference):
             try:
@@ -198,4 +221,11 @@ class RegistryClient:
                 reasons.append(f"{place.reference.registry}: {error}")
             except httpx.HTTPError as error:
                 reasons.append(f"{place.reference.registry} cannot be asked: {str(error) or type(error).__name__}")
-        raise BadStreams(f"{image} cannot be read: {'; '.join(reasons) or 'nobody may be asked for it'}")
+        raise BadStreams(f"{reference} cannot be read: {'; '.join(reasons) or 'nobody may be asked for it'}")
+
+
+def _reference(image: str) -> oci.Reference:
+    try:
+        return oci.reference(image)
+    except FormatError as error:
+        raise BadStreams(f"{image}: {error}") from error

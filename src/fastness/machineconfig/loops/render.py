@@ -69,7 +69,7 @@ ASK_AGAIN = 30.0
 _BASE_UNKNOWN = "base-image"
 ResolveImage = Callable[[str], Awaitable[str]]
 """The image that a tag means now, by digest; raises FastnessError."""
-LABEL_SECONDS = 30.0
+REGISTRY_SECONDS = 30.0
 _AS = WriteOptions(manager="machine-config-render")
 _STATUS = WriteOptions(manager="machine-config-render", subresource="status")
 
@@ -109,7 +109,7 @@ class Rendering:
         self, cluster: Cluster, informers: Informers, clock: Clock, images: RegistryImages, timing: Timing = FIELD,
         resolve: ResolveImage | None = None,
     ) -> None:  # fmt: skip
-        """`images` are looked into for labels; `resolve` asks which image a tag means: without it only digests are rendered."""
+        """`images` are looked into for labels and asked what tags mean, unless `resolve` knows."""
         self._access = AccessView(informers, _nobody)
         self.sources: Sequence[Source] = (
             *self._access.sources,
@@ -175,7 +175,7 @@ class Rendering:
         if isinstance(result, RenderFailure):
             await self._tell(pool, result.message)
             # A registry tells nobody that it has an image now.
-            return ASK_AGAIN if result.unresolved and self._resolve is not None else None
+            return ASK_AGAIN if result.unresolved else None
         await self._store(pool, result, setting.defaults)
         await self._point(pool, result)
         await self._tell(pool, "", stream)
@@ -184,15 +184,22 @@ class Rendering:
     async def _rendered(self, pool: JsonObject, setting: Setting) -> Rendered | RenderFailure:
         """What the pool renders to, with its image by digest."""
         result = render(pool, self._configs.list(), setting)
-        if not isinstance(result, RenderFailure) or not result.unresolved or self._resolve is None:
+        if not isinstance(result, RenderFailure) or not result.unresolved:
             return result
         tagged = result.unresolved
         try:
-            by_digest = await self._resolve(tagged)
+            async with asyncio.timeout(REGISTRY_SECONDS):
+                by_digest = await (self._resolve or self._asked)(tagged)
         except (FastnessError, TimeoutError) as error:
-            return replace(result, message=f"Failed to render configuration for pool {result.pool}: {error}")
+            why = str(error) or f"{tagged}: its registry did not answer within {REGISTRY_SECONDS:.0f} seconds"
+            return replace(result, message=f"Failed to render configuration for pool {result.pool}: {why}")
         digests = {**(setting.digests or {}), tagged: by_digest}
         return render(pool, self._configs.list(), replace(setting, digests=digests))
+
+    async def _asked(self, tagged: str) -> str:
+        """The image that a tag means, as its registry says; raises BadStreams, BadRegistries."""
+        access = self._access.access(await self._registries.objects(self._cluster))
+        return await self._images.resolve(tagged, access)
 
     def _digests(self, pool: JsonObject) -> dict[str, str]:
         """What the tag of the pool's image was resolved to, for the config that the pool has."""
@@ -235,7 +242,7 @@ class Rendering:
         if major is not None or "@" not in image:
             return major or 0
         try:
-            async with asyncio.timeout(LABEL_SECONDS):
+            async with asyncio.timeout(REGISTRY_SECONDS):
                 access = self._access.access(await self._registries.objects(self._cluster))
                 labels = await self._images.labels(image, access)
         except (BadStreams, BadRegistries, TimeoutError):

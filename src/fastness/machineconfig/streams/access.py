@@ -42,15 +42,17 @@ class RegistryAccess:
     trust: str = ""
 
     def places(self, image: oci.Reference) -> Iterator[Place]:
-        """Everybody who is asked for an image by digest, in order; raises BadStreams for credentials that cannot be read."""
+        """Everybody who is asked for an image, in order; raises BadStreams for credentials that cannot be read."""
         scope = f"{image.registry}/{image.repository}"
         sets = self.settings.mirrored if self.settings is not None else ()
-        mirrored = {each.source: each for each in sets if each.by is PullBy.DIGEST}
+        # As nodes do: a mirror of digests is not asked what a tag means, since it may be behind and nothing would show it.
+        by = PullBy.DIGEST if image.digest else PullBy.TAG
+        mirrored = {each.source: each for each in sets if each.by is by}
         source = next((mirrored[outer] for outer in around(scope) if outer in mirrored), None)
         if source is not None:
             for mirror in source.mirrors:
                 registry, _, path = f"{mirror}{below(scope, source.source)}".partition("/")
-                yield self._place(oci.Reference(registry, path, digest=image.digest))
+                yield self._place(oci.Reference(registry, path, image.tag, image.digest))
         if source is None or not source.never_contact_source:
             yield self._place(image)
 

@@ -23,7 +23,7 @@ from fastness.machineconfig.streams.offers import (
 )
 from fastness.machineconfig.streams.readiness import DEFERRED, NO_SOURCE, OFFERED, UNREADABLE, streams_obstacle
 from fastness.machineconfig.streams.sources import StreamSources
-from tests.unit.machineconfig.render.registries.build import idms, image, settings
+from tests.unit.machineconfig.render.registries.build import idms, image, itms, settings
 
 A, B = (f"quay.example/os/{name}@sha256:" + "0" * 64 for name in "ab")
 VERSION = "fastness-1"
@@ -177,6 +177,14 @@ def test_mirrors_are_asked_before_the_source_each_with_its_own_password() -> Non
     assert [str(place.reference) for place in RegistryAccess().places(oci.reference(A))] == [A]
     with pytest.raises(BadStreams, match="pull secret"):
         list(RegistryAccess(credentials=b"x").places(oci.reference(A)))
+
+
+def test_what_a_tag_means_is_asked_of_mirrors_of_tags_alone() -> None:
+    of_digests = idms("a", {"quay.example/os": ["digests.example/mirror"]})
+    of_tags = itms("b", {"quay.example/os": ["tags.example/mirror"]})
+    access = RegistryAccess(settings(image(), of_digests, of_tags))
+    places = [str(place.reference) for place in access.places(oci.reference("quay.example/os/nine:1"))]
+    assert places == ["tags.example/mirror/nine:1", "quay.example/os/nine:1"]
 
 
 def test_a_pull_secret_that_is_none_gives_no_credentials() -> None:
