@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastness.formats import json
-from fastness.formats.errors import FormatError, JsonError
+from fastness.formats.errors import FormatError, ImageReferenceError, JsonError
+from fastness.formats.image_reference import parse_image
 
 MAX_MANIFEST: Final = 4 * 1024 * 1024  # the limit that registries have for what is pushed
 MAX_CONFIG: Final = 4 * 1024 * 1024
@@ -28,11 +29,6 @@ MAX_ENTRIES: Final = 1024
 MAX_HEADER: Final = 4096
 _LIMITS: Final = json.JsonLimits(max_bytes=MAX_MANIFEST)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}\Z", re.ASCII)
-_HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?\Z", re.ASCII)
-_PATH: Final = re.compile(
-    r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*\Z", re.ASCII
-)
-_TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}\Z", re.ASCII)
 _PARAMETER: Final = re.compile(r'([a-z_]{1,32})="([^"\\]{0,2048})"', re.ASCII)
 _MAX_LAYER: Final = 2**62
 
@@ -115,20 +111,17 @@ class Challenge:
 
 def reference(text: str) -> Reference:
     """A full name of an image, with the registry in front; raises OciError."""
-    if len(text) > 1024:
-        raise OciError("image-reference", "the name of an image has more than 1024 characters")
-    rest, _, digest = text.partition("@")
-    registry, _, path = rest.partition("/")
-    head, slash, last = path.rpartition("/")
-    name, _, tag = last.partition(":")
-    repository = f"{head}{slash}{name}"
+    try:
+        image = parse_image(text)
+    except ImageReferenceError as error:
+        raise OciError("image-reference", error.message, hint=error.hint) from error
+    registry, _, repository = image.repository.partition("/")
     # A first part without a dot or a port is a short name: which registry that means differs from machine to machine.
     short = "." not in registry and ":" not in registry and registry != "localhost"
-    wrong = short or not _HOST.match(registry) or not _PATH.match(repository) or ("@" in text) != bool(digest)
-    if wrong or (digest and not _DIGEST.match(digest)) or ((":" in last) and not _TAG.match(tag)):
+    if short or (image.digest and not _DIGEST.match(image.digest)):
         hint = "Write it as HOST[:PORT]/REPOSITORY@sha256:DIGEST."
         raise OciError("image-reference", f"{text!r} is not the full name of an image", hint=hint)
-    return Reference(registry, repository, tag if tag or digest else "latest", digest)
+    return Reference(registry, repository, image.tag if image.tag or image.digest else "latest", image.digest)
 
 
 def digest_of(content: bytes) -> str:
