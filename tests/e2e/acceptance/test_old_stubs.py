@@ -134,3 +134,29 @@ def test_old_ignition_with_a_ticket_gets_the_config_in_spec_2(old: OldCluster) -
         answer = http.get(url, headers=headers)
     assert answer.status_code == 200, answer.text
     assert answer.json()["ignition"]["version"] == "2.2.0"
+
+
+@pytest.mark.row("002-36")
+def test_the_stub_of_an_old_installer_stays_as_it_is_and_brings_machines_in(old: OldCluster) -> None:
+    """The order that hurts: the installer is older than the control plane, and its machines go on booting with what it made."""
+    authority = base64.b64encode(old.authority.read_bytes()).decode()
+    stub = {
+        "ignition": {
+            "version": "2.2.0",
+            "config": {"append": [{"source": f"https://{NAME}:22623/config/{POOL}", "verification": {}}]},
+            "security": {"tls": {"certificateAuthorities": [{"source": f"data:text/plain;base64,{authority}"}]}},
+        }
+    }
+    data = {"userData": base64.b64encode(json.dumps(stub).encode()).decode(), "disableTemplating": "dHJ1ZQo="}
+    place = {"name": f"{POOL}-user-data", "namespace": "openshift-machine-api"}
+    old.cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": place, "data": data})
+    managed = ("secret", f"{POOL}-user-data-managed", "-n", "openshift-machine-api", "--ignore-not-found")
+    until(lambda: old.cluster.kubectl("get", *managed).out, "the managed Secret beside it")
+    kept = old.cluster.get("secret", place["name"], "-n", place["namespace"])["data"]
+    assert kept == data, "not one byte changed"
+    booted = json.loads(base64.b64decode(kept["userData"]))["ignition"]
+    source = httpx.URL(booted["config"]["append"][0]["source"])
+    believed = booted["security"]["tls"]["certificateAuthorities"][0]["source"].partition(",")[2]
+    assert base64.b64decode(believed) == old.authority.read_bytes()
+    answer = old.stub(source.path)
+    assert (source.host, answer.status_code) == (NAME, 200), answer.text
