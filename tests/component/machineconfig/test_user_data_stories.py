@@ -63,7 +63,8 @@ async def test_install_every_pool_gets_user_data_that_machine_sets_can_use(story
     # 4. One ticket for each pool, and the machine set is as its owner wrote it.
     assert sorted(entry["spec"]["pool"] for entry in (await story.cluster.list(TICKET)).items) == ["master", "worker"]
     after = await story.cluster.get(MACHINE_SET, "workers-a", HERE)
-    assert after["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert after["spec"] == made["spec"]
+    assert after["metadata"]["generation"] == made["metadata"]["generation"]
 
 
 @pytest.mark.row("002-19")

@@ -1,4 +1,4 @@
-"""Printers of volumes, claims and storage classes."""
+"""Printers of volumes, claims, storage classes and drivers of storage."""
 
 from __future__ import annotations
 
@@ -65,6 +65,29 @@ def storage_class(obj: Obj, now: datetime) -> list[Any]:
     ]
 
 
+def driver(obj: Obj, now: datetime) -> list[Any]:
+    """What a driver of storage asks of kubelets; nothing said is what the API means by it."""
+    spec = part(obj, "spec")
+    requests = spec.get("tokenRequests")
+    tokens = [str(each.get("audience") or "") for each in requests] if isinstance(requests, list) else None
+    return [
+        name_of(obj),
+        spec.get("attachRequired") is not False,
+        spec.get("podInfoOnMount") is True,
+        spec.get("storageCapacity") is True,
+        ",".join(tokens) if tokens is not None else UNSET,
+        spec.get("requiresRepublish") is True,
+        ",".join(words(spec, "volumeLifecycleModes")) or UNSET,
+        age_of(obj, now),
+    ]
+
+
+def drivers_of_node(obj: Obj, now: datetime) -> list[Any]:
+    """How many drivers of storage a node has."""
+    drivers = part(obj, "spec").get("drivers")
+    return [name_of(obj), len(drivers) if isinstance(drivers, list) else 0, age_of(obj, now)]
+
+
 def _phase(obj: Obj) -> str:
     return "Terminating" if part(obj, "metadata").get("deletionTimestamp") else text(obj, "status", "phase")
 
@@ -81,4 +104,6 @@ CELLS: Final[dict[tuple[str, str], Cells]] = {
     ("", "PersistentVolume"): volume,
     ("", "PersistentVolumeClaim"): claim,
     ("storage.k8s.io", "StorageClass"): storage_class,
+    ("storage.k8s.io", "CSIDriver"): driver,
+    ("storage.k8s.io", "CSINode"): drivers_of_node,
 }
