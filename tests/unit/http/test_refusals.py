@@ -104,6 +104,8 @@ ROWS: dict[int, frozenset[str]] = {
             "delivered-by-gate",
             "too-many-waiting",
             "overlay-invalid",
+            "overlay-changed",
+            "trust-unclear",
         ]
     ),
 }
