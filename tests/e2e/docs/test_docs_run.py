@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.docs.transcript import FOREGROUND, MAKE_UP, Shell, Step, blocks, matches, steps
 from tests.e2e.live import Live, environment
+from tests.realkube import RealKube
 
 ROOT = Path(__file__).resolve().parents[3]
 REFERENCE = "docs/reference"
@@ -28,6 +29,13 @@ WITH_SOURCE = "<!-- transcript: beside a checkout in fastness -->"
 NOT_RUN: dict[str, str] = {}
 """Pages with `console-norun` blocks, each with the reason."""
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
+
+
+@pytest.fixture(scope="module")
+def bare_kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
+    """A real cluster that has no DNS yet, unlike that of other tests: the page lets a person state where it will be."""
+    with RealKube.start(tmp_path_factory.mktemp("bare"), real_kube_binaries, unsafe_no_fsync=True) as kube:
+        yield kube
 
 
 @pytest.fixture
