@@ -33,7 +33,7 @@ from fastness.kinds.nfd.discovery import NODE_FEATURE_DISCOVERY
 from fastness.kinds.openshift.config import CLUSTER_OPERATOR, CLUSTER_VERSION, PROXY
 from fastness.kinds.openshift.images import IMAGE
 from fastness.kinds.openshift.node_settings import API_SERVER
-from fastness.kinds.openshift.operators import CATALOG_SOURCE, CLUSTER_SERVICE_VERSION, OPERATOR_GROUP, SUBSCRIPTION
+from fastness.kinds.openshift.operators import CATALOG_SOURCE, OPERATOR_GROUP, SUBSCRIPTION
 from fastness.kinds.openshift.security import SECURITY_CONTEXT_CONSTRAINTS
 from fastness.kinds.openshift.workloads import (
     CLUSTER_POLICY,
@@ -98,7 +98,7 @@ EVERYWHERE: Final[tuple[NotActedOn, ...]] = (
     *_fields(CONTROLLER_CONFIG, "no release reads it any more", _LEFT,
              "spec.etcdDiscoveryDomain", "spec.etcdCAData", "spec.kubeletIPv6"),
     *_fields(CONTROLLER_CONFIG, "no file of a machine follows from it", "Write the file in a MachineConfig.",
-             "spec.internalRegistryPullSecret", "spec.networkType", "spec.network", "spec.bgpVIPPeersJSON"),
+             "spec.networkType", "spec.network", "spec.bgpVIPPeersJSON"),
     *_fields(CONTROLLER_CONFIG, "machines take their images from other fields",
              "Set baseOSContainerImage, or osImageURL of a MachineConfig.", "spec.releaseImage"),
     *_fields(KATA_CONFIG, "a cluster is installed in one way on all nodes",
@@ -175,8 +175,6 @@ EMBEDDED: Final[tuple[NotActedOn, ...]] = (
     *_fields(CATALOG_SOURCE, *_CATALOGS, "spec.image", "spec.address", "spec.configMap", "spec.updateStrategy",
              "spec.grpcPodConfig", "spec.secrets", embedded=True),
     *_fields(SUBSCRIPTION, "operators are built in and have no pods", _LEFT, "spec.config", embedded=True),
-    *_fields(CLUSTER_SERVICE_VERSION, "operators are built in and have no pods", "Take a package of the built-in catalogs.",
-             "spec.install", embedded=True),
     *_fields(OPERATOR_GROUP, "namespaces are named, and operators act as the control plane", "Use spec.targetNamespaces.",
              "spec.selector", "spec.serviceAccountName", "spec.upgradeStrategy", embedded=True),
 )  # fmt: skip

@@ -225,6 +225,7 @@ def _bodies() -> dict[str, JsonObject]:
         "machinesets": {"spec": {}},
         "controlplanemachinesets": {"spec": {}},
         "baremetalhosts": {"spec": {}},
+        "fastnessconfigs": {"spec": {"pool": "worker"}},
     }
 
 

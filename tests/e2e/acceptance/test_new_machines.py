@@ -159,6 +159,9 @@ def test_a_set_of_another_provider_is_left_alone_and_says_so(cluster: Acceptance
         }
     )
     until(lambda: cluster.events("MachineSetLeftAlone"), "the event")
-    assert "AWSMachineProviderConfig is not managed here" in cluster.events("MachineSetLeftAlone")[0]["message"]
+    assert (
+        "not managed by Fastness: provider aws (AWSMachineProviderConfig)"
+        in cluster.events("MachineSetLeftAlone")[0]["message"]
+    )
     assert not machines_of(cluster, "elsewhere")
     cluster.kubectl("delete", "machineset", "elsewhere", "-n", NAMESPACE)

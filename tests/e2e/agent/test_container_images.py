@@ -70,7 +70,7 @@ def runtime(request: pytest.FixtureRequest, tmp_path: Path) -> Runtime:
     if request.param == "memory":
         names = [f"quay.example/a/{number}@sha256:{number:064d}" for number in range(3)]
         images = MemoryImages(sizes={names[0]: 10, names[1]: 20})
-        return Runtime(images, (names[0], names[1]), names[2], images._images.__delitem__)
+        return Runtime(images, (names[0], names[1]), names[2], lambda name: images._images.__delitem__(name))
     registry, socket = request.getfixturevalue("registry"), request.getfixturevalue("socket")
     unique = request.node.name.partition("[")[0].replace("_", "")[:40]
     names = [f"{registry.address}/{unique}/{text}@{registry.push(f'{unique}/{text}', '1', text)}" for text in "ab"]
