@@ -97,9 +97,13 @@ class Daemons:
 
     async def _look(self, machine: VirtualMachine, node: JsonObject, sets: Mapping[str, JsonObject]) -> None:
         """One step on one machine."""
-        host = machine.machine
+        host, loop = machine.machine, asyncio.get_running_loop()
+
+        def reboot(_reason: str) -> None:
+            loop.call_soon_threadsafe(machine.restart)  # the steps run in a thread
+
         steps = RuntimeSteps(
-            host.host.root, host.units, MemoryPackages(host.system, names.EXTENSION), lambda _reason: machine.switch(),
+            host.host.root, host.units, MemoryPackages(host.system, names.EXTENSION), reboot,
             _told(sets.get(names.INSTALLER), "LOG_LEVEL") or DEFAULT_LOG_LEVEL,
             peer_pods=_told(sets.get(names.INSTALLER), names.PEER_PODS_VARIABLE) == "true",
         )  # fmt: skip

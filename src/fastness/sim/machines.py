@@ -11,6 +11,7 @@ from then on the agent is alone with the cluster port, in the name of its node. 
 a moment, and a new agent starts on the same directory.
 
 * `switch` pulls the plug and puts it in again, at any moment; the journal of the agent has to live with that.
+* `restart` is what a program on the machine asks for: it goes down in order, so that what was staged boots.
 * A machine that is refused for good is switched on again after a while, longer each time up to a minute: whoever put it right
   need not touch it, and the record does not fill.
 * The parts of kubelet and node controller are played by `kubelet.py`, that of whoever installs machines by `platform.py`.
@@ -86,6 +87,7 @@ class VirtualMachine:
         )  # fmt: skip
         self._node = self._node_file.read_text() if self._node_file.exists() else ""
         self._switched = asyncio.Event()
+        self._in_order = False
         self._poked = asyncio.Event()
         self._reattest: timedelta | None = None
         self._refusals = 0
@@ -96,8 +98,14 @@ class VirtualMachine:
 
     def switch(self) -> None:
         """Pull the plug and put it in again."""
-        self._refusals = 0
+        self._refusals, self._in_order = 0, False
         self._switched.set()
+
+    def restart(self) -> None:
+        """Go down in order and boot again; a machine that goes down already goes on as it does."""
+        if not self._switched.is_set():
+            self._in_order = True
+            self._switched.set()
 
     def prove_now(self) -> None:
         """Let the machine prove itself now and not at its interval."""
@@ -136,8 +144,9 @@ class VirtualMachine:
                 await self._hardware.power_off()
 
     async def _until_switched(self) -> bool:
-        """One boot and what follows from it, unless somebody pulls the plug; whether it failed."""
+        """One boot and what follows from it, unless it is switched off or restarted; whether it failed."""
         self._switched.clear()
+        self._in_order = False
         life = asyncio.ensure_future(self._supervised())
         plug = asyncio.ensure_future(self._switched.wait())
         try:
@@ -152,7 +161,7 @@ class VirtualMachine:
         self.console = "rebooting"
         await self._tell(kubelet.REBOOTING)
         await self.fleet.clock.sleep(self.fleet.reboot_seconds)
-        await uninterrupted(self.machine.power_cut)
+        await uninterrupted(self.machine.reboot if self._in_order else self.machine.power_cut)
         return False
 
     async def _unless_switched(self, seconds: float) -> None:
