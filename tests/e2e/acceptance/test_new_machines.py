@@ -86,16 +86,24 @@ def machines_of(cluster: Acceptance, name: str) -> list[dict[str, Any]]:
     return [item for item in items if any(o["name"] == name for o in item["metadata"].get("ownerReferences", []))]
 
 
+def phases(cluster: Acceptance, name: str) -> set[str]:
+    """How far the machines of a set are."""
+    return {machine.get("status", {}).get("phase", "") for machine in machines_of(cluster, name)}
+
+
 @pytest.mark.row("000-36")
 def test_scaling_a_machine_set_boots_machines_and_scaling_down_takes_them_away(cluster: Acceptance) -> None:
     before = set(cluster.ready())
     scale(cluster, "worker-a", cluster.workers + 2)
     until(lambda: len(cluster.ready()) == cluster.workers + 2 and cluster.updated(), "two more nodes")
+    until(lambda: phases(cluster, "worker-a") == {"Running"}, "machines that say so")
     machines = machines_of(cluster, "worker-a")
-    assert {machine["status"]["phase"] for machine in machines} == {"Running"}
     assert {machine["status"]["nodeRef"]["name"] for machine in machines} == set(cluster.ready())
-    row = cluster.kubectl("get", "machineset", "worker-a", "-n", NAMESPACE).rows[1]
-    assert row[1:5] == [str(cluster.workers + 2)] * 4
+    counts = [str(cluster.workers + 2)] * 4
+    until(
+        lambda: cluster.kubectl("get", "machineset", "worker-a", "-n", NAMESPACE).rows[1][1:5] == counts,
+        "a set that counts them",
+    )
     # The new ones are those that go: the first are marked by nobody and have nodes too, so a person says which.
     for machine in machines:
         if machine["status"]["nodeRef"]["name"] not in before:
