@@ -21,11 +21,11 @@ POLL = 0.02
 
 
 @asynccontextmanager
-async def embedded_peer(state: Path) -> AsyncIterator[ApiServer]:
+async def embedded_peer(state: Path, *, simulated: bool = True) -> AsyncIterator[ApiServer]:
     """A server with garbage collection, namespace lifecycle and what else an API cannot be told apart without."""
     clock, entropy = SystemClock(), SystemEntropy()
     async with (
-        open_apiserver(ServerOptions(state), PRODUCT, clock, entropy) as server,
+        open_apiserver(ServerOptions(state, simulated=simulated), PRODUCT, clock, entropy) as server,
         Informers(server.cluster, clock=clock, entropy=entropy) as informers,
     ):
         loops = kube_loops(server.cluster, Inventory(server.api), clock, server.pki.bundle.decode(), WITHOUT_OWNERS)

@@ -20,14 +20,13 @@ from typing import Any
 
 import pytest
 
-from fastness.apiserver import ServerOptions, open_apiserver
-from fastness.app.product import PRODUCT
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.kubernetes.core import EVENT, SECRET
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kube.errors import NotFound
 from fastness.kube.port import Cluster
+from tests.differential.peer import embedded_peer
 from tests.e2e.delivery.ignition import Ignition
 from tests.e2e.live import FASTNESS, KUBECTL, Outcome, environment, run
 from tests.embedded.fixtures import Embedded
@@ -132,8 +131,9 @@ async def test_a_machine_with_a_pointer_that_is_older_than_the_cluster_gets_its_
     assert files == {"master.ign": 0o600, "worker.ign": 0o600, "bundle.yaml": 0o600}
     pointer = (tmp_path / "first/master.ign").read_bytes()
     ticket = json.loads(pointer)["ignition"]["config"]["merge"][0]["httpHeaders"][0]["value"].removeprefix("Bearer ")
-    # 2. The API comes up and is given the bundle; then the doors open, outside of it.
-    async with open_apiserver(ServerOptions(tmp_path / "api", simulated=False), PRODUCT) as server:
+    # 2. The API comes up, with what Kubernetes runs beside it (without its authority in every namespace nobody is told how to
+    #    join), and is given the bundle; then the doors open, outside of it.
+    async with embedded_peer(tmp_path / "api", simulated=False) as server:
         api = Embedded(server, tmp_path / "api")
         words = documented("kubectl apply", port)[1:]
         applied = await command(tmp_path, KUBECTL, *words, KUBECONFIG=str(api.kubeconfig))
