@@ -6,6 +6,7 @@ instead. Rules for entries:
 
 * `embedded` entries are about work that somebody else does in a real cluster: there, only that somebody knows.
 * A value that asks for nothing (empty, false, or one of `harmless`) is no reason to warn: servers fill defaults in.
+* Objects that are acted on all the same stand in `apart_from`, by namespace and name.
 * Whoever makes Fastness act on a field deletes its entry; a test compares whole kinds with what controllers read.
 """
 
@@ -19,6 +20,7 @@ from typing import Any, Final
 from fastness.kinds.confidentialcontainers.broker import KBS_CONFIG, TRUSTEE_CONFIG
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.tenant_cluster import TENANT_CLUSTER
+from fastness.kinds.kata import names as kata
 from fastness.kinds.kata.config import KATA_CONFIG
 from fastness.kinds.kind import Kind
 from fastness.kinds.kubernetes.definitions import REFERENCE, definition
@@ -55,6 +57,7 @@ class NotActedOn:
     instead: str
     embedded: bool = False
     harmless: tuple[Any, ...] = ()
+    apart_from: tuple[tuple[str, str], ...] = ()
 
     @property
     def warning(self) -> str:
@@ -140,8 +143,10 @@ EMBEDDED: Final[tuple[NotActedOn, ...]] = (
     *(NotActedOn(native(group, kind), "", *_NO_PODS, embedded=True) for group, kind in (
         ("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("", "ReplicationController"),
         ("batch", "Job"), ("batch", "CronJob"))),
-    # The loop that installs the runtime makes DaemonSets and looks at them, so the kind itself is read.
-    *_fields(native("apps", "DaemonSet"), *_NO_PODS, "spec.template", embedded=True),
+    # The loop that installs the runtime makes DaemonSets and looks at them, so the kind itself is read; virtual machines do
+    # what the pods of two of them would.
+    *_fields(native("apps", "DaemonSet"), *_NO_PODS, "spec.template", embedded=True,
+             apart_from=((kata.NAMESPACE, kata.INSTALLER), (kata.NAMESPACE, kata.UNINSTALLER))),
     *_fields(DEPLOYMENT_CONFIG, *_NO_PODS, embedded=True),
     *_fields(native("", "Service"), "there is no service network", _NO_NETWORK, "spec.selector", embedded=True),
     *_fields(native("networking.k8s.io", "Ingress"), "there is no service network", _NO_NETWORK, embedded=True),
@@ -207,7 +212,9 @@ def entries_of(group: str, plural: str) -> tuple[NotActedOn, ...]:
 
 def set_fields(obj: Mapping[str, Any], entries: Iterable[NotActedOn]) -> tuple[SetField, ...]:
     """Those of the entries that an object asks something of; total."""
-    values = ((entry, _value(obj, entry.field)) for entry in entries)
+    meta = obj.get("metadata")
+    place = (meta.get("namespace"), meta.get("name")) if isinstance(meta, Mapping) else None
+    values = ((entry, _value(obj, entry.field)) for entry in entries if place not in entry.apart_from)
     return tuple(SetField(entry, value) for entry, value in values if value and value not in entry.harmless)
 
 

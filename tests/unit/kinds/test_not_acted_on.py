@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastness.app.controllers import product_loops
+from fastness.kinds.kata import names as kata
 from fastness.kinds.kind import Kind
 from fastness.kinds.kubernetes.definitions import REFERENCE, definition
 from fastness.kinds.not_acted_on import ENTRIES, EVERYWHERE, NotActedOn, conditions_of, entries_of, set_fields
@@ -80,6 +81,15 @@ def test_empty_values_and_defaults_ask_for_nothing() -> None:
     assert set_fields(quiet, entries) == ()
     loud = {"spec": {"managementState": "Unmanaged", "logLevel": "Debug"}}
     assert [field.entry.field for field in set_fields(loud, entries)] == ["spec.managementState", "spec.logLevel"]
+
+
+@pytest.mark.parametrize("name", [kata.INSTALLER, kata.UNINSTALLER])
+def test_the_daemon_sets_that_virtual_machines_obey_are_not_called_idle(name: str) -> None:
+    entries = entries_of("apps", "daemonsets")
+    spec = {"template": {"spec": {"containers": [{"name": "c"}]}}}
+    assert set_fields({"metadata": {"namespace": kata.NAMESPACE, "name": name}, "spec": spec}, entries) == ()
+    assert set_fields({"metadata": {"namespace": "default", "name": name}, "spec": spec}, entries) != ()
+    assert set_fields({"metadata": {"namespace": kata.NAMESPACE, "name": "other"}, "spec": spec}, entries) != ()
 
 
 def test_labels_and_a_status_are_no_part_of_a_whole_kind() -> None:
