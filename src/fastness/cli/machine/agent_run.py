@@ -113,7 +113,9 @@ def run(
             "the agent must run as root to change this machine", "Use --root DIR for a directory.", Exit.MISSING
         )
     target_state = state or (root.with_name(f"{root.name}.state") if root else Path())
-    with reported_agent_errors():
+    # Before anything else: a second agent that proved itself first would share the TPM with the one at work, and one that is slow
+    # at it would find the lock free and take the machine over.
+    with reported_agent_errors(), only_one(STATE if root is None else target_state / "agent"):
         # Enrolment names the nodes of attested machines: their host names are the host's word.
         name = node or node_of(kubeconfig, context) or socket.gethostname()
         place = AgentTarget(root, target_state, system, ostree_name)
@@ -154,18 +156,17 @@ async def _live(
         prove = attested.prove
     elif source is not None:
         configs = source.configs(clock, entropy)
-    with only_one(STATE if place.root is None else place.state / "agent"):
-        if place.root is None:
-            system = deployed_by(place.system, RootedFiles(Path("/")), place.ostree_name, tell)
-            host = real_host(_watcher(Path("/")), system)
-            await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove).run()
-            await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
-            return
-        machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)
-        while True:
-            await Agent(cluster, machine.host, node, clock, entropy, settings, configs=configs, prove=prove).run()
-            await clock.sleep(REBOOT_SECONDS)
-            machine.reboot()
+    if place.root is None:
+        system = deployed_by(place.system, RootedFiles(Path("/")), place.ostree_name, tell)
+        host = real_host(_watcher(Path("/")), system)
+        await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove).run()
+        await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
+        return
+    machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)
+    while True:
+        await Agent(cluster, machine.host, node, clock, entropy, settings, configs=configs, prove=prove).run()
+        await clock.sleep(REBOOT_SECONDS)
+        machine.reboot()
 
 
 def _watcher(root: Path) -> Watcher:

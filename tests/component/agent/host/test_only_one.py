@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from fastness.agent.host.errors import AlreadyRunning
 from fastness.agent.host.own_process import only_one
+from fastness.cli.machine.agent_run import run
 
 pytestmark = pytest.mark.processes
 
@@ -46,3 +48,14 @@ def test_an_agent_that_was_killed_holds_nothing(tmp_path: Path) -> None:
         holder.wait()
     with only_one(tmp_path):
         pass
+
+
+def test_a_second_agent_is_refused_before_it_looks_for_a_cluster_or_an_identity(tmp_path: Path) -> None:
+    root, nothing = tmp_path / "root", str(tmp_path / "nothing")
+    words = ["--root", str(root), "--identity", nothing, "--kubeconfig", nothing]
+    with only_one(root.with_name("root.state") / "agent"):
+        second = CliRunner().invoke(run, words)
+    assert second.exit_code != 0
+    assert "is the agent of this machine already" in second.output
+    alone = CliRunner().invoke(run, words)
+    assert "is the agent of this machine already" not in alone.output
