@@ -6,7 +6,7 @@ its own readers refuse is ended by one ConfigMap: every informer, every restart 
 below the next:
 
 * a request: 3 MiB and 100 levels, as sent (400 and 413, by the door);
-* a stored object: 3 MiB and 100 levels, encoded, with everything that we added (413 and 422, by `convert.to_storage`);
+* a stored object: 3 MiB and 100 levels, encoded, with everything that we added (413 and 422, by `verbs.convert`);
 * a readable object: 8 MiB and 160 levels (`kube/readable.py`).
 
 An object that is on its way out may use the room up to `READABLE`: its deletion adds a few fields and must never be refused for

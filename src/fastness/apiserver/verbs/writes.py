@@ -29,7 +29,7 @@ from fastness.apiserver.refusals import already_exists, conflict, invalid, modif
 from fastness.apiserver.store import Key, Record, Stale, Store, WriteStep
 from fastness.apiserver.strategies import Preparation, Strategy, strategy_of
 from fastness.apiserver.verbs import drafts
-from fastness.apiserver.verbs.convert import inward, outward, to_storage
+from fastness.apiserver.verbs.convert import inward, outward, require_storable_depth, to_storage
 from fastness.apiserver.verbs.managed import Ownership
 from fastness.apiserver.verbs.reads import require_readable
 from fastness.formats import json
@@ -117,6 +117,7 @@ class Writer:
         causes = _metadata_causes(served, strategy, new) + self._content_causes(served, strategy, new, None)
         if causes:
             raise invalid(served, name, causes)
+        require_storable_depth(served, new)
         return new, not draft["metadata"].get("name")
 
     def exists(self, served: Served, namespace: str, name: str) -> bool:
@@ -231,6 +232,7 @@ class Writer:
         causes = self._causes(served, new, old, subresource)
         if causes:
             raise invalid(served, key.name, causes)
+        require_storable_depth(served, new, leaving=bool(new["metadata"].get("deletionTimestamp")))
         return new, old
 
     async def read(self, served: Served, key: Key) -> tuple[Record, JsonObject]:

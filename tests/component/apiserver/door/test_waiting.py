@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import pytest
 
+from fastness.formats import json as strict_json
 from tests.embedded.fixtures import Embedded
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -94,15 +97,37 @@ async def test_a_second_caller_never_waits_for_the_work_on_somebody_elses_object
     """Where the machine itself stood still for a moment, the request is timed again: a loop that works is held up each time."""
     shares: dict[str, float] = {}
     for _ in range(ROUNDS):
-        for name, share in (await waiting_shares(embedded_server)).items():
+        again = {name for name, share in shares.items() if share >= MOST}
+        for name, share in (await waiting_shares(embedded_server, again)).items():
             shares[name] = min(share, shares.get(name, share))
         if all(share < MOST for share in shares.values()):
             return
     raise AssertionError(shares)
 
 
-async def waiting_shares(embedded_server: Embedded) -> dict[str, float]:
-    """For the heaviest requests: the longest wait of the second caller, as a share of the request's own time."""
+async def test_how_deep_a_large_object_nests_is_looked_at_beside_the_loop(
+    embedded_server: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    check_depth = strict_json.check_depth
+
+    def noted(value: Any, max_depth: int) -> None:
+        if isinstance(value, dict) and value.get("kind") == "MachineConfig":
+            threads.append(threading.current_thread().name)
+        check_depth(value, max_depth)
+
+    monkeypatch.setattr(strict_json, "check_depth", noted)
+    async with embedded_server.client() as client:
+        assert (await client.post(CONFIGS, content=json.dumps(config()))).is_success
+        patch = {"metadata": {"labels": {"some": "more"}}}
+        assert (await client.patch(f"{CONFIGS}/many", content=json.dumps(patch), headers=MERGE)).is_success
+        assert (await client.delete(f"{CONFIGS}/many")).is_success
+    assert len(threads) > 1
+    assert threading.current_thread().name not in threads
+
+
+async def waiting_shares(embedded_server: Embedded, again: set[str]) -> dict[str, float]:
+    """For the heaviest requests, and those to be timed again: the longest wait of the second caller, as a share of their time."""
     figures: dict[str, tuple[float, float]] = {}
     async with embedded_server.client() as heavy, embedded_server.client() as light:
         heavy.timeout = httpx.Timeout(120)
@@ -119,4 +144,4 @@ async def waiting_shares(embedded_server: Embedded) -> dict[str, float]:
         for path in (f"{MAPS}/b", f"{MAPS}/c", f"{CONFIGS}/many"):
             assert (await heavy.delete(path)).is_success
     heaviest = sorted(figures, key=lambda name: figures[name], reverse=True)[:7]
-    return {name: figures[name][1] / figures[name][0] for name in heaviest}
+    return {name: figures[name][1] / figures[name][0] for name in again.union(heaviest)}
