@@ -149,7 +149,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bare_metal, "WAIT_SECONDS", 0.1)
 
 
-@pytest.mark.row("004-45")
 async def test_a_set_takes_hosts_in_one_write_and_its_machines_become_nodes(embedded_server: Embedded) -> None:
     async with running(embedded_server) as metal:
         await metal.register("m-1", "m-2")

@@ -175,7 +175,6 @@ async def test_a_tag_is_resolved_once_and_means_the_same_until_somebody_names_an
     assert fleet.lies == []
 
 
-@pytest.mark.row("000-89")
 async def test_machines_that_prove_themselves_wait_for_an_approval_and_then_prove_the_new_image(tmp_path: Path) -> None:
     async with workers(tmp_path, 2, "cluster") as fleet:
         new = fleet.registry.push("43.0").reference

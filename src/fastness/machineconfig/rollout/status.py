@@ -112,7 +112,13 @@ def all_updated(observed: Observed) -> bool:
     counts = observed.counts
     built = observed.build is None or (observed.build is BuildPhase.SUCCEEDED and bool(observed.goal.image))
     # `ready` as well: a machine that has the config and does not come back is the failure that a rollout must show.
-    return counts.updated == counts.total == counts.ready and counts.unavailable == 0 and built
+    # Without a rendered config there is nothing that a node could have: a new pool that cannot be rendered is not up to date.
+    return (
+        bool(observed.goal.config)
+        and counts.updated == counts.total == counts.ready
+        and not counts.unavailable
+        and built
+    )
 
 
 def said_of(pool: Object, observed: Observed) -> list[tuple[str, ConditionState]]:
@@ -191,6 +197,8 @@ def _progress(pool: Object, observed: Observed, stopped: bool) -> tuple[Conditio
     if all_updated(observed):
         return ConditionState(True, "", f"All nodes are updated with {goal}"), ConditionState(False)
     updated = ConditionState(False)
+    if not observed.goal.config:
+        return ConditionState(False, "", "No configuration is rendered yet"), ConditionState(False)
     paused = bool((pool.get("spec") or {}).get("paused"))
     if observed.build is not None:
         return updated, _building(observed, goal, paused=paused, stopped=stopped)

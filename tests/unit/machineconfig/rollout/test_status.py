@@ -55,6 +55,13 @@ def test_an_empty_pool_is_updated() -> None:
     assert conditions(pool_status(pool(), observed(Counts()), NOW))["Updated"][0] == "True"
 
 
+@pytest.mark.parametrize("counts", [Counts(), ALL._replace(updated=0), ALL])
+def test_a_pool_without_a_rendered_config_is_not_updated_and_says_why(counts: Counts) -> None:
+    by_type = conditions(pool_status(pool(), observed(counts, goal=Goal("")), NOW))
+    assert by_type["Updated"] == ("False", "No configuration is rendered yet")
+    assert by_type["Updating"][0] == "False"
+
+
 def test_a_paused_pool_says_so() -> None:
     by_type = conditions(pool_status(pool("worker", paused=True), observed(SOME), NOW))
     assert by_type["Updating"] == ("False", "Pool is paused; will not update to MachineConfig rendered-worker-1")
