@@ -1,14 +1,17 @@
 # The whole interface for developers. Each target sets up what it needs on a fresh Debian 12 with Python 3.11.
 
-PYTHON ?= python3
+# The distribution's Python where it is new enough: it is built with profiles, and a fifth faster than what pyenv builds.
+ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(or $(shell /usr/bin/python3 -c '$(ENOUGH)' 2>/dev/null && echo /usr/bin/python3),python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 STATE  ?= state
 PART   ?= 1/1
+KEY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench soak mutate lock crds format clean components realkube
+.PHONY: help up test check bench soak mutate lock crds image release format clean components realkube
 
 help:  ## Show this list.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -26,13 +29,14 @@ check: $(STAMP)  ## Lint, format, types, imports, generated files, sizes and nam
 	$(BIN)/lint-imports
 	$(BIN)/python -m fastness.kinds.crd --check deploy/crds
 	$(BIN)/python -m fastness.app.accounts --check deploy/accounts
+	$(BIN)/python -m fastness.app.chart --check deploy/chart
 	$(BIN)/python tools/docs.py --check
 	$(BIN)/python tools/house.py --check
 
 bench: $(STAMP) realkube  ## Measure against a real kube-apiserver and etcd.
 	$(BIN)/python -m bench
 
-soak: $(STAMP) components realkube  ## The long form of every search that `make test` shortens.
+soak: $(STAMP) components realkube  ## The long form of what `make test` shortens.
 	FASTNESS_SOAK=1 $(BIN)/python -m pytest -q
 
 mutate: $(STAMP) components realkube  ## Take out every refusal, one by one: does a test notice? (PART=2/8 runs one part.)
@@ -47,11 +51,19 @@ format: $(STAMP)  ## Format and repair what can be repaired.
 crds: $(STAMP)  ## Write the generated definitions and reference pages.
 	$(BIN)/python -m fastness.kinds.crd --write deploy/crds
 	$(BIN)/python -m fastness.app.accounts --write deploy/accounts
+	$(BIN)/python -m fastness.app.chart --write deploy/chart
 	$(BIN)/python tools/docs.py --write
 
 lock: $(STAMP)  ## Resolve the dependencies anew; versions stay where they fit (UPGRADE=--upgrade takes the newest).
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/python tools/lock.py $(UPGRADE)
+	$(BIN)/python -m tools.release lock
+
+image: $(STAMP)  ## Build the container images into .build/image.
+	@$(BIN)/python -m tools.release image
+
+release: $(STAMP)  ## Write a release into dist (KEY=FILE signs it).
+	@$(BIN)/python -m tools.release release $(if $(KEY),--key $(KEY))
 
 components: $(STAMP)
 	@$(BIN)/python tools/components.py

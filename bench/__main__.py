@@ -4,7 +4,7 @@
     python -m bench --full                   curves up to 100,000, a boot storm of 5,000, memory over 100,000 handshakes
     python -m bench create list              some families: create get apply delete list watch inprocess start cli curves wait
                                              serve render rollout agent machines evidence policy broker delivery features
-                                             workloads record page
+                                             workloads record page disks chart
     python -m bench curves --sizes 100,1000
     python -m bench --render docs/performance.md
 
@@ -26,11 +26,13 @@ from bench import (
     attestation,
     broker,
     cases,
+    charted,
     curves,
     delivery,
     enforcing,
     features,
     kata,
+    openings,
     page,
     policy,
     record,
@@ -38,6 +40,7 @@ from bench import (
     rollouts,
     serving,
     solo,
+    unlocks,
     virtual,
     waiting,
     workloads,
@@ -49,7 +52,7 @@ from tools.realkube import locate
 
 ALONE = ("inprocess", "start", "cli", "curves", "wait")
 MACHINES = ("serve", "render", "rollout", "agent", "machines")
-ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "workloads", "record", "page")
+ATTESTATION = ("evidence", "policy", "broker", "delivery", "features", "workloads", "record", "page", "disks", "chart")
 FAMILIES = (*cases.FAMILIES, *ALONE, *MACHINES, *ATTESTATION)
 LATEST = Path(__file__).resolve().parent / "results" / "latest.json"
 SIZES = (100, 1000, 10_000)
@@ -146,10 +149,15 @@ def measure(options: argparse.Namespace, results: Results) -> None:
             results.singles += broker.figures(say, results.rounds, full=options.full)
         if "delivery" in chosen:
             results.singles += delivery.figures(bench, say, results.rounds, full=options.full)
+        if "disks" in chosen:
+            results.singles += openings.figures(say, results.rounds)
+            results.singles += unlocks.figures(say, results.rounds)
         if "record" in chosen:
             results.singles += record.figures(say)
         if "page" in chosen:
             results.singles += page.figures(say, results.rounds)
+        if "chart" in chosen:
+            results.singles += charted.figures(say)
 
 
 def _machines(bench: cases.Bench, results: Results, chosen: set[str], directory: Path, *, many: bool) -> None:

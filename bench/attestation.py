@@ -7,6 +7,7 @@ take turns in short stretches; of each round the fastest stretch of either count
 * SNP: the JSON of a report with its certificates, all seen before (warm); beside the one P-384 signature of the report.
 * TDX: beside dcap-qvl on the same quote and collateral; ours includes that second opinion, so one is the least possible.
 * Event log: reading, replaying every bank, comparing with signed registers and making claims, per event.
+* Volume header: both copies as a machine reads them from its disk, parsed and held to the rules; keys are not part of it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from bench.figures import EVENT, SNP_TIMES, TPM_TIMES, Progress, Single, Spread
+from bench.figures import DISK_HEADER, EVENT, SNP_TIMES, TPM_TIMES, Progress, Single, Spread
+from fastness.agent.disks.rules import checked_header
 from fastness.attestation.evidence.checks import Findings
 from fastness.attestation.evidence.replay import judge_log, remembered, replay
 from fastness.attestation.evidence.snp import SnpExpectations, appraise_snp
@@ -37,9 +39,11 @@ from fastness.formats.evidence.eventlog.log import parse_log
 from fastness.formats.evidence.snp.envelope import read_envelope as read_snp
 from fastness.formats.evidence.tdx.quote import parse_evidence as parse_tdx
 from fastness.formats.evidence.tpm.envelope import read_envelope as read_tpm
+from fastness.formats.luks2.header import HEADER_BYTES
 from fastness.protocol.user_data_event import PCR
 from fastness.sim.tee import SimVendor
 from fastness.sim.tee.vendor import EPOCH
+from tests.volumes import DISK_BYTES, volume
 
 TPM_RSA_TIMES: Final = "verdict on a TPM quote, RSA-2048, over its signature check: CPU"
 TDX_TIMES: Final = "verdict on a TDX quote over dcap-qvl alone: CPU"
@@ -63,6 +67,7 @@ def figures(say: Progress, rounds: int) -> list[Single]:
         Single(SNP_TIMES, spreads[SNP_TIMES], "×", 1.3),
         Single(TDX_TIMES, spreads[TDX_TIMES], "×"),
         Single(EVENT, spreads[EVENT], "µs", 6.0),
+        Single(DISK_HEADER, spreads[DISK_HEADER], "µs", 2000.0),
         Single(EVENTS, spreads[EVENTS], ""),
         *(Single(name, spreads[name], "µs") for name in (TPM_COST, SNP_COST, TDX_COST)),
     ]
@@ -77,6 +82,7 @@ def measured(rounds: int) -> dict[str, list[float]]:
     result[SNP_TIMES], result[SNP_COST] = _ratio(rounds, 3, *_snp(vendor))
     result[TDX_TIMES], result[TDX_COST] = _ratio(rounds, 2, *_tdx(vendor))
     result[EVENT], result[EVENTS] = _log(rounds, vendor)
+    result[DISK_HEADER] = _disk_header(rounds)
     return result
 
 
@@ -172,6 +178,11 @@ def _log(rounds: int, vendor: SimVendor) -> tuple[list[float], list[float]]:
 
     costs = [min(_spent(2, work) for _ in range(STRETCHES)) / len(log.events) for _ in range(rounds)]
     return costs, [float(len(log.events))]
+
+
+def _disk_header(rounds: int) -> list[float]:
+    data = volume()[:HEADER_BYTES]
+    return [min(_spent(2, lambda: checked_header(data, DISK_BYTES)) for _ in range(STRETCHES)) for _ in range(rounds)]
 
 
 if __name__ == "__main__":

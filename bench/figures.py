@@ -128,6 +128,13 @@ class Gate:
 TPM_TIMES = "verdict on a TPM quote, P-256, over its signature check: CPU"
 SNP_TIMES = "verdict on an SNP report, warm chain, over its signature check: CPU"
 EVENT = "event log: CPU per event"
+DISK_HEADER = "both copies of a volume's header, read and held to the rules: CPU"
+UNLOCKS = "storm of 1,000 unlocks over the same attestations: CPU of doors and machines"
+OPENING = "open a volume in a machine under TCG, besides the agent's start: time in the guest"
+ROLLOUT = "rollout over 5,000 nodes, control plane: CPU per node"
+ENFORCING = "rollout over 500 nodes that enforce, doors included: CPU per node"
+AGENT = "agent after 300 files, resident memory"
+ATTESTED_AGENT = "agent with an identity after 300 files, resident memory, its modules added up"
 STORM = "boot storm of 1,000 machines: CPU of machines and doors together"
 ATTESTED = "attested fetch over new TLS connections, over the bare config server: CPU"
 RULES = "1,000 feature rules on 5,000 nodes, none like another: CPU"
@@ -151,6 +158,13 @@ def gates(rows: Sequence[Row], singles: Sequence[Single] = ()) -> list[Gate]:
         Gate(TPM_TIMES, 1.5, False, alone.get(TPM_TIMES), "×"),
         Gate(SNP_TIMES, 1.3, False, alone.get(SNP_TIMES), "×"),
         Gate(EVENT, 6.0, False, alone.get(EVENT), " µs"),
+        Gate(DISK_HEADER, 2000.0, False, alone.get(DISK_HEADER), " µs"),
+        Gate(UNLOCKS, 1.3, False, alone.get(UNLOCKS), "×"),
+        Gate(OPENING, 1.0, False, alone.get(OPENING), " s"),
+        Gate(ROLLOUT, 15.0, False, alone.get(ROLLOUT), " ms"),
+        Gate(ENFORCING, 18.0, False, alone.get(ENFORCING), " ms"),
+        Gate(AGENT, 45.0, False, alone.get(AGENT), " MiB"),
+        Gate(ATTESTED_AGENT, 45.0, False, alone.get(ATTESTED_AGENT), " MiB"),
         Gate(STORM, 40.0, False, alone.get(STORM), " s"),
         Gate(ATTESTED, 1.5, False, alone.get(ATTESTED), "×"),
         Gate(RULES, 4.0, False, alone.get(RULES), " s"),

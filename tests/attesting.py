@@ -22,6 +22,7 @@ from typing import Any
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.enrol import Enrolled, HttpTransport, RetryBudget, enrol
 from fastness.agent.boot.prove import BrokerClient
+from fastness.apiserver import LocalCluster
 from fastness.attestation.live.appraisers import CollateralSource
 from fastness.attestation.live.collateral import Collateral
 from fastness.attestation.live.verifier import ClusterVerifier
@@ -50,11 +51,12 @@ from fastness.runtime.clock import Clock, SystemEntropy
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
-from fastness.sim.tee.vendor import SimVendor
+from fastness.sim.tee.vendor import SEED_BYTES, SimVendor
 from tests.enrolling import MovedClock, settle_cluster
 from tests.patience import PATIENCE
 
 ENTROPY = SystemEntropy()
+VENDOR_SEED = ENTROPY.token(SEED_BYTES)
 SIMULATED: JsonObject = {"mode": "Enforce", "simulated": True}
 
 
@@ -173,7 +175,7 @@ async def attesting_world(
 ) -> AsyncIterator[AttestingWorld]:
     """Doors in front of a cluster, for the time of the block; `documents` is a directory of imported collateral."""
     await settle_cluster(cluster, spec or SIMULATED)
-    vendor, clock = vendor or SimVendor(ENTROPY), MovedClock()
+    vendor, clock = vendor or vendor_for(cluster), MovedClock()
     await announce_vendor(cluster, vendor, clock.now())
     cipher = KeyRing([SealKey.generate(ENTROPY)], ENTROPY)
     async with (
@@ -186,6 +188,11 @@ async def attesting_world(
 
 async def _true(value: bool) -> bool:
     return value
+
+
+def vendor_for(cluster: Cluster) -> SimVendor:
+    """A vendor: of one seed in embedded clusters, because authorities take long to draw; of its own in one that tests share."""
+    return SimVendor.of(VENDOR_SEED) if isinstance(cluster, LocalCluster) else SimVendor(ENTROPY)
 
 
 async def until(check: Callable[[], Awaitable[bool]]) -> None:

@@ -44,7 +44,7 @@ from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import BootImage, default_image
 from fastness.sim.tee.vendor import SimVendor
-from tests.attesting import AttestingDoors, attesting
+from tests.attesting import AttestingDoors, attesting, vendor_for
 from tests.enrolling import MemoryRecord, MovedClock, settle_cluster
 from tests.patience import PATIENCE
 
@@ -146,7 +146,7 @@ async def delivering_world(
     """All doors in front of a cluster, for the time of the block; `names` are further ones that their certificates speak for."""
     settings = spec or {"mode": "Enforce", "simulated": True}
     await settle_cluster(cluster, settings)
-    vendor, clock, shelf, record = SimVendor(ENTROPY), MovedClock(), Shelf(), MemoryRecord()
+    vendor, clock, shelf, record = vendor_for(cluster), MovedClock(), Shelf(), MemoryRecord()
     if settings.get("simulated"):
         with suppress(AlreadyExists):
             await announce_vendor(cluster, vendor, clock.now())

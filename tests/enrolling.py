@@ -63,10 +63,12 @@ class MovedClock(SystemClock):
 
     def __init__(self) -> None:
         self.ahead = timedelta()
+        self.back = timedelta()
+        """By how much somebody set the time of day back; a clock that only goes on does not follow."""
 
     def now(self) -> datetime:
         """The time, moved."""
-        return super().now() + self.ahead
+        return super().now() + self.ahead - self.back
 
     def monotonic(self) -> float:
         """The same for waiting."""

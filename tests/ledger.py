@@ -1,13 +1,15 @@
 """What one lane tells `tools/run_tests.py`, which loads this plugin (`-p tests.ledger --ledger=FILE`).
 
-The seconds of each file, from which the lanes of the next run are made; every second chance that was used, with the failure
-that made it necessary; and every test that took longer than `LONG` with the reason that its `long` marker gives, if any. The
-file is written when the lane ends, also when tests have failed.
+The seconds of each file, from which the lanes of the next run are made, and the processor's share of them, which is what two
+cores cannot do faster (that of a program that outlives its test goes to the file that ends it); every second chance that was
+used, with the failure that made it necessary; and every test that took longer than `LONG` with the reason that its `long`
+marker gives, if any. The file is written when the lane ends, also when tests have failed.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -34,16 +36,19 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.seconds: dict[str, float] = defaultdict(float)
+        self.processor: dict[str, float] = defaultdict(float)
         self.second_chances: list[dict[str, str]] = []
         self.long: list[dict[str, str | float]] = []
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """The clock of a test, with its fixtures and, where it has one, its second chance."""
-        begun = time.monotonic()
+        begun, used = time.monotonic(), _used()
         yield
         seconds = time.monotonic() - begun
-        self.seconds[item.nodeid.partition("::")[0]] += seconds
+        file = item.nodeid.partition("::")[0]
+        self.seconds[file] += seconds
+        self.processor[file] += _used() - used
         if seconds > LONG:
             marker = item.get_closest_marker("long")
             self.long.append({"test": item.nodeid, "seconds": seconds, "reason": marker.args[0] if marker else ""})
@@ -55,8 +60,19 @@ class Ledger:
 
     def pytest_sessionfinish(self) -> None:
         """Write the ledger."""
-        books = {"seconds": self.seconds, "second_chances": self.second_chances, "long": self.long}
+        books = {
+            "seconds": self.seconds,
+            "processor": self.processor,
+            "second_chances": self.second_chances,
+            "long": self.long,
+        }
         self.path.write_text(json.dumps(books))
+
+
+def _used() -> float:
+    """Seconds of a processor that this process and the programs that it has ended took."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def first_failure(report: pytest.TestReport) -> str:

@@ -35,7 +35,7 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.places import ROOT_CA
 from fastness.kube.port import Cluster, PatchType
-from fastness.machineconfig.loops.labels import FirstLabels
+from fastness.machineconfig.loops.nodes.labels import FirstLabels
 from fastness.machineconfig.serving import KUBECONFIG_FILE
 from fastness.record.live.record import ClusterRecord
 from fastness.release.door.config_server.server import ConfigDoor, config_server

@@ -36,7 +36,8 @@ VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 # Parts of the standard library that an agent never imports: tests, windows, installers, debuggers, old formats.
 LEFT_OUT = frozenset({
     "test", "tests", "idlelib", "tkinter", "turtledemo", "turtle", "lib2to3", "ensurepip", "distutils", "pydoc_data", "pydoc",
-    "venv", "unittest", "doctest", "sqlite3", "curses", "dbm", "xmlrpc", "site-packages", "__pycache__", "lib-dynload",
+    "venv", "unittest", "doctest", "sqlite3", "curses", "dbm", "xmlrpc", "site-packages", "dist-packages", "__pycache__",
+    "lib-dynload",
     "antigravity", "this", "cProfile", "profile", "pstats", "pdb", "zipapp", "mailbox", "nntplib", "telnetlib", "cgi", "cgitb",
     "msilib", "imaplib", "smtplib", "poplib", "ftplib", "pickletools", "trace", "tabnanny", "pyclbr",
 })  # fmt: skip
@@ -58,7 +59,7 @@ def build(directory: Path) -> dict[str, int]:
     directory.mkdir(parents=True)
     library = directory / "lib" / VERSION
     _standard_library(library)
-    site = library / "site-packages"
+    site = library / packages_directory()
     site.mkdir()
     with tempfile.TemporaryDirectory() as scratch, zipfile.ZipFile(agent_wheel.build(Path(scratch))) as wheel:
         wheel.extractall(site)
@@ -70,6 +71,17 @@ def build(directory: Path) -> dict[str, int]:
     _stripped(directory)
     parts = (directory / "bin", library / "lib-dynload", site, directory / "lib" / "native")
     return {part.name: _size(part) for part in parts} | {"all": _size(directory)}
+
+
+def packages_directory() -> str:
+    """Where the interpreter that is packed looks for packages, beside its own library: Debian's has another name for it."""
+    command = [_interpreter(), "-I", "-S", "-c", "import site; print(*site.getsitepackages(['/']))"]
+    places = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return "dist-packages" if f"/lib/{VERSION}/dist-packages" in places else "site-packages"
+
+
+def _interpreter() -> str:
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 def dependencies() -> list[str]:
@@ -130,8 +142,7 @@ def _compiled(library: Path) -> None:
 def _programs(directory: Path) -> None:
     programs = directory / "bin"
     programs.mkdir()
-    base = getattr(sys, "_base_executable", sys.executable)
-    shutil.copyfile(os.path.realpath(base), programs / VERSION)
+    shutil.copyfile(_interpreter(), programs / VERSION)
     (programs / "fastness-agent").write_text(LAUNCHER.format(version=VERSION))
     for path in programs.iterdir():
         path.chmod(0o755)

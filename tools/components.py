@@ -10,7 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,9 +56,23 @@ COMPONENTS = (
     Component("/usr/lib/systemd/boot/efi/linuxx64.efi.stub", "systemd-boot-efi", "the boot stub of its kernel image"),
     Component("busybox", "busybox-static", "its initial disk"),
     Component("mformat", "mtools", "its boot disk"),
+    Component("/usr/sbin/depmod", "kmod", "the modules of its kernel, where it has a root of its own"),
+    Component("/usr/sbin/mkfs.ext4", "e2fsprogs", "the disk of that root"),
     Component("zstd", "zstd", "initial disks that distributions pack with it are looked at"),
     Component("sbsign", "sbsigntool", "images with a signature for Secure Boot"),
     Component("openssl", "openssl", "unlocks the test key that signs them"),
+    Component("cryptsetup", "cryptsetup-bin", "volumes are made and opened by somebody else's code"),
+    Component("/usr/sbin/mke2fs", "e2fsprogs", "file systems on opened volumes"),
+    Component("promtool", "prometheus", "alerts of the chart are checked as Prometheus reads them"),
+    Component("buildah", "buildah", "images of operating systems are built"),
+    Component("clevis", "clevis", "roots of the Clevis pin are bound and opened by somebody else's code"),
+    Component("clevis-luks-bind", "clevis-luks", "the part of it that knows disks"),
+    Component("dracut", "dracut-core", "initial file systems with our module are built and booted"),
+    Component(
+        "/usr/lib/dracut/modules.d/45url-lib/module-setup.sh",
+        "dracut-network",
+        "what the module of Ignition asks of it",
+    ),
     Component("skopeo", "skopeo", "images are pulled as the container runtime would, with the files made for it"),
     *BED,
 )
@@ -79,12 +94,30 @@ def can_install() -> bool:
 
 
 def install(packages: list[str]) -> None:
-    """Install Debian packages without asking."""
+    """Install Debian packages without asking, and without starting what they would start."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update", "-qq"], check=False, env=environment)
-    subprocess.run(
-        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], check=False, env=environment
-    )
+    with no_services():
+        subprocess.run(
+            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], check=False, env=environment
+        )
+
+
+@contextmanager
+def no_services(policy: Path = Path("/usr/sbin/policy-rc.d")) -> Iterator[None]:
+    """Packages start no services meanwhile: Prometheus, nginx and a registry would take ports that they were not given.
+
+    Debian's packages ask the program at `policy`; one that a person has put there stays.
+    """
+    if policy.exists():
+        yield
+        return
+    policy.write_text("#!/bin/sh\nexit 101  # not allowed\n")
+    try:
+        policy.chmod(0o755)
+        yield
+    finally:
+        policy.unlink(missing_ok=True)
 
 
 def main() -> int:

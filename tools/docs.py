@@ -40,7 +40,7 @@ from fastness.runtime.clock import SystemEntropy
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # run as a script, its neighbours and the tables of tests are not on the path
 
-from tools import acceptance, maps, reach  # noqa: E402
+from tools import acceptance, chart_pages, maps, reach  # noqa: E402
 
 REFERENCE = Path("docs/reference")
 COMMAND = "python tools/docs.py --write"
@@ -128,8 +128,8 @@ def kinds() -> str:
     """Every kind that the API serves without a definition of the user."""
     ours, native = _split()
     intro = (
-        "What the API serves on a fresh start. `fastness crds` prints the definitions of the first list for a Kubernetes "
-        "cluster; the second list is Kubernetes' own. Columns are those of `kubectl get` after NAME; columns in "
+        "What the API serves on a fresh start. `fastness crds --with all` prints the definitions of the first list for a "
+        "Kubernetes cluster; the second list is Kubernetes' own. Columns are those of `kubectl get` after NAME; columns in "
         "parentheses show with `-o wide`."
     )
     heading = ("Kind", "Group and version", "Resource", "Short", "Scope", "Columns", "What it is")
@@ -213,12 +213,9 @@ def metric_names() -> str:
     """Every metric."""
     intro = "At `/metrics`, in the text format of Prometheus. Declared in `fastness.observe.metrics` and nowhere else."
     rows = []
-    for collector in metrics.REGISTRY._collector_to_names:
-        kind = type(collector).__name__.lower()
-        [family] = list(collector.describe()) if hasattr(collector, "describe") else []
-        name = f"{family.name}_total" if kind == "counter" else family.name
-        labels = ", ".join(_code(label) for label in getattr(collector, "_labelnames", ()))
-        rows.append((_code(name), kind, labels, family.documentation))
+    for meter in metrics.REGISTRY:
+        labels = ", ".join(map(_code, meter.label_names))
+        rows.append((_code(meter.name), meter.kind, labels, meter.text))
     return page("Metrics", intro, table(("Name", "Type", "Labels", "Meaning"), sorted(rows)))
 
 
@@ -420,6 +417,7 @@ def _proof(tests: Sequence[str]) -> str:
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "acceptance.md": acceptance_rows,
+    "chart.md": lambda: page("Values of the chart", *chart_pages.chart_values(table)),
     "cli.md": command_line,
     "controllers.md": controllers,
     "errors.md": errors,
@@ -428,6 +426,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "log-events.md": log_events,
     "metrics.md": metric_names,
     "not-acted-on.md": not_acted_on,
+    "permissions.md": lambda: page("Every right of every role", *chart_pages.permissions(table)),
     "seed-001.md": manual_rows,
     "who-may-write-what.md": who_may_write_what,
 }

@@ -7,6 +7,7 @@ seconds of every file, and `python tools/run_tests.py --record` writes it anew. 
 - Files that use one expensive server go together, because each lane that uses it starts its own: a directory whose conftest has
   a session-scoped fixture, and every file that names one of `SERVERS`. Such a bundle is cut only where it is longer than a lane
   should be.
+- Such files are the last of their lane: a server that nobody uses any more is not there for nothing while others run.
 - The longest bundle comes first and goes to the lane with least to do (Graham's greedy rule: at most a third over the best).
 - A file without a record counts as much as its neighbours on average.
 
@@ -28,10 +29,11 @@ SESSION_SCOPED = re.compile(r"fixture\([^)]*scope=\"session\"")
 
 
 class Bundle(NamedTuple):
-    """Files that run in the same process, and the seconds that they take together."""
+    """Files that run in the same process, the seconds that they take together, and the server that they share, if any."""
 
     files: tuple[str, ...]
     seconds: float
+    server: str = ""
 
 
 class Lane(NamedTuple):
@@ -60,7 +62,11 @@ def bundles(keys: Mapping[str, str], recorded: Mapping[str, float], count: int) 
     groups: dict[str, list[str]] = defaultdict(list)
     for file in sorted(keys):
         groups[keys[file]].append(file)
-    return [piece for group in groups.values() for piece in _cut(group, seconds, share)]
+    return [
+        Bundle(piece.files, piece.seconds, "" if group == [key] else key)
+        for key, group in groups.items()
+        for piece in _cut(group, seconds, share)
+    ]
 
 
 def _cut(files: Sequence[str], seconds: Mapping[str, float], share: float) -> Iterable[Bundle]:
@@ -80,7 +86,7 @@ def balance(parts: Iterable[Bundle], count: int) -> list[Lane]:
     return [
         Lane(
             f"lane {number}",
-            tuple(sorted(file for part in lane for file in part.files)),  # neighbours stay neighbours
+            tuple(file for _, file in sorted((part.server, file) for part in lane for file in part.files)),
             sum(part.seconds for part in lane),
         )
         for number, lane in enumerate(contents, 1)

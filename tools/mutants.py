@@ -29,9 +29,10 @@ from typing import NamedTuple
 
 PACKAGE = Path("src/fastness")
 PLACES = (
+    "agent/boot/unlock.py", "agent/disks",
     "app/backups.py", "app/node_lookups.py", "app/product.py", "attestation/*.py",
     "attestation/evidence", "attestation/live", "attestation/machine", "attestation/policy", "attestation/status",
-    "attestation/values", "attestation/verdict", "crypto", "enrolment/*.py", "enrolment/door", "enrolment/live", "http",
+    "attestation/values", "attestation/verdict", "crypto", "disks", "enrolment/*.py", "enrolment/door", "enrolment/live", "http",
     "keys", "kube/access/kubelet_requests.py", "protocol", "record/*.py", "record/live", "rego", "release/*.py",
     "release/door", "release/live", "workloads/live",
 )  # fmt: skip

@@ -5,9 +5,9 @@
     python tools/run_tests.py --record         # … and write tests/durations.json, from which `tools.lanes` makes the lanes
 
 Each lane is one pytest process with its own servers and its own temporary directory. The output of a lane is printed when it
-has ended, so that it reads as one; the last lines say how each lane went, which tests took long, and which needed their second
-chance (tests.processes) and why. The result is that of the worst lane, and a run that needed more than `CHANCES` has failed:
-one test can meet a bad moment of the machine, six have met a defect.
+has ended, so that it reads as one; the last lines say how each lane went, which tests took long, which files cost most, and
+which tests needed their second chance (tests.processes) and why. The result is that of the worst lane, and a run that needed
+more than `CHANCES` has failed: one test can meet a bad moment of the machine, six have met a defect.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tools.lanes import Lane, balance, bundles, keys_of  # noqa: E402
 TESTS = Path("tests")
 DURATIONS = TESTS / "durations.json"
 LANES = 5  # two cores are busy with four; the fifth fills the waits
+COSTLY = 15  # how many files the summary names by what they took of the processor
 CHANCES = 5  # second chances that a good run may need
 NO_TESTS = 5  # pytest's exit code for an empty selection, which is fine for one lane of several
 
@@ -103,6 +104,7 @@ def summary(ended: Iterable[EndedLane]) -> list[str]:
         (entry for lane in ended for entry in lane.entries("long")), key=lambda entry: -float(entry["seconds"])
     )
     lines += [f"{entry['seconds']:6.0f} s  {entry['test']}: {entry['reason'] or 'does not say why'}" for entry in slow]
+    lines += costliest(ended)
     chances = [entry for lane in ended for entry in lane.entries("second_chances")]
     if chances:
         lines.append(f"{len(chances)} needed a second chance:")
@@ -110,6 +112,13 @@ def summary(ended: Iterable[EndedLane]) -> list[str]:
     if len(chances) > CHANCES:
         lines.append(f"FAILED: more than {CHANCES} second chances; a test that needs one twice in a week is a defect")
     return lines
+
+
+def costliest(ended: Iterable[EndedLane]) -> list[str]:
+    """The files that took most of the processor: where a shorter run has to begin."""
+    took = {file: seconds for lane in ended if lane.ledger for file, seconds in lane.ledger["processor"].items()}
+    most = sorted(took, key=lambda file: -took[file])[:COSTLY]
+    return [f"{took[file]:6.0f} s of a processor  {file}" for file in most]
 
 
 def good(ended: Iterable[EndedLane]) -> bool:

@@ -11,9 +11,11 @@ roots down to the floor, as imports go:
     admission/      Admission: may this write happen, as it is? The product's table of rules, and the webhook that asks it
     release/        Who may have what: tokens, possession, `authorise`; key broker, gate and config server
     workloads/      Confidential containers: features of nodes, the runtime, what is sealed for pods, operators
+    builds/         Images of operating systems that are built here: checked, ordered, built in a sandbox, pruned
     machineconfig/  From MachineConfigs to what every machine of a pool should be, and how it gets there
     enrolment/      How a machine gets a name here: ticket, key, endorsement, and later its kubelet certificate
     attestation/    From evidence to a verdict, and what a verdict means afterwards
+    disks/          Disks that only a proven machine opens: keys, what machines report of them, and how both end
     record/         The append-only record: entries, order, signed head, proofs, witnesses
     images/         What goes into an operating system image, and what a machine measures when it boots one
     pools/          Which pool a node is in

@@ -23,25 +23,30 @@ UNWANTED = ("doc", "info", "locale", "man")  # below /usr/share: nobody reads th
 MAKE_SECONDS = 900.0
 
 
-def key() -> str:
+def key(packages: tuple[str, ...] = PACKAGES) -> str:
     """Name of the archive in the cache."""
-    return hashlib.sha256(repr((RELEASE, PACKAGES, EPOCH, UNWANTED)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((RELEASE, packages, EPOCH, UNWANTED)).encode()).hexdigest()[:16]
 
 
 def python_base(cache: Path) -> Image:
     """The image, from the cache or made for it; raises CalledProcessError with what mmdebstrap wrote."""
+    return Image("bed/python", "1", debian(cache, PACKAGES).read_bytes(), ("/usr/bin/python3",))
+
+
+def debian(cache: Path, packages: tuple[str, ...]) -> Path:
+    """An archive of a small Debian with these packages, from the cache or made for it; raises CalledProcessError."""
     cache.mkdir(parents=True, exist_ok=True)
-    archive = cache / f"base-{key()}.tar"
+    archive = cache / f"base-{key(packages)}.tar"
     with only_builder(cache / "base.lock"):
         if not archive.exists():
-            _make(archive)
-    return Image("bed/python", "1", archive.read_bytes(), ("/usr/bin/python3",))
+            _make(archive, packages)
+    return archive
 
 
-def _make(archive: Path) -> None:
+def _make(archive: Path, packages: tuple[str, ...]) -> None:
     partial = archive.with_name(f"{archive.name}.partial.tar")
     left_out = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in UNWANTED]
-    made_of = ["--variant=minbase", f"--include={','.join(PACKAGES)}", *left_out]
+    made_of = ["--variant=minbase", f"--include={','.join(packages)}", *left_out]
     words = ["--quiet", "--format=tar", *made_of, RELEASE, str(partial)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
     subprocess.run(["mmdebstrap", *words], check=True, capture_output=True, timeout=MAKE_SECONDS, env=environment)

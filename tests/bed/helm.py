@@ -18,12 +18,13 @@ class Helm:
     kubeconfig: Path
     namespace: str
     home: Path
+    patience: float = 2 * PATIENCE
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """What came of a command."""
         return subprocess.run(
             [self.program, f"--kubeconfig={self.kubeconfig}", "-n", self.namespace, *words],
-            capture_output=True, text=True, check=False, timeout=2 * PATIENCE,
+            capture_output=True, text=True, check=False, timeout=self.patience,
             env={"PATH": os.defpath, "HOME": str(self.home)},
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ import lzma
 from typing import Final
 
 from fastness.formats.cpio import unpack_initrd
+from fastness.formats.elf import parse_elf
 from fastness.formats.evidence.efi.signature_lists import GLOBAL, IMAGE_SECURITY, SIG_SHA256, SIG_X509, parse_siglists
 from fastness.formats.evidence.efi.variables import parse_store
 from fastness.formats.evidence.pe.authenticode import certificates, covered
@@ -15,6 +16,7 @@ from fastness.formats.evidence.pe.image import PeImage, parse_pe
 from fastness.formats.evidence.pe.pkcs7 import parse_signed_image
 from fastness.formats.evidence.pe.uki import parse_uki
 from fastness.sim.vms.initrd import archive
+from tests.elves import elf
 from tests.fuzz.driver import Target
 from tests.measuredboot import minted
 
@@ -74,6 +76,12 @@ TARGETS: Final = (
         parse_siglists,
         (minted.siglist(SIG_X509, b"certificate") + minted.siglist(SIG_SHA256, bytes(32), bytes(32)), b""),
         (*_LENGTHS, SIG_X509, SIG_SHA256, b"\x30\x00\x00\x00"),
+    ),
+    Target(
+        "program of Linux",
+        parse_elf,
+        (elf(), elf(["libseccomp.so.2", "libc.so.6"], "/lib64/ld-linux-x86-64.so.2"), elf(machine=0xB7)),
+        (*_LENGTHS, b"\x7fELF", b"\x02\x01", b"\x01\x02", b"\x3e\x00", b"\x40\x00\x38\x00"),
     ),
     Target(
         "initial file system",

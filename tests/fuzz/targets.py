@@ -26,6 +26,7 @@ from fastness.formats.regexp import compile_regexp
 from fastness.formats.selectors import label_selector_from_object, parse_field_selector, parse_label_selector
 from fastness.formats.yaml import load_documents
 from fastness.protocol.node_trust import NodeTrust, parse_node_trust
+from fastness.protocol.unlock_note import MAGIC, NOTE_BYTES, TpmIdentity, UnlockNote, read_note, written
 from fastness.protocol.user_data import VERSION, parse_user_data
 from fastness.workloads.features.templates import FUNCTIONS
 from tests.component.workloads.template_table import TABLES, templates
@@ -204,6 +205,12 @@ _ENTRY: Final = {"source": "http://127.0.0.1:22625/config/worker", "httpHeaders"
 _POINTER: Final = {"ignition": {"version": "3.2.0", "config": {"merge": [_ENTRY]}}}
 
 
+_UNLOCK: Final = UnlockNote(
+    "0d7d1f0c-5f2c-4c7b-9a7e-0123456789ab", "https://a.example", TpmIdentity(b"a", b"b", "ab" * 32)
+)
+_NOTE: Final = written(_UNLOCK, b"")[1].ljust(NOTE_BYTES, b"\0")
+
+
 def _user_data(data: bytes) -> object:
     read = parse_user_data(data)
     # Whatever was accepted has four texts, or six in a pointer: there is no room for anything else.
@@ -304,6 +311,13 @@ TARGETS: Final = (
         _server_name,
         (_client_hello("a.example"), _client_hello("api-int.old.example.com")),
         (b"\x16\x03\x01", b"\x00\x00", b"\x00\x01\x00", b"\xff\xff"),
+    ),
+    Target(
+        "unlock-note",
+        read_note,
+        (_NOTE, _NOTE[8192:] + _NOTE[:8192]),
+        (*_JSON_TOKENS, MAGIC, b"\0" * 8, b"https://"),
+        600,
     ),
     Target(
         "user-data",

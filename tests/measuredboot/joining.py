@@ -19,7 +19,8 @@ from pathlib import Path
 
 from fastness.images.uki import write_uki
 from fastness.protocol.pointer import SYSTEM_CONFIG, image_pointer
-from fastness.sim.vms.initrd import AGENT, DOORS, TOOLS, archive, shared_libraries
+from fastness.sim.vms.guest import AGENT, DOORS
+from fastness.sim.vms.initrd import TOOLS, archive, shared_libraries
 from fastness.sim.vms.parts import BUSYBOX, IGNITION, MODULES, STUB, SWTPM, TPM2, modules
 from fastness.sim.vms.qemu import write_disk
 from tests.measuredboot import machine

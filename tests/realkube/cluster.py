@@ -67,6 +67,7 @@ class RealKube:
     ground: Ground | None = None
     url: str = ""
     programs: dict[str, Program] = field(default_factory=dict)
+    flags: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def start(
@@ -139,8 +140,14 @@ class RealKube:
         """Start one more program of the release, where the others run; it ends with them."""
         enter = self.ground.enter if self.ground else ()
         program = Program.start(self.binaries / name, flags, self.directory, os.getpid(), enter)
-        self.programs[name] = program
+        self.programs[name], self.flags[name] = program, flags
         return program
+
+    def kill_and_restart(self, name: str) -> None:
+        """End a program without a warning and start it again as it was; nobody waits until it works."""
+        self.programs[name].child.kill()
+        self.programs[name].child.wait()
+        self.run(name, self.flags[name])
 
     def _wait(self, program: Program, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE

@@ -121,7 +121,7 @@ MUTANTS = (
         "fastness.machineconfig.rollout.rollout.candidates": _everybody,
     }),
     Mutant("put-back", "a node that has its configuration is put back to work", {
-        "fastness.machineconfig.loops.drain.Drains._put_back": _answers(Done()),
+        "fastness.machineconfig.loops.updates.drain.Drains._put_back": _answers(Done()),
     }),
     Mutant("certificate", "a certificate of a time that has not come is replaced", {
         "fastness.keys.certificates.is_due": _due_by_its_end,

@@ -247,7 +247,7 @@ def test_a_machine_that_never_gets_its_configuration_is_found(monkeypatch: pytes
     async def nobody(*_: object) -> Done:
         return Done()
 
-    monkeypatch.setattr("fastness.machineconfig.loops.drain.Drains._drain", nobody)
+    monkeypatch.setattr("fastness.machineconfig.loops.updates.drain.Drains._drain", nobody)
     with pytest.raises(Broken, match="does not get to"):
         run(_quiet_story())
 

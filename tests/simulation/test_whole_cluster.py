@@ -1,6 +1,7 @@
 """The whole cluster in virtual time, with faults that a seed chooses: what must hold, holds after every step.
 
-FASTNESS_SEED=7 replays one run; FASTNESS_SOAK=1 makes thousands. The few of the short form take every step at least once.
+FASTNESS_SEED=7 replays one run; FASTNESS_SOAK=1 makes thousands. The few of the short form take every step at least once: they
+were chosen among the first ones for that.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
 from tests.simulation.invariants import Broken, Watch
 from tests.simulation.loop import START, LoopClock, Stuck, run
 from tests.simulation.story import tell
+from tests.soaking import SOAK
 
 ONE = os.environ.get("FASTNESS_SEED", "")
-SEEDS = [int(ONE)] if ONE else range(3000 if os.environ.get("FASTNESS_SOAK") else 17)
+SEEDS: Sequence[int] = [int(ONE)] if ONE else range(3000) if SOAK else (0, 1, 2, 3, 6, 8, 9, 11, 12)
 RUNS: dict[int, Counter[str]] = {}
 """How often each seed that has run took each step."""
 

@@ -41,7 +41,8 @@ class Engine:
             print(self.state["journal"])
             return
         programs = {
-            "bootc": self.bootc, "rpm-ostree": self.rpm_ostree, "podman": self.podman, "systemd-run": self.systemd_run
+            "bootc": self.bootc, "rpm-ostree": self.rpm_ostree, "podman": self.podman, "systemd-run": self.systemd_run,
+            "systemctl": self.systemctl,
         }  # fmt: skip
         programs[program](words)
 
@@ -215,6 +216,28 @@ class Engine:
             self.pulled(words[-1])
         elif words[0] == "cp":
             (Path(words[2]) / "usr/share/rpm-ostree/extensions").mkdir(parents=True)
+        elif words[0] == "run":
+            self._bootupctl(words[1:])
+
+    def _bootupctl(self, words: list[str]) -> None:
+        """`bootupctl update` of an image, which writes the loader of that image onto the disk that the container is given."""
+        options = [word for word in words if word.startswith("--")]
+        image, *command = words[len(options) :]
+        loader = self.state["loaders"].get(self.pulled(image).partition("@")[2])
+        if loader is None:
+            fail("Error: crun: executable file `bootupctl` not found in $PATH", 127)
+        inside = {"--privileged", "--pid=host", "--volume=/boot:/boot:rslave", "--volume=/dev:/dev"} <= set(options)
+        if command != ["bootupctl", "update"] or not inside or not any("INVOCATION_ID=" in word for word in options):
+            fail("error: bootupctl must be run as part of a unit, on the disk of the host")
+        self.state["loader"] = loader
+        self.save()
+
+    def systemctl(self, words: list[str]) -> None:
+        if words[0] == "cat" and words[1] not in self.state["units"]:
+            fail(f"No files found for {words[1]}.")
+        if words[0] == "start":
+            self.state["loader"] = self.state["units"][words[1]]
+            self.save()
 
     def systemd_run(self, words: list[str]) -> None:
         rest = list(words)
@@ -240,7 +263,7 @@ class Machine:
             "booted": {"image": booted, "packages": [], "removals": [], "kargs": ["root=UUID=1"]}, "staged": None,
             "rollback": None, "images": [image.partition("@")[2] for image in (booted, *images)], "tags": {}, "lies": {},
             "faults": [], "transaction": None, "busyFor": 0, "forgets": [], "journal": "", "loaderEntries": True, "ours": [],
-            "composefs": "", "root": str(self.root),
+            "composefs": "", "root": str(self.root), "loader": "shim 15.6", "loaders": {}, "units": {},
         })  # fmt: skip
         (directory / "calls").touch()
 

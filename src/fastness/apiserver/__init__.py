@@ -89,12 +89,16 @@ if TYPE_CHECKING:
     from fastness.apiserver.state_files import authenticate_state as authenticate_state
     from fastness.apiserver.state_files import back_up as back_up
     from fastness.apiserver.state_files import check_with_key as check_with_key
+    from fastness.apiserver.state_files import checked_copy as checked_copy
+    from fastness.apiserver.state_files import identity_of as identity_of
     from fastness.apiserver.state_files import object_in as object_in
+    from fastness.apiserver.state_files import objects_of as objects_of
     from fastness.apiserver.state_files import open_backup as open_backup
     from fastness.apiserver.state_files import remove_unreadable as remove_unreadable
     from fastness.apiserver.state_files import restore_backup as restore_backup
     from fastness.apiserver.state_files import unreadable_objects as unreadable_objects
     from fastness.apiserver.state_files import verify_backup as verify_backup
+    from fastness.apiserver.state_files import write_backup as write_backup
     from fastness.apiserver.store.errors import StoreError as StoreError
     from fastness.apiserver.store.files import RECORD as RECORD
     from fastness.apiserver.store.records import BackupReport as BackupReport
@@ -112,8 +116,8 @@ EXPORTS: Final = {
     "loops.controllers": ("KubeLoops", "kube_loops"),
     "server": ("ApiServer", "Product", "ServerOptions", "open_apiserver"),
     "state_files": (
-        "authenticate_state", "back_up", "check_with_key", "object_in", "open_backup", "remove_unreadable", "restore_backup",
-        "unreadable_objects", "verify_backup",
+        "authenticate_state", "back_up", "check_with_key", "checked_copy", "identity_of", "object_in", "objects_of",
+        "open_backup", "remove_unreadable", "restore_backup", "unreadable_objects", "verify_backup", "write_backup",
     ),
     "store.errors": ("StoreError",),
     "store.files": ("RECORD",),

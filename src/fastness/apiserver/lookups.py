@@ -17,6 +17,7 @@ from fastness.kinds import kata
 from fastness.kinds.kata import names
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import metadata, object_name
+from fastness.kinds.openshift.config import MICROSHIFT
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.access import Attributes, Decision, Policy
 from fastness.kube.places import HOME
@@ -166,6 +167,10 @@ class StoreLookups(ABC):
     def infrastructure(self) -> JsonObject | None:
         """The Infrastructure `cluster`."""
         return self.get(Key("config.openshift.io", "infrastructures", "", "cluster"))
+
+    def microshift(self) -> JsonObject | None:
+        """The ConfigMap by which MicroShift says that it is one."""
+        return self.find("configmaps", *MICROSHIFT)
 
     def find(self, resource: str, namespace: str, name: str) -> JsonObject | None:
         """One object of a core kind."""

@@ -128,7 +128,8 @@ def _namespaces(now: datetime) -> Iterator[_Wanted]:
 
 
 def _platform() -> Iterator[_Wanted]:
-    """What an installed OpenShift has and manuals look up: the settings of the proxy, and the constraint for privileged pods."""
+    """What an installed OpenShift has and manuals look up: platform, topology, proxy, and the constraint for privileged pods."""
+    yield _Wanted(Key("config.openshift.io", "infrastructures", "", "cluster"), _infrastructure())
     yield _Wanted(
         Key("config.openshift.io", "proxies", "", "cluster"),
         {"apiVersion": "config.openshift.io/v1", "kind": "Proxy", "metadata": {"name": "cluster"}, "spec": {}},
@@ -165,21 +166,25 @@ def _published(authorities: str) -> Iterator[_Wanted]:
 def _node_facts() -> Iterator[_Wanted]:
     """What this control plane says about itself to whoever makes configurations of nodes; a person may change all of it."""
     notes = {names.DISTRIBUTION: "kubernetes", names.CONTAINER_RUNTIME: "crio"}
-    # The name is in the API's certificate. Machines that are simulated never dial it.
-    status = {"apiServerInternalURI": API_SERVER, "platform": "None", "platformStatus": {"type": "None"},
-              "controlPlaneTopology": "HighlyAvailable"}  # fmt: skip
-    infrastructure = {
-        "apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"}, "spec": {},
-        "status": status,
-    }  # fmt: skip
     yield _Wanted(
         NODE_FACTS,
         {
             "apiVersion": names.API_VERSION, "kind": "ControllerConfig",
             "metadata": {"name": SINGLETON, "generation": 1, "annotations": notes},
-            "spec": {"clusterDNSIP": CLUSTER_DNS, "ipFamilies": "IPv4", "infra": infrastructure},
+            "spec": {"clusterDNSIP": CLUSTER_DNS, "ipFamilies": "IPv4", "infra": _infrastructure()},
         },
     )  # fmt: skip
+
+
+def _infrastructure() -> JsonObject:
+    """The platform and the topology of this control plane; without a name, which an installer gives."""
+    # The name is in the API's certificate. Machines that are simulated never dial it.
+    status = {"apiServerInternalURI": API_SERVER, "platform": "None", "platformStatus": {"type": "None"},
+              "controlPlaneTopology": "HighlyAvailable"}  # fmt: skip
+    return {
+        "apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"}, "spec": {},
+        "status": status,
+    }  # fmt: skip
 
 
 def _roles() -> Iterable[_Wanted]:

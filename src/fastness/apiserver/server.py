@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from fastness.apiserver import definitions
@@ -37,6 +38,7 @@ from fastness.http.bounds import Bounds
 from fastness.http.edge import Edge
 from fastness.http.health import Health
 from fastness.http.listener import Listener, server_context
+from fastness.keys.people import IssuerFollower, PeopleSettings
 from fastness.keys.pki import ApiPki, kubeconfig
 from fastness.keys.ring_files import ring_file
 from fastness.keys.vault import Vault
@@ -46,6 +48,7 @@ from fastness.kube.admission_rules import Row
 from fastness.kube.port import Cluster
 from fastness.observe import logs, metrics
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
+from fastness.runtime.tasks import background
 
 ISSUER = "https://kubernetes.default.svc"
 _log = logs.logger("server")
@@ -53,7 +56,7 @@ _log = logs.logger("server")
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Where the API lives and listens; `kms` is the command that unwraps its vault key, if one does."""
+    """Where the API lives and listens; `kms` is the command that unwraps its vault key, `people` who says who people are."""
 
     state: Path
     host: str = "127.0.0.1"
@@ -62,6 +65,7 @@ class ServerOptions:
     store: StoreSettings | None = None
     bounds: Bounds = field(default_factory=Bounds)
     kms: tuple[str, ...] = ()
+    people: PeopleSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,12 @@ async def open_apiserver(
         yield await _assemble(options, product, clock or SystemClock(), entropy or SystemEntropy(), stack)
 
 
+@cache
+def _builtin_kinds() -> Catalog:
+    """What every server serves; a process that opens several compiles the schema of a kind once."""
+    return Catalog.build(all_kinds())
+
+
 async def _assemble(
     options: ServerOptions, product: Product, clock: Clock, entropy: Entropy, stack: AsyncExitStack
 ) -> ApiServer:
@@ -160,8 +170,11 @@ async def _assemble(
     authorizer = Authorizer(lookups, lookups)
     lookups.use(authorizer.decide, authorizer.policy)
     tokens = ServiceAccountTokens(pki.token_keys, ISSUER, [ISSUER], lookups)
-    authenticator = Authenticator(ClientCertificates(pki.client_authorities), tokens)
-    catalog = definitions.current(Catalog.build(all_kinds()), store)
+    people = IssuerFollower(options.people, clock) if options.people is not None else None
+    if people is not None:
+        await stack.enter_async_context(background("people", keys=people.follow))
+    authenticator = Authenticator(ClientCertificates(pki.client_authorities), tokens, people)
+    catalog = definitions.current(_builtin_kinds(), store)
     admission = Admission(lookups, product.rules, product.question())
     api = EmbeddedApi(store, catalog, clock, entropy, admission, lookups.rbac_changed)
     admission.record_in(product.recorder(LocalCluster(api), clock, entropy))

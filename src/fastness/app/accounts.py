@@ -30,12 +30,14 @@ from fastness.keys.certificates import secret_name
 from fastness.keys.mac_keys import MAC_KEYS
 from fastness.kinds.crd.files import as_yaml
 from fastness.kinds.fastness_dev import NAMESPACE
+from fastness.kinds.kata import names as kata
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.openshift.config import MICROSHIFT
 from fastness.kube.access.user import NODE_PREFIX, NODES
-from fastness.kube.places import POOL_JOINS, RESERVED, Places
+from fastness.kube.places import DISKS, POOL_JOINS, RESERVED, Places
 from fastness.protocol.door import DoorRole
 from fastness.record.live.door_keys import DOOR_KEYS
-from fastness.release.live import resources
+from fastness.release.live import resources, vault_secret
 from fastness.release.live.admins import ADMIN_KEYS
 from fastness.release.live.signed_configs import CONFIG_JWKS, CONFIG_KEYS
 from fastness.release.live.tokens import TOKEN_JWKS, TOKEN_KEYS
@@ -62,22 +64,27 @@ GATE: Final = RoleAccount(
 )  # fmt: skip
 BROKER: Final = RoleAccount(
     "broker",
-    (MAC_KEYS["broker"].name, TOKEN_KEYS.name, ADMIN_KEYS.name, _door_key("broker"), secret_name(DoorRole.BROKER)),
+    (
+        MAC_KEYS["broker"].name, TOKEN_KEYS.name, ADMIN_KEYS.name, _door_key("broker"), secret_name(DoorRole.BROKER),
+        vault_secret.NAME,
+    ),
     (TOKEN_JWKS.name, _door_key("broker"), collateralnews.NAME),
     {
         _F: [
             "confidentialclusters", "jointickets", "appraisalpolicies", "distrusts", "referencevaluesets", "resourcebindings",
-            "verdicts", "nodeoverlays",
+            "verdicts", "nodeoverlays", "seenlaunches",
         ],
         _M: ["machineconfigpools"], _C: ["kbsconfigs"], **_MACHINES,
     },
     (
-        EVENTS, _BATCHES, (_F, ["verdicts", "evidenceblobs", "spentchallenges"], ["create", "get"]),
+        EVENTS, _BATCHES, (_F, ["verdicts", "evidenceblobs", "spentchallenges", "seenlaunches"], ["create", "get"]),
         (_F, ["referencevaluesets", "appraisalpolicies"], ["create", "patch"]),
         (_F, ["jointickets/status"], ["patch"]), (_T, ["machines/status"], ["patch"]),
     ),
     (
         (resources.SEALED_NAMESPACE, ("", ["secrets"], ["get", "list", "create", "patch", "delete"])),
+        # Keys of disks, which it makes; the controllers destroy them. Listed once, before a vault key is made: none may be there.
+        (DISKS, ("", ["secrets"], ["get", "list", "create", "patch"])),
         # Bootstrap tokens that it asks for; the controllers publish them in kube-system, where Secrets of others are.
         (bootstrap.ASKED_NAMESPACE, ("", ["secrets"], ["get", "create", "patch"])),
     ),
@@ -132,10 +139,18 @@ WEBHOOK: Final = RoleAccount(
     {
         _F: ["confidentialclusters"], _M: ["machineconfigpools", "osimagestreams"],
         "kataconfiguration.openshift.io": ["kataconfigs"], "config.openshift.io": ["infrastructures"],
-        "node.k8s.io": ["runtimeclasses"], "": ["namespaces"],
+        "node.k8s.io": ["runtimeclasses"], "": ["namespaces"], "operators.coreos.com": ["operatorgroups"],
         "admissionregistration.k8s.io": ["validatingwebhookconfigurations"], **_MACHINES,
     },
-    (_BATCHES, ("admissionregistration.k8s.io", ["validatingwebhookconfigurations"], ["create", "patch"])), record="webhook",
+    (
+        _BATCHES, ("admissionregistration.k8s.io", ["validatingwebhookconfigurations"], ["create", "patch"]),
+        ("", ["nodes", "pods"], ["list"]),  # which pods a change of the ConfidentialCluster would put out
+    ),
+    (
+        (kata.NAMESPACE, ("", ["configmaps"], LOOK)),  # what kata's operator is told there decides about workloads
+        (MICROSHIFT[0], ("", ["configmaps"], ["get"], [MICROSHIFT[1]])),  # no confidential pool stands on one
+    ),
+    record="webhook",
 )  # fmt: skip
 DOORS: Final = (GATE, BROKER, CONFIG_SERVER, ENROLMENT, PAGE, WEBHOOK)
 CONTROLLERS: Final = controllers()
@@ -186,8 +201,8 @@ def manifests(role: RoleAccount) -> list[JsonObject]:
 
 def shared() -> list[JsonObject]:
     """What all accounts need: namespaces, who makes them, and the admission policy of the record."""
-    names = (NAMESPACE, resources.SEALED_NAMESPACE, bootstrap.ASKED_NAMESPACE, POOL_JOINS, *NAMESPACES)
-    spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+    names = (NAMESPACE, resources.SEALED_NAMESPACE, bootstrap.ASKED_NAMESPACE, POOL_JOINS, DISKS, *NAMESPACES)
+    spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in dict.fromkeys(names)]
     doors = [role for role in ACCOUNTS if role.record]
     policy = {
         "failurePolicy": "Fail",

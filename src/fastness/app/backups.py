@@ -20,6 +20,7 @@ from typing import Final
 
 from fastness import apiserver
 from fastness.apiserver import RECORD, BackupReport, Key, RestoreReport
+from fastness.app.backup_file import require_of_state_directory
 from fastness.formats.tlog import TlogError
 from fastness.keys.errors import DamagedRecord
 from fastness.keys.vault import Vault
@@ -44,12 +45,7 @@ def make_backup(state: Path, target: Path, vault: Vault) -> BackupReport:
     """Copy a state directory's objects and record into a file that appears whole; raises StoreError, DamagedRecord."""
 
     def put_record(connection: sqlite3.Connection) -> None:
-        head = _head_of(connection, vault)
-        pieces = _checked(tiles_at(state / RECORD), head)
-        connection.execute("CREATE TABLE record (path TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT")
-        connection.execute("BEGIN")
-        connection.executemany("INSERT INTO record VALUES (?, ?)", sorted(pieces.items()))
-        connection.execute("COMMIT")
+        put_tiles(connection, checked_tiles(tiles_at(state / RECORD), head_of(connection, vault)))
 
     return apiserver.back_up(state, target, vault, put_record)
 
@@ -58,8 +54,8 @@ def check_backup(file: Path, vault: Vault) -> Checked:
     """What a backup holds, if nobody edited it; raises StoreError, DamagedRecord."""
     objects = apiserver.verify_backup(file, vault)
     with apiserver.open_backup(file) as connection:
-        head = _head_of(connection, vault)
-        _checked(_in_backup(connection), head)
+        head = head_of(connection, vault)
+        checked_tiles(tiles_in(connection), head)
     return Checked(objects.revision, len(objects.present), head.size)
 
 
@@ -71,7 +67,8 @@ def restore_backup(file: Path, state: Path, vault: Vault, *, force: bool = False
     """
 
     def take_record(connection: sqlite3.Connection) -> Callable[[], None]:
-        pieces = _checked(_in_backup(connection), _head_of(connection, vault))
+        require_of_state_directory(apiserver.identity_of(connection))
+        pieces = checked_tiles(tiles_in(connection), head_of(connection, vault))
         connection.execute("DROP TABLE IF EXISTS record")
         return _extracted(pieces, state)
 
@@ -98,7 +95,16 @@ def _extracted(pieces: dict[str, bytes], state: Path) -> Callable[[], None]:
     return place
 
 
-def _checked(read: Read, head: RecordHead) -> dict[str, bytes]:
+def put_tiles(connection: sqlite3.Connection, pieces: dict[str, bytes]) -> None:
+    """Put the record beside the rows of a backup."""
+    connection.execute("CREATE TABLE record (path TEXT PRIMARY KEY, body BLOB NOT NULL) STRICT")
+    connection.execute("BEGIN")
+    connection.executemany("INSERT INTO record VALUES (?, ?)", sorted(pieces.items()))
+    connection.execute("COMMIT")
+
+
+def checked_tiles(read: Read, head: RecordHead) -> dict[str, bytes]:
+    """All tiles up to a head; raises DamagedRecord when they do not lead to its root."""
     try:
         return check_tiles(read, head.size, head.root) if head.size else {}
     except TlogError as error:
@@ -108,13 +114,14 @@ def _checked(read: Read, head: RecordHead) -> dict[str, bytes]:
         ) from error
 
 
-def _head_of(connection: sqlite3.Connection, vault: Vault) -> RecordHead:
+def head_of(connection: sqlite3.Connection, vault: Vault) -> RecordHead:
     """Where the record stood when the store was copied; raises DamagedRecord, SealBroken."""
     config_map = apiserver.object_in(connection, _HEAD, vault)
     return parse_head(config_map) if config_map is not None else RecordHead()
 
 
-def _in_backup(connection: sqlite3.Connection) -> Read:
+def tiles_in(connection: sqlite3.Connection) -> Read:
+    """Reads the tiles of a backup."""
     (there,) = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'record'").fetchone()
 
     def read(path: str) -> bytes | None:

@@ -20,9 +20,10 @@ from typing import Final
 from fastness.admission.door.configuration import NAME, RESOURCE, protects
 from fastness.app.controllers import product_loops
 from fastness.app.doors import DoorOpener, OpenDoors
-from fastness.app.other_operators import held_back
+from fastness.app.other_operators import held_back, left_out
 from fastness.app.parts import Part
 from fastness.app.settings import ClusterKeys, Election, PlaneSettings
+from fastness.app.state_format import claim_format, require_known_format
 from fastness.attestation.live.statuses import SignedStatuses, signed_statuses
 from fastness.attestation.loops import door_certificates
 from fastness.enrolment.trusted_cluster import Doors
@@ -75,6 +76,7 @@ async def control_plane(
     health: Health,
 ) -> AsyncIterator[Running]:
     """These parts for the time of the block; raises LackingError, ApiError, OSError, TrustError, alone or in a group."""
+    await (claim_format if Part.CONTROLLERS in parts else require_known_format)(cluster)
     home, tasks = Home(cluster, clock), {}
     health.add("home", home.problem)
     if Part.CONTROLLERS in parts:
@@ -182,20 +184,40 @@ class _Process:
             await runner.run()
 
     async def _lead_for_ever(self, election: Election) -> None:
-        """Wait for the lease, work while it is held, begin again when it is lost."""
+        """Wait for the lease, work while it is held, begin again when it is lost.
+
+        A replica that waits for its turn is ready: it does all that is asked of it, whether it has led before or not.
+        """
         leadership = Leadership(self._cluster, election.identity, self._clock, self._entropy, election.lease)
         while True:
+            self._health.add("controllers", lambda: None)
             async with leadership.held() as lost, self._view_of(Part.CONTROLLERS) as view:
                 held = await held_back(self._cluster, election.adopted, self._clock.now())
                 for family, sign in held.items():
                     self._settings.tell(
                         f"the {family} controllers are not started: {sign}; take over with --adopt {family}"
                     )
+                lacking = self._lacking(election)
                 watched = await _watched(view.informers)
-                runner = await self._runner(view, may_write=leadership.require, watched=watched, without=held)
+                runner = await self._runner(
+                    view, may_write=leadership.require, watched=watched, without={*held, *lacking}
+                )
                 self._health.warn("set-aside", view.informers.unused)
+                came = election.kinds.came if election.kinds else asyncio.Event()
                 with suppress(LostLease):
-                    await work_until(lost, runner.run())
+                    await work_until(lost, work_until(came, runner.run()))
+
+    def _lacking(self, election: Election) -> Collection[str]:
+        """The families whose definitions nobody installed; they start when those come."""
+        if election.kinds is None:
+            return ()
+        election.kinds.came.clear()
+        lacking = left_out(election.kinds.absent_groups)
+        for family, sets in lacking.items():
+            self._settings.tell(
+                f"the {family} controllers wait for definitions: fastness crds --with {sets} | kubectl apply --server-side -f -"
+            )
+        return lacking
 
     async def _runner(
         self,
@@ -209,7 +231,7 @@ class _Process:
         product = product_loops(
             view.cluster, view.informers, self._clock, self._entropy, timing=settings.timing, doors=await self._pointers(view),
             may_write=may_write, tiles=settings.tiles, watched=watched, statuses=view.cluster.statuses, without=without,
-            providers=settings.providers, resolve_image=settings.resolve_image,
+            providers=settings.providers, resolve_image=settings.resolve_image, builder=settings.builder,
         )  # fmt: skip
         loops, feeds = [*settings.loops.controllers, *product], dict(settings.loops.feeds)
         runner = Runner(loops, view.informers, self._clock, self._entropy, feeds=feeds)

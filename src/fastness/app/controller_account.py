@@ -35,9 +35,9 @@ from fastness.kinds.machineconfiguration.names import OPERATOR_NAMESPACE, USER_D
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.informers import Informers
-from fastness.kube.places import POOL_JOINS
-from fastness.machineconfig.loops import other_machine_api as machine_api
+from fastness.kube.places import DISKS, POOL_JOINS
 from fastness.machineconfig.loops import other_operators as machine_configs
+from fastness.machineconfig.loops.machines import other_machine_api as machine_api
 from fastness.machineconfig.trust.node_trust import MERGED
 from fastness.machineconfig.trust.sources import MANAGED, OPERATOR
 from fastness.protocol.door import DoorRole
@@ -80,6 +80,7 @@ WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_F, "nodeoverlays"): (STATUS,),
     (_F, "referencevaluesets"): (*MADE, STATUS),
     (_F, "rolloutpolicies"): (STATUS,),
+    (_F, "seenlaunches"): ("delete",),
     (_F, "spentchallenges"): ("delete",),
     (_F, "tenantclusters"): (STATUS,),
     (_F, "verdicts"): ("delete",),
@@ -89,8 +90,8 @@ WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_M, "containerruntimeconfigs"): (*MADE, STATUS),
     (_M, "controllerconfigs"): ("create", "patch", STATUS),
     (_M, "kubeletconfigs"): ("patch", STATUS),
-    (_M, "machineosbuilds"): (STATUS,),
-    (_M, "machineosconfigs"): (STATUS,),
+    (_M, "machineosbuilds"): (*MADE, STATUS),
+    (_M, "machineosconfigs"): ("patch", STATUS),
     (_M, "machineconfignodes"): MADE,
     (_M, "machineconfigpools"): (*MADE, STATUS),
     (_M, "machineconfigs"): MADE,
@@ -152,7 +153,13 @@ _EVERYWHERE: Final[tuple[Rule, ...]] = (
         _M,
         [
             f"{plural}/finalizers"
-            for plural in ("controllerconfigs", "machineconfigpools", "kubeletconfigs", "containerruntimeconfigs")
+            for plural in (
+                "controllerconfigs",
+                "machineconfigpools",
+                "kubeletconfigs",
+                "containerruntimeconfigs",
+                "machineosconfigs",
+            )
         ],
         ["update"],
     ),
@@ -169,6 +176,8 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     # Requests of broker and config server for bootstrap tokens: answered, and swept.
     (bootstrap.ASKED_NAMESPACE, ("", ["secrets"], CHANGED)),
     (POOL_JOINS, ("", ["secrets"], CHANGED)),
+    # Keys of disks, which the broker makes and which end with their Machines: without a vault they are bytes that open nothing.
+    (DISKS, ("", ["secrets"], ["get", *CHANGED])),
     # Bootstrap tokens, where the API looks for them: their names are drawn by lot.
     (bootstrap.NAMESPACE, ("", ["secrets"], MADE)),
     # User-data of pools, whose names end alike; rules know no endings.

@@ -15,7 +15,7 @@ from fastness.attestation.live.named_record import NamedRecord
 from fastness.attestation.live.statuses import Statuses
 from fastness.attestation.loops import door_certificates as certificates
 from fastness.attestation.loops.approvers import Approvers
-from fastness.attestation.loops.challenges import ChallengeSweeper
+from fastness.attestation.loops.challenges import ChallengeSweeper, LaunchSweeper
 from fastness.attestation.loops.confidential import Confidential
 from fastness.attestation.loops.distrust import Distrusting
 from fastness.attestation.loops.door_certificates import DoorIssuer
@@ -27,6 +27,9 @@ from fastness.attestation.loops.retention import Retention
 from fastness.attestation.loops.retirement import ImageLives
 from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
+from fastness.builds.live.builder import NO_BUILDER, Builder
+from fastness.builds.loops.builds import Builds
+from fastness.disks.loops.key_life import DiskKeyLife
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
 from fastness.enrolment.loops.joined_nodes import JoinedNodeController
 from fastness.enrolment.loops.kubelet_certificates import Joins
@@ -49,12 +52,12 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.machineconfig.live.registry import RegistryImages
 from fastness.machineconfig.loops.controllers import REGISTRIES, machine_config_loops, nowhere
-from fastness.machineconfig.loops.machine_api import machine_api_loops
-from fastness.machineconfig.loops.other_machine_api import FAMILY as MACHINE_API
+from fastness.machineconfig.loops.machines.machine_api import machine_api_loops
+from fastness.machineconfig.loops.machines.other_machine_api import FAMILY as MACHINE_API
 from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
-from fastness.machineconfig.loops.overlays import NodeOverlays
-from fastness.machineconfig.loops.render import ResolveImage
+from fastness.machineconfig.loops.rendering.render import ResolveImage
 from fastness.machineconfig.loops.timing import FIELD, Timing
+from fastness.machineconfig.loops.updates.overlays import NodeOverlays
 from fastness.machineconfig.scaling.providers import PROVIDERS
 from fastness.record.live.guard import RecordGuard
 from fastness.record.live.record import ClusterRecord
@@ -70,7 +73,7 @@ PLAIN: Final = (
     PoolTokenController, JoinedNodeController, TrustedClusters, Elsewhere, AttestationKeys, NotActedOnLoop,
 )  # fmt: skip
 """Loops that need the cluster, its caches and the time."""
-RECORDED: Final = (Approvers, Machines, Distrusting, Joins, UnattestedJoins)
+RECORDED: Final = (Approvers, Machines, DiskKeyLife, Distrusting, Joins, UnattestedJoins)
 """Loops whose decisions go into the record."""
 
 
@@ -90,12 +93,13 @@ def product_loops(
     providers: Collection[str] = PROVIDERS,
     resolve_image: ResolveImage | None = None,
     images: RegistryImages = REGISTRIES,
+    builder: Builder = NO_BUILDER,
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
 
     `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
     Machines, where the cluster that the loops get signs them. `providers` make machines for machine sets here. `resolve_image`
-    asks a registry which image a tag means; `images` are looked into for streams of operating systems.
+    asks a registry which image a tag means; `images` are looked into for streams of operating systems; `builder` builds them.
     """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
@@ -109,6 +113,7 @@ def product_loops(
     decisions = NamedRecord(ClusterRecord(own, clock, entropy, "controllers"), own, tiles)
     loops: list[Controller] = [
         ChallengeSweeper(fenced(ChallengeSweeper.name, ChallengeSweeper.writes), clock),
+        LaunchSweeper(fenced(LaunchSweeper.name, LaunchSweeper.writes), informers, clock),
         Sequencer(record, tiles, clock, entropy, guard=guard, ask_witnesses=witnesses.ask_first),
         witnesses,
         Policies(fenced(Policies.name, Policies.writes), clock),
@@ -119,16 +124,15 @@ def product_loops(
     if statuses:
         signed = fenced(MachineStatuses.name, MachineStatuses.writes)
         loops.append(MachineStatuses(signed, informers, decisions, clock, statuses))
-    stubs = fenced(LegacyCertificates.name, LegacyCertificates.writes)
-    loops.append(LegacyCertificates(stubs, informers, clock, entropy))
-    if certificates.FAMILY not in without:
-        loops.append(DoorIssuer(fenced(DoorIssuer.name, DoorIssuer.writes), informers, clock, entropy))
+    issuers = (LegacyCertificates, *(() if certificates.FAMILY in without else (DoorIssuer,)))
+    loops += [loop(fenced(loop.name, loop.writes), informers, clock, entropy) for loop in issuers]
     if MACHINE_CONFIG not in without:
         named = told_doors(doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
         loops += machine_config_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
+        loops.append(Builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing))
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]

@@ -207,6 +207,6 @@ class _RoleContext:
         return self._context
 
 
-def url_of(host: str, port: int) -> str:
+def url_of(host: str, port: int, scheme: str = "https") -> str:
     """The address of a door that listens there."""
-    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

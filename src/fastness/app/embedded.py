@@ -7,6 +7,7 @@ that clients read, and undo all of it in reverse when asked to stop.
     STATE/endpoints.json    where every door listens (0600)
     STATE/collateral        vendors' documents that somebody imported (`attestation.live.collateral_files`)
     STATE/collateral-cache  those that were fetched, and the highest numbers seen
+    STATE/builds            images of operating systems while they are built, and the logs of builds (`builds.live.buildah`)
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from fastness.app.parts import DOORS, WITH_OWN_API
 from fastness.app.product import PRODUCT
 from fastness.app.settings import ClusterKeys, Documents, FurtherLoops, PlaneSettings
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
+from fastness.builds.live.buildah import Buildah
 from fastness.crypto.secret import SecretBytes
 from fastness.enrolment.door.app import USUAL_RATE, Pace
 from fastness.formats import json
@@ -41,7 +43,7 @@ from fastness.machineconfig.loops.timing import SIMULATED
 from fastness.machineconfig.scaling.providers import PROVIDERS, VIRTUAL
 from fastness.observe import logs
 from fastness.page.admission import GuardDoor
-from fastness.page.server import PageOptions
+from fastness.page.server import PageOptions, ProviderOptions
 from fastness.record.live.tiles import FileTiles
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.runtime.errors import FastnessError
@@ -73,9 +75,11 @@ class PlaneOptions:
     profile: str = "cluster"
     tpm: str = "software"
     vms: int = 0
+    vm_root: Path | None = None
     page_port: int = 0
     vendor_services: bool = False
     kms: tuple[str, ...] = ()
+    provider: ProviderOptions | None = None
     tell: Callable[[str], None] = _tell_nobody
 
 
@@ -157,7 +161,8 @@ async def running(
     simulated = _simulated(options, clock)
     clock = simulated.clock if simulated is not None else clock
     store = StoreSettings(reserve_bytes=RESERVE_BYTES)
-    listening = ServerOptions(options.state, options.host, options.port, store=store, kms=options.kms)
+    people = options.provider.people if options.provider is not None else None
+    listening = ServerOptions(options.state, options.host, options.port, store=store, kms=options.kms, people=people)
     async with open_apiserver(listening, PRODUCT, clock, entropy) as server:
         if simulated is not None:
             await simulated.prepare(server.cluster)
@@ -186,7 +191,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
     telling = EmbeddedNotActedOnLoop(fenced, server.api.clock)
     page = PageOptions(
         options.host, options.page_port, administrator=lambda: server.pki.admin.certificate.der, tiles=tiles,
-        audit=audit_of_page(server), simulator=simulated.simulation if simulated is not None else None,
+        audit=audit_of_page(server), simulator=simulated.simulation if simulated is not None else None, provider=options.provider,
     )  # fmt: skip
     return PlaneSettings(
         dict.fromkeys(DOORS, listen), tiles=tiles, page=page,
@@ -196,6 +201,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
         documents=Documents.below(options.state, services=options.vendor_services),
         providers=(*PROVIDERS, *((VIRTUAL,) if simulated is not None else ())),
         resolve_image=simulated.resolve_image if simulated is not None else None,
+        builder=Buildah(options.state / "builds"),
         places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops((*kube.controllers, telling, *machines), kube.feeds),
     )  # fmt: skip
 
@@ -252,8 +258,8 @@ def _real_machines(
     from fastness.app.vms import DoorTrust, vms
 
     where = doors.endpoints
-    trust = DoorTrust(doors.ca, doors.keys, where.enrolment, where.broker, where.gate)
-    return vms(server.cluster, options.state, options.vms, trust, clock)
+    trust = DoorTrust(doors.ca, doors.keys, where.enrolment, where.broker, where.gate, where.api)
+    return vms(server.cluster, options.state, options.vms, options.vm_root, trust, clock)
 
 
 async def _renew(server: ApiServer, clock: Clock) -> None:

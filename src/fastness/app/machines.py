@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from fastness.agent.boot.image_trust import ImageTrust
+from fastness.agent.host.errors import ImageFailure
 from fastness.apiserver import ApiServer
 from fastness.attestation.values.from_images import MEASUREMENTS
 from fastness.crypto.digests import sha256
@@ -36,9 +37,12 @@ from fastness.kube.access import User
 from fastness.kube.access.user import AUTHENTICATED, NODE_PREFIX, NODES
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
-from fastness.kube.errors import AlreadyExists
+from fastness.kube.errors import AlreadyExists, ApiError
 from fastness.kube.port import Cluster
+from fastness.machineconfig.loops.controllers import REGISTRIES
+from fastness.machineconfig.loops.rendering.registry_access import asked_access
 from fastness.runtime.clock import Clock, Entropy
+from fastness.runtime.errors import FastnessError
 from fastness.sim import first_set, swtpm
 from fastness.sim.announce import VendorDocuments
 from fastness.sim.clock import LeapingClock
@@ -57,6 +61,7 @@ from fastness.sim.tee.vendor import SimVendor
 
 SEED_FILE: Final = "simulated-vendor.seed"
 SWTPM: Final = "swtpm"
+PULL_SECONDS: Final = 60.0
 Tell = Callable[[str], None]
 
 
@@ -107,6 +112,24 @@ class Simulated:
         """The image that a tag means, as the simulated registry says; raises DriverError."""
         return await asyncio.to_thread(self.simulation.registry.pull, image)
 
+    def _reach_registries(self, cluster: Cluster) -> None:
+        """Let machines pull from real registries, as nodes do: by mirrors and with the pull secret of the cluster."""
+        loop = asyncio.get_running_loop()
+
+        async def pull(image: str) -> str:
+            access = await asked_access(cluster)
+            by_digest = await REGISTRIES.resolve(image, access)
+            await REGISTRIES.labels(by_digest, access)  # the manifest and its configuration have to be there
+            return by_digest
+
+        def elsewhere(image: str) -> str:
+            try:
+                return asyncio.run_coroutine_threadsafe(pull(image), loop).result(PULL_SECONDS)
+            except (FastnessError, ApiError, TimeoutError) as error:
+                raise ImageFailure(f"image {image} cannot be pulled: {error}") from error
+
+        self.simulation.registry.elsewhere = elsewhere
+
     def loops(self, cluster: Cluster) -> tuple[Controller, ...]:
         """The loops that make virtual machines on demand."""
 
@@ -123,6 +146,7 @@ class Simulated:
         """The machines, for the time of the block; `noted` hears what is asked of them; raises ApiError, DriverError, OSError."""
         self._noted = noted
         simulation, clock, cluster = self.simulation, self.clock, server.cluster
+        self._reach_registries(cluster)
         directory = simulation.state / "machines"
         directory.mkdir(mode=0o700, exist_ok=True)
 

@@ -5,16 +5,32 @@ Apart from `controllers`, which loads every loop: the command line names the fam
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Final
 
+from fastness.kinds.crd.sets import set_of
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops import other_machine_api as machine_api
 from fastness.machineconfig.loops import other_operators as machine_config
+from fastness.machineconfig.loops.machines import other_machine_api as machine_api
 from fastness.workloads.loops import other_operators as workloads
 
 FAMILIES: Final = (machine_config.FAMILY, machine_api.FAMILY, *workloads.DEPLOYMENTS_OF_OTHERS)
+
+NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    machine_config.FAMILY: ("machineconfiguration.openshift.io", "operator.openshift.io"),
+    machine_api.FAMILY: ("machine.openshift.io", "metal3.io"),
+    workloads.FEATURES: ("nfd.openshift.io",),
+    workloads.KATA: ("kataconfiguration.openshift.io",),
+    workloads.OPERATORS: ("operators.coreos.com",),
+}
+"""The groups that each family writes: without their definitions it has nothing to do."""
+
+
+def left_out(absent: Collection[str]) -> dict[str, str]:
+    """The families that do not start because definitions of these groups are not installed, with the sets that have them."""
+    lacking = {family: [group for group in groups if group in absent] for family, groups in NEEDS.items()}
+    return {family: ",".join(dict.fromkeys(map(set_of, groups))) for family, groups in lacking.items() if groups}
 
 
 async def held_back(cluster: Cluster, adopted: Collection[str], now: datetime) -> dict[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -29,9 +29,11 @@ from fastness.http.opening import ListenOptions
 from fastness.keys.home import GONE, WAY_BACK, was_lost
 from fastness.keys.ring_files import ring_file
 from fastness.keys.vault import Vault
-from fastness.kinds.crd import manifests
+from fastness.kinds.crd.sets import own_names
+from fastness.kinds.kind import Resource
 from fastness.kinds.kubernetes.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from fastness.kinds.kubernetes.core import NAMESPACE
+from fastness.kinds.registry import custom_kinds
 from fastness.kube.client.client import connect
 from fastness.kube.client.config import Surroundings, find
 from fastness.kube.client.connection import Connection, Impersonation
@@ -39,13 +41,15 @@ from fastness.kube.controllers import LeaderSettings
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.places import AT_HOME, Places
 from fastness.kube.port import Cluster
+from fastness.kube.served_kinds import ServedKinds
 from fastness.page.admission import ReviewDoor
-from fastness.page.server import PageOptions
+from fastness.page.server import PageOptions, ProviderOptions
 from fastness.record.live.tiles import ConfigMapTiles
 from fastness.release.door.config_server.server import ConfigDoor
+from fastness.release.live.vault_secret import open_vault_secret
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.runtime.memory import settle_memory
-from fastness.runtime.tasks import work_until
+from fastness.runtime.tasks import background, work_until
 
 LEAVE_SECONDS: Final = 8.0
 Tell = Callable[[str], None]
@@ -63,7 +67,10 @@ class ReplicaOptions:
     identity: str
     kubeconfig: Path | None = None
     context: str = ""
+    metrics_host: str = "127.0.0.1"
     metrics_port: int = 0
+    health_host: str = ""
+    health_port: int | None = None
     lease_seconds: float = 15.0
     host: str = "127.0.0.1"
     names: tuple[str, ...] = ()
@@ -74,6 +81,7 @@ class ReplicaOptions:
     gate_port: int = PORTS[Part.GATE]
     webhook_port: int = PORTS[Part.WEBHOOK]
     page_port: int = PORTS[Part.PAGE]
+    page_certificate: Path | None = None
     config_url: str = ""
     internal_url: str = ""
     enrol_url: str = ""
@@ -84,6 +92,7 @@ class ReplicaOptions:
     join_tokens: bool = True
     enrol_rate: float = USUAL_RATE
     vault: Path | None = None
+    vault_secret: bool = False
     kms: tuple[str, ...] = ()
     collateral: Path | None = None
     collateral_cache: Path | None = None
@@ -91,6 +100,7 @@ class ReplicaOptions:
     adopt: tuple[str, ...] = ()
     places: Places = AT_HOME
     webhook_unreachable: bool = False
+    provider: ProviderOptions | None = None
 
     @property
     def listen(self) -> Mapping[Part, ListenOptions]:
@@ -110,34 +120,43 @@ async def serve(options: ReplicaOptions, stop: asyncio.Event, tell: Tell) -> Non
     Raises LackingError, ConfigError, ApiError, OSError, TrustError, alone or in a group.
     """
     health = Health()
-    listener = Listener(OpsApp(health), port=options.metrics_port)
-    await listener.start()
-    try:
-        work = _run(options, health, f"http://127.0.0.1:{listener.port}", tell)
-        await work_until(stop, work, LEAVE_SECONDS)
-    finally:
-        await listener.stop()
+    async with AsyncExitStack() as stack:
+        listener = Listener(OpsApp(health), host=options.metrics_host, port=options.metrics_port)
+        await listener.start()
+        stack.push_async_callback(listener.stop)
+        url = url_of(options.metrics_host, listener.port, "http")
+        where = f"health and metrics on {url}"
+        if options.health_port is not None:
+            host = options.health_host or options.metrics_host
+            probed = Listener(OpsApp(health, metrics=False), host=host, port=options.health_port)
+            await probed.start()
+            stack.push_async_callback(probed.stop)
+            where = f"health on {url_of(host, probed.port, 'http')}, metrics on {url}"
+        await work_until(stop, _run(options, health, where, tell), LEAVE_SECONDS)
 
 
-async def _run(options: ReplicaOptions, health: Health, metrics: str, tell: Tell) -> None:
+async def _run(options: ReplicaOptions, health: Health, where: str, tell: Tell) -> None:
     clock, entropy = SystemClock(), SystemEntropy()
     connection = find(Surroundings(os.environ, Path.home()), kubeconfig=options.kubeconfig, context=options.context)
-    async with connect(connection) as cluster:
-        await _require_definitions(cluster)
+    async with connect(connection) as server:
+        cluster = ServedKinds(server, clock, await _absent_kinds(server))
         lease = LeaderSettings.lasting(options.lease_seconds)
         await make_namespace(cluster, lease.namespace)
-        tell(
-            f"serving {', '.join(part for part in Part if part in options.parts)} as {options.identity}; "
-            f"health and metrics on {metrics}"
-        )
+        tell(f"serving {', '.join(part for part in Part if part in options.parts)} as {options.identity}; {where}")
         if options.webhook_unreachable:
             tell("the webhook is not started: outside a cluster the API server finds it by --webhook-url or --name")
         settle_memory()
         visitors = ReviewDoor(cluster, lambda token: connect(as_bearer(connection, token)), clock)
         settings = replace(settings_of(options, lease, tell), visitors=visitors)
         settings = replace(settings, page=replace(settings.page, tiles=ConfigMapTiles(cluster)))
-        keys = ClusterKeys(_vault(options, clock, entropy))
-        async with control_plane(options.parts, cluster, keys, settings, clock, entropy, health):
+        assert settings.election is not None  # noqa: S101  # by settings_of
+        settings = replace(settings, election=replace(settings.election, kinds=cluster))
+        keys = ClusterKeys(await _vault(options, cluster, clock, entropy))
+        following = {"kinds": cluster.follow} if Part.CONTROLLERS in options.parts else {}
+        async with (
+            background("replica", **following),
+            control_plane(options.parts, cluster, keys, settings, clock, entropy, health),
+        ):
             await asyncio.Event().wait()
 
 
@@ -147,7 +166,9 @@ def settings_of(options: ReplicaOptions, lease: LeaderSettings, tell: Tell) -> P
     def opened(part: Part, door: AnyDoor) -> None:
         tell(_sentence(part, options.host, door))
 
-    page = PageOptions(options.host, options.page_port, options.names)
+    page = PageOptions(
+        options.host, options.page_port, options.names, certificate=options.page_certificate, provider=options.provider
+    )
     return PlaneSettings(
         options.listen, Election(options.identity, lease, options.adopt),
         Addresses(options.config_url, options.enrol_url, options.broker_url, options.gate_url, options.internal_url),
@@ -179,11 +200,13 @@ def _sentence(part: Part, host: str, door: AnyDoor) -> str:
             return f"{part} on {url}"
 
 
-def _vault(options: ReplicaOptions, clock: Clock, entropy: Entropy) -> Vault | None:
-    """The key of the broker, made if its file is not there; nobody else needs one."""
+async def _vault(options: ReplicaOptions, cluster: Cluster, clock: Clock, entropy: Entropy) -> Vault | None:
+    """The key of the broker, made if it is not there; nobody else needs one."""
     path = options.vault
-    if path is None or Part.BROKER not in options.parts:
+    if Part.BROKER not in options.parts or (path is None and not options.vault_secret):
         return None
+    if path is None:
+        return await open_vault_secret(cluster, clock.now(), entropy)
     return Vault.open_file(ring_file(path, options.kms), clock.now(), entropy, create=not path.exists())
 
 
@@ -194,17 +217,18 @@ def as_bearer(connection: Connection, token: SecretText) -> Connection:
     )
 
 
-async def _require_definitions(cluster: Cluster) -> None:
-    """Every definition is installed; raises LacksCluster with what is missing."""
+async def _absent_kinds(cluster: Cluster) -> list[Resource]:
+    """The kinds of others that this cluster does not serve; raises LacksCluster when one of our own is not installed."""
     definitions = CUSTOM_RESOURCE_DEFINITION.resource
     present = {obj["metadata"]["name"] for obj in (await cluster.list(definitions)).items}
-    missing = sorted({definition["metadata"]["name"] for definition in manifests()} - present)
+    missing = sorted(own_names() - present)
     if missing:
         first = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
         raise LacksCluster(
             f"the cluster lacks {counted(len(missing), 'definition')}: {first}",
             "Install them: fastness crds | kubectl apply --server-side -f -",
         )
+    return [kind.resource for kind in custom_kinds() if kind.crd_name not in present]
 
 
 async def make_namespace(cluster: Cluster, name: str) -> None:

@@ -23,6 +23,7 @@ from fastness.app.parts import Part
 from fastness.attestation.live.collateral import Collateral
 from fastness.attestation.live.collateral_files import CACHE, IMPORTED
 from fastness.attestation.live.vendor_services import SECONDS, Services, VendorServices
+from fastness.builds.live.builder import NO_BUILDER, Builder
 from fastness.enrolment.door.app import Pace
 from fastness.enrolment.door.server import EnrolServer
 from fastness.http.opening import Authorities, ListenOptions
@@ -30,7 +31,8 @@ from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.controllers.runner import Feed
 from fastness.kube.places import AT_HOME, Places
-from fastness.machineconfig.loops.render import ResolveImage
+from fastness.kube.served_kinds import ServedKinds
+from fastness.machineconfig.loops.rendering.render import ResolveImage
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.scaling.providers import PROVIDERS
 from fastness.page.admission import Doorkeeper
@@ -99,11 +101,15 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """How a replica takes part in the election of the controllers that write, and whose work they take over if they win."""
+    """How a replica takes part in the election of the controllers that write, and whose work they take over if they win.
+
+    `kinds` says which definitions the cluster lacks: controllers that need them are left out until they come.
+    """
 
     identity: str
     lease: LeaderSettings
     adopted: tuple[str, ...] = ()
+    kinds: ServedKinds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +133,8 @@ class PlaneSettings:
     """What the parts are told; what is said about a part that does not run is not looked at.
 
     Without an `election` this process is alone, and `addresses` are those of its own doors. Without `tiles` the record is in
-    the cluster, without `resolve_image` images have to be named by digest. `providers` make machines for machine sets. `opened`
-    hears of every door that opened, `tell` of controllers that are not started.
+    the cluster, without `resolve_image` images have to be named by digest, without a `builder` none are built. `providers`
+    make machines for machine sets. `opened` hears of every door that opened, `tell` of controllers that are not started.
     """
 
     listen: Mapping[Part, ListenOptions]
@@ -140,6 +146,7 @@ class PlaneSettings:
     webhook_url: str = ""
     node_certificates: bool = True
     resolve_image: ResolveImage | None = None
+    builder: Builder = NO_BUILDER
     join_tokens: bool = True
     pace: Pace = field(default_factory=Pace)
     documents: Documents = field(default_factory=Documents)

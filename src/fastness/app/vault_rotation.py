@@ -1,7 +1,7 @@
 """A new vault key for a state directory: everything is sealed and tagged anew, then the old key goes.
 
     1  key          the new key is in vault.json, first, and seals from now on; the old one is there too
-    2  resources    what the broker sealed inside of objects is sealed anew
+    2  resources    what the broker sealed inside of objects, keys of disks too, is sealed anew
     3  rows         every row and the head of the store are sealed and tagged with the new key
     4  record       an entry says who did it, why, and which key came after which
     5  check        the closed store is read whole with the new key alone
@@ -23,6 +23,7 @@ from typing import Final
 
 from fastness.apiserver import ServerOptions, check_with_key, open_apiserver
 from fastness.app.product import PRODUCT
+from fastness.disks.live.key_store import DiskKeys
 from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.release.live.resources import SealedResources
@@ -64,6 +65,7 @@ async def rotate_vault(
             vault.rotate(clock.now())
         point("key")
         resources = await SealedResources(server.cluster, vault).reseal(vault.is_current)
+        resources += await DiskKeys(server.cluster, vault, entropy).reseal(vault.is_current)
         point("resources")
         rows = await server.reseal()
         point("rows")

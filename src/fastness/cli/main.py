@@ -56,6 +56,7 @@ VERBS: Mapping[str, Verb] = {
     ),
     "audit": Verb("fastness.cli.trust.audit:audit", "Read the record of what was decided, and prove it."),
     "vault": Verb("fastness.cli.run.vault:vault", "Give a state directory a new vault key."),
+    "keys": Verb("fastness.cli.run.keys:keys", "List the keys of a cluster, and rotate all of them in an emergency."),
     "witness": Verb(
         "fastness.cli.run.witness:witness", "Cosign the records of other clusters, so that none can be rewritten."
     ),
@@ -82,6 +83,10 @@ VERBS: Mapping[str, Verb] = {
     "dcap": Verb("fastness.cli.workloads.dcap:dcap", "Print Intel's caching and quoting services for TDX guests."),
     "enable": Verb("fastness.cli.workloads.enable:enable", "Make a cluster run confidential containers, in one step."),
     "doctor": Verb("fastness.cli.support.doctor:doctor", "Say what is installed, what is missing and what to do."),
+    "selftest": Verb(
+        "fastness.cli.support.selftest:selftest",
+        "Prove that the doors of a cluster let in whom they should, and nobody else.",
+    ),
     "version": Verb("fastness.cli.version:version", "Print the version."),
 }
 

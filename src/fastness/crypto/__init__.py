@@ -7,7 +7,9 @@
     eddsa.py         Ed25519: keys that sign for years, such as those of the record and of served configurations
     entropy.py       Where keys, nonces and serial numbers come from
     errors.py        What can be wrong with keys, certificates, envelopes and tokens
+    fips.py          Whether cryptography here runs in FIPS mode, and what that would cover
     imported_authority.py  An authority that somebody else made, imported to issue for servers of given names
+    issuer_keys.py   Tokens of somebody else's issuer: RS256 and ES256 by the keys that it publishes
     jwe.py           Sealing to a machine's key: JWE in flattened JSON, as guests of the KBS protocol open it
     jwk.py           Public keys as machines name them: JWK of the types that the key broker seals to
     jws.py           Compact JWS with ES256, and nothing else
@@ -18,6 +20,7 @@
     secret.py        Values that do not print themselves
     silicon/         Vendors' chains, TPM credentials, Authenticode
     store_mac.py     The keys that authenticate a store at rest, derived from a vault key
+    volume_keys.py   Volume keys in the slots of LUKS2: derived from a disk key, encrypted, spread
     x509.py          Certificates: an authority that issues, and the check of what a peer shows
 
 Everything above speaks in nouns: a `CertificateAuthority` issues, a `KeyRing` seals and opens, a `SigningKey` signs tokens, a

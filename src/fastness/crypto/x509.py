@@ -181,10 +181,11 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A certificate with its private key."""
+    """A certificate with its private key, and what lies between it and its authority."""
 
     certificate: Certificate
     key: PrivateKey
+    chain: tuple[Certificate, ...] = ()
 
     @property
     def key_pem(self) -> SecretBytes:

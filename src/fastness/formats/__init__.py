@@ -6,12 +6,14 @@
     cursor.py           Reading fixed binary layouts: a cursor that cannot run past the end
     data_url.py         Data URLs, compression and verification hashes: how a config carries the contents of a file
     der.py              Just enough DER to read the vendors' certificate extensions
+    elf.py              Programs and libraries of Linux: for which processor, and what they need beside themselves
     errors.py           The errors of every parser in this package
     evidence/           Evidence and what it is made of, as bytes
     image_reference.py  References of container images: where an image is, and which bytes are meant
     initdata.py         Init data: the small TOML document that a host hands to a guest, measured before the guest runs
     json.py             JSON as the Kubernetes API reads it: strict, bounded, cheap for small objects
     jsonpath/           JSONPath as Kubernetes uses it in printer columns, `kubectl wait` and `scale` paths
+    luks2/              LUKS2: the header of an encrypted volume, as bytes and back
     names.py            The names that Kubernetes allows: labels, subdomains, qualified names, label values, path segments
     os_status.py        What `bootc status` and `rpm-ostree status` print: what is booted, staged and kept to fall back to
     patch/              The three patch languages of the Kubernetes API, as pure functions on decoded JSON

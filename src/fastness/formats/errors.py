@@ -20,6 +20,8 @@ one `FormatError`. Any other exception that leaves a parser is a defect, and the
     ├── ImageReferenceError     the name of a container image
     ├── OsStatusError           what `bootc status` or `rpm-ostree status` printed
     ├── CpioError               the initial file system of a boot image (`cpio`)
+    ├── Luks2Error              the header of an encrypted volume (`luks2`)
+    ├── ElfError                a program or a library of Linux (`elf`)
     ├── RegexpError             a regular expression (`regexp`)
     ├── TemplateError           a template of Go's text/template (`gotemplate`); the message begins with line and column
     ├── IgnitionError           Ignition configs; the tree is in `ignition.problems`
@@ -152,3 +154,12 @@ class ImageReferenceError(FormatError):
 
 class OsStatusError(FormatError):
     """What a program that deploys operating systems printed cannot be read."""
+
+
+class Luks2Error(FormatError):
+    """The bytes are not a LUKS2 header, or say something that is not read here; `path` is a path in its JSON."""
+
+    def __init__(self, code: str, message: str, path: str = "", hint: str = "") -> None:
+        super().__init__(
+            code, message, path, hint or "The disk was changed or is another one: see what its host attached."
+        )

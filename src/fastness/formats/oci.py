@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from fastness.formats import json
@@ -127,6 +128,20 @@ def reference(text: str) -> Reference:
 def digest_of(content: bytes) -> str:
     """The name that content has everywhere."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def digest_of_file(path: Path) -> str:
+    """The name of what a file holds, however large; raises OSError."""
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, hashlib.sha256).hexdigest()}"
+
+
+def manifest_digest(index: Mapping[str, Any]) -> str:
+    """The one image of a layout, by its index; raises OciError."""
+    entries = index.get("manifests")
+    if not isinstance(entries, list) or len(entries) != 1:
+        raise OciError("image-layout", "the layout does not hold one image")
+    return _descriptor(entries[0]).digest
 
 
 def matches(content: bytes, digest: str) -> bool:

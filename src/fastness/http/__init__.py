@@ -11,6 +11,7 @@
     protocol.py      uvicorn's protocol, with the peer's certificate and bounds on what a stranger may take
     certificates.py  Listeners that can show another certificate without a restart
     rotation.py      The certificate that a listener shows, kept fresh without a restart
+    mounted.py       A certificate that somebody else issues and renews, as files of a mounted Secret
     arrivals.py      Who may hold a connection, from the moment that it is accepted
     bounds.py        How much a stranger may take: of memory, of descriptors, of time
     faces.py         Further server names of a port, each with a TLS context and an application of its own

@@ -102,7 +102,8 @@ def tls_context(credential: Credential) -> ssl.SSLContext:
 
 def load(context: ssl.SSLContext, credential: Credential) -> None:
     """Have a context show a credential from the next handshake on."""
-    with anonymous(credential.key_pem.reveal() + credential.certificate.pem) as path:
+    shown = b"".join(certificate.pem for certificate in (credential.certificate, *credential.chain))
+    with anonymous(credential.key_pem.reveal() + shown) as path:
         context.load_cert_chain(path)
 
 

@@ -74,10 +74,11 @@ _PROBES = ("healthz", "livez", "readyz")
 
 
 class OpsApp:
-    """Health and metrics."""
+    """Health and metrics; with a place of its own for health, that alone is there."""
 
-    def __init__(self, health: Health) -> None:
+    def __init__(self, health: Health, *, metrics: bool = True) -> None:
         self._health = health
+        self._metrics = metrics
 
     async def __call__(self, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
         """One request."""
@@ -89,7 +90,7 @@ class OpsApp:
         if request.method not in READING:
             return Answer(405, b"only GET\n", TEXT, (allow_header(READING),))
         parts = request.path.strip("/").split("/")
-        if parts == ["metrics"]:
+        if self._metrics and parts == ["metrics"]:
             return Answer(200, metrics.exposition(), b"text/plain; version=0.0.4; charset=utf-8")
         if parts[0] in _PROBES and len(parts) <= 2:
             single = parts[1] if len(parts) == 2 else ""

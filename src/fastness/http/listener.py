@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import ssl
 from contextlib import AbstractContextManager, suppress
@@ -209,11 +210,22 @@ def _bind(host: str, port: int) -> socket.socket:
     # A restart must not wait for the TIME_WAIT of connections of before.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((host, port))
+        bind_to(bound, host, port)
     except OSError:
         bound.close()
         raise
     return bound
+
+
+def bind_to(unbound: socket.socket, host: str, port: int) -> None:
+    """Bind a socket; raises OSError with the address, which whoever gave it looks for."""
+    try:
+        unbound.bind((host, port))
+    except UnicodeError as error:
+        raise OSError(errno.EINVAL, "not the name of a host", f"{host}:{port}") from error
+    except OSError as error:
+        error.filename = f"{host}:{port}"
+        raise
 
 
 def server_context(

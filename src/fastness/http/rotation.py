@@ -39,11 +39,15 @@ def to_machines(certificates: RoleCertificates) -> Chosen:
 
 @dataclass(frozen=True, slots=True)
 class ServedCertificate:
-    """What a listener shows: its name in metrics and log, whose certificates these are, and which of them it takes."""
+    """What a listener shows: its name in metrics and log, whose certificates these are, and which of them it takes.
+
+    `look_seconds` is how often it looks without having heard of anything.
+    """
 
     name: str
     certificates: DoorCertificates
     choose: Callable[[RoleCertificates], Chosen] = to_machines
+    look_seconds: float = LOOK_SECONDS
 
     def current(self) -> Chosen:
         """The certificate of now, and the authorities whose peers may come; raises CryptoError."""
@@ -74,7 +78,8 @@ class Rotation:
         try:
             while True:
                 self._news.clear()
-                await news_or_time(self._news, self._clock, LOOK_SECONDS if await self._refresh() else AGAIN_SECONDS)
+                well = await self._refresh()
+                await news_or_time(self._news, self._clock, self._served.look_seconds if well else AGAIN_SECONDS)
         finally:
             unsubscribe()
 

@@ -23,6 +23,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from fastness.http.listener import bind_to
+
 _SO_ATTACH_REUSEPORT_CBPF: Final = 51
 _SO_ATTACH_FILTER: Final = 26
 _BPF_RETURN_CONSTANT: Final = 0x06
@@ -42,7 +44,7 @@ class SharedPort:
         try:
             # A restart must not wait for the TIME_WAIT of connections of before.
             self._first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._first.bind((host, port))
+            bind_to(self._first, host, port)
             # Not before: the kernel would let a second process of the same user in beside the first.
             self._first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         except OSError:

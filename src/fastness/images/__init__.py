@@ -8,6 +8,7 @@
     measurement.py  A prediction: events in the order in which they happen, and the registers that they end in
     stub.py         What a version of systemd-stub does with the sections of an image: measure, tidy, pack
     uki.py          Writing unified kernel images: a boot stub and sections, the same bytes for the same input
+    verity.py       dm-verity: a tree of hashes over a file system that is only read
 
 How it is used:
 

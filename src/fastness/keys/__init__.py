@@ -11,6 +11,7 @@ legacy_stubs.py        Certificates under which the gate answers stubs of an old
 key_files.py           Private files: read only when they are private, written all or nothing
 keyrings.py            Keys that live in a Secret of the cluster and change by themselves
 mac_keys.py            The MAC keys of the doors: challenge cookies, sessions, nonces of proofs
+people.py              People who log in at an identity provider: whose token it is, and what of it counts here
 pki.py                 The keys of the API: its authority, its serving certificate, its administrator, its token key
 ring_files.py          Where the ring of vault keys lives: in a private file, or in one that a command wraps
 vault.py               The vault: what is secret at rest is sealed with a key that is not in the store

@@ -8,6 +8,8 @@
     ├── DamagedKeys          a Secret that should hold keys and does not
     ├── BadDoorNames         names that no certificate of a door can speak for
     ├── BadToken             a token that does not count here
+    ├── NotOurPerson         a token of an identity provider that does not log in here
+    ├── IssuerUnreachable    the identity provider cannot be asked, or says something else than its name promises
     ├── NoTokenKeys          nobody published keys of tokens yet, so none can be verified
     ├── KmsFailed            the command that wraps the vault key failed
     ├── ReplayedChallenge    a challenge that was answered before
@@ -79,6 +81,18 @@ class BadToken(TrustError):
     """A token that is forged, expired, or for somebody else."""
 
     code = "bad-token"
+
+
+class NotOurPerson(TrustError):
+    """A token that does not log in here."""
+
+    code = "not-our-person"
+
+
+class IssuerUnreachable(TrustError):
+    """The identity provider cannot be asked, or says something else than its name promises."""
+
+    code = "issuer-unreachable"
 
 
 class NoTokenKeys(TrustError):

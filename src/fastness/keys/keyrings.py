@@ -118,15 +118,22 @@ class KeySecret:
 
     async def renew(self, cluster: Cluster, entropy: Entropy, now: datetime) -> Ring:
         """Begin a new key if one is due; raises DamagedKeys, ApiError."""
+        return await self._changed(cluster, entropy, now, at_once=False, keep=True)
+
+    async def begin(self, cluster: Cluster, entropy: Entropy, now: datetime, *, keep: bool) -> Ring:
+        """Begin a new key now, and forget those before unless they are to be kept; raises DamagedKeys, ApiError."""
+        return await self._changed(cluster, entropy, now, at_once=True, keep=keep)
+
+    async def _changed(self, cluster: Cluster, entropy: Entropy, now: datetime, *, at_once: bool, keep: bool) -> Ring:
         for _ in range(TRIES):
             secret = await found_secret(cluster, self.name)
             if secret is None or not secret.get("data"):
                 return await self.open(cluster, entropy, now)
             ring = self.read(secret)
-            if now - ring[0].created < self.lifetime:
+            if not at_once and now - ring[0].created < self.lifetime:
                 return await self._published(cluster, ring)
             # The one before stays for a lifetime: what it signed last must be readable until it ends by itself.
-            after = (RingKey(now.replace(microsecond=0), self.make(entropy)), *ring)[:LIVE]
+            after = (RingKey(now.replace(microsecond=0), self.make(entropy)), *(ring if keep else ()))[:LIVE]
             patch = {"metadata": {"resourceVersion": metadata(secret)["resourceVersion"]}, "data": self._data(after)}
             try:
                 await cluster.patch(SECRETS, self.name, patch, PatchType.MERGE, NAMESPACE, _AS)

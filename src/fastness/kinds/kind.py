@@ -9,6 +9,7 @@ what it may contain, how it prints. Rules:
   which every object has. Native kinds take theirs from `kinds/kubernetes`.
 * `native` kinds belong to Kubernetes itself: a real API server serves them, so no CRD is generated for them; `definition` is
   the name of their OpenAPI definition. `computed` kinds are questions (reviews): the answer is computed, nothing is stored.
+* `renamed` says of fields that the kind had once, by path, what to write today; whoever sends one reads that.
 * `columns` are those of kubectl *after* NAME; AGE is written out like any other column.
 
 The flow goes on in `registry.py` (all kinds), `crd` (manifests) and `apiserver/catalog` (what is served).
@@ -103,6 +104,7 @@ class Kind:
     deprecated: bool = False
     deprecation_warning: str = ""
     selectable_fields: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
     resource: Resource = field(init=False)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ instead. Rules for entries:
 * `embedded` entries are about work that somebody else does in a real cluster: there, only that somebody knows.
 * A value that asks for nothing (empty, false, or one of `harmless`) is no reason to warn: servers fill defaults in.
 * Objects that are acted on all the same stand in `apart_from`, by namespace and name.
+* Objects that every installation has stand in `built_in`, by name: they ask for nothing until somebody changes them.
 * Whoever makes Fastness act on a field deletes its entry; a test compares whole kinds with what controllers read.
 """
 
@@ -29,8 +30,6 @@ from fastness.kinds.loft.node_claim import NODE_CLAIM
 from fastness.kinds.loft.node_provider import NODE_PROVIDER
 from fastness.kinds.loft.node_type import NODE_TYPE
 from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG
-from fastness.kinds.machineconfiguration.os_build import MACHINE_OS_BUILD
-from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kinds.nfd.discovery import NODE_FEATURE_DISCOVERY
 from fastness.kinds.openshift.config import CLUSTER_OPERATOR, CLUSTER_VERSION, PROXY
 from fastness.kinds.openshift.images import IMAGE
@@ -58,6 +57,7 @@ class NotActedOn:
     embedded: bool = False
     harmless: tuple[Any, ...] = ()
     apart_from: tuple[tuple[str, str], ...] = ()
+    built_in: tuple[str, ...] = ()
 
     @property
     def warning(self) -> str:
@@ -71,10 +71,6 @@ def _fields(kind: Kind, why: str, instead: str, *fields: str, **more: Any) -> It
         yield NotActedOn(kind, field, why, instead, **more)
 
 
-_BUILDS: Final = (
-    "no images are built in the cluster",
-    "Build the image outside, and name it in osImageURL of a MachineConfig.",
-)
 _BROKER: Final = "the key broker is built in and has no deployment of its own"
 _BROKER_INSTEAD: Final = "Set spec.attestation of the ConfidentialCluster, or remove it."
 _BROKER_TLS: Final = ("the doors have certificates of the control plane", "Remove it.")
@@ -96,8 +92,6 @@ EVERYWHERE: Final[tuple[NotActedOn, ...]] = (
              "spec.failedRevisionLimit", "spec.succeededRevisionLimit"),
     *_fields(MACHINE_CONFIGURATION, "settings come from the kinds that have them", "Set them there, or write a MachineConfig.",
              "spec.observedConfig", "spec.unsupportedConfigOverrides"),
-    *_fields(MACHINE_OS_CONFIG, *_BUILDS),
-    *_fields(MACHINE_OS_BUILD, *_BUILDS),
     *_fields(CONTROLLER_CONFIG, "no release reads it any more", _LEFT,
              "spec.etcdDiscoveryDomain", "spec.etcdCAData", "spec.kubeletIPv6"),
     *_fields(CONTROLLER_CONFIG, "no file of a machine follows from it", "Write the file in a MachineConfig.",
@@ -164,7 +158,7 @@ EMBEDDED: Final[tuple[NotActedOn, ...]] = (
       for kind in (SERVICE_MONITOR, PROMETHEUS_RULE)),
     # The same loop makes one of these; every one has this field.
     *_fields(SECURITY_CONTEXT_CONSTRAINTS, "this API admits pods by its own rules", "Use a Kubernetes for workloads.",
-             "runAsUser", embedded=True),
+             "runAsUser", embedded=True, built_in=("privileged",)),
     *_fields(CLUSTER_OPERATOR, "no operator reports here", "Look at the conditions of pools and of the ConfidentialCluster.",
              embedded=True),
     *_fields(CLUSTER_POLICY, "no GPU operator runs here", "See the how-to about confidential containers.", embedded=True),
@@ -213,19 +207,30 @@ def entries_of(group: str, plural: str) -> tuple[NotActedOn, ...]:
 def set_fields(obj: Mapping[str, Any], entries: Iterable[NotActedOn]) -> tuple[SetField, ...]:
     """Those of the entries that an object asks something of; total."""
     meta = obj.get("metadata")
-    place = (meta.get("namespace"), meta.get("name")) if isinstance(meta, Mapping) else None
-    values = ((entry, _value(obj, entry.field)) for entry in entries if place not in entry.apart_from)
-    return tuple(SetField(entry, value) for entry, value in values if value and value not in entry.harmless)
+    meta = meta if isinstance(meta, Mapping) else {}
+    name, first = meta.get("name"), meta.get("generation") == 1
+    asked = (
+        (entry, _asked(obj, entry))
+        for entry in entries
+        if (meta.get("namespace"), name) not in entry.apart_from and not (first and name in entry.built_in)
+    )
+    return tuple(SetField(entry, values[0] if len(values) == 1 else values) for entry, values in asked if values)
 
 
-def _value(obj: Mapping[str, Any], field: str) -> Any:
-    """What stands at a path; for a whole kind all that its writer wrote, so that a label or a status is no new request."""
-    if not field:
-        return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
-    value: Any = obj
-    for name in field.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
+def _asked(obj: Mapping[str, Any], entry: NotActedOn) -> list[Any]:
+    """What stands at a path and asks for something, of all members where it goes through a list (`pools[].disk`).
+
+    For a whole kind all that its writer wrote, so that a label or a status is no new request.
+    """
+    if not entry.field:
+        written = {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+        return [written] if written else []
+    values: list[Any] = [obj]
+    for name in entry.field.split("."):
+        values = [value.get(name.removesuffix("[]")) for value in values if isinstance(value, Mapping)]
+        if name.endswith("[]"):
+            values = [member for value in values if isinstance(value, list) for member in value]
+    return [value for value in values if value and value not in entry.harmless]
 
 
 def conditions_of(kind: Kind) -> bool:

@@ -13,6 +13,7 @@
     budgets.py          How many pods a disruption budget lets go now
     confirmation.py     The word that confirms one change which lowers protection, for any kind
     eviction.py         Emptying a node, one pod at a time, through the API; disruption budgets hold
+    served_kinds.py     A cluster that does not serve every kind: one that nobody defined reads as a kind without objects
     places.py           Where objects count: the one table of which namespaces a namespaced kind is read from
 
 The port is all that controllers and doors know: get, list, watch, create, patch, delete, with resource versions. Two adapters

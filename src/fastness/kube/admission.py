@@ -160,6 +160,9 @@ class AdmissionLookups(Protocol):
     def infrastructure(self) -> Object | None:
         """The Infrastructure `cluster`."""
 
+    def microshift(self) -> Object | None:
+        """The ConfigMap by which MicroShift says that it is one."""
+
     def has_operator_group(self, namespace: str) -> bool:
         """Whether an operator was installed into a namespace."""
 

@@ -45,8 +45,9 @@ DISCOVERY: Final = "openshift-nfd"
 SEALED: Final = "fastness-resources"
 JOINS: Final = "fastness-joins"
 POOL_JOINS: Final = "fastness-pool-joins"
+DISKS: Final = "fastness-disks"
 OPERATORS: Final = (TRUSTED_CLUSTERS, TRUSTEE, DISCOVERY)
-MADE_HERE: Final = (HOME, SEALED, JOINS, POOL_JOINS, *OPERATORS, USER_DATA_NAMESPACE)
+MADE_HERE: Final = (HOME, SEALED, JOINS, POOL_JOINS, DISKS, *OPERATORS, USER_DATA_NAMESPACE)
 """The namespaces that the embedded API makes at its first start."""
 
 RESERVED: Final = (

@@ -1,8 +1,8 @@
 """Every metric there is, declared once.
 
-Names follow Prometheus: `fastness_<noun>_<unit>`, counters end in `_total`. The library behind is prometheus_client; nothing else
-imports it, so that labels stay bounded: a label never carries a name that a stranger chooses. Gauges that mirror the state of
-something (the store) are set when they are asked for: `refreshed_by`.
+Names follow Prometheus: `fastness_<noun>_<unit>`, counters end in `_total`. Nothing else makes a meter, so that labels stay
+bounded: a label never carries a name that a stranger chooses. Gauges that mirror the state of something (the store) are set when
+they are asked for: `refreshed_by`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections import Counter as CountOf
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from fastness.observe.meters import Counter, Gauge, Histogram, Registry
 
-REGISTRY = CollectorRegistry()
+REGISTRY = Registry()
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -255,4 +255,4 @@ def exposition() -> bytes:
     """All metrics in the text format of Prometheus, as they are now."""
     for refresh in tuple(_refreshers):
         refresh()
-    return generate_latest(REGISTRY)
+    return REGISTRY.exposition()

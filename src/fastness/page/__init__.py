@@ -7,6 +7,7 @@
     live_updates.py  What changed, told to pages that are open, and whether the API answers
     markup.py        HTML whose text is escaped by construction
     pages/           The views: pure functions from what a user may see to markup
+    provider_login.py  Logging in at an identity provider: authorization code flow with PKCE, state and nonce
     record.py        The record as pages read it: its newest entries, and one entry with the proof that it is in
     routes.py        The views of the page with their paths, where a login may lead, and the stylesheet and the script
     server.py        The page behind a listener: caches, sessions, certificate and its rotation, for the time of a block

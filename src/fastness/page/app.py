@@ -29,6 +29,7 @@ from fastness.page.live_updates import News
 from fastness.page.pages.layout import Frame
 from fastness.page.pages.login import problem_page
 from fastness.page.pages.parts import machine_path
+from fastness.page.provider_login import CALLBACK, ProviderLogins
 from fastness.page.record import Reader
 from fastness.page.routes import VIEW_PATHS, Assets
 from fastness.page.sessions import Session, Sessions
@@ -86,6 +87,7 @@ class PageApp:
         clock: Clock,
         entropy: Entropy,
         simulator: Simulator | None = None,
+        provider: ProviderLogins | None = None,
     ) -> None:
         self._stock = stock
         self._sessions = sessions
@@ -97,7 +99,7 @@ class PageApp:
         self._assets = Assets()
         self._rows = Rows()
         self._notices = Notices(clock)
-        self._visits = Visits(visitors, sessions, stock, self._frame)
+        self._visits = Visits(visitors, sessions, stock, self._frame, provider)
         self._in_flight = 0
         self.app: Edge = application(Door(DOOR, headers=SAFE, say=self._say), self._routes(), ERRORS, entropy)
 
@@ -125,6 +127,8 @@ class PageApp:
             ),
             Route("login-form", READING, "/login", OPEN, look, visits.login_form),
             Route("login", ("POST",), "/login", Auth("our own form", from_own_page), form, visits.log_in),
+            Route("provider", ("GET",), "/login/provider", OPEN, look, visits.leave_for_provider),
+            Route("callback", ("GET",), CALLBACK, OPEN, look, visits.return_from_provider),
             Route("asset", READING, "/assets/<name>", OPEN, UNLIMITED, self._asset),
         )
 

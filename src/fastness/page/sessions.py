@@ -62,6 +62,7 @@ class Sessions:
         # Browsers keep cookies by host and not by port: two clusters on one machine must not share a name.
         self.cookie = f"__Host-fastness-{entropy.token(4).hex()}"
         self.login_cookie = f"{self.cookie}-login"
+        self.away_cookie = f"{self.cookie}-away"
 
     def link(self, credential: Credential) -> str:
         """A key that logs in with this credential, once."""

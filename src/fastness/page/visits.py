@@ -23,7 +23,8 @@ from fastness.kube.access import User
 from fastness.kube.errors import BadRequest, Forbidden, NotFound
 from fastness.page.admission import Admitted, Doorkeeper
 from fastness.page.pages.layout import Frame
-from fastness.page.pages.login import login_page
+from fastness.page.pages.login import login_page, onwards_page
+from fastness.page.provider_login import AWAY, NotLoggedIn, ProviderLogins
 from fastness.page.routes import MAX_NAME, after_login
 from fastness.page.sessions import LIFETIME, LOGIN_LIFETIME, Credential, Session, Sessions
 from fastness.page.view_scope import Stock, ViewScope
@@ -72,7 +73,10 @@ class Visit:
 class Visits:
     """Makes visits of requests, and logs people in and out."""
 
-    def __init__(self, visitors: Doorkeeper, sessions: Sessions, stock: Stock, frame: MakeFrame) -> None:
+    def __init__(
+        self, visitors: Doorkeeper, sessions: Sessions, stock: Stock, frame: MakeFrame, provider: ProviderLogins | None
+    ) -> None:
+        self._provider = provider
         self._visitors = visitors
         self._sessions = sessions
         self._stock = stock
@@ -137,7 +141,8 @@ class Visits:
 
     def _form(self, code: int, then: str, key: str = "", problem: str = "") -> Answer:
         cookie, token = self._sessions.before_login()
-        body = login_page(self._frame(None, None), token, after_login(then), key, problem)
+        asked = f"/login/provider?then={quote(after_login(then), safe='')}" if self._provider is not None else ""
+        body = login_page(self._frame(None, None), token, after_login(then), key, problem, asked)
         cookies = (_set_cookie(self._sessions.login_cookie, cookie, LOGIN_FORM_SECONDS),)
         return Answer(code, body, HTML, (*cookies, *NO_STORE))
 
@@ -150,13 +155,47 @@ class Visits:
         credential = _credential(sessions, form)
         if credential is None or await self._visitors.admit(credential) is None:
             return self._form(401, then, problem="That does not log in: the API does not know it.")
-        before = self.session_of(request)
+        return redirect(after_login(then), self._begun(request, credential))
+
+    def _begun(self, request: Request, credential: Credential) -> Headers:
+        """The cookies of a new session."""
+        sessions, before = self._sessions, self.session_of(request)
         # The session of before ends here and now, or its cookie would stay good somewhere else.
         if before is not None:
             sessions.end(before)
         _, cookie = sessions.begin(credential)
-        cookies = (_set_cookie(sessions.cookie, cookie, SESSION_SECONDS), _set_cookie(sessions.login_cookie, "", 0))
-        return redirect(after_login(then), cookies)
+        return _set_cookie(sessions.cookie, cookie, SESSION_SECONDS), _set_cookie(sessions.login_cookie, "", 0)
+
+    async def leave_for_provider(self, request: Request, _caller: None) -> Answer:
+        """Away to the identity provider."""
+        then = request.query.get("then", "/")
+        try:
+            location, browser = self._logins.leave(then)
+        except NotLoggedIn as error:
+            return self._form(503, then, problem=str(error))
+        # Lax: the way back is a link of another site, with which a browser sends no strict cookie.
+        away = _set_cookie(self._sessions.away_cookie, browser, int(AWAY.total_seconds()), "Lax")
+        return redirect(location, (away,))
+
+    async def return_from_provider(self, request: Request, _caller: None) -> Answer:
+        """Back from the identity provider."""
+        browser = _cookie(request, self._sessions.away_cookie)
+        try:
+            credential, then = await self._logins.return_with(dict(request.query), browser)
+        except NotLoggedIn as error:
+            return self._form(403, "/", problem=str(error))
+        if await self._visitors.admit(credential) is None:
+            return self._form(401, then, problem="That does not log in: the API does not know it.")
+        gone = _set_cookie(self._sessions.away_cookie, "", 0, "Lax")
+        onwards = (b"refresh", f"0;url={then}".encode())
+        body = onwards_page(self._frame(None, None), then)
+        return Answer(200, body, HTML, (*self._begun(request, credential), gone, onwards, *NO_STORE))
+
+    @property
+    def _logins(self) -> ProviderLogins:
+        if self._provider is None:
+            raise NotFound("nobody set up an identity provider")
+        return self._provider
 
     async def log_out(self, visit: Visit, _form: Form) -> Answer:
         """End the session, for everybody who has its cookie."""
@@ -212,6 +251,6 @@ def _cookie(request: Request, name: str) -> str:
     return ""
 
 
-def _set_cookie(name: str, value: str, seconds: int) -> tuple[bytes, bytes]:
+def _set_cookie(name: str, value: str, seconds: int, site: str = "Strict") -> tuple[bytes, bytes]:
     # RFC 6265bis, 4.1.3.2: a __Host- name asks for Secure, Path=/ and no Domain, so a neighbour cannot set it over ours.
-    return b"set-cookie", f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; Secure; SameSite=Strict".encode()
+    return b"set-cookie", f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; Secure; SameSite={site}".encode()

@@ -7,6 +7,7 @@
     POST /v1/enrol/complete   {"enrolment": text, "activated": b64}  or  {"enrolment": text, "signature": b64 r‖s}
                            → {"machine": uid, "name", "nodeName", "pool", "state": "Approved"|"Pending",
                               "doors"?: {"broker": url, "gate": url, "via": "Gate"|"Broker"}}
+    GET /v1/doors          → {"doors"?: …}, the same, for a machine that was off while a door moved
 
 * Total and strict: a member that is not in this table is an error that names the closest known one.
 * Every text has a bound before it is decoded; base64 is the standard alphabet with padding.
@@ -34,6 +35,7 @@ MAX_PUBLIC: Final = 2 * 1024
 MAX_ENROLMENT: Final = 16 * 1024
 MAX_ACTIVATED: Final = 64
 SIGNATURE_BYTES: Final = 64
+DOORS: Final = "/v1/doors"
 TPM: Final = "tpm"
 GUEST_KEY_TEES: Final = ("snp", "tdx")
 SIGNED_PREFIX: Final = b"fastness enrolment v1\x00"

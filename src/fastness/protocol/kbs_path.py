@@ -28,6 +28,8 @@ from fastness.formats.errors import FormatError
 
 SEGMENTS: Final = 3
 _POOL, _CONFIG, _TRUST = "pool", "config", "trust"
+_MACHINE, _DISK, _DEFAULT, _ROOT = "machine", "disk-", "default", "root"
+_UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.ASCII)
 # `\Z` and not `$`, which also matches before a line break at the end.
 _SEGMENT: Final = re.compile(r"[a-z0-9._-]{1,128}\Z", re.ASCII)
 
@@ -70,6 +72,28 @@ def pool_trust(pool: str) -> ResourcePath:
 def is_pool_trust(path: ResourcePath) -> bool:
     """Whether a path is what nodes of a pool have beside their configuration."""
     return path.repository == _POOL and path.tag == _TRUST
+
+
+def disk_key(machine: str, volume: str) -> ResourcePath:
+    """The key of a volume of a Machine, by its uid."""
+    return ResourcePath(_MACHINE, machine, f"{_DISK}{volume}")
+
+
+def pin_key(identity: str) -> ResourcePath:
+    """The key of a root that the Clevis pin opens, by the id of its Machine."""
+    return ResourcePath(_DEFAULT, identity, _ROOT)
+
+
+def is_pin_key(path: ResourcePath) -> bool:
+    """Whether a path names a disk key by the name that the Clevis pin knows it by."""
+    return path.repository == _DEFAULT and path.tag == _ROOT and _UID.match(path.type) is not None
+
+
+def disk_of(path: ResourcePath) -> tuple[str, str] | None:
+    """The Machine and the volume whose key a path names, also by the name that the Clevis pin knows it by; None for others."""
+    if path.repository == _MACHINE and path.tag.startswith(_DISK):
+        return path.type, path.tag.removeprefix(_DISK)
+    return (path.type, _ROOT) if is_pin_key(path) else None
 
 
 def split_path(segments: Sequence[str]) -> ResourcePath | None:

@@ -30,6 +30,10 @@ from fastness.protocol.user_data import UserData
 
 USER_DATA_PCR: Final = 15
 USER_DATA_RTMR: Final = 3
+PHASE_PCR: Final = 11
+PHASE_RTMR: Final = 3
+# The word that ends the phase in which keys of disks are released; hashed without a NUL, as systemd does.
+LEAVE_INITRD: Final = b"leave-initrd"
 MAX_EVENT: Final = 2048
 # Other programs write to the same register: the prefix keeps their texts from being read as what a machine was told.
 _PREFIX: Final = b"fastness.dev/userdata/v1 "
@@ -103,6 +107,8 @@ class Register:
     """The one that the agent extends with what it took from user-data, in the numbers of the log."""
     shared: bool
     """Whether others extend that one, too, after the agent and beside this log."""
+    phase: int
+    """The one that boot phases are extended in, behind everything that the log tells of it."""
 
     def name(self, index: int) -> str:
         """What people call the register; a number that none has stays a number."""
@@ -111,6 +117,8 @@ class Register:
 
 
 # systemd extends PCR 15 with the machine's id and its volumes when the root is there, in a log of its own.
-PCR: Final = Register("PCR", 0, dynamic=True, count=24, runtime=USER_DATA_PCR, shared=True)
+PCR: Final = Register("PCR", 0, dynamic=True, count=24, runtime=USER_DATA_PCR, shared=True, phase=PHASE_PCR)
 # Number 0 of a CC log is the launch measurement, which no event extends.
-RTMR: Final = Register("RTMR", 1, dynamic=False, count=4, runtime=USER_DATA_RTMR + 1, shared=False)
+RTMR: Final = Register(
+    "RTMR", 1, dynamic=False, count=4, runtime=USER_DATA_RTMR + 1, shared=False, phase=PHASE_RTMR + 1
+)

@@ -7,8 +7,11 @@
 
 Gate, broker and config server ask here, for every resource and every basis. In order, the cheap before the dear:
 
-    trust has not ended → the basis opens this kind of resource → the path is the caller's → policies → the proof counts here
+    trust has not ended → the basis opens this kind of resource → disks or all else → the path is the caller's → policies
+        → the proof counts here
 
+    machine/<uid>/disk-<volume>             an unlock session of that machine, which opens nothing else
+    default/<id>/root                       that machine, where its pool's disks are opened by the Clevis pin (decision 69)
     machine/<uid>/<tag>                     that machine
     pool/<name>/<tag>                       attested members of the pool
     tenant/<name>/<tag>                     attested members of the tenant
@@ -32,6 +35,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Final
 
+from fastness.attestation.evidence.phases import Phase
 from fastness.attestation.policy.claims import MANDATORY, proves_host
 from fastness.attestation.policy.query import Decision
 from fastness.attestation.policy.resource_policy import Access, ResourcePolicies, Unassessed
@@ -41,7 +45,17 @@ from fastness.formats import json
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.trusted_execution.subject import GRANTING, Basis, Grant, ProvenCaller, Subject, is_endorsed
 from fastness.kube.admission import Denied
-from fastness.protocol.kbs_path import STATUS, ResourcePath, covers, is_pool_config, is_pool_trust
+from fastness.protocol.enrolment import TPM
+from fastness.protocol.kbs_path import (
+    STATUS,
+    ResourcePath,
+    covers,
+    disk_of,
+    is_pin_key,
+    is_pool_config,
+    is_pool_trust,
+)
+from fastness.release.ear import phase_in
 
 # Words of ours in a name space that guests share with Trustee's `default`: nobody's binding may begin with one of them.
 _RESERVED: Final = ("machine", "pool", "tenant")
@@ -79,6 +93,8 @@ class ClusterRules:
     attests: bool = True
     # The names under which stubs are served without a ticket, and the pools of each.
     stubs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    # The pools whose roots the Clevis pin opens.
+    clevis: frozenset[str] = frozenset()
 
     def is_attested(self, pool: str) -> bool:
         """Whether machines of a pool get nothing without a proof."""
@@ -105,6 +121,7 @@ def authorise(
     """
     # Trust first: a machine that is no longer trusted hears that, and learns nothing of which paths there are.
     denial = _ended(caller.basis, revoked=revoked) or _basis_denial(caller, path, rules)
+    denial = denial or _disk_denial(path, caller.subject, rules, phase_in(caller.claims))
     if denial is not None:
         return denial
     # The owner before any policy: a policy that allows everything must not open another machine's place (pitfall 4).
@@ -159,8 +176,41 @@ def _basis_denial(caller: ProvenCaller, path: ResourcePath, rules: ClusterRules)
     return None
 
 
+def _disk_denial(path: ResourcePath, subject: Subject, rules: ClusterRules, phase: str) -> Denial | None:
+    """Why a session is not of the kind that a path is opened by: keys of disks in the initrd, everything else afterwards."""
+    disk = disk_of(path)
+    if is_pin_key(path) and not subject.is_unlock and subject.pool in rules.clevis:
+        return _pin_denial(path, subject, phase)
+    # Whatever its uid: root on a running machine has its ordinary session, and must not read the key of its own disk with it.
+    if disk is not None and not subject.is_unlock:
+        return Denial("unlock-required", "keys of disks are given to machines that boot, in their initrd alone")
+    if disk is None and subject.is_unlock:
+        return Denial("unlock-only", "an unlock session opens disks of its machine, and nothing else")
+    if disk is not None and disk[0] != subject.machine:
+        return Denial("other-machine", "this belongs to another machine")
+    return None
+
+
+def _pin_denial(path: ResourcePath, subject: Subject, phase: str) -> Denial | None:
+    """Why an ordinary session does not open the root of a machine of a pool that uses the Clevis pin.
+
+    The pin sends no member of ours, so nothing but the key that signed the quote says whose session it is.
+    """
+    if path.type not in (subject.id, subject.machine):
+        return Denial("other-machine", "this belongs to another machine")
+    # Without a TPM the identity is a key on a disk, and the pin has none to show.
+    if subject.tee != TPM:
+        return Denial("unlock-required", "the Clevis pin opens disks of machines with a TPM alone")
+    # An image that measures no phases never shows this one, and its root gets the key again: that is what the pin gives less.
+    if phase == Phase.SYSTEM:
+        return Denial("initrd-left", "the machine has left its initrd: keys of disks are given before that alone")
+    return None
+
+
 def _path_denial(path: ResourcePath, subject: Subject, bindings: Iterable[Mapping[str, Any]]) -> Denial | None:
     """Why a path is not the subject's; `bindings` are ResourceBinding objects."""
+    if disk_of(path) is not None:
+        return None  # decided by whose disk it is; no binding opens it to anybody else
     if path.repository in _RESERVED:
         own = {"machine": subject.machine, "pool": subject.pool, "tenant": subject.tenant}[path.repository]
         # An empty name is nobody's: a machine without a tenant is not a member of the tenant "".

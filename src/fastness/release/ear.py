@@ -2,7 +2,7 @@
 
     sub        thumbprint of the machine's identity key         cnf        the key of this boot, bound in the evidence
     eat_nonce  the challenge that was answered                   submods    cpu0: status, trust vector, policy, claims
-    fastness   machine, name, pool, tenant, simulated, verdict, tee, endorsement, epoch, properties, reattest
+    fastness   machine, name, pool, tenant, simulated, verdict, tee, endorsement, epoch, id, properties, reattest
 
 The shape is the one that policies of Trustee read. Event logs and the list of checks stay out: they are long, and the evidence
 and the Verdict are kept.
@@ -60,7 +60,7 @@ def ear_claims(
         "fastness": {
             "machine": subject.machine, "name": subject.name, "pool": subject.pool, "tenant": subject.tenant,
             "simulated": subject.simulated, "verdict": proved.verdict, "tee": subject.tee,
-            "endorsement": subject.endorsement, "epoch": subject.epoch, "properties": dict(proved.properties),
+            "endorsement": subject.endorsement, "epoch": subject.epoch, "id": subject.id, "properties": dict(proved.properties),
             **({"reattest": proved.reattest} if proved.reattest else {}),
         },
     }  # fmt: skip
@@ -85,15 +85,25 @@ def subject_in(claims: Mapping[str, Any]) -> Subject | None:
     if not isinstance(ours, dict) or not isinstance(thumbprint, str):
         return None
     names = [ours.get(name) for name in ("machine", "name", "pool", "tenant", "tee", "endorsement")]
+    # A token of the release before has none, and opens no disk by it.
+    names.append(ours.get("id", ""))
     simulated, epoch = ours.get("simulated"), ours.get("epoch", 0)
     # A claim of another type is no caller at all: `"false"` would count as simulated, and True as an epoch of one.
     if not all(isinstance(name, str) for name in names) or not isinstance(simulated, bool) or type(epoch) is not int:
         return None
-    machine, name, pool, tenant, tee, endorsement = map(str, names)
+    machine, name, pool, tenant, tee, endorsement, identity = map(str, names)
     # Ours and signed, but perhaps by a release that took less for an endorsement.
     if not is_endorsed(tee, endorsement):
         return None
-    return Subject(machine, name, thumbprint, pool, tenant, simulated, epoch, tee, endorsement)
+    return Subject(machine, name, thumbprint, pool, tenant, simulated, epoch, tee, endorsement, identity)
+
+
+def phase_in(claims: Mapping[str, Any]) -> str:
+    """The boot phase that the evidence behind a token showed; empty where it showed none."""
+    place: Any = claims
+    for name in ("submods", "cpu0", EVIDENCE, "tpm", "phase"):
+        place = place.get(name) if isinstance(place, Mapping) else None
+    return place if isinstance(place, str) else ""
 
 
 def proven_caller(claims: Mapping[str, Any]) -> ProvenCaller | None:

@@ -9,7 +9,7 @@ one. There is no way to read that does not begin with a Grant, and `release.auth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -36,13 +36,15 @@ class Content:
     """A resource: the bytes, and what the record shall say of them beside the grant, never a secret.
 
     Of a configuration, `rendered` is the name by which a running machine asked for it: it must be sent there still when the bytes
-    leave.
+    leave. `what` is the word of the record; `note` is written down elsewhere when the release is on the record.
     """
 
     value: SecretBytes
     facts: Mapping[str, str] = field(default_factory=dict)
     is_config: bool = False
     rendered: str = ""
+    what: str = "release"
+    note: Callable[[], Awaitable[None]] | None = None
 
 
 BrokerSource = ResourceSource[Content | None]

@@ -8,6 +8,7 @@
     hardware.py        The hardware of a virtual machine: what is switched on, and how it then speaks for what it booted
     first_boot.py      The first boot of a virtual machine: what Ignition and the first-boot service of a real one do, in process
     bootstrap.py       How a virtual machine of a pool without attestation joins: what a kubelet does with its kubeconfig
+    disks/             Encrypted volumes of virtual machines: files in their state that only a released key opens
     faults/            What can go wrong in a simulated cluster, and be put right again
     tee/               Software TEEs: a silicon vendor that is made up, and machines that carry its chips
     swtpm.py           Virtual machines with a real TPM in software

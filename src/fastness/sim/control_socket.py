@@ -90,7 +90,7 @@ class ControlSocket:
         if request["verb"] == "list":
             return overview(self._simulation)
         if request["verb"] == "manifest":
-            return {"said": self._simulation.manifest(request.get("image", ""))}
+            return {"said": await self._simulation.manifest(request.get("image", ""))}
         code = 500
         try:
             result = await self._done(request)

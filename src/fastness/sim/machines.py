@@ -38,6 +38,7 @@ from fastness.agent.boot.enrol import Doors, RetryBudget
 from fastness.agent.boot.prove import BrokerClient, DoorRefused
 from fastness.agent.boot.reattest import Staying
 from fastness.agent.boot.user_data import Given, ask_of_host
+from fastness.agent.boot.volumes import DiskRefused
 from fastness.agent.errors import AgentError
 from fastness.agent.host.errors import DriverError
 from fastness.kinds.kind import JsonObject
@@ -49,6 +50,7 @@ from fastness.runtime.retries import Backoff
 from fastness.runtime.tasks import uninterrupted
 from fastness.sim import kubelet
 from fastness.sim.bootstrap import bootstrap
+from fastness.sim.disks.opening import VirtualVolumes, volumes_of
 from fastness.sim.first_boot import ACCEPT, BootFailure, carries_pointer, fetch, lay_down
 from fastness.sim.hardware import AS_IT_SHOULD, Conditions
 from fastness.sim.inventory import Spec
@@ -85,6 +87,7 @@ class VirtualMachine:
             self._directory, watcher(self._directory / "root"), fleet.entropy.uid,
             installed=registry.installed, pull=registry.pull,
         )  # fmt: skip
+        self.volumes = VirtualVolumes(self._directory, fleet.entropy)
         self._node = self._node_file.read_text() if self._node_file.exists() else ""
         self._switched = asyncio.Event()
         self._in_order = False
@@ -104,7 +107,7 @@ class VirtualMachine:
     def restart(self) -> None:
         """Go down in order and boot again; a machine that goes down already goes on as it does."""
         if not self._switched.is_set():
-            self._in_order = True
+            self._refusals, self._in_order = 0, True
             self._switched.set()
 
     def prove_now(self) -> None:
@@ -172,7 +175,7 @@ class VirtualMachine:
         try:
             await self._boot()
             return False
-        except BootRefused as error:
+        except (BootRefused, DiskRefused) as error:
             # A real machine stops here and says why on its console; this one is switched on again after a while. That a
             # machine is refused is no trouble of the simulator: `attest explain` and the page tell it.
             _log.info("machine.refused", machine=self.name, reason=error.reason, error=error, hint=error.hint)
@@ -201,7 +204,7 @@ class VirtualMachine:
             await self.cable.carries()
         if new:
             await self._first_boot()
-        elif self._attester is not None:
+        elif self._attester is not None and await self._opened(self._attester):
             await self._prove_again(self._attester)
         await self._join()
         self.boots += 1
@@ -281,11 +284,42 @@ class VirtualMachine:
         assert attester is not None  # noqa: S101  # likewise
         patience = RetryBudget(self.fleet.clock, self.fleet.entropy, proofs.patience, pause=0.2)
         ask = await ask_of_host((Given(user_data),), attester, ACCEPT, patience)
-        booted = await boot_once(attester, ask, proofs.trust(), patience)
+        names_of_volumes = await volumes_of(self.fleet.cluster, self.spec.pool)
+        initrd = self.volumes.boot(attester, proofs.trust().tls, patience, self._say) if names_of_volumes else None
+        make = initrd.make(names_of_volumes, self._broker) if initrd is not None else None
+        booted = await boot_once(attester, ask, proofs.trust(), patience, make)
+        if initrd is not None:
+            await initrd.leave()
         self._node_file.write_text(booted.node_name)
         self._node = booted.node_name
         self._reattest = booted.reattest
         return booted.body
+
+    async def _opened(self, attester: Attester) -> bool:
+        """Open the volumes of an earlier boot; whether the machine goes on as who it was. Raises BootRefused, DiskRefused."""
+        if not self.volumes.names:
+            return True
+        proofs = self.fleet.proofs
+        assert proofs is not None  # noqa: S101  # without it nobody attests
+        patience = RetryBudget(self.fleet.clock, self.fleet.entropy, proofs.patience, pause=0.2)
+        initrd = self.volumes.boot(attester, proofs.trust().tls, patience, self._say)
+        try:
+            await initrd.open(self._broker)
+        except BootRefused as error:
+            if error.reason != FORGOTTEN:
+                raise
+            # The keys went with the Machine: what was on the volumes is lost for good, and they are made anew.
+            await self._enrol_again()
+            return False
+        await initrd.leave()
+        return True
+
+    def _broker(self) -> str:
+        assert self.fleet.proofs is not None  # noqa: S101  # asked only where machines attest
+        return self.cable.way(self.fleet.proofs.broker())
+
+    def _say(self, words: str) -> None:
+        self.console = words
 
     async def _prove_again(self, attester: Attester) -> None:
         """A later boot: nothing happens before the broker has seen what was booted; raises BootRefused, DriverError."""

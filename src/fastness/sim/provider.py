@@ -21,7 +21,7 @@ from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import NotFound, Unavailable
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.machineconfig.loops.machine_ends import holds_up, let_go
+from fastness.machineconfig.loops.machines.machine_ends import holds_up, let_go
 from fastness.machineconfig.scaling.machines import (
     pool_of_user_data,
     provider_of,

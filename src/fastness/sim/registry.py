@@ -6,11 +6,15 @@
 An image is its manifest, so its digest follows from what a machine that boots it measures, and an approval of it carries the same
 bytes. What is not in the index cannot be pulled, whatever it is called; a manifest that somebody changed is refused as a registry
 client refuses it. The image that virtual machines are installed with is always there.
+
+What is named after another registry is asked for there (`elsewhere`): virtual machines boot what a real registry has, and nothing
+that it has not. Such an image measures by its digest: another image, other values.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,7 +26,8 @@ from fastness.formats.errors import ImageReferenceError, JsonError
 from fastness.formats.image_reference import ImageReference, digest_of, parse_image
 from fastness.sim.tee.images import default_image
 
-REPOSITORY: Final = "simulated.fastness.dev/machine"
+SIMULATED: Final = "simulated.fastness.dev/"
+REPOSITORY: Final = f"{SIMULATED}machine"
 INSTALLED_VERSION: Final = "42.1"
 MOST: Final = 100
 INDEX: Final = "index.json"
@@ -48,6 +53,7 @@ class SimRegistry:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self.elsewhere: Callable[[str], str] | None = None
 
     @property
     def installed(self) -> str:
@@ -90,17 +96,23 @@ class SimRegistry:
             if same and entry.reference.startswith(f"{name.repository}@"):
                 self._check(entry)
                 return entry.reference
+        if self.elsewhere is not None and not name.repository.startswith(SIMULATED):
+            return self.elsewhere(image)
         raise ImageFailure(f"image {image} cannot be pulled: the simulated registry has no such manifest", _LIST)
 
     def version(self, image: str) -> str:
         """The version of an image that a machine runs, also of one that was withdrawn."""
         digest = digest_of(image)
         versions = {digest_of(entry.reference): entry.version for entry in self._images()}
-        return versions.get(digest, INSTALLED_VERSION)
+        # Of an image of another registry nothing is known but its digest, and that is what it measures by.
+        unlisted = digest.partition(":")[2] if digest and not image.startswith(SIMULATED) else INSTALLED_VERSION
+        return versions.get(digest, unlisted)
 
     def manifest(self, image: str) -> bytes:
         """What machines measure that boot an image, as its approval carries it; raises ImageFailure."""
         reference = self.pull(image)
+        if not any(entry.reference == reference for entry in self.images()):
+            return _manifest(self.version(reference))
         return self._check(next(entry for entry in self.images() if entry.reference == reference))
 
     def _check(self, image: SimImage) -> bytes:

@@ -212,9 +212,9 @@ class Simulation:
         return f"{target.name} is gone, with its node and its Machine"
 
     async def reboot(self, machine: str) -> str:
-        """Boot a machine again; raises ApiError."""
+        """Have a machine go down in order and boot again; raises ApiError."""
         target = self._machine(machine)
-        target.switch()
+        target.restart()
         return f"{target.name} boots again and has to prove itself anew"
 
     # ------------------------------------------------------------ images
@@ -225,10 +225,10 @@ class Simulation:
             made = await asyncio.to_thread(self.registry.push, image)
         return f"{made.reference} is in the simulated registry, as {made.tagged}"
 
-    def manifest(self, image: str) -> str:
+    async def manifest(self, image: str) -> str:
         """What machines measure that boot an image; raises ApiError."""
         with refused():
-            return self.registry.manifest(image).decode()
+            return (await asyncio.to_thread(self.registry.manifest, image)).decode()
 
     async def withdraw(self, image: str) -> str:
         """Take an image out of the registry; raises ApiError."""

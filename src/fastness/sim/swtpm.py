@@ -27,7 +27,7 @@ from typing import Final
 from fastness.agent.boot.attester import Attester
 from fastness.agent.host.errors import TpmFailure
 from fastness.agent.host.process import ENVIRONMENT
-from fastness.agent.host.tee.this_boot import RuntimeLog
+from fastness.agent.host.tee.this_boot import DisksFile, RuntimeLog
 from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.silicon.chains import load_certificates
@@ -147,7 +147,9 @@ class SwtpmBoard:
         # Registers are reset by the boot; events of the one before would not replay, and the evidence would be refused.
         later.unlink(missing_ok=True)
         tools = TpmTools(self._tcti, event_log=log, runtime_log=RuntimeLog(later))
-        attester = TpmAttester(tools, self._directory / "identity")
+        disks = DisksFile(self._directory / "disks.json")
+        disks.keep(())  # of the boot before
+        attester = TpmAttester(tools, self._directory / "identity", disks=disks)
         return await RecordingTpm.of(attester) if conditions.replay else attester
 
     async def power_off(self) -> None:
@@ -211,6 +213,9 @@ class RecordingTpm:
         self.sign = real.sign
         self.sign_as_boot = real.sign_as_boot
         self.measure = real.measure
+        self.leave_initrd = real.leave_initrd
+        self.opened = real.opened
+        self.disks = real.disks
         self.started_with = real.started_with
         self.init_data = real.init_data
 

@@ -30,7 +30,7 @@ from fastness.kube.admission import AdmissionLookups, AdmissionRequest
 from fastness.kube.controllers import LeaderSettings
 from fastness.kube.errors import Unavailable
 from fastness.kube.informers import Informers
-from fastness.kube.port import PatchType
+from fastness.kube.port import PatchType, WriteOptions
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.workloads.admission.workloads import ENFORCEMENT
 from fastness.workloads.live.agent_policies import PolicyAnswers, PolicyTrials
@@ -91,6 +91,33 @@ async def test_reviews_are_answered_with_the_rules_and_the_engine(embedded_serve
         missing = (await client.post("/review", json=review_of(pod()))).json()["response"]
         assert "it carries no init data" in missing["status"]["message"]
         assert len(asks) == 1, "nothing to try without a policy"
+
+
+async def test_what_a_cluster_is_counts_behind_the_webhook_too(embedded_server: Embedded) -> None:
+    enforcing = {"metadata": {"name": "cluster"}, "spec": {"mode": "Enforce", "simulated": True}}
+    review = review_of(enforcing, "confidentialclusters", "ConfidentialCluster", "fastness.dev")
+    review["request"] |= {"name": "cluster", "namespace": ""}
+    maps, infrastructures = (
+        find("", "v1", "configmaps").resource,
+        find("config.openshift.io", "v1", "infrastructures").resource,
+    )
+
+    async with webhook(embedded_server) as (_, client):
+
+        async def denial() -> str:
+            answer = (await client.post("/review", json=review)).json()["response"]
+            return "" if answer["allowed"] else str(answer["status"]["message"])
+
+        assert await denial() == ""
+        meta = {"name": "microshift-version", "namespace": "kube-public"}
+        note = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"major": "4"}}
+        await embedded_server.cluster.create(maps, note)
+        assert "pool master and worker cannot be ConfidentialCluster on MicroShift" in await denial()
+        await embedded_server.cluster.delete(maps, "microshift-version", "kube-public")
+        hosted = {"status": {"controlPlaneTopology": "External"}}
+        status = WriteOptions(subresource="status")
+        await embedded_server.cluster.patch(infrastructures, "cluster", hosted, PatchType.MERGE, "", status)
+        assert "on a cluster of topology External: the control plane is hosted" in await denial()
 
 
 async def test_policy_that_only_looks_as_if_it_looked_is_refused(embedded_server: Embedded) -> None:

@@ -99,7 +99,11 @@ def example(entry: NotActedOn) -> JsonObject:
     *parents, last = entry.field.split(".")
     place = obj
     for name in parents:
-        place = place.setdefault(name, {})
+        if name.endswith("[]"):
+            place.setdefault(name[:-2], []).append({"name": "walk", "trustModel": "ConfidentialCluster"})
+            place = place[name[:-2]][-1]
+        else:
+            place = place.setdefault(name, {})
     place[last] = VALUES.get(entry.field, "x")
     return obj
 

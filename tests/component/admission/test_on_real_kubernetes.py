@@ -40,6 +40,7 @@ from fastness.record.loops.sequencer import KEY as SEQUENCE
 from fastness.record.loops.sequencer import PACE_SECONDS, Sequencer
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.workloads.admission.workloads import ENFORCEMENT
+from tests.component.admission.disk_settings import guarded_disks
 from tests.contract.worlds import https, served
 from tests.patience import PATIENCE
 from tests.realkube import RealKube
@@ -52,12 +53,12 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 @pytest.fixture(scope="module")
 def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
     """A server of its own: the configuration covers the whole cluster."""
-    with RealKube.start(tmp_path_factory.mktemp("webhook"), real_kube_binaries, unsafe_no_fsync=True) as found:
-        wanted = manifests()
-        with found.client() as admin:
-            for manifest in wanted:
+    with RealKube.start(tmp_path_factory.mktemp("webhook"), real_kube_binaries, unsafe_no_fsync=True) as server:
+        definitions = manifests()
+        with server.client() as admin:
+            for manifest in definitions:
                 assert admin.post(DEFINITIONS, json=manifest).status_code == 201
-            for manifest in wanted:
+            for manifest in definitions:
                 for _ in range(600):
                     if served(admin, f"{DEFINITIONS}/{manifest['metadata']['name']}"):
                         break
@@ -72,7 +73,7 @@ def kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> 
             for name, handler in (("kata-cc", "kata-snp"), ("kata", "kata")):
                 runtime = {"metadata": {"name": name}, "handler": handler}
                 assert admin.post("/apis/node.k8s.io/v1/runtimeclasses", json=runtime).status_code == 201
-        yield found
+        yield server
 
 
 async def post(admin: httpx.Client, path: str, obj: Object) -> httpx.Response:
@@ -249,8 +250,8 @@ class Loops:
         async with asyncio.timeout(PATIENCE):
             while True:
                 stored = await self.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
-                seen = informer.get("", "cluster") or {"metadata": {}}
-                if seen["metadata"].get("generation") == stored["metadata"]["generation"]:
+                cached = informer.get("", "cluster") or {"metadata": {}}
+                if cached["metadata"].get("generation") == stored["metadata"]["generation"]:
                     break
                 await asyncio.sleep(0.05)
             for _ in range(2):
@@ -266,9 +267,9 @@ class Loops:
         record = await open_record(self.cluster, self.tiles)
         assert record is not None
         entries = [json.decode(content) async for _, content in record.view.entries()]
-        wanted = ("act-lower-protection", "protection-lowered")
-        told = [entry for entry in entries if entry["what"] in wanted]
-        return [(entry["what"], entry["who"], entry["detail"].get("guarded", "")) for entry in told]
+        lowerings = ("act-lower-protection", "protection-lowered")
+        recorded = [entry for entry in entries if entry["what"] in lowerings]
+        return [(entry["what"], entry["who"], entry["detail"].get("guarded", "")) for entry in recorded]
 
 
 async def test_a_lowering_names_its_person_and_one_past_the_webhook_is_seen(kube: RealKube, tmp_path: Path) -> None:
@@ -317,19 +318,19 @@ async def test_a_lowering_names_its_person_and_one_past_the_webhook_is_seen(kube
                     await asyncio.sleep(0.1)
             async with Informers(cluster, clock=clock, entropy=entropy) as informers:
                 loops = Loops(cluster, informers, tiles, watched=False)
-                said = condition(await loops.settle(), "Guarded")
-                assert said is not None
-                assert (said["status"], said["reason"]) == ("False", "UnguardedLowering")
-                assert "mode goes from Enforce to Disabled" in said["message"]
+                state = condition(await loops.settle(), "Guarded")
+                assert state is not None
+                assert (state["status"], state["reason"]) == ("False", "UnguardedLowering")
+                assert "mode goes from Enforce to Disabled" in state["message"]
                 assert await loops.lowered() == [*guarded, ("protection-lowered", "unknown", "no")]
                 doctor = ["doctor", "--kubeconfig", str(kube.kubeconfig), "-o", "json"]
-                found = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, doctor))
-                assert found.exit_code == 1
-                assert "lowered past admission" in found.stdout
+                report = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, doctor))
+                assert report.exit_code == 1
+                assert "lowered past admission" in report.stdout
                 assert (await patch({"spec": {"mode": "Enforce"}})).status_code == 200
-                said = condition(await loops.settle(), "Guarded")
-                assert said is not None
-                assert said["reason"] == "NoWebhook", "as strict as before; but still nobody asks"
+                state = condition(await loops.settle(), "Guarded")
+                assert state is not None
+                assert state["reason"] == "NoWebhook", "as strict as before; but still nobody asks"
 
 
 MACHINES = "/apis/trusted-execution-clusters.io/v1alpha1/namespaces/fastness-system/machines"
@@ -369,8 +370,20 @@ async def test_a_machine_gets_no_owner_there_and_goes_only_when_its_bar_is_noted
             loop = Machines(cluster, informers, ClusterRecord(cluster, clock, entropy, "controllers"), clock)
             await loop.reconcile(ObjectName("fastness-system", "m"))
             assert (await anyio.to_thread.run_sync(lambda: admin.get(f"{MACHINES}/m"))).status_code == 404
-            (kept,) = (await cluster.list(DISTRUST.resource)).items
-            assert kept["spec"]["bars"] == chip["status"]
+            (distrust,) = (await cluster.list(DISTRUST.resource)).items
+            assert distrust["spec"]["bars"] == chip["status"]
+
+
+async def test_settings_of_disks_are_guarded_there_as_in_the_embedded_api(kube: RealKube) -> None:
+    clock, entropy = SystemClock(), SystemEntropy()
+    with kube.client() as admin:
+        async with (
+            https(kube.kubeconfig) as cluster,
+            Informers(cluster, clock=clock, entropy=entropy) as informers,
+            issuing(cluster, informers, clock, entropy),
+            webhook_server(cluster, informers, clock, entropy),
+        ):
+            await anyio.to_thread.run_sync(guarded_disks, admin)
 
 
 async def test_our_namespace_goes_there_only_confirmed_and_everybody_says_that_it_is_gone(
@@ -407,8 +420,8 @@ async def test_our_namespace_goes_there_only_confirmed_and_everybody_says_that_i
             await home.look()
             assert home.problem() == GONE
         doctor = ["doctor", "--kubeconfig", str(kube.kubeconfig), "-o", "json"]
-        found = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, doctor))
-        assert (found.exit_code, "fastness-system is gone" in found.stdout) == (1, True)
+        report = await anyio.to_thread.run_sync(lambda: CliRunner().invoke(cli, doctor))
+        assert (report.exit_code, "fastness-system is gone" in report.stdout) == (1, True)
         async with https(kube.kubeconfig) as cluster:
             with pytest.raises(LacksCluster, match="is gone"):
                 await make_namespace(cluster, "fastness-system")

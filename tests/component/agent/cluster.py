@@ -30,8 +30,9 @@ from tests.virtual import SeededEntropy
 NODE_NAME = "w0"
 QUICK_PINS = Pace(timeout=20.0, pause=0.0, between=Backoff(0.01, 0.02), again=Backoff(0.05, 0.1), resync=30.0)
 QUICK = Settings(
-    drain_timeout=20.0, uncordon_timeout=20.0, retry=Backoff(0.02, 0.1), resync=30.0, drift_settle=0.01, pins=QUICK_PINS
-)
+    drain_timeout=20.0, uncordon_timeout=20.0, retry=Backoff(0.02, 0.1), resync=30.0, drift_settle=0.01, pins=QUICK_PINS,
+    kubelet_window=0.0,
+)  # fmt: skip
 
 
 class Play:
@@ -113,14 +114,14 @@ class Play:
         """Wait until the agent has looked at the disk and said that all is well."""
         await self.mark("Updated", "True")
 
-    async def mark(self, kind: str, status: str) -> JsonObject:
-        """One condition of the MachineConfigNode, when it has a status."""
+    async def mark(self, kind: str, status: str, words: str = "") -> JsonObject:
+        """One condition of the MachineConfigNode, when it has a status and its message these words."""
         current: JsonObject = {}
 
         async def so() -> bool:
             nonlocal current
             current = dict(condition(await self.admin.get(MACHINE_CONFIG_NODE.resource, NODE_NAME), kind) or {})
-            return current.get("status") == status
+            return current.get("status") == status and words in current.get("message", "")
 
         await self.when(so)
         return current

@@ -116,5 +116,9 @@ def apply(machine: DirectoryMachine, old: Goal, config: JsonObject, applier: App
 
 
 def relevant(tree: Mapping[str, object]) -> dict[str, object]:
-    """Without the directories that hold nothing but our records."""
-    return {path: what for path, what in tree.items() if "machine-config-daemon" not in path}
+    """Without the directories that hold nothing but our records, and without what a boot forgets."""
+    return {
+        path: what
+        for path, what in tree.items()
+        if "machine-config-daemon" not in path and path.partition("/")[0] != "run"
+    }

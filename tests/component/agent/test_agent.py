@@ -67,6 +67,26 @@ async def test_a_fresh_node_takes_over_what_its_first_boot_wrote(play: Play) -> 
     assert (await play.mark(Progress.UPDATED, "True"))["message"] == "the node has rendered-worker-old"
 
 
+async def test_a_machine_says_that_its_bootstrap_is_over_when_its_kubelet_runs_and_not_before(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = False
+    play.machine.host.root.put("/etc/systemd/system/kubelet.service", File(b"[Install]\nWantedBy=multi-user.target\n"))
+    play.machine.units.enable(["kubelet.service"])
+    monkeypatch.setattr(type(play.machine.units), "is_running", lambda _units, _unit: runs)
+    await play.annotate(**{names.CURRENT_CONFIG: None})
+    async with play.alive():
+        await play.state("Degraded")
+        assert isinstance(play.machine.host.root.look(disk.BOOTSTRAPPED), Absent)
+        runs = True
+        await play.settled()
+
+        async def written() -> bool:
+            return isinstance(play.machine.host.root.look(disk.BOOTSTRAPPED), File)
+
+        await play.when(written)
+
+
 async def test_a_file_without_policy_drains_reboots_and_comes_back(play: Play) -> None:
     async with play.alive():
         await play.settled()

@@ -10,6 +10,7 @@ import pytest
 from fastness.agent.apply.first_boot import first_boot
 from fastness.agent.apply.hosts import DirectoryMachine, PlainSystem
 from fastness.agent.errors import BadConfig
+from fastness.agent.host.boot_loader import LoaderUpdate
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.file_changes import PollingWatcher
 from fastness.agent.host.states import ABSENT, File
@@ -55,6 +56,39 @@ def test_another_image_is_staged_and_the_machine_reboots_once(machine: Directory
     assert boot(machine) == (), "the file is gone: it does not begin again"
     assert machine.host.root.look(names.BASE_IMAGE_FILE) == File(f"{INSTALLED}\n".encode(), 0o644, 0, 0)
     assert isinstance(machine.host.root.look(f"{names.ENCAPSULATED_FILE}.bak"), File)
+
+
+class Loader:
+    """Takes down whose boot loader was asked for."""
+
+    def __init__(self) -> None:
+        self.images: list[str] = []
+
+    def update(self, image: str) -> LoaderUpdate:
+        self.images.append(image)
+        return LoaderUpdate("no EFI system partition", failed=True)
+
+
+@pytest.mark.parametrize("word", [b"", b"update\n", b"leave\n"])
+def test_the_boot_loader_comes_with_the_first_image_where_the_files_ask_for_it(
+    machine: DirectoryMachine, word: bytes
+) -> None:
+    loader, root = Loader(), machine.host.root
+    if word:
+        root.put(names.BOOT_LOADER_FILE, File(word))
+    serve(machine, osImageURL=IMAGE)
+    lacking = first_boot(root, machine.system, machine.power, boot_loader=loader)
+    assert loader.images == ([IMAGE] if word == b"update\n" else [])
+    assert ("no EFI system partition" in lacking) == bool(loader.images)
+    assert len(machine.power.reasons) == 1, "what fails of it holds nothing up"
+
+
+def test_arguments_alone_bring_no_boot_loader(machine: DirectoryMachine) -> None:
+    loader = Loader()
+    machine.host.root.put(names.BOOT_LOADER_FILE, File(b"update\n"))
+    serve(machine, kernelArguments=["nosmt"])
+    assert first_boot(machine.host.root, machine.system, machine.power, boot_loader=loader)
+    assert loader.images == []
 
 
 def test_without_the_file_there_is_nothing_to_do(machine: DirectoryMachine) -> None:

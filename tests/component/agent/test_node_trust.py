@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fastness.agent.apply.node import Agent
+from fastness.agent.apply.node_trust import turn_of
 from fastness.agent.host.states import File
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
@@ -24,7 +26,7 @@ from tests.component.agent.directory_machine import file, make_machine, rendered
 from tests.embedded.fixtures import Embedded
 from tests.unit.machineconfig.build import CERTIFICATE, OTHER_CERTIFICATE, controller_config
 from tests.unit.machineconfig.signers import signer
-from tests.virtual import SeededEntropy
+from tests.virtual import SeededEntropy, VirtualClock
 
 OLD = rendered("rendered-worker-old", files=[file("/etc/base.conf", "base\n")])
 CONTROLLERS = CONTROLLER_CONFIG.resource
@@ -89,11 +91,15 @@ async def test_a_degraded_node_gets_its_certificates_all_the_same(play: Play) ->
         assert (await play.notes())[names.STATE] == "Degraded"
 
 
-async def test_what_cannot_be_read_is_told_and_the_machine_keeps_what_it_has(play: Play) -> None:
+WHOLE_BUT_DAMAGED = CERTIFICATE.replace(CERTIFICATE.splitlines()[2], "A" * len(CERTIFICATE.splitlines()[2]))
+
+
+@pytest.mark.parametrize("text", ["garbage", WHOLE_BUT_DAMAGED], ids=["no certificate", "one that only looks whole"])
+async def test_what_cannot_be_read_is_told_and_the_machine_keeps_what_it_has(play: Play, text: str) -> None:
     first = await publish(play, CERTIFICATE)
     async with play.alive():
         await has(play, first)
-        await publish(play, "garbage")
+        await publish(play, text)
         await play.wait_for_event("NodeTrustNotWritten")
         assert registry(play) == CERTIFICATE.encode()
         assert (await play.notes())[names.STATE] == "Done", "configs are not held up by it"
@@ -109,7 +115,7 @@ class Trusted:
     async def fetch(self, name: str, overlay: str = "") -> JsonObject:
         raise AssertionError("nobody asks for a config here")
 
-    async def trust(self, pool: str) -> NodeTrust:
+    async def trust(self, pool: str, named: str = "") -> NodeTrust:
         return self.document
 
 
@@ -136,3 +142,69 @@ async def test_a_server_that_is_not_believed_has_those_start_anew_who_read_an_ol
     await agent._miss_authority()
     calls = [unit for verb, unit in play.machine.units.calls if verb in ("start", "restart")]
     assert calls == restarted
+
+
+def kubeconfig(play: Play) -> bytes:
+    state = play.machine.host.root.look(KUBECONFIGS[1])
+    return state.content if isinstance(state, File) else b""
+
+
+def started(play: Play) -> list[str]:
+    return [unit for verb, unit in play.machine.units.calls if verb == "start"]
+
+
+async def test_a_kubelet_starts_anew_at_its_turn_and_nothing_else_waits_for_it(play: Play) -> None:
+    host, clock = play.machine.host, VirtualClock()
+    data = base64.b64encode(CERTIFICATE.encode()).decode()
+    before = f"clusters: [{{cluster: {{certificate-authority-data: {data}}}}}]".encode()
+    host.root.put(KUBECONFIGS[1], File(before))
+    trust = NodeTrust(kubelet_ca=CERTIFICATE, api_ca=OTHER_CERTIFICATE, registries={"r.example:5000": CERTIFICATE})
+    keeper = agent_at(play, clock, trust)._trust
+    node = {"metadata": {"annotations": {names.DESIRED_TRUST: trust.name, names.CURRENT_CONFIG: "rendered-worker-old"}}}
+    await keeper.keep(node, ())
+    assert keeper.turn == turn_of(NODE_NAME, WINDOW) > 1.0
+    assert registry(play) == CERTIFICATE.encode(), "certificates of registries do not wait"
+    assert (kubeconfig(play), started(play)) == (before, [])
+    assert names.CURRENT_TRUST not in await play.notes(), "it does not have all of it"
+    await clock.advance(keeper.turn - 1.0)
+    await keeper.keep(node, ())
+    assert keeper.turn == pytest.approx(1.0)
+    assert started(play) == []
+    await clock.advance(1.0)
+    await keeper.keep(node, ())
+    assert (keeper.turn, started(play)) == (0.0, ["kubelet.service"])
+    assert kubeconfig(play) not in (before, b"")
+    assert (await play.notes())[names.CURRENT_TRUST] == trust.name
+    await keeper.keep(node, ())
+    assert started(play) == ["kubelet.service"], "once"
+
+
+async def test_a_machine_that_does_not_believe_the_api_any_more_waits_for_no_turn(play: Play) -> None:
+    host = play.machine.host
+    data = base64.b64encode(CERTIFICATE.encode()).decode()
+    host.root.put(KUBECONFIGS[1], File(f"clusters: [{{cluster: {{certificate-authority-data: {data}}}}}]".encode()))
+    trust = NodeTrust(kubelet_ca=CERTIFICATE, api_ca=OTHER_CERTIFICATE)
+    keeper = agent_at(play, VirtualClock(), trust)._trust
+    node = {"metadata": {"annotations": {names.DESIRED_TRUST: trust.name, names.CURRENT_CONFIG: "rendered-worker-old"}}}
+    await keeper.keep(node, ())
+    assert started(play) == []
+    await keeper.distrusted()
+    await keeper.keep(node, ())
+    assert started(play) == ["kubelet.service"]
+
+
+WINDOW = 300.0
+
+
+def agent_at(play: Play, clock: VirtualClock, trust: NodeTrust) -> Agent:
+    settings = replace(QUICK, kubelet_window=WINDOW)
+    return Agent(play.as_node, play.machine.host, NODE_NAME, clock, SeededEntropy(1), settings, configs=Trusted(trust))
+
+
+def test_turns_are_of_the_name_within_the_window_and_even() -> None:
+    turns = [turn_of(f"node-{number}", WINDOW) for number in range(1000)]
+    assert turns == [turn_of(f"node-{number}", WINDOW) for number in range(1000)]
+    assert all(0 <= turn < WINDOW for turn in turns)
+    tenths = [sum(tenth * 30 <= turn < (tenth + 1) * 30 for turn in turns) for tenth in range(10)]
+    assert min(tenths) > 60
+    assert max(tenths) < 150, "no tenth of the window has more than its share and a half"

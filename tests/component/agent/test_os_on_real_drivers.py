@@ -13,13 +13,14 @@ from fastness.agent.apply.ports import OperatingSystem
 from fastness.agent.host.states import File
 from fastness.kinds.machineconfiguration import names
 from tests.component.agent.cluster import Play
-from tests.component.agent.directory_machine import make_machine, rendered
-from tests.component.agent.host.os_machines import BASE, LOST, A, bootc, machine_at, rpm_ostree
+from tests.component.agent.directory_machine import file, make_machine, rendered
+from tests.component.agent.host.os_machines import BASE, LOST, A, boot_loader, bootc, machine_at, rpm_ostree
 from tests.embedded.fixtures import Embedded
 from tests.standins.os_engine import Machine
 
 PLAIN = rendered("rendered-worker-plain")
 OVERRIDE = rendered("rendered-worker-override", osImageURL=A, kernelArguments=["nosmt"])
+LOADER = rendered("rendered-worker-loader", files=[file(names.BOOT_LOADER_FILE, "update\n")], osImageURL=A)
 UNKNOWN = rendered("rendered-worker-unknown", osImageURL=LOST)
 
 
@@ -35,7 +36,8 @@ async def play(
 ) -> EnginePlay:
     driver: Callable[[Machine], OperatingSystem] = request.param
     engine, machine = machine_at(tmp_path / "engine"), make_machine(tmp_path / "w0")
-    machine.host = replace(machine.host, system=driver(engine))
+    machine.host = replace(machine.host, system=driver(engine), boot_loader=boot_loader(engine))
+    engine.change(loaders={A.partition("@")[2]: "shim 15.8"})
     power = machine.power
 
     def reboot() -> None:
@@ -47,7 +49,7 @@ async def play(
     machine.host.root.put(names.NODE_ANNOTATIONS_FILE, File(notes))
     play = EnginePlay(embedded_server, machine)
     play.engine = engine
-    await play.prepare(PLAIN, OVERRIDE, UNKNOWN, current="rendered-worker-plain")
+    await play.prepare(PLAIN, OVERRIDE, LOADER, UNKNOWN, current="rendered-worker-plain")
     return play
 
 
@@ -83,6 +85,56 @@ async def test_a_deployment_that_is_not_finalized_degrades_the_node_with_what_th
     assert "No space left on device" in notes[names.REASON]
     assert notes[names.CURRENT_CONFIG] == "rendered-worker-plain"
     assert (engine.read()["booted"]["image"], engine.read()["staged"]) == (BASE, None)
+
+
+async def test_the_boot_loader_comes_with_an_image_only_where_the_configuration_asks_for_it(play: EnginePlay) -> None:
+    async with play.alive():
+        await play.settled()
+        await play.want("rendered-worker-override")
+        await play.done("rendered-worker-override")
+        entry = await play.mark("AppliedOSImage", "False", "Action during update")
+        assert "the boot loader is left as it is: the configuration does not ask for its update" in entry["message"]
+        assert play.engine.read()["loader"] == "shim 15.6"
+        await play.want("rendered-worker-plain")
+        await play.done("rendered-worker-plain")
+        await play.want("rendered-worker-loader")
+        await play.done("rendered-worker-loader")
+        entry = await play.mark("AppliedOSImage", "False", "to rendered-worker-loader")
+        assert f"the boot loader is that of {A}" in entry["message"]
+    assert play.engine.read()["loader"] == "shim 15.8"
+
+
+async def test_a_boot_loader_that_cannot_be_updated_holds_nothing_up(play: EnginePlay) -> None:
+    play.engine.fault("podman", "run", times=100, text="error: no EFI system partition")
+    async with play.alive():
+        await play.settled()
+        await play.want("rendered-worker-loader")
+        notes = await play.done("rendered-worker-loader")
+        await play.wait_for_event("BootLoaderNotUpdated")
+        entry = await play.mark("AppliedOSImage", "False", "to rendered-worker-loader")
+    assert "no EFI system partition" in entry["message"]
+    assert (notes[names.BOOTED_IMAGE], play.engine.read()["loader"]) == (A, "shim 15.6")
+
+
+async def test_a_node_says_of_each_failed_update_whether_its_image_was_pulled(play: EnginePlay) -> None:
+    # In the words of the two programs: arguments are set after the image came.
+    for program, word in (("rpm-ostree", "kargs"), ("bootc", "--source=fastness")):
+        play.engine.fault(program, word, times=1000, text="error: no space left")
+    async with play.alive():
+        await play.settled()
+        await play.want("rendered-worker-override")
+        await play.state("Degraded")
+        entry = await play.mark("ImagePulledFromRegistry", "True")
+        assert entry["message"].endswith("no space left; its image was pulled")
+        assert (await play.mark("AppliedOSImage", "False"))["message"] == entry["message"]
+        await play.want("rendered-worker-unknown")
+        entry = await play.mark("ImagePulledFromRegistry", "False")
+        assert entry["message"].endswith("its image was not pulled")
+        for program, word in (("rpm-ostree", "rebase"), ("bootc", "switch")):
+            play.engine.fault(program, word, times=1000, text="error: Writing deployment: Input/output error")
+        await play.want("rendered-worker-override")
+        entry = await play.mark("ImagePulledFromRegistry", "Unknown", "not known")
+        assert "Input/output error" in entry["message"]
 
 
 async def test_an_image_that_is_not_there_leaves_the_machine_as_it_is(play: EnginePlay) -> None:

@@ -16,11 +16,13 @@ from fastness.agent.apply.failed_boot import read_failed_boot
 from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.apply.journal import Begin, Phase
 from fastness.agent.apply.update import Goal
-from fastness.agent.host.errors import ImageFailure
-from fastness.agent.host.states import Deployment, File
+from fastness.agent.host.errors import FileFailure, ImageFailure
+from fastness.agent.host.files import RootedFiles
+from fastness.agent.host.states import Deployment, File, State
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
-from tests.component.agent.cluster import Play
+from fastness.kinds.machineconfiguration.node import MACHINE_CONFIG_NODE
+from tests.component.agent.cluster import NODE_NAME, Play
 from tests.component.agent.directory_machine import apply, file, make_machine, plan, relevant, rendered, snapshot
 from tests.embedded.fixtures import Embedded
 
@@ -86,11 +88,21 @@ async def test_an_override_is_booted_and_taking_it_back_boots_the_base_image(pla
         notes = await play.done("rendered-worker-override")
         assert play.booted == Deployment(A, ("nosmt",))
         assert notes[names.BOOTED_IMAGE] == A
+        assert await _images_of(play, A) == {"currentImage": A, "desiredImage": A}
         await play.want("rendered-worker-plain")
         notes = await play.done("rendered-worker-plain")
     assert play.booted == Deployment(BASE)
     assert (notes[names.BOOTED_IMAGE], notes[names.BASE_IMAGE]) == (BASE, BASE)
     assert len(play.machine.power.reasons) == 2
+
+
+async def test_a_node_shows_what_it_booted_and_what_it_could_not_reach(play: OsPlay) -> None:
+    async with play.alive():
+        await play.settled()
+        assert await _images_of(play, BASE) == {"currentImage": BASE, "desiredImage": BASE}
+        await play.want("rendered-worker-lost")
+        await play.state("Degraded")
+        assert await _images_of(play, GONE) == {"currentImage": BASE, "desiredImage": GONE}
 
 
 async def test_an_image_that_no_registry_has_degrades_the_node_and_changes_nothing(play: OsPlay) -> None:
@@ -104,10 +116,55 @@ async def test_an_image_that_no_registry_has_degrades_the_node_and_changes_nothi
         assert notes[names.CURRENT_CONFIG] == "rendered-worker-plain"
         assert (play.booted, play.machine.system.staged()) == (Deployment(BASE), None)
         assert play.content("/etc/motd") == before, "the files of the config went with it"
+        for kind in ("ImagePulledFromRegistry", "AppliedOSImage", "AppliedFiles", "UpdateExecuted"):
+            entry = await play.mark(kind, "False")
+            assert "manifest unknown" in entry["message"], kind
         play.registry.images.add(GONE)
         await play.done("rendered-worker-lost")
     assert play.booted == Deployment(GONE)
     assert len(play.machine.power.reasons) == 1
+
+
+@pytest.mark.parametrize(("broken", "pulled"), [("/etc/motd", "False"), (names.CURRENT_CONFIG_FILE, "True")])
+async def test_a_file_that_cannot_be_written_says_nothing_of_a_pull_that_worked(
+    play: OsPlay, monkeypatch: Any, broken: str, pulled: str
+) -> None:
+    """Files come before the image, the record of the config after it."""
+    put = RootedFiles.put
+
+    def failing(self: RootedFiles, path: str, state: State, **more: Any) -> None:
+        if path == broken and isinstance(state, File) and b"override" in state.content:
+            raise FileFailure(f"{path}: No space left on device")
+        put(self, path, state, **more)
+
+    async with play.alive():
+        await play.settled()
+        monkeypatch.setattr(RootedFiles, "put", failing)
+        await play.want("rendered-worker-override")
+        entry = await play.mark("ImagePulledFromRegistry", pulled, "No space left on device")
+        assert entry["message"].endswith("its image was pulled" if pulled == "True" else "its image was not pulled")
+        assert (await play.mark("AppliedOSImage", "False"))["message"] == entry["message"]
+        assert (play.registry.pulls != []) == (pulled == "True")
+        monkeypatch.undo()
+        await play.done("rendered-worker-override")
+
+
+async def test_a_node_says_how_far_another_image_came_and_nothing_of_images_otherwise(play: OsPlay) -> None:
+    async with play.alive():
+        await play.settled()
+        assert (await play.mark("AppliedOSImage", "False"))["reason"] == "NotYetOccurred"
+        await play.want("rendered-worker-renamed")
+        await play.done("rendered-worker-renamed")
+        assert (await play.mark("ImagePulledFromRegistry", "False"))["reason"] == "NotYetOccurred"
+        assert "rendered-worker-renamed" in (await play.mark("AppliedFiles", "False"))["message"]
+        await play.want("rendered-worker-override")
+        await play.done("rendered-worker-override")
+        await play.settled()
+        for kind in ("ImagePulledFromRegistry", "AppliedOSImage"):
+            entry = await play.mark(kind, "False")
+            assert entry["reason"] == f"UpdateExecuted{kind}"
+            assert entry["message"].startswith("Action during update to rendered-worker-override: wrote")
+            assert A in entry["message"]
 
 
 async def test_another_name_of_the_image_that_runs_needs_no_pull_and_no_reboot(play: OsPlay) -> None:
@@ -135,6 +192,8 @@ async def test_a_system_that_does_not_come_up_is_undone_remembered_and_not_tried
         )  # fmt: skip
         assert f"booted {BASE}, expected {A}" in notes[names.REASON]
         assert f"the last shutdown said: no clean shutdown: {A}" in notes[names.REASON]
+        assert (await play.mark("AppliedOSImage", "False"))["reason"] == "UpdateExecutedAppliedOSImage"
+        assert (await play.mark("ImagePulledFromRegistry", "True"))["reason"] == "UpdateExecutedImagePulledFromRegistry"
         assert play.content("/etc/motd") == before
         assert (disk.read_current(play.machine.host.root) or {})["metadata"]["name"] == "rendered-worker-plain"
         # Whatever wakes the agent, it does not reboot for the same system again.
@@ -283,6 +342,20 @@ async def test_power_that_fails_before_the_reboot_begins_the_update_anew(play: O
     assert play.booted.image == A
     assert len(machine.power.reasons) == 1
     assert read_failed_boot(machine.host.state) is None
+
+
+async def _images_of(play: Play, goal: str) -> JsonObject:
+    """What the MachineConfigNode says of images, once it goes to this one."""
+    images: JsonObject = {}
+
+    async def so() -> bool:
+        nonlocal images
+        node = await play.admin.get(MACHINE_CONFIG_NODE.resource, NODE_NAME)
+        images = (node.get("status") or {}).get("configImage") or {}
+        return images.get("desiredImage") == goal
+
+    await play.when(so)
+    return images
 
 
 async def _rebooted(play: Play, times: int) -> bool:

@@ -55,7 +55,7 @@ class DoorConfigs:
         config: JsonObject = json.decode(merged_object(body, layers))
         return config
 
-    async def trust(self, pool: str) -> NodeTrust:
+    async def trust(self, pool: str, named: str = "") -> NodeTrust:
         """Nothing beside the configs."""
         return NodeTrust()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ from fastness.kinds.fastness_dev.verdict import VERDICT
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.protocol.disk_report import DiskReport
 from fastness.protocol.guest_key import SignedByBoot
 from fastness.release.door.gate.server import GateDoor, gate
 from fastness.release.live.signed_configs import ServedConfigs
@@ -48,6 +49,7 @@ from tests.delivering import Shelf
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MemoryRecord
 from tests.joining import CSRS, JoiningSite, Place, client_request, joining, new_key
+from tests.patience import PATIENCE
 
 SECRET = b"what only machines of this pool may know"
 
@@ -91,6 +93,17 @@ class SoftwareKey:
     async def measure(self, event: bytes) -> None:
         """Nothing: a key in software has no registers."""
 
+    async def leave_initrd(self) -> bool:
+        """Says so, and has no register that would show it."""
+        return True
+
+    async def opened(self, disks: Sequence[DiskReport]) -> None:
+        """Nothing: it has no disks."""
+
+    async def disks(self) -> Sequence[DiskReport]:
+        """None."""
+        return ()
+
     async def started_with(self, init_data: str) -> None:
         """Nothing: it takes no user-data."""
 
@@ -125,12 +138,14 @@ class Fortress:
     gate: GateDoor
     shelf: Shelf
     ticket: SecretText
+    control_plane: Any = None
+    """The API as the control plane itself has it, without admission of people."""
 
     async def enrol(self, attester: Attester) -> httpx.Response:
         """Both messages of enrolment by hand; the answer that ended it."""
         world = self.site.world
         url = f"https://127.0.0.1:{world.doors.enrolment.port}"
-        async with httpx.AsyncClient(base_url=url, verify=world.trust, trust_env=False) as http:
+        async with httpx.AsyncClient(base_url=url, verify=world.trust, trust_env=False, timeout=PATIENCE) as http:
             headers = {"content-type": "application/json", "authorization": f"Bearer {self.ticket.reveal()}"}
             begun = await http.post("/v1/enrol", content=await first_message(attester), headers=headers)
             if begun.status_code != 200:
@@ -216,7 +231,7 @@ async def fortress(directory: Path, *, simulated: bool = False, **spec: Any) -> 
         await world.keep("pool/worker/secret", SECRET)
         served = await ServedConfigs.open(world.cluster, world.informers, world.clock, ENTROPY, shelf)
         async with gate(world.cluster, world.informers, served, MemoryRecord(), world.clock, ENTROPY) as door:
-            yield Fortress(site, door, shelf, await world.ticket())
+            yield Fortress(site, door, shelf, await world.ticket(), server.cluster)
 
 
 def refusal(answer: httpx.Response) -> tuple[int, str]:

@@ -17,7 +17,7 @@ from fastness.agent.host.errors import IdentityRefused
 from fastness.agent.host.tee import identity
 from fastness.agent.host.tee.configfs_tsm import TsmAttester, TsmReports
 from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
-from fastness.cli.machine import agent_hardware
+from fastness.cli.machine import agent_attester, agent_hardware
 from fastness.cli.main import cli
 from fastness.crypto.digests import sha256
 from fastness.crypto.keys import PrivateKey
@@ -129,7 +129,7 @@ async def test_an_attestation_key_that_lies_there_before_the_first_boot_does_not
     (disk / identity.SEAL).unlink()
     async with doors(embedded_server.cluster, spec(tpm_maker)) as world:
         await publish(world, tpm_maker)
-        machine = await agent_hardware.attester_of(hardware(swtpm, disk), first_boot=True)
+        machine = await agent_attester.attester_of(hardware(swtpm, disk), first_boot=True)
         await world.enrol(machine, await world.ticket(uses=1), seconds=60)
         (enrolled,) = await world.machines()
     assert enrolled["status"]["keyThumbprint"] == await thumbprint(machine) != theirs
@@ -139,16 +139,16 @@ async def test_an_attestation_key_that_lies_there_before_the_first_boot_does_not
 async def test_after_the_first_boot_the_tpm_tells_its_agents_files_from_others(
     swtpm: Swtpm, other_swtpm: Swtpm, disk: Path
 ) -> None:
-    machine = await agent_hardware.attester_of(hardware(swtpm, disk), first_boot=True)
+    machine = await agent_attester.attester_of(hardware(swtpm, disk), first_boot=True)
     mine = await thumbprint(machine)
     swtpm.reset()
-    assert await thumbprint(await agent_hardware.attester_of(hardware(swtpm, disk))) == mine
+    assert await thumbprint(await agent_attester.attester_of(hardware(swtpm, disk))) == mine
     whole = disk.with_name("whole")
     shutil.copytree(disk, whole)
 
     async def refused() -> bool:
         try:
-            await agent_hardware.attester_of(hardware(swtpm, disk))
+            await agent_attester.attester_of(hardware(swtpm, disk))
         except IdentityRefused:
             return True
         return False

@@ -18,8 +18,8 @@ from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import ObjectName, annotations_of, condition
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType
-from fastness.machineconfig.loops.rollout import EVERY, Rollout
 from fastness.machineconfig.loops.timing import SIMULATED
+from fastness.machineconfig.loops.updates.rollout import EVERY, Rollout
 from tests.attesting import until
 from tests.component.attestation.approvals import approved_image, manifest
 from tests.embedded.fixtures import Embedded

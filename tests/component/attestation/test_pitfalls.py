@@ -19,7 +19,6 @@ from fastness.kinds.fastness_dev.verdict import VERDICT
 from fastness.kinds.kind import JsonObject
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.protocol import kbs
-from fastness.protocol.node_keys import NamedKeys
 from fastness.sim.tee.attester import SimAttester
 from fastness.sim.tee.images import changed, default_image
 from fastness.sim.tee.tamper import with_certificates_of
@@ -45,7 +44,7 @@ class StepByStep(BrokerClient):
 
     async def answer_to(self, nonce: str) -> kbs.KbsAttestation:
         """A good answer."""
-        return await self._answer(nonce, NamedKeys())
+        return await self._answer(nonce, {}, show_identity=True)
 
     async def outcome(self, answer: kbs.KbsAttestation) -> tuple[int, str]:
         """What the broker says to an answer."""

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
+from fastness.images.check.layout import PHASES
 from fastness.images.check.ways import MASKED_UNITS, WORDS
 from fastness.protocol.pointer import SYSTEM_CONFIG, is_image_pointer
 from fastness.runtime.deployed import deployed_files
@@ -193,7 +194,7 @@ def test_systemd_itself_takes_every_mask_for_one(root: Path, given: list[str]) -
     require_program(Path("/usr/bin/systemctl"), "systemd")
     assert prepare(root, *given).exit_code == 0
     # An instance is what is started, and the mask is on its template.
-    units = [unit.replace("@.", "@core.") for unit in MASKED_UNITS]
+    units = [unit.replace("@.", "@core.") for unit in (*MASKED_UNITS, *PHASES)]
     result = subprocess.run(
         ["systemctl", f"--root={root}", "is-enabled", *units],
         capture_output=True, text=True, check=False,
@@ -209,7 +210,7 @@ def test_systemd_itself_would_start_every_unit_with_its_drop_ins(root: Path, giv
     for name, content in KUBELETS[shape].items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
-    for program in ("usr/bin/kubelet", "usr/bin/listen"):
+    for program in ("usr/bin/kubelet", "usr/bin/listen", "bin/sh"):
         (root / program).parent.mkdir(parents=True, exist_ok=True)
         (root / program).write_text("#!/bin/sh\n")
         (root / program).chmod(0o755)
@@ -250,3 +251,10 @@ def test_a_raw_disk_is_prepared_like_a_directory(root: Path, given: list[str], t
     assert prepare(disk, *given).stdout == f"{disk}: nothing to change\n"
     assert prepare(disk, "--check-only").exit_code == 0
     assert str(disk) not in subprocess.run(["losetup", "-a"], capture_output=True, text=True, check=True).stdout
+
+
+def test_an_image_that_adds_to_its_registers_after_the_boot_is_said_to_fail_later_proofs(root: Path) -> None:
+    unit = root / "usr/lib/systemd/system/systemd-pcrphase.service"
+    unit.write_text("[Service]\nExecStart=/usr/lib/systemd/systemd-pcrphase ready\n")
+    result = prepare(root, "--check-only")
+    assert "a mask for systemd-pcrphase.service: missing, it changes PCR 11 after the boot" in result.stdout

@@ -118,7 +118,7 @@ async def test_an_enrolment_that_was_changed_or_written_for_another_purpose_is_r
             changed = sealed[:index] + ("A" if sealed[index] != "A" else "B") + sealed[index + 1 :]
             answer = await world.post("/v1/enrol/complete", {**proof, "enrolment": changed})
             assert answer.status_code == 401, index
-        keys: MacKeys = world.door.enrolments._sealer  # type: ignore[assignment]  # it is what the world gave it
+        keys: MacKeys = world.door.enrolments.sealer  # type: ignore[assignment]  # it is what the world gave it
         payload = keys.read("enrol", sealed)
         assert payload is not None
         cookie = keys.write("session", payload)

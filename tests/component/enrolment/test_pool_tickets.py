@@ -29,7 +29,7 @@ from fastness.kinds.openshift.machines import MACHINE_SET
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.errors import AlreadyExists
 from fastness.kube.port import EVERYWHERE, PatchType, Scope, WriteOptions
-from fastness.machineconfig.loops.user_data import UserData
+from fastness.machineconfig.loops.first_boot.user_data import UserData
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import ENTROPY, NAMESPACES, World, doors, until
 

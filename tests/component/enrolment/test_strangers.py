@@ -8,9 +8,11 @@ import inspect
 import httpx
 
 from fastness.agent.boot.enrol import first_message
+from fastness.enrolment import clevis_pin
 from fastness.enrolment import enrolment as protocol
 from fastness.enrolment.door.app import STATUS, EnrolDoor, Pace
 from fastness.enrolment.live import enrolments as enrolment
+from fastness.enrolment.live import pin_registration
 from fastness.formats import json
 from fastness.http.limits import Rate
 from fastness.kinds.trusted_execution.membership import Membership
@@ -25,6 +27,8 @@ async def test_every_route_is_refused_to_strangers(embedded_server: Embedded) ->
         "ticket": 401,
         "enrolment": 401,
         "nobody": 403,
+        "pin-ticket": 403,
+        "invitation": 401,
     }
     async with doors(embedded_server.cluster) as world:
         body = json.encode({"enrolment": "x" * 60, "activated": "eA=="})
@@ -61,8 +65,8 @@ async def test_the_registration_of_trusted_execution_clusters_is_refused_with_a_
 
 async def test_a_stranger_with_a_wrong_ticket_is_refused_before_the_body_is_read(embedded_server: Embedded) -> None:
     async with doors(embedded_server.cluster) as world:
-        for shown in ("", NOBODY, "garbage", "fst_" + "é"):
-            header = {b"authorization": f"Bearer {shown}".encode()} if shown else {}
+        for credential in ("", NOBODY, "garbage", "fst_" + "é"):
+            header = {b"authorization": f"Bearer {credential}".encode()} if credential else {}
             answer = await world.http.post("/v1/enrol", content=b"{not json", headers=header)
             assert code(answer) == (401, "ticket-required")
         assert world.record.entries == []
@@ -93,21 +97,21 @@ async def test_no_refusal_holds_a_ticket_or_the_secret_of_a_credential(embedded_
         proof = await world.proof(machine, begun)
         await world.post("/v1/enrol/complete", proof)
         late = world.machine()
-        said = [await world.begin(late, ticket), await world.post("/v1/enrol/complete", {"enrolment": "x"})]
-        kept = repr(world.record.entries) + "".join(answer.text for answer in said)
-        kept += str(await world.machines()) + str(await world.keys()) + str(await world.ticket_object(ticket))
+        answers = [await world.begin(late, ticket), await world.post("/v1/enrol/complete", {"enrolment": "x"})]
+        stored = repr(world.record.entries) + "".join(answer.text for answer in answers)
+        stored += str(await world.machines()) + str(await world.keys()) + str(await world.ticket_object(ticket))
         for secret in (ticket.reveal(), str(proof["activated"])):
-            assert secret not in kept
+            assert secret not in stored
         assert all(isinstance(entry, RecordEntry) for entry in world.record.entries)
 
 
 def test_every_code_of_the_protocol_has_its_place_in_the_table() -> None:
-    said = {entry[0] for entry in enrolment._TICKET_REFUSALS.values()}
-    said |= {str(standing).lower() for standing in (Membership.QUARANTINED, Membership.REVOKED)}
-    for module in (protocol, enrolment):
+    codes = {entry[0] for entry in enrolment._TICKET_REFUSALS.values()}
+    codes |= {str(standing).lower() for standing in (Membership.QUARANTINED, Membership.REVOKED)}
+    for module in (protocol, enrolment, clevis_pin, pin_registration):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "EnrolmentRefused":
                 first = node.args[0]
-                said |= {str(first.value)} if isinstance(first, ast.Constant) else set()
-    assert said == set(STATUS)
+                codes |= {str(first.value)} if isinstance(first, ast.Constant) else set()
+    assert codes == set(STATUS)
     assert set(STATUS.values()) <= {400, 401, 403, 503}

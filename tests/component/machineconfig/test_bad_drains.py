@@ -13,7 +13,7 @@ from fastness.kinds.registry import find
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType, WriteOptions
-from fastness.machineconfig.loops.drain import Drains
+from fastness.machineconfig.loops.updates.drain import Drains
 from fastness.runtime.clock import SystemClock
 from tests.component.machineconfig.worker_pool import (
     BUDGET,

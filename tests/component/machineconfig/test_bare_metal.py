@@ -20,10 +20,10 @@ from fastness.kube.controllers.runner import Runner
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
-from fastness.machineconfig.loops import bare_metal
-from fastness.machineconfig.loops.bare_metal import BareMetalMachines
-from fastness.machineconfig.loops.machine_api import machine_api_loops
-from fastness.machineconfig.loops.other_machine_api import FAMILY
+from fastness.machineconfig.loops.machines import bare_metal
+from fastness.machineconfig.loops.machines.bare_metal import BareMetalMachines
+from fastness.machineconfig.loops.machines.machine_api import machine_api_loops
+from fastness.machineconfig.loops.machines.other_machine_api import FAMILY
 from fastness.machineconfig.scaling.metal3 import HOST_OF_MACHINE, PAUSED, provider_id
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.bare_metal import BareMetalOperator, host
@@ -147,6 +147,32 @@ async def running(embedded: Embedded) -> AsyncIterator[Metal]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bare_metal, "WAIT_SECONDS", 0.1)
+
+
+@pytest.mark.row("004-27")
+async def test_registered_hosts_are_inspected_and_taken_up_by_whoever_waits_for_one(embedded_server: Embedded) -> None:
+    async with running(embedded_server) as metal:
+        metal.works = False
+        await metal.cluster.create(SETS, machine_set(1))
+        for number, name in enumerate(("m-1", "m-2"), 1):
+            await metal.cluster.create(HOSTS, host(name, number))
+
+        async def waiting(for_what: str) -> bool:
+            (machine,) = await metal.machines() or [{}]
+            return (condition(machine, "HostReady") or {}).get("message") == f"no host is free: {for_what}"
+
+        await metal.until(lambda: waiting("2 in state unknown"))
+        for state in ("registering", "inspecting"):
+            await metal.operator.step()
+            await metal.until(lambda state=state: waiting(f"2 in state {state}"))  # type: ignore[misc]
+        metal.works = True
+        (machine,) = await metal.phases("Provisioned")
+        assert metal.operator.states["m-1"][:4] == ["registering", "inspecting", "preparing", "available"]
+        inspected = [await metal.host(name) for name in ("m-1", "m-2")]
+        assert [each["status"]["hardware"]["nics"][0]["ip"] for each in inspected] == ["192.168.7.1", "192.168.7.2"]
+        assert [(each["spec"].get("consumerRef") or {}).get("name") for each in inspected] == [
+            machine["metadata"]["name"], None,
+        ]  # fmt: skip
 
 
 async def test_a_set_takes_hosts_in_one_write_and_its_machines_become_nodes(embedded_server: Embedded) -> None:

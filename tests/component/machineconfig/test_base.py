@@ -12,6 +12,7 @@ from fastness.kinds.objects import annotations_of, condition
 from fastness.kinds.registry import find
 from fastness.kube.errors import NotFound
 from fastness.kube.port import PatchType, WriteOptions
+from fastness.machineconfig.loops.rendering.generated import wakes_bases
 from tests.component.machineconfig.worker_pool import CONFIG, POOL, WorkerPool, config, until
 
 CONTROLLERS = find("machineconfiguration.openshift.io", "v1", "controllerconfigs").resource
@@ -184,6 +185,13 @@ async def test_the_pull_secret_is_found_followed_and_told_when_it_is_gone(worker
     await workers.cluster.patch(SECRET, "pull-secret", {"data": other["data"]}, PatchType.MERGE, "openshift-config")
     await has_file(workers, "/var/lib/kubelet/config.json", "two.example")
     assert "eDp5" not in str(await workers.cluster.get(CONTROLLERS, NAME))
+    await healthy(workers)
+    before, damaged = await workers.goal(), {"data": {".dockerconfigjson": "eyJ4IjoxfQ=="}}
+    await workers.cluster.patch(SECRET, "pull-secret", damaged, PatchType.MERGE, "openshift-config")
+    await degraded(workers, "Secret openshift-config/pull-secret has no credentials in .dockerconfigjson")
+    assert await workers.goal() == before, "machines keep the credentials that they have"
+    await workers.cluster.patch(SECRET, "pull-secret", {"data": other["data"]}, PatchType.MERGE, "openshift-config")
+    await healthy(workers)
     await state(workers, {"spec": {"pullSecret": {"name": "mine", "namespace": "openshift-config"}}})
     await degraded(workers, "Secret openshift-config/mine is not there")
     failing = condition(await workers.cluster.get(CONTROLLERS, NAME), "TemplateControllerFailing") or {}
@@ -223,3 +231,9 @@ async def test_a_controller_config_with_a_damaged_note_stops_no_loop(workers: Wo
     await state(workers, {"metadata": {"annotations": {names.READ_FROM: "{"}}})
     await annotate(workers, "worker", "containerd")
     await has_file(workers, "/etc/containerd/config.toml", "SystemdCgroup")
+
+
+def test_a_config_with_the_name_of_a_base_wakes_the_loop_that_makes_it() -> None:
+    """Otherwise a pool waits for minutes after such a config was deleted, unless something else happens to wake the loop."""
+    assert list(wakes_bases(config("00-infra", "/etc/mine", "hello", "infra")))
+    assert not list(wakes_bases(config("50-infra", "/etc/mine", "hello", "infra")))

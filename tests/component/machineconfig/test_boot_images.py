@@ -127,8 +127,6 @@ async def test_the_platform_decides_by_default_what_cannot_be_managed_says_why_a
     story: Story,
 ) -> None:
     await story.managed()
-    meta = {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"}}
-    await story.cluster.create(INFRASTRUCTURE, {**meta, "spec": {}})
     status = {"status": {"platformStatus": {"type": "AWS"}}}
     await story.cluster.patch(INFRASTRUCTURE, "cluster", status, PatchType.MERGE, "", STATUS)
     await publish(story, RELEASE)

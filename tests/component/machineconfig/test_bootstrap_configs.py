@@ -17,7 +17,7 @@ from fastness.kinds.objects import ObjectName, condition
 from fastness.kinds.registry import find
 from fastness.kube.controllers.fenced import FencedCluster
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.machineconfig.loops.bootstrap_configs import BootstrapConfigs
+from fastness.machineconfig.loops.machines.bootstrap_configs import BootstrapConfigs
 from fastness.runtime.clock import SystemClock
 from tests.embedded.fixtures import Embedded
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import condition
 from fastness.kinds.registry import find
-from fastness.kube.errors import Invalid, NotFound
+from fastness.kube.errors import NotFound
 from fastness.kube.port import PatchType
 from fastness.machineconfig.render.kubelet import settings_in
+from fastness.machineconfig.render.settings.cluster import cgroup_refusal
 from tests.component.machineconfig.test_product_loops import CONFIG, KUBELET, MCO, POOL, Loops, config, run
 from tests.embedded.fixtures import Embedded
 from tests.unit.machineconfig.render.made_files import files
@@ -170,10 +169,23 @@ async def test_objects_of_other_names_have_no_effect_and_an_event_says_so(embedd
     await run(embedded_server, 5, play)
 
 
-async def test_control_groups_v1_are_refused_at_the_api(embedded_server: Embedded) -> None:
-    obj = {"apiVersion": f"{GROUP}/v1", "kind": "Node", "metadata": {"name": "cluster"}, "spec": {"cgroupMode": "v1"}}
-    with pytest.raises(Invalid, match=r"spec\.cgroupMode"):
-        await embedded_server.cluster.create(NODE_CONFIG, obj)
+async def test_control_groups_v1_degrade_every_pool_until_they_are_gone_and_the_rest_of_the_kind_works(
+    embedded_server: Embedded,
+) -> None:
+    async def play(loops: Loops) -> None:
+        await put(loops, NODE_CONFIG, {"workerLatencyProfile": MEDIUM})
+        before = await rendered(loops)
+        await put(loops, NODE_CONFIG, {"cgroupMode": "v1", "workerLatencyProfile": LOW})
+        why = cgroup_refusal("v1")
+        assert await accepted(loops, NODE_CONFIG) == ("False", why)
+        for pool in ("master", "worker"):
+            assert why in await degraded(loops, pool)
+        assert await rendered(loops) == before
+        await put(loops, NODE_CONFIG, {"cgroupMode": "v2", "workerLatencyProfile": LOW})
+        assert [await degraded(loops, pool) for pool in ("master", "worker")] == ["", ""]
+        assert (await rendered(loops))[1]["nodeStatusUpdateFrequency"] == "1m"
+
+    await run(embedded_server, 12, play)
 
 
 async def test_confidential_pools_stay_whole_and_the_object_says_what_their_image_has_to_bring(

@@ -10,7 +10,7 @@ from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import ObjectName
 from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType
-from fastness.machineconfig.loops.nodes import ConfigNodes
+from fastness.machineconfig.loops.nodes.config_nodes import ConfigNodes
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.component.machineconfig.worker_pool import CONFIG_NODE, NODE, until
 from tests.embedded.fixtures import Embedded

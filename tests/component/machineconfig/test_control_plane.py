@@ -16,8 +16,6 @@ EVENT = find("", "v1", "events").resource
 
 
 async def topology(workers: WorkerPool, name: str) -> None:
-    made = {"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"}}
-    await workers.cluster.create(INFRASTRUCTURE, {**made, "spec": {}})
     status = {"status": {"controlPlaneTopology": name}}
     await workers.cluster.patch(
         INFRASTRUCTURE, "cluster", status, PatchType.MERGE, "", WriteOptions(subresource="status")

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.kubernetes.native import DEPLOYMENT
 from fastness.kinds.machineconfiguration.names import USER_DATA_NAMESPACE
 from fastness.kinds.objects import condition
 from fastness.kinds.openshift.machines import CONTROL_PLANE_MACHINE_SET, FINALIZER, PROVIDER_MACHINE
-from fastness.kube.port import PatchType
-from fastness.machineconfig.loops import bare_metal
+from fastness.kube.port import PatchType, WriteOptions
+from fastness.machineconfig.loops.machines import bare_metal
+from fastness.machineconfig.loops.machines.other_machine_api import CONTROL_PLANE_OPERATOR
 from fastness.machineconfig.scaling.control_plane import MACHINE_TYPE
 from tests.component.machineconfig.test_bare_metal import MACHINES, Metal, provider, running
 from tests.embedded.fixtures import Embedded
@@ -97,7 +99,90 @@ async def test_a_set_that_is_not_active_or_has_no_machines_makes_none_and_says_s
         await says(metal, "Progressing", "False", "spec.state is Inactive")
         await metal.cluster.patch(SETS, "cluster", {"spec": {"state": "Active"}}, PatchType.MERGE, USER_DATA_NAMESPACE)
         await says(metal, "Degraded", "True", "was not made of Machines")
-        other = {"spec": {"template": a_set(value={"kind": "AWSMachineProviderConfig"})["spec"]["template"]}}
+        other = {"spec": {"template": a_set(value={"kind": "PowerVSMachineProviderConfig"})["spec"]["template"]}}
         await metal.cluster.patch(SETS, "cluster", other, PatchType.MERGE, USER_DATA_NAMESPACE)
-        await says(metal, "Degraded", "True", "not managed by Fastness: provider aws")
+        await says(metal, "Degraded", "True", "not managed by Fastness: provider powervs")
         assert await metal.machines() == []
+
+
+AWS_SHAPE = {"kind": "AWSMachineProviderConfig", "instanceType": "m", "placement": {"region": "eu"}}
+
+
+def aws_set(*zones: str, shape: JsonObject | None = None) -> JsonObject:
+    machine_set = a_set(value=shape or AWS_SHAPE)
+    domains = [{"placement": {"availabilityZone": zone}} for zone in zones]
+    machine_set["spec"]["template"][MACHINE_TYPE]["failureDomains"] = {"platform": "AWS", "aws": domains}
+    return machine_set
+
+
+def aws_machine(index: int, zone: str) -> JsonObject:
+    value = {**AWS_SHAPE, "placement": {"region": "eu", "availabilityZone": zone}}
+    return {**machine(index), "spec": {"providerSpec": {"value": value}}}
+
+
+async def play_the_cloud(metal: Metal) -> None:
+    """What the provider's controllers do: every Machine becomes a node, and goes when it is deleted."""
+    for each in await metal.machines():
+        name = each["metadata"]["name"]
+        if each["metadata"].get("deletionTimestamp"):
+            await metal.cluster.patch(
+                MACHINES, name, {"metadata": {"finalizers": None}}, PatchType.MERGE, USER_DATA_NAMESPACE
+            )
+        elif not (each.get("status") or {}).get("nodeRef"):
+            await metal.join(f"node-{name}", f"10.9.0.{len(name)}")
+            status = {"status": {"nodeRef": {"kind": "Node", "name": f"node-{name}"}}}
+            await metal.cluster.patch(
+                MACHINES, name, status, PatchType.MERGE, USER_DATA_NAMESPACE, WriteOptions(subresource="status")
+            )
+
+
+async def test_a_control_plane_of_a_cloud_is_spread_over_its_failure_domains(embedded_server: Embedded) -> None:
+    async with running(embedded_server) as metal:
+        for index, zone in enumerate("aab"):
+            await metal.cluster.create(MACHINES, aws_machine(index, zone))
+        await play_the_cloud(metal)
+        await metal.cluster.create(SETS, aws_set("a", "b", "c"))
+        await says(metal, "Progressing", "True", "index 1 is replaced in failure domain c")
+
+        async def spread_over(*zones: str) -> bool:
+            await play_the_cloud(metal)
+            places = [each["spec"]["providerSpec"]["value"]["placement"] for each in await metal.machines()]
+            return sorted(place["availabilityZone"] for place in places) == sorted(zones)
+
+        await metal.until(lambda: spread_over("a", "b", "c"))
+        await says(metal, "Progressing", "False", "")
+        bigger = {"spec": aws_set("a", "b", "c", shape={**AWS_SHAPE, "instanceType": "xl"})["spec"]}
+        await metal.cluster.patch(SETS, "cluster", bigger, PatchType.MERGE, USER_DATA_NAMESPACE)
+
+        async def all_bigger() -> bool:
+            await play_the_cloud(metal)
+            values = [each["spec"]["providerSpec"]["value"] for each in await metal.machines()]
+            return len(values) == 3 and {value["instanceType"] for value in values} == {"xl"}
+
+        await metal.until(all_bigger)
+        assert await spread_over("a", "b", "c"), "each was replaced in its own domain"
+
+
+def operator_deployment(name: str) -> JsonObject:
+    labels = {"app": name}
+    pod = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "registry.example/operator"}]},
+    }
+    return {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": USER_DATA_NAMESPACE},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod},
+    }  # fmt: skip
+
+
+async def test_a_set_that_another_operator_follows_is_left_to_it(embedded_server: Embedded) -> None:
+    async with running(embedded_server) as metal:
+        for index, zone in enumerate("aab"):
+            await metal.cluster.create(MACHINES, aws_machine(index, zone))
+        await metal.cluster.create(DEPLOYMENT.resource, operator_deployment(CONTROL_PLANE_OPERATOR))
+        await metal.cluster.create(SETS, aws_set("a", "b", "c"))
+        await says(metal, "Progressing", "False", f"{CONTROL_PLANE_OPERATOR} wants 1 replica")
+        assert len(await metal.machines()) == 3
+        elsewhere = {"spec": aws_set("a", "b", shape={"kind": "GCPMachineProviderSpec"})["spec"]}
+        await metal.cluster.patch(SETS, "cluster", elsewhere, PatchType.MERGE, USER_DATA_NAMESPACE)
+        await says(metal, "Degraded", "True", "domains of AWS cannot be written into a GCPMachineProviderSpec")

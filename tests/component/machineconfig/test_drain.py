@@ -13,7 +13,7 @@ from fastness.kinds.objects import ObjectName, annotations_of
 from fastness.kube.errors import NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType
-from fastness.machineconfig.loops.drain import Drains
+from fastness.machineconfig.loops.updates.drain import Drains
 from fastness.runtime.clock import SystemClock
 from tests.embedded.fixtures import Embedded
 from tests.virtual import SeededEntropy

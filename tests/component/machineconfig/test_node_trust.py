@@ -16,7 +16,7 @@ from fastness.kinds.registry import find
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.machineconfig.trust.node_trust import API_AUTHORITY, node_trust
-from tests.component.machineconfig.worker_pool import NODE, POOL, WorkerPool, until
+from tests.component.machineconfig.worker_pool import CONFIG, NODE, POOL, WorkerPool, config, until
 from tests.unit.machineconfig.build import CERTIFICATE, OTHER_CERTIFICATE
 
 CONTROLLERS = find("machineconfiguration.openshift.io", "v1", "controllerconfigs").resource
@@ -61,7 +61,7 @@ async def bundles(workers: WorkerPool, field: str, expected: dict[str, str]) -> 
 
 async def failing(workers: WorkerPool, says: str) -> None:
     async def so() -> bool:
-        stated = condition(await controller(workers), "TemplateControllerFailing") or {}
+        stated = condition(await controller(workers), "NodeTrustFailing") or {}
         return stated.get("status") == ("True" if says else "False") and says in str(stated.get("message"))
 
     await until(so, f"the ControllerConfig does not say {says!r}")
@@ -98,13 +98,18 @@ async def test_a_config_map_of_registries_reaches_every_node_without_a_new_confi
     assert await workers.goal() == goal, "no rollout"
     listed = (await controller(workers))["status"]["controllerCertificates"]
     assert {"r.example..5000", "KubeAPIServerServingCAData"} <= {entry["bundleFile"] for entry in listed}
+    (authority,) = (entry for entry in listed if entry["bundleFile"] == "KubeAPIServerServingCAData")
+    expiry = {"bundle": authority["bundleFile"], "subject": authority["subject"], "expiry": authority["notAfter"]}
+    assert (await workers.pool())["status"]["certExpirys"] == [expiry], (
+        "certificates of registries are no concern of pools"
+    )
     merged = await workers.cluster.get(MAPS, "merged-trusted-image-registry-ca", MANAGED)
     assert merged["data"]["ca-bundle.crt"] == CERTIFICATE
     await workers.cluster.delete(MAPS, "image-registry-ca", MANAGED)
     assert await told(workers, "w0", set()) == before
 
 
-async def test_a_bad_certificate_fails_the_controller_config_by_its_place_and_nodes_keep_what_they_have(
+async def test_a_bad_certificate_is_told_by_its_place_nodes_keep_what_they_have_and_pools_are_rendered(
     workers: WorkerPool,
 ) -> None:
     await ready(workers)
@@ -114,9 +119,26 @@ async def test_a_bad_certificate_fails_the_controller_config_by_its_place_and_no
     await failing(workers, "image-registry-ca, key 'r.example' has a certificate that cannot be read: number 2 of 2")
     await bundles(workers, "imageRegistryBundleData", {"r.example": CERTIFICATE})
     assert annotations_of(await workers.cluster.get(NODE, "w0"))[names.DESIRED_TRUST] == good
+    before = await workers.goal()
+    await workers.cluster.create(CONFIG, config("50-motd"))
+    settled = await workers.settled(goal_is_not=before)
+    assert (condition(settled, "RenderDegraded") or {})["status"] == "False", "no config has that bundle in it"
+    assert (condition(await controller(workers), "TemplateControllerFailing") or {})["status"] == "False"
     await write(workers, MANAGED, "image-registry-ca", {"r.example": OTHER_CERTIFICATE})
     await failing(workers, "")
     assert await told(workers, "w0", {"r.example"}) != good
+
+
+async def test_a_bundle_that_configs_have_in_them_still_keeps_pools_from_rendering(workers: WorkerPool) -> None:
+    await ready(workers)
+    await write(workers, "openshift-config", "user-ca-bundle", {"ca-bundle.crt": BROKEN})
+
+    async def stopped() -> bool:
+        stated = condition(await controller(workers), "TemplateControllerFailing") or {}
+        return stated.get("status") == "True" and "user-ca-bundle" in stated["message"]
+
+    await until(stopped, "the ControllerConfig does not fail")
+    await failing(workers, "")
 
 
 async def test_a_path_in_place_of_a_registry_is_refused_wherever_it_stands(workers: WorkerPool) -> None:
@@ -189,3 +211,27 @@ async def test_the_authority_of_the_api_server_is_copied_and_a_person_can_hold_i
 
     await until(copied, "it is not copied")
     assert (await told(workers, "w0", set()) == before) is held
+
+
+async def test_a_pool_that_comes_later_says_when_its_certificates_expire(workers: WorkerPool) -> None:
+    await ready(workers)
+
+    async def listed(pool: str) -> list[JsonObject]:
+        status = (await workers.cluster.get(POOL, pool)).get("status") or {}
+        return list(status.get("certExpirys") or ())
+
+    first = await until(lambda: listed("worker"), "the first pool says nothing")
+    selector = {"matchExpressions": [{"key": names.ROLE_LABEL, "operator": "In", "values": ["worker", "infra"]}]}
+    node_selector = {"matchLabels": {f"{names.NODE_ROLE_PREFIX}infra": ""}}
+    spec = {"machineConfigSelector": selector, "nodeSelector": node_selector}
+    meta = {"name": "infra"}
+    await workers.cluster.create(
+        POOL,
+        {
+            "apiVersion": "machineconfiguration.openshift.io/v1",
+            "kind": "MachineConfigPool",
+            "metadata": meta,
+            "spec": spec,
+        },
+    )
+    assert await until(lambda: listed("infra"), "the pool says nothing") == first

@@ -17,7 +17,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.controllers.fenced import FencedCluster
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.machineconfig.loops.overlays import KEY, NodeOverlays
+from fastness.machineconfig.loops.updates.overlays import KEY, NodeOverlays
 from fastness.machineconfig.overlay.overlay import examine
 from fastness.runtime.clock import SystemEntropy
 from tests.embedded.fixtures import Embedded

@@ -169,6 +169,15 @@ async def test_a_wrong_object_stops_all_pools_which_keep_what_they_have_and_name
     await until(rendered, "another change is held up")
     await delete(workers, bad)
     assert await until_condition(workers, "False") == ""
+    conflicting = idms("other", {"quay.io": ["n.example.com"]}, "NeverContactSource")
+    await create(workers, conflicting)
+    assert (await until_condition(workers, "True")).startswith(
+        'ImageDigestMirrorSet other: conflicting mirrorSourcePolicy is set for the same source "quay.io" in '
+        "imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies (give it the same mirrorSourcePolicy as "
+    )
+    assert await files(workers) == before
+    await delete(workers, conflicting)
+    assert await until_condition(workers, "False") == ""
     assert await files(workers) == before
 
 

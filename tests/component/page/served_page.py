@@ -28,7 +28,7 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import PatchType, WriteOptions
 from fastness.page.acts import Act
 from fastness.page.admission import Doorkeeper, GuardDoor
-from fastness.page.server import Page, PageOptions, web_server
+from fastness.page.server import Page, PageOptions, ProviderOptions, web_server
 from fastness.record.live.tiles import FileTiles
 from tests.component.page.simulated import MemorySimulator
 from tests.embedded.fixtures import Embedded
@@ -198,7 +198,12 @@ condition = _condition
 
 @asynccontextmanager
 async def served_page(
-    embedded: Embedded, clock: MovedClock, *, virtual: bool = True, door: Doorkeeper | None = None
+    embedded: Embedded,
+    clock: MovedClock,
+    *,
+    virtual: bool = True,
+    door: Doorkeeper | None = None,
+    provider: ProviderOptions | None = None,
 ) -> AsyncIterator[ServedPage]:
     """A page for the time of the block, with a simulator behind it or without; the API should have the same clock."""
     server = embedded.server
@@ -216,6 +221,7 @@ async def served_page(
         tiles=tiles,
         audit=audit,
         simulator=simulator if virtual else None,
+        provider=provider,
     )
     async with (
         Informers(cluster, clock=clock, entropy=ENTROPY) as informers,

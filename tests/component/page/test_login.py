@@ -143,7 +143,7 @@ async def test_a_form_of_another_site_is_refused_even_with_everything_right(
     assert await is_in(browser)
 
 
-OPEN_TO_ALL = {"login-form", "login", "asset"}
+OPEN_TO_ALL = {"login-form", "login", "asset", "provider", "callback"}
 
 
 async def test_every_path_of_the_table_but_the_login_and_files_needs_a_login(web: ServedPage) -> None:

@@ -72,6 +72,7 @@ VERBS = ("get", "list", "watch", "patch", "update", "create", "delete", "deletec
 OWN = {"get", "list", "watch", "patch"}
 OWNERS = {
     "token-keys": {"broker"}, "broker-admin-keys": {"broker"}, "broker-mac-keys": {"broker"}, "broker-record-key": {"broker"},
+    "broker-vault": {"broker"},
     "gate-mac-keys": {"gate"}, "gate-record-key": {"gate"},
     "enrolment-mac-keys": {"enrol"}, "enrolment-record-key": {"enrol"},
     "config-signing-keys": {"configserver"}, "configserver-record-key": {"configserver"}, "webhook-record-key": {"webhook"},
@@ -85,7 +86,7 @@ OWNERS = {
 }  # fmt: skip
 # Where Secrets have names that nobody knows before: what each role may do to all of a namespace. Tenants' have no row.
 PLACES = (
-    "default", "a-tenant", "kube-system", "fastness-resources", "fastness-joins", "fastness-pool-joins",
+    "default", "a-tenant", "kube-system", "fastness-resources", "fastness-joins", "fastness-pool-joins", "fastness-disks",
     "openshift-machine-api", "openshift-config",
     "openshift-config-managed", "openshift-marketplace", "openshift-sandboxed-containers-operator",
 )  # fmt: skip
@@ -95,6 +96,9 @@ WITHOUT_NAMES: dict[tuple[str, str], set[str]] = {
     ("controllers", "fastness-joins"): {"get", "list", "watch", "patch", "delete"},
     ("configserver", "fastness-pool-joins"): {"get", "create"},
     ("controllers", "fastness-pool-joins"): {"get", "list", "watch", "patch", "delete"},
+    # The broker makes keys of disks and never destroys one; the controllers destroy them, each by its name.
+    ("broker", "fastness-disks"): {"get", "list", "create", "patch"},
+    ("controllers", "fastness-disks"): {"get", "patch", "delete"},
     ("controllers", "kube-system"): {"get", "list", "watch", "create", "patch", "delete"},
     ("controllers", "openshift-machine-api"): {"get", "list", "watch", "create", "patch", "delete"},
     ("controllers", "openshift-sandboxed-containers-operator"): {"create"},

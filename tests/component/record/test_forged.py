@@ -49,7 +49,7 @@ async def forge(
 
 
 def _counted(reason: str) -> float:
-    return metrics.REGISTRY.get_sample_value("fastness_record_refused_total", {"reason": reason}) or 0.0
+    return metrics.REGISTRY.value("fastness_record_refused_total", {"reason": reason}) or 0.0
 
 
 async def refused(world: World) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fastness.agent.host.states import Deployment
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.attestation.values.from_images import MEASUREMENTS
 from fastness.kinds.fastness_dev import NAMESPACE
@@ -21,6 +22,7 @@ from fastness.kinds.objects import annotations_of, condition
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.errors import NotFound
+from fastness.kube.port import PatchType
 from fastness.sim.registry import REPOSITORY, SimRegistry
 from tests.patience import PATIENCE
 
@@ -137,6 +139,44 @@ async def test_an_override_goes_out_one_by_one_and_taking_it_back_brings_the_bas
     assert fleet.lies == []
 
 
+async def test_a_machine_that_is_rebooted_boots_what_was_staged_and_one_whose_plug_is_pulled_does_not(
+    tmp_path: Path,
+) -> None:
+    async with workers(tmp_path, 1) as fleet:
+        (machine,) = fleet.simulation._open.machines
+        system, new = machine.machine.system, fleet.registry.push("43.0").reference
+        in_order: list[tuple[str, str]] = []
+        unplugged: list[tuple[str, str]] = []
+
+        def noted(boot: Callable[[], None], boots: list[tuple[str, str]]) -> Callable[[], None]:
+            def booting() -> None:
+                # Whatever the agent staged or discarded since: what counts is what was staged when the power went.
+                system.stage(Deployment(new))
+                before = system.booted().image
+                boot()
+                boots.append((before, system.booted().image))
+
+            return booting
+
+        machine.machine.reboot = noted(machine.machine.reboot, in_order)  # type: ignore[method-assign]
+        machine.machine.power_cut = noted(machine.machine.power_cut, unplugged)  # type: ignore[method-assign]
+        base = system.booted().image
+        machine.switch()
+
+        async def lost_power() -> bool:
+            return bool(unplugged)
+
+        async def went_down() -> bool:
+            # Asked for again: a machine that is still on its way up from the power cut goes on as it does.
+            await fleet.simulation.reboot(machine.name)
+            return bool(in_order)
+
+        await fleet.until(lost_power)
+        assert unplugged[0] == (base, base)
+        await fleet.until(went_down)
+        assert in_order[0] == (base, new)
+
+
 async def test_a_tag_is_resolved_once_and_means_the_same_until_somebody_names_another(tmp_path: Path) -> None:
     async with workers(tmp_path, 1) as fleet:
         tagged = f"{REPOSITORY}:44.0"
@@ -175,28 +215,75 @@ async def test_a_tag_is_resolved_once_and_means_the_same_until_somebody_names_an
     assert fleet.lies == []
 
 
+async def waiting_for(fleet: Workers, image: str) -> bool:
+    message = str((condition(await fleet.pool(), "Updating") or {}).get("message"))
+    return image in message and "waiting" in message
+
+
+async def approve(fleet: Workers, image: str) -> None:
+    approval: JsonObject = {
+        "apiVersion": APPROVED_IMAGE.api_version, "kind": APPROVED_IMAGE.kind,
+        "metadata": {
+            "name": "next", "namespace": NAMESPACE, "annotations": {MEASUREMENTS: await fleet.simulation.manifest(image)},
+        },
+        "spec": {"image": image},
+    }  # fmt: skip
+    await fleet.cluster.create(APPROVED_IMAGE.resource, approval)
+
+
 async def test_machines_that_prove_themselves_wait_for_an_approval_and_then_prove_the_new_image(tmp_path: Path) -> None:
     async with workers(tmp_path, 2, "cluster") as fleet:
         new = fleet.registry.push("43.0").reference
         await fleet.override(new)
-
-        async def waits() -> bool:
-            updating = condition(await fleet.pool(), "Updating") or {}
-            return new in str(updating.get("message")) and "waiting" in str(updating.get("message"))
-
-        await fleet.until(waits)
+        await fleet.until(lambda: waiting_for(fleet, new))
         assert fleet.booted() == {fleet.registry.installed}
-        approval: JsonObject = {
-            "apiVersion": APPROVED_IMAGE.api_version, "kind": APPROVED_IMAGE.kind,
-            "metadata": {
-                "name": "next", "namespace": NAMESPACE, "annotations": {MEASUREMENTS: fleet.simulation.manifest(new)},
-            },
-            "spec": {"image": new},
-        }  # fmt: skip
-        await fleet.cluster.create(APPROVED_IMAGE.resource, approval)
+        await approve(fleet, new)
         await fleet.until(lambda: fleet.updated(sources=True))
         assert fleet.booted() == {new}
         machines = (await fleet.cluster.list(MACHINE.resource)).items
         assert [(condition(machine, "Attested") or {}).get("status") for machine in machines] == ["True"] * fleet.count
     assert fleet.most_at_once == 1
+    assert fleet.lies == []
+
+
+INFRA = "infra"
+
+
+async def add_infra(fleet: Workers) -> None:
+    """A custom pool with one machine of its own."""
+    roles = {"matchExpressions": [{"key": names.ROLE_LABEL, "operator": "In", "values": ["worker", INFRA]}]}
+    spec = {"machineConfigSelector": roles, "nodeSelector": {"matchLabels": {f"{names.NODE_ROLE_PREFIX}{INFRA}": ""}}}
+    body = {"apiVersion": names.API_VERSION, "kind": "MachineConfigPool", "metadata": {"name": INFRA}, "spec": spec}
+    await fleet.cluster.create(MACHINE_CONFIG_POOL.resource, body)
+    await fleet.simulation.add(1, pool=INFRA)
+
+
+async def infra_at(fleet: Workers, image: str) -> bool:
+    """Whether the machine of the custom pool has what its pool wants, and booted this image."""
+    pool = await fleet.cluster.get(MACHINE_CONFIG_POOL.resource, INFRA)
+    status, target = pool.get("status") or {}, (pool["spec"].get("configuration") or {}).get("name")
+    arrived = bool(target) and (status.get("configuration") or {}).get("name") == target
+    updated = (condition(pool, "Updated") or {}).get("status") == "True" and status.get("updatedMachineCount") == 1
+    booted = [each.machine.system.booted().image for each in fleet.simulation._open.machines if each.spec.pool == INFRA]
+    return arrived and updated and booted == [image]
+
+
+async def test_an_approved_image_goes_through_one_pool_after_the_other_and_is_proved_in_each(tmp_path: Path) -> None:
+    async with workers(tmp_path, 2, "cluster") as fleet:
+        base = fleet.registry.installed
+        await add_infra(fleet)
+        await fleet.until(lambda: infra_at(fleet, base))
+        await fleet.cluster.patch(MACHINE_CONFIG_POOL.resource, INFRA, {"spec": {"paused": True}}, PatchType.MERGE)
+        new = fleet.registry.push("43.0").reference
+        await fleet.override(new)
+        await fleet.until(lambda: waiting_for(fleet, new))
+        assert fleet.booted() == {base}, "no machine goes before the approval"
+        await approve(fleet, new)
+        await fleet.until(lambda: fleet.updated(sources=True))
+        assert fleet.booted() == {base, new}, "the pool that its administrator holds back stays"
+        await fleet.cluster.patch(MACHINE_CONFIG_POOL.resource, INFRA, {"spec": {"paused": False}}, PatchType.MERGE)
+        await fleet.until(lambda: infra_at(fleet, new))
+        assert fleet.booted() == {new}
+        machines = (await fleet.cluster.list(MACHINE.resource)).items
+        assert [(condition(machine, "Attested") or {}).get("status") for machine in machines] == ["True"] * 3
     assert fleet.lies == []

@@ -21,6 +21,9 @@ from tools import agent_image, agent_wheel
 pytestmark = pytest.mark.processes
 
 DEPLOY = agent_wheel.HOME / "deploy"
+IGNITION = Path("/usr/lib/dracut/modules.d/30ignition")
+# What the machines of the simulator bring for the same directory, too (`sim.vms.initrd`).
+C_LIBRARY = ("libm", "libdl", "libpthread", "librt", "libresolv")
 MOST_BYTES = 64 * 1024**2
 PROBE = """
 import sys, importlib
@@ -99,7 +102,7 @@ def test_it_runs_in_a_root_that_has_only_the_c_library(image: Path, tmp_path: Pa
 
 
 def test_nothing_that_it_needs_is_forgotten_and_nothing_of_the_server_comes_along(image: Path) -> None:
-    names = {path.name for path in (image / "lib" / agent_image.VERSION / "site-packages").iterdir()}
+    names = {path.name for path in (image / "lib" / agent_image.VERSION / agent_image.packages_directory()).iterdir()}
     assert {"fastness", "httpx", "httpcore", "anyio", "cryptography", "orjson", "yaml"} <= names
     assert names.isdisjoint({"uvicorn", "pytest", "regopy", "dcap_qvl", "granian", "pip"})
     assert not list(image.rglob("*.py"))
@@ -113,7 +116,8 @@ def test_the_dracut_module_asks_for_what_is_there_and_installs_all_of_it(image: 
     set -eu
     require_binaries() {{ true; }}; dinfo() {{ echo "$*"; }}; instmods() {{ echo "modules $*" >> {done}; }}
     inst_simple() {{ echo "file $1" >> {done}; }}; inst_multiple() {{ echo "programs $*" >> {done}; }}
-    inst_libdir_file() {{ echo "library $1" >> {done}; }}; ln_r() {{ echo "link $2" >> {done}; }}
+    inst_libdir_file() {{ echo "library $*" >> {done}; }}; ln_r() {{ echo "link $2" >> {done}; }}
+    inst_hook() {{ echo "hook $1 $3" >> {done}; }}
     moddir={module.parent} initdir={tmp_path}/initdir systemdsystemunitdir=/usr/lib/systemd/system
     dracutsysrootdir={tmp_path}/sysroot
     . {module}
@@ -138,6 +142,13 @@ def test_the_dracut_module_asks_for_what_is_there_and_installs_all_of_it(image: 
     assert "file /usr/lib/ignition/user.ign" in installed
     masks = tmp_path / "initdir/etc/systemd/system"
     assert [(path.name, os.readlink(path)) for path in masks.iterdir()] == [("emergency.service", "/dev/null")]
+    # With systemd's own target the mask would make systemd ignore every OnFailure=emergency.target.
+    assert f"file {module.parent}/emergency.target" in installed
+    assert f"file {module.parent}/fastness-stop.service" in installed
+    assert f"file {module.parent}/gate.conf" in installed
+    for name in C_LIBRARY:
+        assert f"{name}.so.*" in installed, "the agent would not start: dracut copies its files without what they need"
+    assert ".mount" not in installed, "this image has no volumes"
     assert "link /usr/lib/systemd/system/ignition-fetch.service.requires/fastness-boot.service" in installed
     drivers = (agent_wheel.SOURCE / "fastness/agent/host/tee").glob("*.py")
     used = {name for path in drivers for name in re.findall(r'\.(?:tool|printed)\(\s*"(\w+)"', path.read_text())}
@@ -145,12 +156,68 @@ def test_the_dracut_module_asks_for_what_is_there_and_installs_all_of_it(image: 
     assert {f"tpm2_{name}" for name in used} <= set(re.findall(r"tpm2_\w+", installed))
 
 
-@pytest.mark.parametrize("unit", sorted(str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.service")))
+@pytest.mark.parametrize(
+    ("volumes", "mounts"),
+    [
+        ("", set()), ('{"var": "/dev/x"}', {"sysroot-var.mount"}), ('{"root" : "/dev/x"}', {"sysroot.mount"}),
+        ('{"var": "/dev/x", "root": "/dev/y"}', {"sysroot.mount", "sysroot-var.mount"}),
+    ],
+)  # fmt: skip
+def test_every_volume_of_an_image_is_mounted_by_a_unit_that_the_root_requires(
+    volumes: str, mounts: set[str], tmp_path: Path
+) -> None:
+    home, done = tmp_path / "usr/lib/fastness", tmp_path / "done"
+    (home / "root/etc").mkdir(parents=True)
+    done.touch()
+    if volumes:
+        (home / "volumes.json").write_text(volumes)
+    script = f"""
+    set -eu
+    inst_simple() {{ echo "file $2" >> {done}; }}; inst_multiple() {{ true; }}; inst_hook() {{ true; }}
+    ln_r() {{ echo "link $2" >> {done}; }}
+    moddir={DEPLOY}/dracut/50fastness initdir={tmp_path}/initdir systemdsystemunitdir=/units dracutsysrootdir={tmp_path}
+    . {DEPLOY}/dracut/50fastness/module-setup.sh
+    install_volumes
+    """
+    subprocess.run(["bash", "-c", script], check=True)
+    lines = done.read_text().splitlines()
+    assert {line.rpartition("/")[2] for line in lines if line.startswith("file ")} == mounts
+    assert {line for line in lines if line.startswith("link ")} == {
+        f"link /units/initrd-root-fs.target.requires/{mount}" for mount in mounts
+    }
+    assert (tmp_path / "initdir/usr/lib/fastness/root/etc").exists() == ("sysroot.mount" in mounts)
+
+
+@pytest.mark.parametrize("name", ["sysroot.mount", "sysroot-var.mount"])
+def test_a_volume_is_mounted_without_a_condition_and_without_a_device_that_times_out(name: str) -> None:
+    """A condition would be a way around, and systemd waits 90 seconds for a path below /dev and not for a broker."""
+    text = (DEPLOY / "dracut/50fastness" / name).read_text()
+    assert "Condition" not in text
+    assert re.search(r"^What=/run/fastness/opened/(root|var)$", text, flags=re.M)
+    assert "OnFailure=emergency.target" in text
+
+
+def test_the_root_is_entered_only_behind_the_agent() -> None:
+    gate = (DEPLOY / "dracut/50fastness/gate.conf").read_text().splitlines()
+    assert {"Requires=fastness-leave-initrd.service", "After=fastness-leave-initrd.service"} <= set(gate)
+    target, stop = (
+        (DEPLOY / "dracut/50fastness" / name).read_text() for name in ("emergency.target", "fastness-stop.service")
+    )
+    assert re.findall(r"^(?:Requires|Wants)=(.*)$", target, flags=re.M) == ["fastness-stop.service"]
+    assert not re.search(r"sulogin|/sh\b|StandardInput", stop), "a shell is root with good registers"
+
+
+UNITS = sorted(str(path.relative_to(DEPLOY)) for kind in ("service", "mount") for path in DEPLOY.rglob(f"*.{kind}"))
+
+
+@pytest.mark.parametrize("unit", UNITS)
 def test_units_are_what_systemd_understands(unit: str, tmp_path: Path) -> None:
     require_program(Path("/usr/bin/systemd-analyze"), "systemd")
-    text = (DEPLOY / unit).read_text()
-    # The programs are those of the image, not of the machine that runs the tests.
-    (tmp_path / Path(unit).name).write_text(re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.M))
+    for path in (DEPLOY / unit).parent.iterdir():
+        if path.suffix in (".service", ".mount"):
+            # The programs are those of the image, not of the machine that runs the tests.
+            text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", path.read_text(), flags=re.M)
+            (tmp_path / path.name).write_text(text)
     result = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(tmp_path / Path(unit).name)],
         capture_output=True,
@@ -160,12 +227,52 @@ def test_units_are_what_systemd_understands(unit: str, tmp_path: Path) -> None:
     assert [line for line in result.stderr.splitlines() if Path(unit).name in line] == []
 
 
+@pytest.mark.parametrize("volumes", [("var",), ("root",), ("root", "var")])
+def test_no_unit_of_an_initial_file_system_waits_for_itself(volumes: tuple[str, ...], tmp_path: Path) -> None:
+    """systemd breaks a cycle by leaving a unit out, and which one nobody chooses: it could be the one that opens the disk."""
+    require_program(Path("/usr/bin/systemd-analyze"), "systemd")
+    require_program(IGNITION / "ignition", "ignition")
+    units, system = tmp_path / "units", Path("/usr/lib/systemd/system")
+    units.mkdir()
+    for path in (*IGNITION.iterdir(), *(DEPLOY / "dracut/50fastness").iterdir()):
+        if path.suffix in (".service", ".target", ".mount"):
+            text = re.sub(r"^(Exec\w+)=.*$", r"\1=/bin/true", path.read_text(), flags=re.M)
+            (units / path.name).write_text(text.replace("EnvironmentFile", "#"))
+    if "root" not in volumes:
+        (units / "sysroot.mount").write_text("[Unit]\nDefaultDependencies=no\n[Mount]\nWhat=/x\nWhere=/sysroot\n")
+    required = {
+        "initrd-root-fs.target": [
+            "sysroot.mount", *(f"sysroot-{volume}.mount" for volume in volumes if volume == "var")
+        ],
+        "initrd-root-device.target": ["fastness-unlock.service"],
+        "initrd-switch-root.target": ["fastness-leave-initrd.service"], "ignition-fetch.service": ["fastness-boot.service"],
+        "initrd.target": ["ignition-complete.target"],
+        "ignition-complete.target": [path.name for path in IGNITION.glob("*.service")],
+    }  # fmt: skip
+    for unit, names in required.items():
+        (units / f"{unit}.requires").mkdir()
+        for name in names:
+            (units / f"{unit}.requires" / name).symlink_to(units / name)
+    drop_in = units / "initrd-switch-root.service.d"
+    drop_in.mkdir()
+    shutil.copy(DEPLOY / "dracut/50fastness/gate.conf", drop_in / "50-fastness.conf")
+    for target in ("initrd.target", "initrd-switch-root.target"):
+        result = subprocess.run(
+            ["systemd-analyze", "verify", "--man=no", "--recursive-errors=yes", target],
+            capture_output=True, text=True, check=False, env={"SYSTEMD_UNIT_PATH": f"{units}:{system}", "PATH": "/usr/bin"},
+        )  # fmt: skip
+        assert "cycle" not in result.stderr, result.stderr
+        assert not [line for line in result.stderr.splitlines() if "fastness" in line and "not found" in line]
+
+
 @pytest.mark.parametrize("unit", sorted(str(path.relative_to(DEPLOY)) for path in DEPLOY.rglob("*.service")))
 def test_units_start_the_agent_with_verbs_and_options_that_it_has(unit: str) -> None:
     text = (DEPLOY / unit).read_text().replace("\\\n", "")  # a line that goes on
     # What a variable of the unit stands for, word by word, as systemd splits it.
     for name, value in re.findall(r'^Environment="?(\w+)=([^"\n]*)"?$', text, flags=re.M):
-        text = text.replace(f"${name} ", f"{value} ")
+        text = text.replace(f"$${name} ", f"{value} ").replace(f"${name} ", f"{value} ")
+    # A shell that waits for something becomes the agent in the end.
+    text = re.sub(r"^ExecStart=/bin/sh -c '.*; *exec (.*)'$", r"ExecStart=\1", text, flags=re.M)
     for line in re.findall(r"^ExecStart=(.*fastness-agent .*)$", text, flags=re.M):
         program, verb, *options = shlex.split(line)
         assert program == "/usr/lib/fastness/agent/bin/fastness-agent"
@@ -202,5 +309,7 @@ def test_units_that_run_on_leave_no_dump_and_read_the_identity_that_was_kept(nam
     assert re.search(r"^LimitCORE=0$", unit, flags=re.M)
     assert re.search(r"^After=.*\bfastness-identity\.service\b", unit, flags=re.M)
     assert f"ConditionPathExists=/var/lib/fastness/identity/{BROKER}" in unit
-    assert re.search(r"^ExecStart=.* --kubeconfig \$\{KUBECONFIG\}$", unit, flags=re.M)
+    assert re.search(
+        r'^ExecStart=.* --kubeconfig (\$\{KUBECONFIG\}|"\$\$KUBECONFIG"\')$', unit.replace("\\\n", ""), flags=re.M
+    )
     assert "Environment=KUBECONFIG=/etc/kubernetes/kubelet.conf" in unit

@@ -5,23 +5,12 @@ Nothing is made here that the users' own steps would not make.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.live import FASTNESS, Live, Outcome, environment, run
 
-SECONDS = 60.0
 GROUP = "machineconfiguration.openshift.io"
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < end, f"{what} did not happen"
-        time.sleep(0.15)
 
 
 def machine_config(

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.acceptance.cluster import Acceptance, until
+from tests.e2e.acceptance.cluster import Acceptance
 from tests.e2e.live import Live
+from tests.patience import eventually
 
 WORKERS = 2
 
@@ -17,5 +18,5 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acceptance]:
     """`fastness up` with two workers that have proved themselves."""
     with Live.start(tmp_path_factory.mktemp("acceptance"), "--machines", str(WORKERS)) as live:
         made = Acceptance(live, WORKERS)
-        until(lambda: len(made.ready()) == WORKERS and made.updated(), "two attested nodes")
+        eventually(lambda: len(made.ready()) == WORKERS and made.updated(), "two attested nodes")
         yield made

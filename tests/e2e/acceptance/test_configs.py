@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.acceptance.cluster import Acceptance, a_file, machine_config, until
+from tests.e2e.acceptance.cluster import GROUP, Acceptance, a_file, machine_config
+from tests.patience import eventually
 
 REFUSED = "99-worker-refused"
+KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 
 
 def refuses(cluster: Acceptance, obj: dict[str, Any], field: str) -> None:
@@ -18,7 +20,7 @@ def refuses(cluster: Acceptance, obj: dict[str, Any], field: str) -> None:
     applied = cluster.apply(obj)
     assert "Warning" in applied.err
     assert field in applied.err
-    until(lambda: REFUSED in cluster.degraded(), f"the refusal of {field}")
+    eventually(lambda: REFUSED in cluster.degraded(), f"the refusal of {field}")
     assert field in cluster.degraded()
     row = cluster.kubectl("get", "mcp", "worker").rows[1]
     assert row[4] == "True"  # DEGRADED
@@ -26,7 +28,7 @@ def refuses(cluster: Acceptance, obj: dict[str, Any], field: str) -> None:
     assert not cluster.degraded("master")
     assert len(cluster.ready()) == cluster.workers
     cluster.kubectl("delete", "mc", REFUSED)
-    until(lambda: not cluster.degraded(), "the pool to heal")
+    eventually(lambda: not cluster.degraded(), "the pool to heal")
     assert cluster.rendered() == before
 
 
@@ -74,7 +76,7 @@ def test_values_that_change_nothing_are_accepted(cluster: Acceptance) -> None:
     quiet = machine_config("99-worker-quiet", config=a_file("/etc/quiet", "quiet"))
     quiet["spec"] |= {"kernelType": "default", "fips": False, "kernelArguments": [], "extensions": []}
     cluster.apply(quiet)
-    until(lambda: cluster.rendered() != before and cluster.updated(), "the new rendered config")
+    eventually(lambda: cluster.rendered() != before and cluster.updated(), "the new rendered config")
     assert cluster.contents("/etc/quiet") == {"quiet"}
 
 
@@ -95,7 +97,7 @@ def test_files_units_and_ssh_keys_reach_every_node(cluster: Acceptance) -> None:
         "passwd": {"users": [{"name": "core", "sshAuthorizedKeys": [key]}]},
     }
     cluster.apply(machine_config("99-worker-all", config=config))
-    until(lambda: cluster.contents("/etc/motd") == {"hello"} and cluster.updated(), "the config on all nodes")
+    eventually(lambda: cluster.contents("/etc/motd") == {"hello"} and cluster.updated(), "the config on all nodes")
     assert cluster.contents("/etc/systemd/system/told.service") == {unit["contents"]}
     assert cluster.contents("/etc/systemd/system/crio.service.d/10-told.conf") == {"[Service]\nNice=1\n"}
     keys = cluster.contents("/home/core/.ssh/authorized_keys.d/ignition")
@@ -132,7 +134,7 @@ def test_settings_of_the_kubelet_and_of_the_runtime_reach_the_nodes(cluster: Acc
             for root in cluster.roots()
         )
 
-    until(lambda: everywhere("321") and everywhere("4321") and cluster.updated(), "the settings on all nodes")
+    eventually(lambda: everywhere("321") and everywhere("4321") and cluster.updated(), "the settings on all nodes")
 
 
 @pytest.mark.row("000-22")
@@ -143,10 +145,92 @@ def test_an_unknown_version_and_a_relative_path_name_their_place(cluster: Accept
     ):
         wrong = machine_config("99-worker-wrong", config=config)
         cluster.live.kubectl("apply", "-f", "-", stdin=wrong)
-        until(lambda place=place: place in cluster.degraded(), f"the reason {place}")  # type: ignore[misc]
+        eventually(lambda place=place: place in cluster.degraded(), f"the reason {place}")  # type: ignore[misc]
         assert "99-worker-wrong" in cluster.degraded()
         cluster.kubectl("delete", "mc", "99-worker-wrong")
-        until(lambda: not cluster.degraded(), "the pool to heal")
+        eventually(lambda: not cluster.degraded(), "the pool to heal")
+
+
+@pytest.mark.row("000-13")
+def test_control_groups_v1_degrade_the_pool_and_other_settings_of_their_kind_work(cluster: Acceptance) -> None:
+    def nodes(**spec: str) -> dict[str, Any]:
+        return {"apiVersion": "config.openshift.io/v1", "kind": "Node", "metadata": {"name": "cluster"}, "spec": spec}
+
+    configs = cluster.rendered_configs()
+    assert "Warning: unsupported cgroup mode 'v1'" in cluster.apply(nodes(cgroupMode="v1")).err
+    eventually(lambda: "unsupported cgroup mode 'v1'" in cluster.degraded(), "the refusal")
+    assert "kernel arguments, which confidential pools refuse" in cluster.degraded()
+    assert cluster.rendered_configs() == configs
+    cluster.apply(nodes(cgroupMode="v2", workerLatencyProfile="MediumUpdateAverageReaction"))
+    eventually(lambda: not cluster.degraded() and cluster.rendered_configs() != configs, "the pool to heal")
+    eventually(
+        lambda: (
+            all("nodeStatusUpdateFrequency: 20s" in str(text) for text in cluster.contents(KUBELET_CONF))
+            and cluster.updated()
+        ),
+        "the latency profile on every node",
+    )
+    cluster.kubectl("delete", "nodes.config.openshift.io", "cluster")
+    eventually(lambda: cluster.rendered_configs() >= configs and cluster.updated(), "the pool to be where it was")
+
+
+@pytest.mark.row("000-12")
+def test_a_kata_config_for_a_confidential_pool_is_refused_with_the_way_out(cluster: Acceptance) -> None:
+    kata = {"apiVersion": "kataconfiguration.openshift.io/v1", "kind": "KataConfig", "metadata": {"name": "example"}}
+    refused = cluster.live.kubectl("apply", "-f", "-", stdin={**kata, "spec": {}})
+    assert refused.code != 0
+    assert "has the trust model ConfidentialCluster" in refused.err
+    assert "trustModel ContainersHost" in refused.err
+    assert not cluster.get("kataconfig", "example")
+
+
+@pytest.mark.row("000-15")
+def test_no_machine_goes_to_an_image_that_it_could_not_prove(cluster: Acceptance) -> None:
+    before, booted = cluster.rendered(), [node["metadata"]["annotations"] for node in cluster.nodes()]
+    image = f"registry.example/os@sha256:{'a' * 64}"
+    cluster.apply(machine_config("99-worker-image", osImageURL=image))
+
+    def waiting() -> str:
+        return str(cluster.condition("mcp", "worker", "Updating").get("message", ""))
+
+    eventually(lambda: "no ApprovedImage" in waiting(), "the pool to say what it waits for")
+    assert image in waiting()
+    assert "fastness image approve" in waiting()
+    assert [node["metadata"]["annotations"] for node in cluster.nodes()] == booted
+    cluster.kubectl("delete", "mc", "99-worker-image")
+    eventually(lambda: cluster.rendered() == before and cluster.updated(), "the pool to be where it was")
+
+
+@pytest.mark.row("000-28")
+@pytest.mark.row("000-35")
+def test_a_custom_pool_shares_the_fate_of_worker_unless_it_is_of_another_model(cluster: Acceptance) -> None:
+    roles = {"key": f"{GROUP}/role", "operator": "In", "values": ["worker", "infra"]}
+    selector = {"matchLabels": {"node-role.kubernetes.io/infra": ""}}
+    cluster.apply(
+        {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "MachineConfigPool",
+            "metadata": {"name": "infra"},
+            "spec": {"machineConfigSelector": {"matchExpressions": [roles]}, "nodeSelector": selector},
+        }
+    )
+    eventually(lambda: cluster.rendered("infra"), "the pool's first config")
+    cluster.apply(machine_config(REFUSED, kernelArguments=["debug"]))
+    eventually(lambda: REFUSED in cluster.degraded() and REFUSED in cluster.degraded("infra"), "both to be degraded")
+    # The same config in an ordinary pool: a lowering, so the API asks for this very change to be confirmed.
+    pools = {"spec": {"pools": [{"name": "infra", "trustModel": "None"}]}}
+    patch = ("patch", "confidentialcluster", "cluster", "--type=merge", "-p")
+    refused = cluster.live.kubectl(*patch, json.dumps(pools))
+    note, _, digest = refused.err.split("annotation ")[1].strip().partition("=")
+    cluster.kubectl(*patch, json.dumps({**pools, "metadata": {"annotations": {note: digest}}}))
+    eventually(lambda: not cluster.degraded("infra"), "the ordinary pool to be rendered")
+    arguments = cluster.get("mc", cluster.rendered("infra"))["spec"]["kernelArguments"]
+    assert arguments == ["debug"]
+    assert REFUSED in cluster.degraded()
+    cluster.kubectl("delete", "mc", REFUSED)
+    cluster.kubectl(*patch, json.dumps({"spec": {"pools": None}}))
+    cluster.kubectl("delete", "mcp", "infra")
+    eventually(lambda: not cluster.degraded() and cluster.updated(), "the pool to heal")
 
 
 @pytest.mark.row("000-93")
@@ -156,20 +240,20 @@ def test_who_is_to_blame_is_said_by_the_pool_and_by_the_plan(cluster: Acceptance
     assert REFUSED in planned.out + planned.err
     assert "fips" in planned.out + planned.err
     cluster.apply(machine_config(REFUSED, fips=True))
-    until(lambda: REFUSED in cluster.degraded(), "the refusal")
+    eventually(lambda: REFUSED in cluster.degraded(), "the refusal")
     assert "fips" in cluster.degraded()
     cluster.kubectl("delete", "mc", REFUSED)
-    until(lambda: not cluster.degraded(), "the pool to heal")
+    eventually(lambda: not cluster.degraded(), "the pool to heal")
 
 
 @pytest.mark.row("000-32")
 def test_a_machine_that_comes_to_a_degraded_pool_joins_with_the_last_good_config(cluster: Acceptance) -> None:
     good = cluster.rendered()
     cluster.apply(machine_config(REFUSED, fips=True))
-    until(lambda: REFUSED in cluster.degraded(), "the refusal")
+    eventually(lambda: REFUSED in cluster.degraded(), "the refusal")
     assert cluster.fastness("sim", "add").code == 0
-    until(lambda: len(cluster.ready()) == cluster.workers + 1, "the third node")
+    eventually(lambda: len(cluster.ready()) == cluster.workers + 1, "the third node")
     current = "machineconfiguration.openshift.io/currentConfig"
     assert {node["metadata"]["annotations"].get(current) for node in cluster.nodes()} == {good}
     cluster.kubectl("delete", "mc", REFUSED)
-    until(lambda: not cluster.degraded(), "the pool to heal")
+    eventually(lambda: not cluster.degraded(), "the pool to heal")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.acceptance.cluster import GROUP, Acceptance, a_file, machine_config, until
+from tests.e2e.acceptance.cluster import GROUP, Acceptance, a_file, machine_config
+from tests.patience import eventually
 
 POOL = "infra"
 FILE = "/etc/infra-alone"
@@ -30,7 +31,7 @@ def infra(cluster: Acceptance) -> Iterator[str]:
         }
     )
     cluster.apply(machine_config("50-infra", POOL, a_file(FILE, "infra")))
-    until(
+    eventually(
         lambda: (
             "50-infra" in [source["name"] for source in cluster.get("mcp", POOL)["spec"]["configuration"]["source"]]
             if cluster.rendered(POOL)
@@ -49,7 +50,7 @@ def test_a_machine_of_a_custom_pool_boots_into_that_pool(cluster: Acceptance, in
     added = cluster.fastness("sim", "add", "--state", str(cluster.live.state), "--pool", infra)
     assert added.code == 0, added.err
     name = added.out.split()[0]
-    until(
+    eventually(
         lambda: cluster.updated(infra) and cluster.get("mcp", infra)["status"]["machineCount"] == 1, "the pool's node"
     )
     machine = next(each for each in cluster.get("machines", "-A")["items"] if each["status"]["pool"] == infra)
@@ -91,16 +92,21 @@ def phases(cluster: Acceptance, name: str) -> set[str]:
     return {machine.get("status", {}).get("phase", "") for machine in machines_of(cluster, name)}
 
 
+def disks(cluster: Acceptance) -> set[str]:
+    """The machines that have something on a disk."""
+    return {place.name for place in (cluster.live.state / "machines").iterdir()}
+
+
 @pytest.mark.row("000-36")
 def test_scaling_a_machine_set_boots_machines_and_scaling_down_takes_them_away(cluster: Acceptance) -> None:
-    before = set(cluster.ready())
+    before, disks_before = set(cluster.ready()), disks(cluster)
     scale(cluster, "worker-a", cluster.workers + 2)
-    until(lambda: len(cluster.ready()) == cluster.workers + 2 and cluster.updated(), "two more nodes")
-    until(lambda: phases(cluster, "worker-a") == {"Running"}, "machines that say so")
+    eventually(lambda: len(cluster.ready()) == cluster.workers + 2 and cluster.updated(), "two more nodes")
+    eventually(lambda: phases(cluster, "worker-a") == {"Running"}, "machines that say so")
     machines = machines_of(cluster, "worker-a")
     assert {machine["status"]["nodeRef"]["name"] for machine in machines} == set(cluster.ready())
     counts = [str(cluster.workers + 2)] * 4
-    until(
+    eventually(
         lambda: cluster.kubectl("get", "machineset", "worker-a", "-n", NAMESPACE).rows[1][1:5] == counts,
         "a set that counts them",
     )
@@ -111,11 +117,12 @@ def test_scaling_a_machine_set_boots_machines_and_scaling_down_takes_them_away(c
             note = "machine.openshift.io/delete-machine=true"
             cluster.kubectl("annotate", "machines.machine.openshift.io", name, "-n", NAMESPACE, note)
     scale(cluster, "worker-a", cluster.workers)
-    until(
+    eventually(
         lambda: set(cluster.ready()) == before and len(machines_of(cluster, "worker-a")) == cluster.workers, "two gone"
     )
     proved = cluster.get("machines.trusted-execution-clusters.io", "-A")["items"]
     assert {machine["status"]["nodeName"] for machine in proved} == before
+    eventually(lambda: disks(cluster) == disks_before, "nothing that is left of what the machines had on their disks")
 
 
 @pytest.mark.row("002-28")
@@ -134,20 +141,24 @@ def test_a_machine_set_boots_machines_with_the_secret_that_it_names(cluster: Acc
         }
     )
     scale(cluster, "by-hand", 1)
-    until(lambda: [m["status"].get("phase") for m in machines_of(cluster, "by-hand")] == ["Running"], "its machine")
+    eventually(
+        lambda: [m["status"].get("phase") for m in machines_of(cluster, "by-hand")] == ["Running"], "its machine"
+    )
     node = machines_of(cluster, "by-hand")[0]["status"]["nodeRef"]["name"]
     assert node in cluster.ready()
     scale(cluster, "by-hand", 0)
-    until(lambda: node not in cluster.ready() and not machines_of(cluster, "by-hand"), "it to go")
+    eventually(lambda: node not in cluster.ready() and not machines_of(cluster, "by-hand"), "it to go")
     # With a Secret that leads nowhere the machine exists, and never becomes a node.
     other = {**PROVIDER, "userDataSecret": {"name": "nobody-user-data-managed"}}
     patch = {"spec": {"template": {"spec": {"providerSpec": {"value": other}}}}}
     cluster.kubectl("patch", "machineset", "by-hand", "-n", NAMESPACE, "--type=merge", "-p", json.dumps(patch))
     scale(cluster, "by-hand", 1)
-    until(lambda: [m["status"].get("phase") for m in machines_of(cluster, "by-hand")] == ["Provisioned"], "a machine")
+    eventually(
+        lambda: [m["status"].get("phase") for m in machines_of(cluster, "by-hand")] == ["Provisioned"], "a machine"
+    )
     assert len(cluster.ready()) == cluster.workers
     scale(cluster, "by-hand", 0)
-    until(lambda: not machines_of(cluster, "by-hand"), "the machine to go")
+    eventually(lambda: not machines_of(cluster, "by-hand"), "the machine to go")
     cluster.kubectl("delete", "machineset", "by-hand", "-n", NAMESPACE)
 
 
@@ -166,7 +177,7 @@ def test_a_set_of_another_provider_is_left_alone_and_says_so(cluster: Acceptance
             },
         }
     )
-    until(lambda: cluster.events("MachineSetLeftAlone"), "the event")
+    eventually(lambda: cluster.events("MachineSetLeftAlone"), "the event")
     assert (
         "not managed by Fastness: provider aws (AWSMachineProviderConfig)"
         in cluster.events("MachineSetLeftAlone")[0]["message"]

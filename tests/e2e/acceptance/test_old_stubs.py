@@ -16,7 +16,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.acceptance.cluster import GROUP, Acceptance, until
+from tests.e2e.acceptance.cluster import GROUP, Acceptance
+from tests.patience import eventually
 
 POOL = "old"
 NAME = "api-int.old.example.com"
@@ -91,15 +92,15 @@ def old(cluster: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     )  # fmt: skip
     lower(cluster, {"pools": [{"name": POOL, "trustModel": "None"}]})
     lower(cluster, {"join": {"legacyStubs": [{"serverName": NAME, "pools": [POOL]}]}})
-    until(lambda: cluster.events("LegacyStubsNotServed"), "the event that says what is missing")
+    eventually(lambda: cluster.events("LegacyStubsNotServed"), "the event that says what is missing")
     secret = cluster.kubectl(
         "create", "secret", "generic", "legacy-stubs-ca", "-n", "fastness-system", "--dry-run=client", "-o", "json",
         f"--from-file=tls.crt={home / 'root.crt'}", f"--from-file=tls.key={home / 'root.key'}",
     )  # fmt: skip
     cluster.kubectl("apply", "--server-side", "-f", "-", stdin=secret.json)
     made = OldCluster(cluster, home / "root.crt")
-    until(made.answers, "an answer under the name")
-    until(lambda: cluster.rendered(POOL), "a rendered config")
+    eventually(made.answers, "an answer under the name")
+    eventually(lambda: cluster.rendered(POOL), "a rendered config")
     yield made
     cluster.kubectl(
         "patch", "confidentialcluster", "cluster", "--type=merge", "-p", '{"spec":{"join":{"legacyStubs":[]}}}'
@@ -107,6 +108,7 @@ def old(cluster: Acceptance, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     cluster.kubectl("delete", "mcp", POOL)
 
 
+@pytest.mark.row("000-66")
 @pytest.mark.row("002-22")
 def test_old_ignition_without_a_ticket_gets_the_config_in_spec_2(old: OldCluster) -> None:
     answer = old.stub(f"/config/{POOL}")
@@ -151,7 +153,7 @@ def test_the_stub_of_an_old_installer_stays_as_it_is_and_brings_machines_in(old:
     place = {"name": f"{POOL}-user-data", "namespace": "openshift-machine-api"}
     old.cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": place, "data": data})
     managed = ("secret", f"{POOL}-user-data-managed", "-n", "openshift-machine-api", "--ignore-not-found")
-    until(lambda: old.cluster.kubectl("get", *managed).out, "the managed Secret beside it")
+    eventually(lambda: old.cluster.kubectl("get", *managed).out, "the managed Secret beside it")
     kept = old.cluster.get("secret", place["name"], "-n", place["namespace"])["data"]
     assert kept == data, "not one byte changed"
     booted = json.loads(base64.b64decode(kept["userData"]))["ignition"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.e2e.acceptance.cluster import Acceptance, a_file, until
+from fastness.formats import json
+from tests.e2e.acceptance.cluster import Acceptance, a_file
+from tests.patience import eventually
 
 FILE = "/etc/rack-alone"
 NAME = "rack-7"
@@ -38,7 +41,7 @@ def gone(cluster: Acceptance) -> Iterator[None]:
     """No overlay is left for the next test."""
     yield
     cluster.kubectl("delete", "nodeoverlay", NAME, "--ignore-not-found")
-    until(cluster.updated, "the pool without the overlay")
+    eventually(cluster.updated, "the pool without the overlay")
 
 
 @pytest.mark.row("000-68")
@@ -46,16 +49,16 @@ def test_a_machine_that_runs_gets_an_overlay_follows_its_change_and_loses_it(clu
     machine = cluster.get("machines.trusted-execution-clusters.io", "-A")["items"][0]
     uid, node, rendered = machine["metadata"]["uid"], machine["status"]["nodeName"], cluster.rendered()
     cluster.apply(overlay([uid]))
-    until(lambda: len(holders(cluster)) == 1 and cluster.updated(), "the file on the machine")
+    eventually(lambda: len(holders(cluster)) == 1 and cluster.updated(), "the file on the machine")
     notes = cluster.get("node", node)["metadata"]["annotations"]
     assert notes["fastness.dev/current-overlay"] == notes["fastness.dev/desired-overlay"]
     assert notes["fastness.dev/overlays"].startswith(f"{NAME}@")
-    until(lambda: cluster.condition("nodeoverlay", NAME, "Applied").get("status") == "True", "that it is applied")
+    eventually(lambda: cluster.condition("nodeoverlay", NAME, "Applied").get("status") == "True", "that it is applied")
     cluster.apply(overlay([uid], "8"))
-    until(lambda: len(holders(cluster, "8")) == 1 and not holders(cluster), "the change on the machine")
-    until(cluster.updated, "the pool at its end")
+    eventually(lambda: len(holders(cluster, "8")) == 1 and not holders(cluster), "the change on the machine")
+    eventually(cluster.updated, "the pool at its end")
     cluster.kubectl("delete", "nodeoverlay", NAME)
-    until(lambda: not holders(cluster, "8") and cluster.updated(), "the machine without the file")
+    eventually(lambda: not holders(cluster, "8") and cluster.updated(), "the machine without the file")
     assert cluster.rendered() == rendered, "nothing was rendered for it"
 
 
@@ -67,15 +70,59 @@ def test_a_new_machine_has_its_overlay_from_its_first_boot_and_the_record_names_
     body["spec"] = {"match": {"properties": {"tee": "tdx"}}, "config": body["spec"]["config"]}  # type: ignore[index]
     before = holders(cluster)
     cluster.apply(body)
-    until(lambda: cluster.condition("nodeoverlay", NAME, "Valid").get("status") == "True", "that it is good")
+    eventually(lambda: cluster.condition("nodeoverlay", NAME, "Valid").get("status") == "True", "that it is good")
     added = cluster.fastness("sim", "add", "--state", str(cluster.live.state), "--tee", "tdx")
     assert added.code == 0, added.err
     name = added.out.split()[0]
     try:
-        until(lambda: name in holders(cluster) and cluster.updated(), "the file on the new machine")
+        eventually(lambda: name in holders(cluster) and cluster.updated(), "the file on the new machine")
         assert holders(cluster) - before >= {name}
         record = cluster.fastness("audit", "show", "--what", "release", "-o", "json")
         assert f'"overlays": "{NAME}@' in record.out
     finally:
         cluster.fastness("sim", "remove", "--state", str(cluster.live.state), name)
-        until(lambda: len(cluster.ready()) == cluster.workers, "the machine gone")
+        eventually(lambda: len(cluster.ready()) == cluster.workers, "the machine gone")
+
+
+@pytest.fixture
+def through_the_broker(cluster: Acceptance) -> Iterator[None]:
+    """Configurations come through the broker, and afterwards the way that they did."""
+    before = cluster.get("confidentialcluster", "cluster")["spec"].get("delivery") or {}
+    deliver(cluster, {"via": "Broker", "sync": "OnDemand"})
+    yield
+    deliver(cluster, {"via": before.get("via", "Gate"), "sync": before.get("sync", "OnDemand")})
+
+
+def deliver(cluster: Acceptance, delivery: dict[str, str]) -> None:
+    patch = json.encode({"spec": {"delivery": delivery}}).decode()
+    patched = cluster.kubectl("patch", "confidentialcluster", "cluster", "--type", "merge", "-p", patch)
+    assert patched.code == 0, patched.err
+
+
+def released_by(cluster: Acceptance) -> list[str]:
+    """The doors that released something with the overlay, by the record."""
+    record = cluster.fastness("audit", "show", "--what", "release", "-o", "json")
+    entries = [entry for entry in entries_in(json.decode(record.out.encode())) if "door" in entry]
+    return [str(entry["door"]) for entry in entries if "overlays" in json.canonical(entry).decode()]
+
+
+def entries_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object anywhere in a document."""
+    if isinstance(value, dict):
+        yield value
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for member in members:
+        yield from entries_in(member)
+
+
+@pytest.mark.row("000-81")
+def test_a_machine_gets_its_own_file_through_the_broker_as_well(
+    cluster: Acceptance, through_the_broker: None, gone: None
+) -> None:
+    machine = cluster.get("machines.trusted-execution-clusters.io", "-A")["items"][0]
+    before = released_by(cluster)
+    cluster.apply(overlay([machine["metadata"]["uid"]], "9"))
+    eventually(lambda: len(holders(cluster, "9")) == 1 and cluster.updated(), "the file on the machine")
+    fresh = released_by(cluster)[len(before) :]
+    assert fresh
+    assert all(door.startswith("broker-") for door in fresh), fresh

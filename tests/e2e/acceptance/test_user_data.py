@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.acceptance.cluster import GROUP, Acceptance, machine_config, until
+from tests.e2e.acceptance.cluster import GROUP, Acceptance, machine_config
 from tests.e2e.delivery.ignition import Ignition
 from tests.e2e.live import Live
+from tests.patience import eventually
 from tests.unit.machineconfig.boot_images.sets import OLD_RELEASE, RELEASE, stream_document
 
 NAMESPACE = "openshift-machine-api"
@@ -28,7 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Acceptance]:
     """`fastness up --profile containers` with one worker."""
     with Live.start(tmp_path_factory.mktemp("user-data"), "--profile", "containers", "--machines", "1") as live:
         made = Acceptance(live, 1)
-        until(lambda: len(made.ready()) == 1 and made.updated(), "a node")
+        eventually(lambda: len(made.ready()) == 1 and made.updated(), "a node")
         yield made
 
 
@@ -107,7 +108,9 @@ def test_a_machine_config_of_spec_2_reaches_the_nodes(cluster: Acceptance) -> No
     old = machine_config("99-worker-spec-2")
     old["spec"]["config"] = {"ignition": {"version": "2.2.0"}, "storage": {"files": [file]}}
     cluster.apply(old)
-    until(lambda: cluster.contents("/etc/of-spec-2") == {"two"} and cluster.updated(), "the file of a spec 2 config")
+    eventually(
+        lambda: cluster.contents("/etc/of-spec-2") == {"two"} and cluster.updated(), "the file of a spec 2 config"
+    )
     cluster.kubectl("delete", "mc", "99-worker-spec-2")
 
 
@@ -122,12 +125,12 @@ def test_secrets_of_an_installer_are_not_touched_before_their_pool_exists_and_th
     early = {name: secret(cluster, name) for name in ("infra-user-data-managed", "infra-user-data")}
     # A hand edit of another one is put back by the same loops: they have looked at everything that was there before.
     cluster.kubectl("annotate", "secret", "doors-ca", "-n", "fastness-system", "fastness.dev/rotate=now")
-    until(lambda: _authorities(pointer(cluster)) == 2, "both authorities in the stub")
+    eventually(lambda: _authorities(pointer(cluster)) == 2, "both authorities in the stub")
     assert {name: secret(cluster, name) for name in early} == early
     roles = {"key": f"{GROUP}/role", "operator": "In", "values": ["worker", "infra"]}
     pool = {"apiVersion": f"{GROUP}/v1", "kind": "MachineConfigPool", "metadata": {"name": "infra"}}
     cluster.apply({**pool, "spec": {"machineConfigSelector": {"matchExpressions": [roles]}}})
-    until(lambda: pointer(cluster, "infra-user-data-managed")["version"] == "3.2.0", "the adoption")
+    eventually(lambda: pointer(cluster, "infra-user-data-managed")["version"] == "3.2.0", "the adoption")
     assert secret(cluster, "infra-user-data") == early["infra-user-data"], "not one byte"
     cluster.kubectl("delete", "mcp", "infra")
 
@@ -147,12 +150,14 @@ def refused(cluster: Acceptance, reason: str) -> bool:
 def test_the_version_can_be_raised_and_one_that_cannot_be_is_refused_where_one_looks(cluster: Acceptance) -> None:
     note = ("annotate", "mcp", "worker", "--overwrite")
     cluster.kubectl(*note, "fastness.dev/pointer-version=3.4.0")
-    until(lambda: pointer(cluster)["version"] == "3.4.0", "a pointer of 3.4.0")
+    eventually(lambda: pointer(cluster)["version"] == "3.4.0", "a pointer of 3.4.0")
     for version, reason in (("2.2.0", "shows its ticket in a header"), ("9", "there is no Ignition spec '9'")):
         cluster.kubectl(*note, f"fastness.dev/pointer-version={version}")
-        until(partial(refused, cluster, reason), f"the refusal of {version}")
+        eventually(partial(refused, cluster, reason), f"the refusal of {version}")
     cluster.kubectl(*note, "fastness.dev/pointer-version-")
-    until(lambda: cluster.condition("mcp", "worker", "UserDataDegraded").get("status") != "True", "the pool to heal")
+    eventually(
+        lambda: cluster.condition("mcp", "worker", "UserDataDegraded").get("status") != "True", "the pool to heal"
+    )
 
 
 @pytest.mark.row("002-31")
@@ -177,11 +182,11 @@ def test_an_upgrade_moves_a_machine_set_to_its_image_and_to_managed_user_data_an
             cluster.get("machineset", name, "-n", NAMESPACE)["spec"]["template"]["spec"]["providerSpec"]["value"]
         )
 
-    until(lambda: value("upgraded").get("bootImage") == {"release": RELEASE}, "the new boot image")
+    eventually(lambda: value("upgraded").get("bootImage") == {"release": RELEASE}, "the new boot image")
     assert value("upgraded")["userDataSecret"] == {"name": "worker-user-data-managed"}
-    until(lambda: pointer(cluster)["version"] == "3.5.0", "a pointer for the new image")
+    eventually(lambda: pointer(cluster)["version"] == "3.5.0", "a pointer for the new image")
     progress = "BootImageUpdateProgressing"
-    until(
+    eventually(
         lambda: (
             "Reconciled 2 of 2 MAPI MachineSets"
             in cluster.condition("machineconfiguration", "cluster", progress).get("message", "")
@@ -189,9 +194,9 @@ def test_an_upgrade_moves_a_machine_set_to_its_image_and_to_managed_user_data_an
         "the report",
     )
     cluster.kubectl("scale", "machineset", "upgraded", "-n", NAMESPACE, "--replicas=1")
-    until(lambda: len(cluster.ready()) == 2, "a machine of the new image")
+    eventually(lambda: len(cluster.ready()) == 2, "a machine of the new image")
     cluster.kubectl("scale", "machineset", "upgraded", "-n", NAMESPACE, "--replicas=0")
-    until(lambda: len(cluster.ready()) == 1, "it to go")
+    eventually(lambda: len(cluster.ready()) == 1, "it to go")
 
 
 @pytest.mark.row("002-26")
@@ -202,14 +207,14 @@ def test_a_stub_that_a_person_lets_go_lets_a_machine_in(cluster: Acceptance) -> 
     cluster.apply(stub("worker-user-data", "worker"))
     cluster.apply(machine_set("kept", "worker-user-data"))
     cluster.kubectl("annotate", "machineset", "kept", "-n", NAMESPACE, "fastness.dev/pointer-version=3.2.0")
-    until(lambda: pointer(cluster, "worker-user-data")["version"] == "3.2.0", "the stub in spec 3")
+    eventually(lambda: pointer(cluster, "worker-user-data")["version"] == "3.2.0", "the stub in spec 3")
     notes = secret(cluster, "worker-user-data")["metadata"]["annotations"]
     assert notes[f"{GROUP}/stub-ignition-upgraded-to"] == "3.2.0"
     assert notes[f"{GROUP}/stub-ignition-upgraded-at"].endswith("Z")
     cluster.kubectl("scale", "machineset", "kept", "-n", NAMESPACE, "--replicas=1")
-    until(lambda: len(cluster.ready()) == 2, "a machine with the old Secret")
+    eventually(lambda: len(cluster.ready()) == 2, "a machine with the old Secret")
     cluster.kubectl("scale", "machineset", "kept", "-n", NAMESPACE, "--replicas=0")
-    until(lambda: len(cluster.ready()) == 1, "it to go")
+    eventually(lambda: len(cluster.ready()) == 1, "it to go")
 
 
 @pytest.mark.row("002-14")
@@ -219,11 +224,11 @@ def test_the_stub_points_to_the_forwarder_where_machines_attest_and_to_the_serve
     assert source(cluster).startswith("https://")
     meta = {"apiVersion": "fastness.dev/v1alpha1", "kind": "ConfidentialCluster", "metadata": {"name": "cluster"}}
     cluster.apply({**meta, "spec": {"mode": "Enforce", "simulated": True}})
-    until(lambda: source(cluster) == "http://127.0.0.1:22625/config/worker", "the way through the forwarder")
+    eventually(lambda: source(cluster) == "http://127.0.0.1:22625/config/worker", "the way through the forwarder")
     words = ("delete", "confidentialcluster", "cluster", "--wait=false")
     confirmation = re.search(r"confirm-lower=([0-9a-f]+)", cluster.live.kubectl(*words).err)
     assert confirmation is not None
     note = f"fastness.dev/confirm-lower={confirmation[1]}"
     cluster.kubectl("annotate", "confidentialcluster", "cluster", note)
     cluster.kubectl(*words)
-    until(lambda: source(cluster).startswith("https://"), "the way back to the server")
+    eventually(lambda: source(cluster).startswith("https://"), "the way back to the server")

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.agent.test_virtual_machines import NOTE, machine_config, until
+from tests.e2e.agent.test_virtual_machines import NOTE, machine_config
 from tests.e2e.live import FASTNESS, Live, environment
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 MANY = machine_config(
     "99-worker-many",
@@ -21,7 +21,7 @@ MANY = machine_config(
 def admit(live: Live) -> None:
     """Make the node as whoever admits machines does: with its role, and told which config to begin with."""
     words = ("get", "mcp", "worker", "-o", "jsonpath={.status.configuration.name}")
-    until(lambda: live.kubectl(*words).out, "a rendered config")
+    eventually(lambda: live.kubectl(*words).out, "a rendered config")
     meta = {
         "name": "byhand", "labels": {"node-role.kubernetes.io/worker": ""},
         "annotations": {f"{NOTE}/desiredConfig": live.kubectl(*words).out},
@@ -59,16 +59,16 @@ def test_an_agent_that_is_killed_again_and_again_ends_where_it_should(tmp_path: 
         admit(live)
         agent = start(live, root)
         try:
-            until(lambda: done(live, root, 0), "the first config")
+            eventually(lambda: done(live, root, 0), "the first config")
             assert live.kubectl("apply", "-f", "-", stdin=MANY).code == 0
             for pause in (0.8, 1.2, 1.6):
                 time.sleep(pause)
                 agent.kill()
                 agent.wait(timeout=PATIENCE)
                 agent = start(live, root)
-            until(lambda: done(live, root, 100), "the new config")
+            eventually(lambda: done(live, root, 100), "the new config")
             assert live.kubectl("delete", "mc", "99-worker-many").code == 0
-            until(lambda: done(live, root, 0), "the way back")
+            eventually(lambda: done(live, root, 0), "the way back")
             agent.send_signal(signal.SIGTERM)
             assert agent.wait(timeout=PATIENCE) == 0
         finally:

@@ -20,9 +20,9 @@ import pytest
 import yaml
 
 from tests.e2e.agent.test_agent_process import admit, notes
-from tests.e2e.agent.test_virtual_machines import machine_config, until
+from tests.e2e.agent.test_virtual_machines import machine_config
 from tests.e2e.live import FASTNESS, Live, environment, run
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 MIB = 1024 * 1024
 MOST_MIB = 90  # far below what is replaced; bench/ holds the figure itself
@@ -111,7 +111,7 @@ def wait(live: Live, state: str, *, done: bool = True) -> None:
         report = notes(live)
         return report.get("state") == state and (report.get("currentConfig") == report.get("desiredConfig")) == done
 
-    until(so, f"{state}: {notes(live)}")
+    eventually(so, f"{state}: {notes(live)}")
 
 
 def rendered_has(live: Live, name: str) -> bool:
@@ -124,7 +124,7 @@ def rendered_has(live: Live, name: str) -> bool:
 def change(live: Live, config: dict[str, Any]) -> None:
     applied = live.kubectl("apply", "-f", "-", stdin=config)
     assert applied.code == 0, applied.err
-    until(lambda: rendered_has(live, config["metadata"]["name"]), "the new config is desired")
+    eventually(lambda: rendered_has(live, config["metadata"]["name"]), "the new config is desired")
 
 
 def read_as_nobody(directory: Path) -> str:
@@ -196,7 +196,7 @@ def test_replaced_files_of_200_megabytes_come_back_and_the_agent_stays_small(
         wait(live, "Done")
         assert (root / "etc/full").read_text() == "small"
         assert live.kubectl("delete", "mc", "99-worker-large").code == 0
-        until(lambda: (root / "etc/full").stat().st_size == 100_000_000, "the way back")
+        eventually(lambda: (root / "etc/full").stat().st_size == 100_000_000, "the way back")
         wait(live, "Done")
         peak = peak_mib(process.pid)
     assert {name: digest(root / "etc" / name) for name in digests} == digests

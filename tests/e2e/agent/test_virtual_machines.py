@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from tests.component.agent.directory_machine import relevant, snapshot
 from tests.e2e.live import Live
-from tests.patience import PATIENCE
+from tests.patience import eventually
 
 ROLE = "machineconfiguration.openshift.io/role"
 NOTE = "machineconfiguration.openshift.io"
@@ -68,22 +67,23 @@ class Cluster:
         return {machine: relevant(snapshot(self.root(machine))) for machine in self.machines}
 
 
-def until(holds: Callable[[], object], what: str) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, f"{what} did not happen"
-        time.sleep(0.1)
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    with Live.start(tmp_path_factory.mktemp("three"), "--profile", "containers", "--machines", "3") as live:
+        yield live
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Three machines that have their first config."""
-    with Live.start(tmp_path, "--profile", "containers", "--machines", "3") as live:
-        virtual = Cluster(live, 3)
-        until(virtual.updated, "the first config on all machines")
-        until(lambda: all(virtual.note(machine, "reason") == "" for machine in virtual.machines), "the first report")
-        yield virtual
+def cluster(running: Live) -> Cluster:
+    """Three machines that have their first config, whatever an earlier test left."""
+    virtual = Cluster(running, 3)
+    for config in (MOTD, BROKEN):
+        running.kubectl("delete", "mc", config["metadata"]["name"], "--ignore-not-found")
+    eventually(
+        lambda: virtual.updated() and virtual.contents("/etc/motd") == {None}, "the first config on all machines"
+    )
+    eventually(lambda: all(virtual.note(machine, "reason") == "" for machine in virtual.machines), "the first report")
+    return virtual
 
 
 def test_a_machineconfig_reaches_every_machine_and_its_deletion_takes_it_back(cluster: Cluster) -> None:
@@ -95,11 +95,11 @@ def test_a_machineconfig_reaches_every_machine_and_its_deletion_takes_it_back(cl
         rows.append(cluster.pool())
         return cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated()
 
-    until(watched, "the rollout")
+    eventually(watched, "the rollout")
     assert any(row[:2] == ["False", "True"] for row in rows), rows
     assert cluster.note("worker-0", "state") == "Done"
     cluster.delete("99-worker-motd")
-    until(lambda: cluster.contents("/etc/motd") == {None} and cluster.updated(), "the way back")
+    eventually(lambda: cluster.contents("/etc/motd") == {None} and cluster.updated(), "the way back")
     assert cluster.files() == before
     nodes = cluster.live.kubectl("get", "nodes", "--no-headers").rows
     assert [row[1] for row in nodes] == ["Ready"] * 3
@@ -108,49 +108,51 @@ def test_a_machineconfig_reaches_every_machine_and_its_deletion_takes_it_back(cl
 def test_a_bad_config_stops_at_the_first_machine_and_deleting_it_recovers(cluster: Cluster) -> None:
     before = cluster.files()
     cluster.apply(BROKEN)
-    until(lambda: cluster.pool()[2:3] == ["True"], "a degraded pool")
+    eventually(lambda: cluster.pool()[2:3] == ["True"], "a degraded pool")
     assert cluster.pool()[6] == "1"
     degraded = [machine for machine in cluster.machines if cluster.note(machine, "state") == "Degraded"]
     assert len(degraded) == 1
     assert "/etc/passwd" in cluster.note(degraded[0], "reason")
     cluster.delete("99-worker-broken")
-    until(cluster.updated, "the recovery")
+    eventually(cluster.updated, "the recovery")
     assert cluster.files() == before
 
 
 def test_a_changed_file_is_reported_at_once_and_well_again_when_restored(cluster: Cluster) -> None:
     cluster.apply(MOTD)
-    until(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
+    eventually(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
     motd = cluster.root("worker-1") / "etc/motd"
     motd.write_text("tampered\n")
-    until(lambda: cluster.note("worker-1", "state") == "Degraded", "a report of the drift")
+    eventually(lambda: cluster.note("worker-1", "state") == "Degraded", "a report of the drift")
     assert "+tampered" in cluster.note("worker-1", "reason")
     reasons = cluster.live.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}").out
     assert "ConfigDriftDetected" in reasons
     motd.write_text("hello\n")
-    until(lambda: cluster.note("worker-1", "state") == "Done", "a machine that is well again")
+    eventually(lambda: cluster.note("worker-1", "state") == "Done", "a machine that is well again")
 
 
 def test_machines_keep_their_config_when_everything_is_started_again(tmp_path: Path) -> None:
     with Live.start(tmp_path, "--profile", "containers", "--machines", "1") as live:
         cluster = Cluster(live, 1)
-        until(cluster.updated, "the first config")
+        eventually(cluster.updated, "the first config")
         cluster.apply(MOTD)
-        until(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
+        eventually(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
     with Live.start(tmp_path, "--profile", "containers", "--machines", "1") as live:
         cluster = Cluster(live, 1)
-        until(cluster.updated, "the same config")
+        eventually(cluster.updated, "the same config")
         cluster.delete("99-worker-motd")
-        until(lambda: cluster.contents("/etc/motd") == {None} and cluster.updated(), "the way back")
+        eventually(lambda: cluster.contents("/etc/motd") == {None} and cluster.updated(), "the way back")
 
 
 def test_one_file_on_two_machines_drains_and_reboots_each_of_them_once(tmp_path: Path) -> None:
     with Live.start(tmp_path, "--profile", "containers", "--machines", "2") as live:
         cluster = Cluster(live, 2)
-        until(cluster.updated, "the first config")
-        until(lambda: all(cluster.note(machine, "reason") == "" for machine in cluster.machines), "the first report")
+        eventually(cluster.updated, "the first config")
+        eventually(
+            lambda: all(cluster.note(machine, "reason") == "" for machine in cluster.machines), "the first report"
+        )
         cluster.apply(MOTD)
-        until(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
+        eventually(lambda: cluster.contents("/etc/motd") == {"hello\n"} and cluster.updated(), "the rollout")
         reasons = live.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}").out.split()
         assert {"Cordon", "Drain", "Reboot", "Uncordon"} <= set(reasons)
         assert reasons.count("Reboot") == 2

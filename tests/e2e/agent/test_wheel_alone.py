@@ -21,9 +21,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.agent.test_agent_process import admit, notes
-from tests.e2e.agent.test_virtual_machines import MOTD, until
+from tests.e2e.agent.test_virtual_machines import MOTD
 from tests.e2e.live import Live, environment
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tools import agent_wheel
 
 SERVER = ("uvicorn", "granian", "jsonschema-rs", "cel-expr-python", "regopy", "fastness")
@@ -143,7 +143,7 @@ def test_it_brings_a_directory_to_its_config_and_ends_when_asked(alone: Path, tm
         with (tmp_path / "agent.log").open("w") as log:
             agent = subprocess.Popen([str(word) for word in words], env=environment(tmp_path), stderr=log)
             try:
-                until(
+                eventually(
                     lambda: notes(live).get("state") == "Done" and (root / "etc/motd").exists(),
                     "a machine that is Done",
                 )

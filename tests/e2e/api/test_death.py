@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.api.process import CONFIGMAPS, Up, fastness
 from tests.patience import PATIENCE
+from tests.soaking import soaking
 
 CLIENTS = 16
 
@@ -65,7 +66,10 @@ async def _resumes(client: httpx.AsyncClient, version: int) -> bool:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, soaking(signal.SIGINT, why="tests/e2e/cli/test_processes.py ends it without load by both")],
+)
 async def test_a_signal_under_load_ends_it_within_seconds_and_cleanly(tmp_path: Path, number: int) -> None:
     state = tmp_path / "state"
     acknowledged: dict[str, int] = {}

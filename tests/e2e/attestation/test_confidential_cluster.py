@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,9 @@ import pytest
 
 from tests.e2e.agent.test_virtual_machines import MOTD, machine_config
 from tests.e2e.live import FASTNESS, Live, environment, run
+from tests.patience import eventually
 
-SECONDS = 60.0
 KERNEL = machine_config("99-worker-args", kernelArguments=["debug"])
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < end, f"{what} did not happen"
-        time.sleep(0.2)
 
 
 class Confidential:
@@ -50,7 +42,7 @@ class Confidential:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Confidential]:
     with Live.start(tmp_path_factory.mktemp("confidential"), "--machines", "3") as live:
         made = Confidential(live)
-        until(lambda: len(made.nodes()) == 3 and made.attested() == 3, "three attested nodes")
+        eventually(lambda: len(made.nodes()) == 3 and made.attested() == 3, "three attested nodes")
         yield made
 
 
@@ -76,10 +68,10 @@ def test_each_machine_is_explained_as_attested_and_simulated(cluster: Confidenti
 def test_a_config_reaches_the_machines_and_a_measured_setting_is_refused(cluster: Confidential) -> None:
     assert cluster.live.kubectl("apply", "-f", "-", stdin=MOTD).code == 0
     motds = [cluster.live.state / "machines" / f"worker-{number}" / "root/etc/motd" for number in range(3)]
-    until(lambda: all(file.exists() for file in motds), "the file")
+    eventually(lambda: all(file.exists() for file in motds), "the file")
     refused = cluster.live.kubectl("apply", "-f", "-", stdin=KERNEL)
     assert "Warning" in refused.err
-    until(
+    eventually(
         lambda: (
             "RenderDegraded" in cluster.live.kubectl("describe", "mcp", "worker").out
             and "99-worker-args" in cluster.live.kubectl("describe", "mcp", "worker").out
@@ -94,7 +86,7 @@ def test_every_release_is_on_the_record(cluster: Confidential) -> None:
         record = cluster.fastness("audit", "show", "-o", "json")
         return [entry["what"] for entry in record.json] if record.code == 0 else []
 
-    until(lambda: whats().count("release") >= 3, "three releases on the record")
+    eventually(lambda: whats().count("release") >= 3, "three releases on the record")
     assert whats().count("enrol") == 3
 
 
@@ -126,9 +118,9 @@ def test_a_stranger_with_the_ticket_gets_nothing_from_any_port(cluster: Confiden
 def test_after_a_restart_the_same_machines_are_known_and_attest_again(tmp_path: Path) -> None:
     with Live.start(tmp_path, "--machines", "1") as live:
         first = Confidential(live)
-        until(lambda: len(first.nodes()) == 1, "a node")
+        eventually(lambda: len(first.nodes()) == 1, "a node")
         before = [machine["metadata"]["uid"] for machine in first.machines()]
     with Live.start(tmp_path, "--machines", "1") as live:
         again = Confidential(live)
-        until(lambda: len(again.nodes()) == 1, "the node")
+        eventually(lambda: len(again.nodes()) == 1, "the node")
         assert [machine["metadata"]["uid"] for machine in again.machines()] == before

@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -26,7 +25,7 @@ from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.secret import SecretText
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.e2e.live import FASTNESS, environment, run
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.realkube import RealKube
 from tests.swtpm import Maker, Swtpm
 
@@ -41,22 +40,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def eventually(ask: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if value := ask():
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"{what} did not happen in time")
-
-
 class Door:
     """A process of `fastness serve` that said where it listens."""
 
     def __init__(self, kube: RealKube, home: Path, role: str, *words: str) -> None:
         command = [
             str(FASTNESS), "serve", "--roles", role, "--kubeconfig", str(kube.kubeconfig), "--metrics-port", "0", "--log-level",
-            "warning", "--lease-seconds", "3", *words,
+            "warning", *words,
         ]  # fmt: skip
         self.child = subprocess.Popen(command, env=environment(home), stderr=subprocess.PIPE, text=True)
         alarm = threading.Timer(PATIENCE, self.child.kill)
@@ -125,7 +115,7 @@ def site(
 ) -> Iterator[tuple[Site, Doors]]:
     home = tmp_path_factory.mktemp("home")
     env = environment(home, KUBECONFIG=str(bare_kube.kubeconfig))
-    crds = run([FASTNESS, "crds"], env).out
+    crds = run([FASTNESS, "crds", "--with", "all"], env).out
     assert run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=crds).code == 0
     run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], env)
     run(["kubectl", "create", "namespace", "fastness-system"], env)
@@ -177,6 +167,7 @@ def _objects(maker: Maker) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+@pytest.mark.long("whichever comes first starts a real Kubernetes with every role")
 async def test_a_real_machine_walks_from_its_ticket_to_its_secret_whichever_broker_answers(
     site: tuple[Site, Doors], swtpm: Swtpm, tmp_path: Path
 ) -> None:

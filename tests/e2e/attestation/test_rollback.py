@@ -9,27 +9,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.attestation.test_confidential_cluster import Confidential, until
+from tests.e2e.attestation.test_confidential_cluster import Confidential
 from tests.e2e.live import FASTNESS, Live, environment, run
+from tests.patience import eventually
 
 
 def test_a_control_plane_that_was_rolled_back_is_seen_by_its_witness(tmp_path: Path) -> None:
     with Live.start(tmp_path, "--machines", "1") as live:
         cluster = Confidential(live)
-        until(lambda: cluster.attested() == 1, "an attested machine")
+        eventually(lambda: cluster.attested() == 1, "an attested machine")
         with _witness(tmp_path, cluster.fastness("audit", "key").out) as (key, url):
             _name(live, key, url)
-            until(lambda: _condition(live, "Witnessed")[0] == "True", "a cosigned record")
+            eventually(lambda: _condition(live, "Witnessed")[0] == "True", "a cosigned record")
             backed = cluster.fastness("backup", "--state", str(live.state), str(tmp_path / "yesterday.db"))
             assert backed.code == 0, backed.err
             size = _size(live)
             assert cluster.fastness("sim", "reboot", "worker-0", "--state", str(live.state)).code == 0
-            until(lambda: _size(live) > size and _newest(live)["status"]["witnesses"] == "1/1", "what happened since")
+            eventually(
+                lambda: _size(live) > size and _newest(live)["status"]["witnesses"] == "1/1", "what happened since"
+            )
             live.stop()
             _roll_back(tmp_path)
             with Live.start(tmp_path, "--machines", "1") as again:
-                until(lambda: _condition(again, "Witnessed") == ("False", "RolledBack"), "the witness to refuse")
-                until(lambda: _condition(again, "Recorded") == ("False", "RecordBehind"), "the record to stand still")
+                eventually(lambda: _condition(again, "Witnessed") == ("False", "RolledBack"), "the witness to refuse")
+                eventually(
+                    lambda: _condition(again, "Recorded") == ("False", "RecordBehind"), "the record to stand still"
+                )
                 assert _size(again) == size
                 doctor = Confidential(again).fastness("doctor", "--kubeconfig", str(again.kubeconfig))
                 assert doctor.code == 1

@@ -34,8 +34,8 @@ from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import labels_of
 from fastness.kube.controllers import Runner
 from fastness.kube.errors import AlreadyExists
-from fastness.machineconfig.loops.defaults import built_in_pool
-from fastness.machineconfig.loops.labels import FirstLabels
+from fastness.machineconfig.loops.nodes.labels import FirstLabels
+from fastness.machineconfig.loops.rendering.defaults import built_in_pool
 from fastness.machineconfig.render.base.kubelet import NOT_ATTESTED as TAINT
 from fastness.machineconfig.render.base.kubelet import TOKEN_FILE, bootstrap_kubeconfig, kubelet_settings
 from fastness.machineconfig.render.base.node_inputs import NodeInputs, NodeSources, Runtime
@@ -109,6 +109,7 @@ async def may_ask(site: JoiningSite) -> bool:
     return any(binding["metadata"]["name"] == BINDING for binding in (await site.world.cluster.list(BINDINGS)).items)
 
 
+@pytest.mark.long("a kubelet joins a real Kubernetes and runs a pod, and another one is refused")
 async def test_a_kubelet_with_the_key_of_agent_join_runs_a_pod_and_another_key_is_denied(
     site: JoiningSite, spare: Node, defined: Bed, kubectl: Kubectl, tmp_path: Path
 ) -> None:

@@ -97,7 +97,7 @@ def is_another(machine: Machine, unit: str, before: str) -> bool:
 
 def test_a_second_agent_beside_the_first_ends_and_leaves_it_alone(walk: Walk) -> None:
     machine = walk.machine
-    lock = machine.file("/var/lib/fastness-agent/agent.lock")
+    lock = machine.file("/var/lib/fastness/agent.lock")
     # Not what the journal has: an agent that was killed before said the same.
     eventually(lambda: lock.read_text().strip() == main_process(machine, "fastness-agent.service"), "the agent at work")
     words = ["--identity", "/var/lib/fastness/identity", "--kubeconfig", "/var/lib/kubelet/kubeconfig"]

@@ -106,7 +106,7 @@ class Walk:
 def walking(bed: Bed, maker: Maker, tpm: Swtpm, directory: Path) -> Iterator[Walk]:
     """The page up to a node that runs a pod, for the time of the block."""
     with Kubectl.in_new_namespace(bed.kube.kubeconfig) as kubectl:
-        _forget(bed)
+        forget(bed)
         walk = Walk(bed, kubectl, Shell(directory, _environment(bed, maker, kubectl, directory), bed.enter), directory)
         _furnish(bed, maker, directory)
         try:
@@ -123,7 +123,7 @@ def walking(bed: Bed, maker: Maker, tpm: Swtpm, directory: Path) -> Iterator[Wal
                 with suppress(ProcessLookupError):
                     os.kill(int(pid_file.read_text()), signal.SIGTERM)
             walk.shell.close()
-            _forget(bed)
+            forget(bed)
 
 
 def _environment(bed: Bed, maker: Maker, kubectl: Kubectl, directory: Path) -> dict[str, str]:
@@ -149,7 +149,7 @@ def _furnish(bed: Bed, maker: Maker, directory: Path) -> None:
     machine_image.begin(directory / "root", bed.binaries / "kubelet", registry, "10.244.200.0/24")
 
 
-def _forget(bed: Bed) -> None:
+def forget(bed: Bed) -> None:
     """Take everything of ours out of the bed: definitions with their objects, accounts, namespaces, nodes."""
     with bed.kube.client() as admin:
         accounts, definitions = everything(), list(manifests())

@@ -6,9 +6,9 @@ import re
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +16,11 @@ import httpx
 
 from tests.e2e.live import FASTNESS, environment
 from tests.patience import PATIENCE
+from tests.patience import eventually as in_time
 from tests.realkube import RealKube
 
 KUBELET_CONFIGS = "/apis/machineconfiguration.openshift.io/v1/kubeletconfigs"
-
-
-def eventually(ask: Callable[[], Any], what: str) -> Any:
-    """What is true in the end."""
-    deadline = time.monotonic() + 2 * PATIENCE
-    while time.monotonic() < deadline:
-        if answer := ask():
-            return answer
-        time.sleep(0.2)
-    raise AssertionError(f"{what} did not happen in time")
+eventually = partial(in_time, seconds=2 * PATIENCE)  # machines boot, and processes start with much to read
 
 
 class Served:
@@ -66,7 +58,7 @@ def serving(kube: RealKube, home: Path, roles: str = "controllers", *more: str) 
     """Roles for the time of the block; at its end the process lives, and ends well when asked to."""
     command: Sequence[str] = [
         str(FASTNESS), "serve", "--roles", roles, "--kubeconfig", str(kube.kubeconfig), "--metrics-port", "0",
-        "--log-level", "error", *(() if "--lease-seconds" in more else ("--lease-seconds", "3")), *more,
+        "--log-level", "error", *more,
     ]  # fmt: skip
     child = subprocess.Popen(command, env=environment(home), stderr=subprocess.PIPE, text=True)
     lines: list[str] = []

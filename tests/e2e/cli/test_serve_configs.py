@@ -8,8 +8,7 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +26,7 @@ from fastness.keys.pki import kubeconfig
 from fastness.kinds.machineconfiguration import names
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.e2e.live import FASTNESS, environment, run
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.realkube import RealKube
 
 SECRETS = "/api/v1/namespaces/{}/secrets/{}"
@@ -42,19 +41,10 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def eventually(ask: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if value := ask():
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"{what} did not happen in time")
-
-
 @pytest.fixture(scope="module")
 def admin(bare_kube: RealKube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     env = environment(tmp_path_factory.mktemp("home"), KUBECONFIG=str(bare_kube.kubeconfig))
-    crds = run([FASTNESS, "crds"], env).out
+    crds = run([FASTNESS, "crds", "--with", "all"], env).out
     assert run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=crds).code == 0
     run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], env)
     accounts = run([FASTNESS, "crds", "--accounts"], env).out
@@ -77,7 +67,7 @@ def serving(roles: str, kubeconfig: Path, home: Path) -> Iterator[list[str]]:
     command = [
         FASTNESS, "serve", "--roles", roles, "--kubeconfig", kubeconfig, "--metrics-port", "0",
         "--config-port", port, "--internal-port", "0", "--name", "configs.example", "--log-level", "warning",
-        "--lease-seconds", "3", "--config-url", f"https://127.0.0.1:{port}",
+        "--config-url", f"https://127.0.0.1:{port}",
     ]  # fmt: skip
     child = subprocess.Popen([str(word) for word in command], env=environment(home), stderr=subprocess.PIPE, text=True)
     alarm = threading.Timer(PATIENCE, child.kill)

@@ -16,11 +16,10 @@ import yaml
 
 from fastness.attestation.machine.signed_status import vouched_digest
 from fastness.kinds.machineconfiguration import names
-from tests.e2e.cli.test_serve_configs import eventually
 from tests.e2e.live import FASTNESS, environment, run
 from tests.e2e.machineconfig.enforcing import installed
 from tests.node_facts import post_node_facts
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 from tests.realkube import RealKube
 
 MCO = "/apis/machineconfiguration.openshift.io/v1"

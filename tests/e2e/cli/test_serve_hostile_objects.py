@@ -41,7 +41,14 @@ READ_BY_NAME = {"machineconfigurations", "osimagestreams"}
 def admin(bare_kube: RealKube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """The administrator of a cluster with our definitions, in which alice may create KubeletConfigs and nothing else."""
     env = environment(tmp_path_factory.mktemp("home"), KUBECONFIG=str(bare_kube.kubeconfig))
-    assert run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=run([FASTNESS, "crds"], env).out).code == 0
+    assert (
+        run(
+            ["kubectl", "apply", "--server-side", "-f", "-"],
+            env,
+            stdin=run([FASTNESS, "crds", "--with", "all"], env).out,
+        ).code
+        == 0
+    )
     run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], env)
     rule = {
         "apiGroups": ["machineconfiguration.openshift.io"], "resources": ["kubeletconfigs"], "verbs": ["create"],

@@ -59,7 +59,7 @@ async def doors_outside(kubeconfig: Path, home: Path, port: int) -> AsyncIterato
     """`fastness serve` with controllers and config server, until the config server says where it is."""
     words = [
         FASTNESS, *documented("fastness serve", port)[1:], "--kubeconfig", kubeconfig, "--metrics-port", "0",
-        "--config-port", port, "--internal-port", "0", "--lease-seconds", "3", "--log-level", "warning",
+        "--config-port", port, "--internal-port", "0", "--log-level", "warning",
     ]  # fmt: skip
     process = await asyncio.create_subprocess_exec(
         *map(str, words), env=environment(home), stderr=asyncio.subprocess.PIPE

@@ -19,7 +19,10 @@ TEST_ID = re.compile(r"`(tests/[\w/.]+\.py)::(test_\w+)`")
 ROW = re.compile(r"\b(\d{3}-\d{2})\b")
 QUOTED = re.compile(r"`([^`]+)`")
 # Fields of kinds that others defined, and names that the page has for what is elsewhere.
-FIELDS = {"maxUnavailable", "paused", "nodeDisruptionPolicy", "kernelType", "fips"}
+FIELDS = {
+    "maxUnavailable", "paused", "nodeDisruptionPolicy", "kernelType", "fips", "status.osImageStream", "cgroupMode: v1",
+    "nodes.config",
+}  # fmt: skip
 ELSEWHERE = {"oc get mcp", "machine-config-server", "kubectl", "NNN-NN", "rendered-<pool>-<digest>"}
 
 

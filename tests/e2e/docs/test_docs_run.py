@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -20,35 +21,65 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
     if not path.is_relative_to(ROOT / REFERENCE)
 )
-ELSEWHERE = "<!-- transcript: with a machine, by "
+ELSEWHERE = "<!-- transcript: by "
 """Such a page is run by the test that it names."""
 TRANSCRIPTS = [page for page in PAGES if steps(text := (ROOT / page).read_text()) and ELSEWHERE not in text]
 ON_KUBERNETES = "<!-- transcript: on a real Kubernetes -->"
 ALONE = "<!-- transcript: without a control plane -->"
 WITH_SOURCE = "<!-- transcript: beside a checkout in fastness -->"
-NOT_RUN: dict[str, str] = {}
+ON_ITS_OWN = frozenset({
+    "docs/how-to/collect-a-support-bundle.md",  # shows what the bundle of a cluster without anything else holds
+    "docs/how-to/deliver-through-the-gate.md",  # it turns enforcement on, for everybody
+    "docs/how-to/enrol-machines.md",  # likewise
+})  # fmt: skip
+"""Pages that begin in a control plane which nobody has used; the others share one, which costs two seconds of a processor."""
+NOT_RUN: dict[str, str] = {
+    "docs/how-to/log-in-with-an-identity-provider.md": "it needs a provider; tests/component/page/test_provider_login.py has one"
+}
 """Pages with `console-norun` blocks, each with the reason."""
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def bare_kube(real_kube_binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealKube]:
-    """A real cluster that has no DNS yet, unlike that of other tests: the page lets a person state where it will be."""
+    """A real cluster that has no DNS yet, unlike that of other tests: the page lets a person state where it will be.
+
+    It ends with the page: it is not there for nothing while others are read.
+    """
     with RealKube.start(tmp_path_factory.mktemp("bare"), real_kube_binaries, unsafe_no_fsync=True) as kube:
         yield kube
+
+
+@dataclass
+class Shared:
+    """A control plane for pages, one after the other: none of them needs what another one changes."""
+
+    live: Live
+    readers: set[str] = field(default_factory=set)
+
+    def takes(self, page: str) -> bool:
+        """Whether a page may begin here; not for its second chance, which would find what its first one left."""
+        welcome = page not in ON_ITS_OWN and page not in self.readers
+        self.readers.add(page)
+        return welcome
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    with Live.start(tmp_path_factory.mktemp("shared")) as live:
+        yield Shared(live)
 
 
 @pytest.fixture
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
     """A session as the page begins it: in an empty directory, beside a real Kubernetes, or beside a running control plane."""
     text = (ROOT / request.param).read_text()
+    kubeconfig, running = "", None
     if ON_KUBERNETES in text:
-        kubeconfig, running = str(request.getfixturevalue("bare_kube").kubeconfig), None
-    elif ALONE in text or steps(text)[0].command.startswith(FOREGROUND):
-        kubeconfig, running = "", None
-    else:
-        running = Live.start(tmp_path)
+        kubeconfig = str(request.getfixturevalue("bare_kube").kubeconfig)
+    elif ALONE not in text and not steps(text)[0].command.startswith(FOREGROUND):
         kubeconfig = "state/kubeconfig"
+        running = _plane(request.getfixturevalue("shared"), str(request.param), tmp_path)
     if WITH_SOURCE in text:
         (tmp_path / "fastness").symlink_to(ROOT)
     session = Shell(tmp_path, environment(tmp_path, **({"KUBECONFIG": kubeconfig} if kubeconfig else {})))
@@ -58,6 +89,14 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
         session.close()
         if running is not None:
             running.stop()
+
+
+def _plane(shared: Shared, page: str, home: Path) -> Live | None:
+    """A control plane in `home/state`: the shared one, or a new one that the caller ends."""
+    if not shared.takes(page):
+        return Live.start(home)
+    (home / "state").symlink_to(shared.live.state)
+    return None
 
 
 @pytest.mark.processes

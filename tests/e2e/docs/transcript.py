@@ -113,8 +113,14 @@ def lines(output: str) -> list[str]:
 class Shell:
     """The session of one page: a directory, variables, and the program in the foreground of another terminal."""
 
-    def __init__(self, directory: Path, env: Mapping[str, str], enter: Sequence[str] = ()) -> None:
-        """A session in a directory; `enter` is a command that becomes the shell, in another namespace for instance."""
+    def __init__(
+        self, directory: Path, env: Mapping[str, str], enter: Sequence[str] = (), patience: float = PATIENCE
+    ) -> None:
+        """A session in a directory; `enter` is a command that becomes the shell, in another namespace for instance.
+
+        A command may take as long as `patience`.
+        """
+        self._patience = patience
         self.directory = directory
         self._enter = tuple(enter)
         self._env = dict(env)
@@ -136,7 +142,7 @@ class Shell:
         script = f'{restore}\n{command}\n{{ export -p; echo cd $(printf %q "$PWD"); }} > {self._kept}\n'
         done = subprocess.run(
             [*self._enter, shutil.which("bash") or "bash", "-c", script], cwd=self.directory, env=self._env, text=True,
-            timeout=PATIENCE, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            timeout=self._patience, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         return lines(done.stdout)
 

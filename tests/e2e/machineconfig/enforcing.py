@@ -219,7 +219,9 @@ class Enforcing:
 def installed(kube: RealKube) -> None:
     """Our kinds, and the accounts as `fastness crds --accounts` prints them."""
     env = environment(kube.directory, KUBECONFIG=str(kube.kubeconfig))
-    applied = run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=run([FASTNESS, "crds"], env).out)
+    applied = run(
+        ["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=run([FASTNESS, "crds", "--with", "all"], env).out
+    )
     assert applied.code == 0, applied.err
     run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], env)
     with kube.client() as admin:

@@ -37,6 +37,7 @@ def fresh_kube(real_kube_binaries: Path, tmp_path: Path) -> Iterator[RealKube]:
         yield kube
 
 
+@pytest.mark.long("a real Kubernetes with every role, and machines that are drained and rebooted")
 async def test_day_two_of_an_enforcing_cluster_takes_the_doors_on_a_real_api_server(
     fresh_kube: RealKube, tmp_path: Path
 ) -> None:

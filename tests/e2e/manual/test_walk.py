@@ -77,6 +77,7 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
         yield Walk(live)
 
 
+@pytest.mark.long("all commands of the manual, one after the other")
 @pytest.mark.row("001-20")
 @pytest.mark.row("001-23")
 @pytest.mark.row("001-35")

@@ -1,6 +1,7 @@
 """A real machine measures what was predicted from its image; a changed command line is seen, refused and named.
 
-Two boots of QEMU with OVMF, swtpm and Debian's kernel, each with a quote that answers our nonce.
+Boots of QEMU with OVMF, swtpm and Debian's kernel, each with a quote that answers our nonce. The short form boots once; the
+changed machine boots in the long form.
 """
 
 from __future__ import annotations
@@ -26,21 +27,28 @@ from fastness.formats.evidence.tpm.public import parse_public
 from fastness.images.measure import REGISTERS
 from fastness.images.measurement import Measurement
 from tests.measuredboot.initrd import QUOTED
-from tests.measuredboot.run import CHANGED_LINE, Run, image, run
+from tests.measuredboot.run import CHANGED_LINE, COMMAND_LINE, Run, image, run
+from tests.soaking import SOAK
 
 pytestmark = pytest.mark.long("whichever test comes first boots a machine under emulation")
+CHALLENGES = {"good": b"first challenge".ljust(32, b"."), "changed": b"second challenge".ljust(32, b".")}
 LOGGED = (*range(10), 11, 12, 13, 14)
 HOLDING_THE_LINE = {4, 9, 11}
+# With blanks of all kinds as well: one boot shows that what the stub makes of them was predicted.
+LINE = COMMAND_LINE.replace(b"quiet ", b"quiet\t") + b" \n"
 
 
 @pytest.fixture(scope="module")
 def good() -> Run:
-    return run(image(), b"first challenge".ljust(32, b"."))
+    return run(image(LINE), CHALLENGES["good"])
 
 
 @pytest.fixture(scope="module")
 def changed() -> Run:
-    return run(image(CHANGED_LINE), b"second challenge".ljust(32, b"."))
+    if not SOAK:
+        # And tests/e2e/sim/test_real_machines.py has a machine with another line that is refused.
+        pytest.skip("in `make soak`: tests/unit/images/test_real_boot.py judges the evidence of such a boot")
+    return run(image(CHANGED_LINE), CHALLENGES["changed"])
 
 
 def judged(boot: Run, expected: Measurement) -> tuple[Appraisal, str]:
@@ -74,8 +82,9 @@ def test_the_log_is_the_predicted_events_in_their_order(good: Run) -> None:
         assert logged == [(event.name, event.digest) for event in good.predicted.of_register(pcr)], f"PCR {pcr}"
 
 
-def test_the_log_replays_to_the_registers_of_the_machine(good: Run, changed: Run) -> None:
-    for boot in (good, changed):
+def test_the_log_replays_to_the_registers_of_the_machine(request: pytest.FixtureRequest) -> None:
+    for name in ("good", "changed") if SOAK else ("good",):
+        boot: Run = request.getfixturevalue(name)
         ends = replay(parse_log(boot.booted.event_log))["sha256"]
         assert {pcr: ends.get(pcr, bytes(32)) for pcr in LOGGED} == {pcr: boot.booted.registers[pcr] for pcr in LOGGED}
 
@@ -100,6 +109,7 @@ def test_the_tools_of_the_tpm_accept_the_quote_as_well(good: Run, tmp_path: Path
     assert subprocess.run([*check, "00" * 32], cwd=tmp_path, capture_output=True, check=False).returncode != 0
 
 
+@pytest.mark.soak
 def test_a_changed_command_line_changes_exactly_the_predicted_registers(good: Run, changed: Run) -> None:
     before, after = good.booted.registers, changed.booted.registers
     # 10 is the kernel's own list of files (IMA); its first entry covers registers 0 to 9.
@@ -107,6 +117,7 @@ def test_a_changed_command_line_changes_exactly_the_predicted_registers(good: Ru
     assert {pcr: after[pcr] for pcr in REGISTERS} == dict(changed.predicted.registers)
 
 
+@pytest.mark.soak
 def test_the_verifier_refuses_the_changed_machine_and_names_the_first_differing_event(good: Run, changed: Run) -> None:
     appraisal, first = judged(changed, good.predicted)
     assert appraisal.authentic, "the quote itself is good"
@@ -118,8 +129,8 @@ def test_the_verifier_refuses_the_changed_machine_and_names_the_first_differing_
     assert "command line: console=ttyS0 quiet no_timer_check panic=1 x=1" in hints["measured PCR 9"]
 
 
-def test_the_quote_of_one_boot_does_not_answer_the_challenge_of_another(good: Run, changed: Run) -> None:
-    appraisal, _ = judged(replace(good, nonce=changed.nonce), good.predicted)
+def test_the_quote_of_one_boot_does_not_answer_the_challenge_of_another(good: Run) -> None:
+    appraisal, _ = judged(replace(good, nonce=CHALLENGES["changed"]), good.predicted)
     assert refused(appraisal) == ["nonce"]
 
 

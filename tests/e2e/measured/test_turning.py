@@ -114,6 +114,7 @@ def test_a_stock_image_does_what_its_host_says_while_its_registers_are_the_appro
     assert_measures_what_was_approved(serial, stock.uki)
 
 
+@pytest.mark.long("a machine boots under emulation once for each way in which its host can speak to it")
 def test_an_image_by_the_guide_hears_nothing_of_what_its_host_says(prepared: Built) -> None:
     serial = stockroot.boot(prepared.uki, HOST_SAYS)
     assert b"io.systemd.credential.binary:tmpfiles.extra=" in machine.part(serial, "smbios")

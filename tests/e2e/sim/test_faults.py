@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from fastness.cli.trust.explain import explained
 from fastness.kube.errors import ApiError, BadRequest, Conflict, NotFound
 from fastness.sim.control_client import ask_control
 from tests.e2e.live import FASTNESS, Live, Outcome, environment, run
+from tests.patience import eventually
 
-SECONDS = 60.0
 TPM, SNP, TDX = "worker-0", "worker-1", "worker-2"
 NOTE = "machineconfiguration.openshift.io"
 
@@ -68,13 +68,6 @@ class Hall:
         return run([FASTNESS, *words], env, cwd=self.live.home)
 
 
-def until(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < end, f"{what} did not happen"
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def hall(running: Hall) -> Hall:
     """The simulation with nothing done to it, whatever an earlier test left."""
@@ -91,8 +84,8 @@ def hall(running: Hall) -> Hall:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
     with Live.start(tmp_path_factory.mktemp("faults"), "--machines", "3") as live:
         simulated = Hall(live)
-        until(lambda: all(machine["running"] for machine in simulated.machines().values()), "three machines")
-        until(lambda: simulated.attested(TPM, SNP, TDX), "three proofs")
+        eventually(lambda: all(machine["running"] for machine in simulated.machines().values()), "three machines")
+        eventually(lambda: simulated.attested(TPM, SNP, TDX), "three proofs")
         yield simulated
 
 
@@ -117,18 +110,18 @@ def test_a_fault_is_refused_for_its_reason_explained_and_undone(hall: Hall, name
     for machine, kind, _ in ROUNDS[name]:
         assert "simulated" in hall.do(kind, machine)
     for machine, kind, code in ROUNDS[name]:
-        until(
+        eventually(
             lambda target=machine, code=code: f"refused ({code})" in hall.machines()[target]["console"],  # type: ignore[misc]
             f"{kind}: {code}",
         )
-        until(lambda target=machine, code=code: code in hall.codes(target), f"an explanation of {kind}")  # type: ignore[misc]
+        eventually(lambda target=machine, code=code: code in hall.codes(target), f"an explanation of {kind}")  # type: ignore[misc]
         assert hall.explain(machine).actions, kind
-        until(lambda target=machine: hall.ready(target) == "False", "a node that is not ready")  # type: ignore[misc]
+        eventually(lambda target=machine: hall.ready(target) == "False", "a node that is not ready")  # type: ignore[misc]
     for machine, kind, _ in ROUNDS[name]:
         hall.undo(f"{machine}.{kind}")
-    until(lambda: hall.attested(*(machine for machine, _, _ in ROUNDS[name])), "machines that are well again")
+    eventually(lambda: hall.attested(*(machine for machine, _, _ in ROUNDS[name])), "machines that are well again")
     for machine, _, _ in ROUNDS[name]:
-        until(lambda target=machine: hall.ready(target) == "True", "a node that is ready again")  # type: ignore[misc]
+        eventually(lambda target=machine: hall.ready(target) == "True", "a node that is ready again")  # type: ignore[misc]
 
 
 def test_a_stranger_with_the_ticket_gets_nothing_is_on_the_record_and_the_ticket_is_replaced(hall: Hall) -> None:
@@ -146,19 +139,19 @@ def test_a_stranger_with_the_ticket_gets_nothing_is_on_the_record_and_the_ticket
         record = hall.fastness("audit", "show", "--what", "enrol-refused", "-o", "json")
         return [entry["detail"]["code"] for entry in record.json] if record.code == 0 else []
 
-    until(lambda: "endorsement-refused" in refusals(), "the refusal on the record")
+    eventually(lambda: "endorsement-refused" in refusals(), "the refusal on the record")
     hall.undo(f"{TPM}.stolen-ticket")
-    until(lambda: ticket() != before, "another ticket")
+    eventually(lambda: ticket() != before, "another ticket")
 
 
 def test_an_edited_file_is_drift_until_it_is_put_back(hall: Hall) -> None:
-    until(lambda: hall.annotation(SNP, "state") == "Done", "a machine that settled")
+    eventually(lambda: hall.annotation(SNP, "state") == "Done", "a machine that settled")
     path = hall.do("edited-file", SNP).split(" to ")[1].split(" ")[0]
-    until(lambda: hall.annotation(SNP, "state") == "Degraded", "drift")
+    eventually(lambda: hall.annotation(SNP, "state") == "Degraded", "drift")
     assert path in hall.annotation(SNP, "reason")
     assert "somebody was here" in hall.annotation(SNP, "reason")
     hall.undo(f"{SNP}.edited-file")
-    until(lambda: hall.annotation(SNP, "state") == "Done", "a machine that is well again")
+    eventually(lambda: hall.annotation(SNP, "state") == "Done", "a machine that is well again")
 
 
 def test_a_machine_without_network_loses_its_proof_when_time_passes_and_gets_it_back(hall: Hall) -> None:
@@ -166,43 +159,43 @@ def test_a_machine_without_network_loses_its_proof_when_time_passes_and_gets_it_
     assert hall.ready(TPM) == "Unknown"
     assert hall.machines()[TPM]["network"] is False
     hall.do("clock-jump", argument="+45m")
-    until(lambda: "too old" in hall.explain(TPM).answer, "a proof that grew old")
+    eventually(lambda: "too old" in hall.explain(TPM).answer, "a proof that grew old")
     assert not hall.explain(TPM).attested
     assert "reaches the broker" in hall.explain(TPM).actions[0]
-    until(lambda: hall.attested(SNP, TDX), "fresh proofs of the others")
+    eventually(lambda: hall.attested(SNP, TDX), "fresh proofs of the others")
     ahead = hall.explain(SNP).last_attested
     hall.undo(f"{TPM}.network-cut")
-    until(lambda: hall.attested(TPM) and hall.ready(TPM) == "True", "the machine back")
+    eventually(lambda: hall.attested(TPM) and hall.ready(TPM) == "True", "the machine back")
     hall.undo("clock-jump")
-    until(lambda: hall.explain(SNP).last_attested < ahead, "proofs of today")
+    eventually(lambda: hall.explain(SNP).last_attested < ahead, "proofs of today")
     assert hall.attested(TPM, SNP, TDX)
 
 
 def test_without_the_vendors_documents_a_trust_domain_waits_and_others_go_on(hall: Hall) -> None:
     hall.do("vendor-stopped")
-    until(lambda: "collateral-missing" in hall.codes(TDX), "nobody who could judge")
+    eventually(lambda: "collateral-missing" in hall.codes(TDX), "nobody who could judge")
     assert any("vendor's service" in action for action in hall.explain(TDX).actions)
     hall.ask("reboot", machine=TDX)
-    until(lambda: "waiting (collateral-missing)" in hall.machines()[TDX]["console"], "a boot that waits")
+    eventually(lambda: "waiting (collateral-missing)" in hall.machines()[TDX]["console"], "a boot that waits")
     assert hall.attested(TPM, SNP)
     hall.undo("vendor-stopped")
-    until(lambda: hall.attested(TDX), "the machine back")
+    eventually(lambda: hall.attested(TDX), "the machine back")
 
 
 @pytest.mark.row("000-56")
 def test_a_machine_comes_proves_itself_boots_again_and_goes(hall: Hall) -> None:
     report = hall.ask("add", count=1, tee="snp")["said"]
     name = str(report).split()[0]
-    until(lambda: hall.machines()[name]["running"] and hall.attested(name), "another machine")
+    eventually(lambda: hall.machines()[name]["running"] and hall.attested(name), "another machine")
     node, first = hall.node(name), hall.explain(name).last_attested
     assert hall.machines()[name]["tee"] == "snp"
     time.sleep(1.1)  # proofs are told to the second
     hall.ask("reboot", machine=node)
-    until(lambda: hall.explain(name).last_attested > first, "a proof of the new boot")
+    eventually(lambda: hall.explain(name).last_attested > first, "a proof of the new boot")
     hall.ask("remove", machine=name)
     assert name not in hall.machines()
     assert not (hall.live.state / "machines" / name).exists()
-    until(lambda: node not in hall.live.kubectl("get", "nodes", "-o", "name").out, "no node")
+    eventually(lambda: node not in hall.live.kubectl("get", "nodes", "-o", "name").out, "no node")
     assert node[-20:] not in hall.live.kubectl("get", "machines", "-A", "-o", "name").out
     again = str(hall.ask("add", count=1)["said"]).split()[0]
     assert again != name
@@ -277,12 +270,12 @@ def test_a_machine_whose_machine_was_deleted_comes_back_as_a_new_one_when_it_boo
     node = hall.node(SNP)
     before = machine_objects(hall)[node]["metadata"]
     hall.live.kubectl("delete", "machine", "-n", "fastness-system", before["name"])
-    until(lambda: node not in machine_objects(hall), "the Machine to be gone")
+    eventually(lambda: node not in machine_objects(hall), "the Machine to be gone")
     assert "boots again" in hall.fastness("sim", "reboot", SNP).out
-    until(lambda: node in machine_objects(hall) and hall.attested(SNP), "a new Machine that proved itself")
+    eventually(lambda: node in machine_objects(hall) and hall.attested(SNP), "a new Machine that proved itself")
     assert machine_objects(hall)[node]["metadata"]["uid"] != before["uid"]
     assert hall.node(SNP) == node, "the key is the same, and so is the node"
-    until(lambda: hall.ready(SNP) == "True", "a node that is ready")
+    eventually(lambda: hall.ready(SNP) == "True", "a node that is ready")
 
 
 def cluster(hall: Hall) -> dict[str, Any]:
@@ -302,12 +295,12 @@ def degraded(hall: Hall) -> str:
 def test_a_removed_machine_leaves_nothing_that_keeps_the_cluster_degraded(hall: Hall) -> None:
     hall.ask("add", count=1, tee="snp")
     (added,) = hall.machines().keys() - {TPM, SNP, TDX}
-    until(lambda: hall.machines()[added]["running"], "another machine")
+    eventually(lambda: hall.machines()[added]["running"], "another machine")
     hall.do("changed-boot-loader", added)
-    until(lambda: degraded(hall) == "True", "a refused machine")
+    eventually(lambda: degraded(hall) == "True", "a refused machine")
     hall.ask("remove", machine=added)
     assert len(machine_objects(hall)) == 3
-    until(lambda: degraded(hall) == "False", "a cluster that is well")
+    eventually(lambda: degraded(hall) == "False", "a cluster that is well")
 
 
 def test_a_machine_that_never_joined_leaves_nothing_either(hall: Hall) -> None:
@@ -315,11 +308,11 @@ def test_a_machine_that_never_joined_leaves_nothing_either(hall: Hall) -> None:
     hall.live.kubectl(*patch, '{"spec": {"join": {"approval": "Manual"}}}')
     hall.ask("add", count=1)
     (added,) = hall.machines().keys() - {TPM, SNP, TDX}
-    until(lambda: len(machine_objects(hall)) == 4, "a machine that waits for approval")
-    until(lambda: cluster(hall)["status"]["pending"] == 1, "a count of it")
+    eventually(lambda: len(machine_objects(hall)) == 4, "a machine that waits for approval")
+    eventually(lambda: cluster(hall)["status"]["pending"] == 1, "a count of it")
     hall.ask("remove", machine=added)
     assert len(machine_objects(hall)) == 3
-    until(lambda: cluster(hall)["status"]["enrolled"] == 3, "a count without it")
+    eventually(lambda: cluster(hall)["status"]["enrolled"] == 3, "a count without it")
     again = '{"spec": {"join": {"approval": "Automatic"}}}'
     word = hall.live.kubectl(*patch, again).err.partition("fastness.dev/confirm-lower=")[2].split()[0]
     hall.live.kubectl("annotate", "confidentialcluster", "cluster", f"fastness.dev/confirm-lower={word}")

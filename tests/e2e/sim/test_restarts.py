@@ -7,22 +7,16 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fastness.sim.control_client import ask_control
 from tests.components import require_program
+from tests.e2e.docs.transcript import Shell, Step, matches, steps
 from tests.e2e.live import FASTNESS, Live, environment, run
+from tests.patience import PATIENCE, eventually
 
-SECONDS = 60.0
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < end, f"{what} did not happen"
-        time.sleep(0.1)
+STORY = Path(__file__).resolve().parents[3] / "docs/how-to/watch-the-story.md"
 
 
 def consoles(live: Live) -> dict[str, str]:
@@ -52,7 +46,7 @@ def children(home: Path) -> list[str]:
 
 def test_a_restart_goes_on_with_the_same_machines_under_the_same_faults(tmp_path: Path) -> None:
     with Live.start(tmp_path, "--machines", "3") as live:
-        until(lambda: set(consoles(live).values()) == {"running"}, "three machines")
+        eventually(lambda: set(consoles(live).values()) == {"running"}, "three machines")
         ask_control(live.state, {"verb": "do", "kind": "changed-boot-loader", "machine": "worker-0"})
         ask_control(live.state, {"verb": "do", "kind": "network-cut", "machine": "worker-1"})
         ask_control(live.state, {"verb": "remove", "machine": "worker-2"})
@@ -61,11 +55,11 @@ def test_a_restart_goes_on_with_the_same_machines_under_the_same_faults(tmp_path
         live.process.wait()
     with Live.start(tmp_path, "--machines", "9") as live:
         assert sorted(consoles(live)) == ["worker-0", "worker-1"]
-        until(lambda: "refused (value-differs)" in consoles(live)["worker-0"], "the refusal")
+        eventually(lambda: "refused (value-differs)" in consoles(live)["worker-0"], "the refusal")
         assert consoles(live)["worker-1"] == "waiting for the network"
         for fault in ("worker-0.changed-boot-loader", "worker-1.network-cut"):
             ask_control(live.state, {"verb": "undo", "fault": fault})
-        until(lambda: set(consoles(live).values()) == {"running"}, "machines that are well again")
+        eventually(lambda: set(consoles(live).values()) == {"running"}, "machines that are well again")
         assert uids(live) == before
         assert not disputed(live)  # a machine that began to count its boots anew would look like a copy of itself
         assert "state has 2 machines and goes on with them" in live.stop().err
@@ -88,45 +82,45 @@ def test_real_tpms_prove_machines_and_no_way_to_end_leaves_one_running(tmp_path:
         ) as process:
             time.sleep(delay)
             process.send_signal(signal.SIGINT)
-            late = threading.Timer(SECONDS, process.kill)
+            late = threading.Timer(PATIENCE, process.kill)
             late.start()
             # 130: there was nothing to end yet; the signal itself: Python was not that far yet
             assert process.wait() in (0, 130, -signal.SIGINT)
             late.cancel()
-        until(lambda: children(tmp_path) == [], f"no process after {delay} seconds")
+        eventually(lambda: children(tmp_path) == [], f"no process after {delay} seconds")
     with Live.start(tmp_path, *options) as live:
-        until(lambda: consoles(live) == {"worker-0": "running"}, "a machine with a TPM of its own")
+        eventually(lambda: consoles(live) == {"worker-0": "running"}, "a machine with a TPM of its own")
         assert any("swtpm socket" in command for command in children(tmp_path))
         machine = live.kubectl("get", "machines", "-A", "-o", "json").json["items"][0]
         assert (machine["status"]["tee"], machine["status"]["simulated"]) == ("tpm", True)
         ask_control(live.state, {"verb": "do", "kind": "changed-boot-loader", "machine": "worker-0"})
-        until(lambda: "refused (value-differs)" in consoles(live)["worker-0"], "the refusal")
+        eventually(lambda: "refused (value-differs)" in consoles(live)["worker-0"], "the refusal")
         live.process.kill()
         live.process.wait()
-    until(lambda: children(tmp_path) == [], "the end of the TPM after a kill")
+    eventually(lambda: children(tmp_path) == [], "the end of the TPM after a kill")
     with Live.start(tmp_path, *options) as live:
         ask_control(live.state, {"verb": "undo", "fault": "worker-0.changed-boot-loader"})
-        until(lambda: consoles(live) == {"worker-0": "running"}, "the same machine")
+        eventually(lambda: consoles(live) == {"worker-0": "running"}, "the same machine")
         assert uids(live) == {machine["metadata"]["uid"]}
         assert live.stop().code == 0
     assert children(tmp_path) == []
 
 
-def test_the_story_is_told_without_a_terminal_and_ends(tmp_path: Path) -> None:
-    story = subprocess.run(
-        [str(FASTNESS), "demo", "--quick", "--end"], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True,
-        timeout=150, stdin=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
-    assert story.returncode == 0, story.stderr
+def test_the_story_is_told_without_a_terminal_as_its_page_shows_and_ends(tmp_path: Path) -> None:
+    [step] = steps(STORY.read_text())
+    *printed, code = Shell(tmp_path, environment(tmp_path)).run(Step(f"{step.command}; echo $?"))
+    assert code == "0", "\n".join(printed)
+    assert matches(step.expected, printed), "\n".join(printed)
     chapters = [
         "3 machines boot", "$ fastness machine list", "changed-boot-loader", "is refused: value-differs [simulated]",
         "What to do:", "is attested (tpm) [simulated, host not proved]", "$ fastness plan -f", "3 nodes reboot",
         "root/etc/motd: told at",
         "enrolment said endorsement-refused, the config server 403", "$ fastness audit verify", "good: ",
     ]  # fmt: skip
-    places = [story.stdout.find(text) for text in chapters]
-    assert places == sorted(places), story.stdout
-    assert -1 not in places, story.stdout
-    assert "\x1b[" not in story.stdout
+    story = "\n".join(printed)
+    places = [story.find(text) for text in chapters]
+    assert places == sorted(places), story
+    assert -1 not in places, story
+    assert "\x1b[" not in story
     assert children(tmp_path) == []
-    assert json.loads((tmp_path / "state" / "simulator.json").read_bytes())["faults"] == []
+    assert json.loads((tmp_path / "demo" / "simulator.json").read_bytes())["faults"] == []

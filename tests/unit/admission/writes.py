@@ -35,6 +35,7 @@ class World:
     all_nodes: list[Object] = field(default_factory=list)
     streams: Object | None = None
     platform: Object | None = None
+    version_of_microshift: Object | None = None
 
     def namespace(self, name: str) -> Mapping[str, Any] | None:
         return self.namespaces.get(name)
@@ -83,6 +84,9 @@ class World:
 
     def os_image_stream(self) -> Object | None:
         return self.streams
+
+    def microshift(self) -> Object | None:
+        return self.version_of_microshift
 
     def infrastructure(self) -> Object | None:
         return self.platform

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bench import attestation
-from bench.figures import EVENT, SNP_TIMES, TPM_TIMES, Single, Spread, gates
+from bench.figures import DISK_HEADER, EVENT, SNP_TIMES, TPM_TIMES, Single, Spread, gates
 
 
-@pytest.mark.parametrize(("name", "bound"), [(TPM_TIMES, 1.5), (SNP_TIMES, 1.3), (EVENT, 6.0)])
+@pytest.mark.parametrize(("name", "bound"), [(TPM_TIMES, 1.5), (SNP_TIMES, 1.3), (EVENT, 6.0), (DISK_HEADER, 2000.0)])
 def test_verdicts_are_held_against_their_bounds(name: str, bound: float) -> None:
     def verdict(value: float) -> str:
         all_gates = gates([], [Single(name, Spread.of([value]), "")])
@@ -19,5 +19,5 @@ def test_verdicts_are_held_against_their_bounds(name: str, bound: float) -> None
 
 def test_every_figure_is_measured_on_evidence_that_is_accepted() -> None:
     figures = attestation.measured(1)
-    assert set(figures) >= {TPM_TIMES, SNP_TIMES, EVENT, attestation.TDX_TIMES, attestation.TPM_RSA_TIMES}
+    assert set(figures) >= {TPM_TIMES, SNP_TIMES, EVENT, DISK_HEADER, attestation.TDX_TIMES, attestation.TPM_RSA_TIMES}
     assert all(value > 0 for values in figures.values() for value in values)

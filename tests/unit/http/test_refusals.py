@@ -57,6 +57,9 @@ ROWS: dict[int, frozenset[str]] = {
     # Final.
     403: frozenset(
         [
+            "reserved-path",
+            "unlock-required",
+            "unlock-only",
             "not-assigned",
             "attestation-required",
             "limited-ticket",
@@ -82,11 +85,14 @@ ROWS: dict[int, frozenset[str]] = {
         ]
     ),
     # Unknown, after authorization.
-    404: frozenset(["no-such-resource", "no-such-value", "not-found", "unknown-pool"]),
+    404: frozenset(
+        ["disk-key-destroyed", "no-such-disk", "no-such-resource", "no-such-value", "not-found", "unknown-pool"]
+    ),
     500: frozenset({"internal"}),
     # It will pass.
     503: frozenset(
         [
+            "disk-key-pending",
             "api-unavailable",
             "cluster-unavailable",
             "config-server",

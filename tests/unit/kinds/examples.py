@@ -200,6 +200,9 @@ FASTNESS: dict[str, JsonObject] = {
         },
     ),
     "spentchallenges.fastness.dev": ours("SpentChallenge", "ab" * 16, {"expires": LATER}),
+    "seenlaunches.fastness.dev": ours(
+        "SeenLaunch", "launch-" + "ab" * 16, {"use": "Unlock", "machine": UID, "key": "cd" * 32, "expires": LATER}
+    ),
     "evidenceblobs.fastness.dev": ours(
         "EvidenceBlob", "ab" * 16, {"digest": DIGEST, "type": "tpm", "encoding": "gzip", "data": "H4sIAAAAAAAAAw=="}
     ),

@@ -106,6 +106,11 @@ FASTNESS = [
     Refusal(_CHECKPOINT, _spec(size=43), "a checkpoint cannot be changed", "transition"),
     Refusal("spentchallenges.fastness.dev", _spec(expires=None), "spec.expires"),
     Refusal("spentchallenges.fastness.dev", _spec(expires=NOW), "a spent challenge cannot be changed", "transition"),
+    Refusal("seenlaunches.fastness.dev", _spec(use="Twice"), "spec.use"),
+    Refusal("seenlaunches.fastness.dev", _spec(key="short"), "spec.key"),
+    Refusal(
+        "seenlaunches.fastness.dev", _spec(use="Session"), "a launch that was seen cannot be changed", "transition"
+    ),
     Refusal(_BLOB, _spec(encoding="rot13"), "spec.encoding"),
     Refusal(_BLOB, _spec(data="A" * 700_000), "spec.data"),
     Refusal(_BLOB, _spec(type="tdx"), "evidence cannot be changed", "transition"),
@@ -126,7 +131,7 @@ OTHERS = [
             "spec.pinnedImageSets"),
     Refusal(f"controllerconfigs.{_MCO}", _spec(ipFamilies="IPv5"), "spec.ipFamilies"),
     Refusal(f"kubeletconfigs.{_MCO}", _spec(logLevel=11), "spec.logLevel"),
-    Refusal(f"nodes.{_CONFIG}", _spec(cgroupMode="v1"), "spec.cgroupMode", about="control groups v1 are gone"),
+    Refusal(f"nodes.{_CONFIG}", _spec(cgroupMode="v3"), "spec.cgroupMode", about="there are two versions of control groups"),
     Refusal(f"nodes.{_CONFIG}", _spec(workerLatencyProfile="Slow"), "spec.workerLatencyProfile"),
     Refusal(f"featuregates.{_CONFIG}", _spec(featureSet="All"), "spec.featureSet"),
     Refusal(f"apiservers.{_CONFIG}", _spec(tlsSecurityProfile={"type": "Ancient"}), "spec.tlsSecurityProfile"),

@@ -27,7 +27,7 @@ pinnedimagesets.{MCO}                -           Cluster     no   AGE
 osimagestreams.{MCO}                 -           Cluster     yes  AGE
 machineconfigurations.operator.openshift.io - Cluster yes AGE
 trustedexecutionclusters.{TEC}       -           Namespaced  yes  AGE
-machines.{TEC}                       -           Namespaced  yes  ID POOL ATTESTED REASON LASTVERDICT AGE|IDENTITY CHIP
+machines.{TEC}                       -           Namespaced  yes  ID POOL ATTESTED REASON LASTVERDICT AGE|IDENTITY CHIP DISKS
 approvedimages.{TEC}                 -           Namespaced  yes  AGE
 attestationkeys.{TEC}                -           Namespaced  yes  AGE
 kataconfigs.kataconfiguration.openshift.io - Cluster yes INPROGRESS COMPLETED TOTAL AGE
@@ -55,6 +55,7 @@ resourcebindings.{OURS}              -           Cluster     no   RESOURCE AGE
 auditbatches.{OURS}                  -           Cluster     no   DOOR SEQUENCE AGE
 auditcheckpoints.{OURS}              -           Cluster     yes  ORIGIN SIZE WITNESSES AGE
 spentchallenges.{OURS}               -           Cluster     no   EXPIRES AGE
+seenlaunches.{OURS}                  -           Cluster     no   USE MACHINE AGE
 evidenceblobs.{OURS}                 -           Cluster     no   TYPE AGE
 tenantclusters.{OURS}                -           Namespaced  yes  AGE
 projects.project.openshift.io        -           Cluster     no   DISPLAY_NAME STATUS

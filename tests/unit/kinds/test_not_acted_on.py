@@ -45,7 +45,8 @@ def below(schema: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
 def test_every_field_is_one_of_its_kind(entry: NotActedOn) -> None:
     schema: Mapping[str, Any] | None = schema_of(entry.kind)
     for name in entry.field.split(".") if entry.field else ():
-        schema = below(schema, name) if schema is not None else None
+        schema = below(schema, name.removesuffix("[]")) if schema is not None else None
+        schema = schema.get("items") if schema is not None and name.endswith("[]") else schema
     assert schema is not None, entry.field
 
 
@@ -120,3 +121,15 @@ _JSON = st.recursive(
 @given(obj=st.dictionaries(st.sampled_from(["spec", "status", "metadata"]), _JSON, max_size=3))
 def test_reading_an_object_is_total(obj: dict[str, Any]) -> None:
     set_fields(obj, ENTRIES)
+
+
+def test_what_the_installation_made_asks_for_nothing_until_somebody_changes_it() -> None:
+    [entry] = [entry for entry in ENTRIES if entry.built_in]
+
+    def constraints(name: str, **meta: Any) -> Mapping[str, Any]:
+        return {"metadata": {"name": name, **meta}, "runAsUser": {"type": "RunAsAny"}}
+
+    assert set_fields(constraints("privileged", generation=1), [entry]) == ()
+    assert set_fields(constraints("privileged", generation=2), [entry])
+    assert set_fields(constraints("privileged"), [entry]), "one that is being written"
+    assert set_fields(constraints("mine", generation=1), [entry])

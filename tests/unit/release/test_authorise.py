@@ -15,7 +15,7 @@ from fastness.attestation.policy.query import ActivePolicy, Answer, Query, drive
 from fastness.attestation.policy.resource_policy import ResourcePolicies
 from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.trusted_execution.subject import Basis, Grant, ProvenCaller, Subject
-from fastness.protocol.kbs_path import ResourcePath, pool_config
+from fastness.protocol.kbs_path import ResourcePath, pin_key, pool_config
 from fastness.release.authorise import ClusterRules, Denial, Remedy, authorise
 from fastness.release.source import require_for
 from tests.granting import NOW
@@ -188,3 +188,44 @@ def test_nothing_but_authorise_makes_a_grant() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "Grant"
     ]  # fmt: skip
     assert len(calls) == 1
+
+
+PINNED_UID, PINNED_ID = "0b8f7c1e-52f6-4f7a-9a0e-3f6a1c9d2e11", "316809b1-ea29-448c-accb-78c5c6bf5206"
+PINNED = replace(
+    CALLER,
+    subject=Subject(
+        PINNED_UID, "m", "sha256:" + "0" * 64, "worker", tee="tpm", endorsement="trust-on-first-use", id=PINNED_ID
+    ),
+)
+PIN_RULES = ClusterRules(first_use=True, clevis=frozenset({"worker"}))
+
+
+def in_phase(phase: str) -> ProvenCaller:
+    evidence = {"ear.veraison.annotated-evidence": {"tpm": {"phase": phase}}}
+    return replace(PINNED, claims={"submods": {"cpu0": evidence}})
+
+
+@pytest.mark.parametrize("name", [PINNED_ID, PINNED_UID])
+def test_the_root_that_the_clevis_pin_opens_is_for_its_machine(name: str) -> None:
+    assert granted(PINNED, pin_key(name), PIN_RULES).resource == f"default/{name}/root"
+    assert granted(in_phase("initrd"), pin_key(name), PIN_RULES).subject.id == PINNED_ID
+
+
+@pytest.mark.parametrize(
+    ("caller", "path", "rules", "code"),
+    [
+        (PINNED, pin_key("5f0c8f52-1d3b-4f6e-9c55-0a8f3f1b7a11"), PIN_RULES, "other-machine"),
+        (PINNED, pin_key(PINNED_ID), replace(PIN_RULES, clevis=frozenset()), "unlock-required"),
+        (PINNED, pin_key(PINNED_ID), replace(PIN_RULES, first_use=False), "first-use-not-allowed"),
+        (PINNED, ResourcePath("machine", PINNED_UID, "disk-root"), PIN_RULES, "unlock-required"),
+        (in_phase("system"), pin_key(PINNED_ID), PIN_RULES, "initrd-left"),
+        (
+            replace(PINNED, subject=replace(PINNED.subject, tee="snp", endorsement="evidence")),
+            pin_key(PINNED_ID), PIN_RULES, "unlock-required",
+        ),
+    ],
+)  # fmt: skip
+def test_it_is_for_nobody_else_and_not_after_the_initrd(
+    caller: ProvenCaller, path: ResourcePath, rules: ClusterRules, code: str
+) -> None:
+    assert denied(caller, path, rules) == code

@@ -55,7 +55,12 @@ def test_a_new_file_counts_as_much_as_its_neighbours() -> None:
 
 def test_files_that_share_a_server_go_together() -> None:
     keys = {"a": "server", "b": "b", "c": "server"}
-    assert bundles(keys, {"a": 1, "b": 9, "c": 2}, 2) == [Bundle(("a", "c"), 3), Bundle(("b",), 9)]
+    assert bundles(keys, {"a": 1, "b": 9, "c": 2}, 2) == [Bundle(("a", "c"), 3, "server"), Bundle(("b",), 9)]
+
+
+def test_files_that_share_a_server_are_the_last_of_their_lane() -> None:
+    parts = [Bundle(("a", "d"), 3, "server"), Bundle(("b",), 9, "another"), Bundle(("c",), 1), Bundle(("e",), 1)]
+    assert [lane.files for lane in balance(parts, 1)] == [("c", "e", "b", "a", "d")]
 
 
 def test_a_bundle_longer_than_a_lane_should_be_is_cut() -> None:

@@ -67,4 +67,5 @@ def test_a_second_chance_is_noted_with_the_first_failure(ledger: dict[str, Any])
 def test_the_seconds_of_each_file_are_noted(ledger: dict[str, Any]) -> None:
     assert list(ledger["seconds"]) == ["test_it.py"]
     assert ledger["seconds"]["test_it.py"] > 0
+    assert list(ledger["processor"]) == ["test_it.py"]
     assert ledger["long"] == []

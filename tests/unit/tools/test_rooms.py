@@ -10,7 +10,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = ROOT / "src" / "fastness"
 WORLD = frozenset({"live", "loops", "door"})
-ROOMS = ("record", "images", "pools", "attestation", "enrolment", "release", "machineconfig", "workloads", "admission")
+ROOMS = (
+    "record",
+    "images",
+    "pools",
+    "attestation",
+    "enrolment",
+    "release",
+    "machineconfig",
+    "builds",
+    "workloads",
+    "admission",
+)
 
 
 def pure() -> frozenset[str]:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tools.lanes import Lane
-from tools.run_tests import CHANCES, EndedLane, environment, good, recorded, summary
+from tools.run_tests import CHANCES, COSTLY, EndedLane, costliest, environment, good, recorded, summary
 
 
 def ended(code: int = 0, chances: int = 0, long: list[dict[str, Any]] | None = None) -> EndedLane:
     entries = [
         {"test": f"test_{number}.py::test_it", "failure": f"it.py:{number}: timed out"} for number in range(chances)
     ]
-    books = {"seconds": {"test_a.py": 4.56}, "second_chances": entries, "long": long or []}
+    books = {"seconds": {"test_a.py": 4.56}, "processor": {}, "second_chances": entries, "long": long or []}
     return EndedLane(Lane("lane 1", ("test_a.py",), 7), code, 8.4, "....\n4 passed in 8 s\n", books)
 
 
@@ -57,6 +57,14 @@ def test_long_tests_are_listed_with_their_reason_the_longest_first() -> None:
         "    90 s  test_b.py::test_it: boots a machine twice",
         "    61 s  test_a.py::test_it: does not say why",
     ]
+
+
+def test_files_are_named_by_what_they_took_of_the_processor_the_costliest_first() -> None:
+    took = {f"test_{number}.py": float(number) for number in range(COSTLY + 1)}
+    lane = EndedLane(Lane("lane 1", (), 0), 0, 1, "", {"processor": took})
+    lines = costliest([lane])
+    assert lines[0] == "    15 s of a processor  test_15.py"
+    assert len(lines) == COSTLY
 
 
 def test_what_ran_is_recorded_and_what_did_not_stays_as_it_was() -> None:

@@ -123,6 +123,7 @@ def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) ->
                conditions=(_DAEMON,)),
         _entry("advice.fastness.dev", [
             _rule(MCO_GROUP, ["machineconfigs"]), _rule("fastness.dev", ["nodeoverlays"]),
+            _rule("config.openshift.io", ["nodes"]),
         ], policy="Ignore"),
         _entry("feature-rules.fastness.dev", _by_group([(group, features.RESOURCE) for group in features.GROUPS]),
                policy="Ignore"),

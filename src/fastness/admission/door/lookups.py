@@ -20,7 +20,7 @@ from fastness.kinds.kubernetes.core import CONFIG_MAP, NAMESPACE, NODE, POD
 from fastness.kinds.kubernetes.native import RUNTIME_CLASS
 from fastness.kinds.machineconfiguration.pinned_images import OS_IMAGE_STREAM
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
-from fastness.kinds.openshift.config import INFRASTRUCTURE
+from fastness.kinds.openshift.config import INFRASTRUCTURE, MICROSHIFT
 from fastness.kinds.openshift.operators import OPERATOR_GROUP
 from fastness.kinds.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
 from fastness.kinds.trusted_execution.machine import MACHINE
@@ -46,6 +46,7 @@ CONFIG_MAPS: Final = CONFIG_MAP.resource
 # What a write is judged by is asked for with it: there may be no such kind on the cluster, and a cache would wait for it.
 PARAMETERS: Final = {
     POOLS.plural: OS_IMAGE_STREAM.resource, MACHINE_CONFIGURATION.plural: INFRASTRUCTURE.resource,
+    CLUSTERS.plural: INFRASTRUCTURE.resource,
 }  # fmt: skip
 
 
@@ -75,13 +76,14 @@ class Sources:
 
 @dataclass(slots=True)
 class ClusterLookups:
-    """The lookups for one review; `fresh`, `listed`, `placed` and `parameter` were asked for just now."""
+    """The lookups for one review; `fresh`, `listed`, `placed`, `parameter` and `small` were asked for just now."""
 
     sources: Sources
     fresh: dict[str, JsonObject] = field(default_factory=dict)
     listed: list[JsonObject] | None = None
     placed: tuple[list[JsonObject], list[JsonObject], list[JsonObject]] = ([], [], [])
     parameter: JsonObject | None = None
+    small: JsonObject | None = None
 
     def namespace(self, name: str) -> JsonObject | None:
         """One Namespace."""
@@ -152,6 +154,10 @@ class ClusterLookups:
         """The Infrastructure `cluster`, where it was asked for."""
         return self._parameter(INFRASTRUCTURE.kind)
 
+    def microshift(self) -> JsonObject | None:
+        """The ConfigMap by which MicroShift says that it is one, where it was asked for."""
+        return self.small
+
     def _parameter(self, kind: str) -> JsonObject | None:
         return self.parameter if self.parameter is not None and self.parameter.get("kind") == kind else None
 
@@ -172,6 +178,9 @@ async def prepared(
         # Which pods a change would put out is asked at most when somebody changes the cluster itself.
         machines = (await cluster.list(MACHINE.resource, Scope(HOME))).items
         lookups.placed = ((await cluster.list(NODES)).items, (await cluster.list(PODS)).items, machines)
+        with suppress(NotFound):
+            namespace, name = MICROSHIFT
+            lookups.small = await cluster.get(CONFIG_MAPS, name, namespace)
     if request.resource in PARAMETERS:
         with suppress(NotFound):
             lookups.parameter = await cluster.get(PARAMETERS[request.resource], "cluster")

@@ -11,7 +11,9 @@
     copies.py        Copies of what an update replaces, and where they go with a journal that cannot be undone
     apply.py         Carries out steps on a host and undoes them, with the journal ahead of every one
     boots.py         What of an update happens across a boot: did the machine come up with the system that it was to have
+    built_image.py   The image that was built for a pool, over the config that a machine was given
     failed_boot.py   A system that the machine did not come up with: remembered, so that nobody reboots into it for ever
+    moved_state.py   The agent's own files move below /var/lib/fastness, where an encrypted volume can be under them
     node_trust.py    Keeps what a machine has beside its config as the control plane says, whatever else the machine does
     trust_writer.py  Writes what a machine has beside its config: certificates and credentials that change without a rollout
     validate.py      Does the disk say what the config says? Every difference, each with a text for people

@@ -39,8 +39,9 @@ from fastness.agent.apply.journal import (
 from fastness.agent.apply.ports import Files, Host
 from fastness.agent.apply.steps import Copy, Enable, Put, Stage, Step, Tree, Word
 from fastness.agent.errors import DamagedJournal, IncompleteUndo
-from fastness.agent.host.errors import CopyDamaged, DriverError, PathTaken, UnitFailure, UnsafePath
-from fastness.agent.host.states import ABSENT, Absent, Stored
+from fastness.agent.host.boot_loader import LEFT_ALONE, LoaderUpdate
+from fastness.agent.host.errors import CopyDamaged, DriverError, ImageFailure, PathTaken, UnitFailure, UnsafePath
+from fastness.agent.host.states import ABSENT, Absent, Deployment, Pull, Stored
 
 # One wait for the disk for so many paths: a config of hundreds of files costs few of them (decision 10).
 MAX_BATCH = 64
@@ -85,6 +86,16 @@ class Applier:
         self._tries = 0
         self.journal = Journal()
 
+    @property
+    def pull(self) -> Pull:
+        """Whether the image of the update that was applied last came from its registry."""
+        return self._carrier.pull
+
+    @property
+    def loader(self) -> LoaderUpdate:
+        """What became of the boot loader in the update that was applied last."""
+        return self._carrier.loader
+
     def recover(self) -> Journal:
         """Finish what a crash interrupted: go back, or say what remains.
 
@@ -114,6 +125,7 @@ class Applier:
         self.check(steps)
         # Remains of an update before: nothing in an empty journal speaks of them.
         self._copies.clear()
+        self._carrier.pull, self._carrier.loader = Pull.FAILED, LEFT_ALONE
         self.note(begin)
         try:
             for batch in _batches(steps):
@@ -230,6 +242,7 @@ class Carrier:
         self._host = host
         self._copies = copies
         self._reached = reached
+        self.pull, self.loader = Pull.FAILED, LEFT_ALONE
 
     def undo_of(self, step: Step) -> Step:
         """The step that brings back what is there now; raises DriverError."""
@@ -259,8 +272,11 @@ class Carrier:
                 copy_file(source, step.source, target, step.path, step.directory_mode)
             case Enable():
                 self._enable(step)
-            case Stage(deployment, old, extensions_image) if deployment is not None:
-                self._host.system.stage(deployment, old, extensions_image)
+            case Stage(deployment, old, extensions_image, boot_loader) if deployment is not None:
+                self._stage(deployment, old, extensions_image)
+                # After the image, which may not be there, and before the boot that may need it.
+                if boot_loader:
+                    self.loader = self._host.boot_loader.update(deployment.image)
             case Stage():
                 self._host.system.discard()
 
@@ -272,6 +288,16 @@ class Carrier:
             # A unit that did not exist before cannot be disabled; anything else is found by validation.
             if not isinstance(step, Enable) or step.word is not Word.DISABLED:
                 raise
+
+    def _stage(self, deployment: Deployment, old: Deployment, extensions_image: str) -> None:
+        """Stage, and remember what became of the pull: what fails afterwards does not unmake it."""
+        self.pull = Pull.UNKNOWN
+        try:
+            self._host.system.stage(deployment, old, extensions_image)
+        except ImageFailure as error:
+            self.pull = error.pull
+            raise
+        self.pull = Pull.DONE
 
     def _put(self, step: Put) -> None:
         tree = self._tree(step.tree)

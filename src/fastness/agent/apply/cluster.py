@@ -35,8 +35,11 @@ class RenderedConfigs(Protocol):
     async def fetch(self, name: str, overlay: str = "") -> JsonObject:
         """The rendered config of this name, with the overlays of this digest on top; raises AgentError, ApiError, DriverError."""
 
-    async def trust(self, pool: str) -> NodeTrust:
-        """What nodes of a pool have beside their config now; raises AgentError, ApiError, DriverError."""
+    async def trust(self, pool: str, named: str = "") -> NodeTrust:
+        """What nodes of a pool have beside their config now; raises AgentError, ApiError, DriverError.
+
+        `named` is what the controllers said that it is: they have read every certificate in it.
+        """
 
 
 class ApiConfigs:
@@ -60,10 +63,11 @@ class ApiConfigs:
                 f"machineconfig {name} not found", "The render controller makes it; see the pool."
             ) from error
 
-    async def trust(self, pool: str) -> NodeTrust:
+    async def trust(self, pool: str, named: str = "") -> NodeTrust:
         """What nodes have beside their config, made of the ControllerConfig as it is now; raises BadConfig, ApiError."""
-        # Reading certificates takes memory that an agent without news of them does not need.
+        # The schema of a ControllerConfig is large, and no agent without news needs it.
         from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG, SINGLETON
+        from fastness.machineconfig.trust.bundles import whole
         from fastness.machineconfig.trust.node_trust import API_AUTHORITY, node_trust
 
         namespace, name = API_AUTHORITY
@@ -75,7 +79,9 @@ class ApiConfigs:
             authority = await self._persistent.ask(lambda: self._cluster.get(CONFIG_MAPS, name, namespace))
         except NotFound:
             authority = {}
-        trust, problems = node_trust(controller, authority)
+        trust, problems = node_trust(controller, authority, whole)
+        if trust.name != named:
+            trust, problems = node_trust(controller, authority)
         if problems or not trust.kubelet_ca:
             raise BadConfig(
                 "; ".join(problems) or "no authority of kubelets' clients is known", "See the ControllerConfig."
@@ -165,12 +171,14 @@ class OwnNode:
 
 
 def desires(node: JsonObject, target: str) -> bool:
-    """Whether a node should go to a config with some overlays; one that nobody told may be forced to what it has."""
+    """Whether a node should go to a config with some overlays and image; one that nobody told may be forced to what it has."""
     notes, (config, overlay) = annotations_of(node), names.split_target(target)
     return (
         bool(node)
         and notes.get(names.DESIRED_CONFIG, "") in ("", config)
         and desired_overlay(notes, overlay) == overlay
+        # A node that nobody told anything may be forced to what it has, image included.
+        and (names.DESIRED_CONFIG not in notes or notes.get(names.DESIRED_IMAGE, "") == names.image_in_target(target))
     )
 
 

@@ -71,6 +71,13 @@ class Desired:
     deployment: Deployment = NOTHING
     extensions_image: str = ""
 
+    @property
+    def updates_boot_loader(self) -> bool:
+        """Whether the boot loader of another image comes with it."""
+        target = self.paths.get(names.BOOT_LOADER_FILE)
+        state = target.state if target is not None else ABSENT
+        return isinstance(state, File) and state.content == names.UPDATE_BOOT_LOADER.encode()
+
     def unit_paths(self, unit: str) -> dict[str, Target]:
         """The paths that make up a unit."""
         base = f"{UNITS}/{unit}"

@@ -7,6 +7,8 @@ another one; what was written last on this disk, by the journal, is what holds.
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastness.agent.apply.accounts import GROUP, PASSWD, Accounts, read_accounts
 from fastness.agent.apply.desired import desired
 from fastness.agent.apply.ports import Files, OperatingSystem
@@ -23,6 +25,7 @@ from fastness.machineconfig.overlay.merged import Laid
 
 BACKUP = "/etc/machine-config-daemon/node-annotation.json.bak"
 IGNITION_PRESET = "/etc/systemd/system-preset/20-ignition.preset"
+BOOTSTRAPPED: Final = "/run/cluster-api/bootstrap-success.complete"
 
 
 def accounts_of(root: Files) -> Accounts:
@@ -107,6 +110,15 @@ def adopt_first_boot(root: Files, config: JsonObject) -> None:
         root.put(names.ENCAPSULATED_FILE, ABSENT)
     # Made for the first boot only; left there it would enable units again that a later config disables.
     root.put(IGNITION_PRESET, ABSENT)
+
+
+def note_bootstrapped(root: Files) -> None:
+    """Leave the file by which providers of Cluster API know that a machine became a node; raises DriverError.
+
+    Every machine has it: a pointer says where to ask and no more, so nobody here knows who ordered the machine.
+    """
+    if not isinstance(root.look(BOOTSTRAPPED), File):
+        root.put(BOOTSTRAPPED, File(b"success\n"))
 
 
 def is_forced(root: Files) -> bool:

@@ -1,6 +1,6 @@
 """Hosts put together from drivers: this machine, or a directory that stands for one.
 
-    real         root /                      originals /etc/machine-config-daemon      state /var/lib/fastness-agent
+    real         root /                      originals /var/lib/fastness/originals     state /var/lib/fastness/agent
     directory    DIR/root                    originals DIR                             state DIR/agent
 
 A directory has units as links, an operating system and container images in memory, and a power button that its runner watches;
@@ -14,9 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
+from fastness.agent.apply.moved_state import HOME, move_state
 from fastness.agent.apply.pins.ports import ContainerImages
 from fastness.agent.apply.ports import Files, Host, OperatingSystem, Watcher
 from fastness.agent.host import containerd_images, crio_images
+from fastness.agent.host.boot_loader import HostBootLoader
 from fastness.agent.host.bootc import BootcOs
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
@@ -31,8 +33,8 @@ from fastness.agent.host.systemd import Systemctl
 from fastness.agent.host.unit_links import UnitLinks
 from fastness.kinds.kata import runtime
 
-ORIGINALS: Final = Path("/etc/machine-config-daemon")
-STATE: Final = Path("/var/lib/fastness-agent")
+ORIGINALS: Final = HOME / "originals"
+STATE: Final = HOME / "agent"
 # What the packages of a virtual machine put on its disk.
 _RUNTIME: Final = {path: File(content, mode) for path, (content, mode) in runtime.VIRTUAL_FILES.items()}
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -100,12 +102,14 @@ def deployed_by(choice: str, root: Files, ostree_name: str, tell: Callable[[str]
 
 def real_host(watcher: Watcher, system: Deployed) -> Host:
     """The machine that the agent runs on."""
+    # First: a directory that was made empty would count as one that has moved already.
+    move_state()
     for directory in (ORIGINALS, STATE):
-        directory.mkdir(mode=0o755 if directory is ORIGINALS else 0o700, parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     trees = (RootedFiles(Path("/")), RootedFiles(ORIGINALS), RootedFiles(STATE))
     units = Systemctl()
     power = HostPower(finalizer=lambda: system.finalizer)
-    return Host(*trees, units, system, power, watcher, lambda: _runtime(trees[0], units))
+    return Host(*trees, units, system, power, watcher, lambda: _runtime(trees[0], units), HostBootLoader())
 
 
 def _runtime(root: RootedFiles, units: Systemctl) -> ContainerImages | None:

@@ -265,7 +265,7 @@ def _step_to_json(step: Step) -> JsonObject:
             }  # fmt: skip
         case Enable(unit, word):
             return {"enable": unit, "word": str(word)}
-        case Stage(deployment, _, _):
+        case Stage(deployment):
             return {"stage": list(deployment) if deployment is not None else None}
         case Copy():
             # What stood at the path before is a state; the source of the copy may be gone when the undo comes.

@@ -24,6 +24,7 @@ from typing import Any, Final
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
 from fastness.agent.apply.boots import After, Boots, Images
+from fastness.agent.apply.built_image import with_image
 from fastness.agent.apply.cluster import ApiConfigs, OwnNode, RenderedConfigs, desired_overlay, desires
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.drift import DriftMonitor
@@ -36,7 +37,7 @@ from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
 from fastness.agent.apply.report import Persistent, Reporter
 from fastness.agent.apply.steps import Disk, repair_steps
 from fastness.agent.apply.trust_writer import TrustWriter
-from fastness.agent.apply.update import Goal, Update, run_actions
+from fastness.agent.apply.update import Goal, Update, applied, run_actions
 from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
 from fastness.agent.errors import (
     AgentError,
@@ -49,6 +50,7 @@ from fastness.agent.errors import (
     Superseded,
 )
 from fastness.agent.host.errors import DriverError
+from fastness.formats.image_reference import same_image
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.names import Progress
@@ -72,7 +74,8 @@ PROOF_GAP: Final = 60.0
 _RETRY: Final = Backoff(first=1.0, most=60.0)
 _PINS: Final = Pace()
 _WATCHED: Final = (
-    names.DESIRED_CONFIG, names.DESIRED_OVERLAY, names.DESIRED_TRUST, names.LAST_APPLIED_DRAIN, DRIFT_POLICY, NOTE,
+    names.DESIRED_CONFIG, names.DESIRED_OVERLAY, names.DESIRED_IMAGE, names.DESIRED_TRUST, names.LAST_APPLIED_DRAIN,
+    DRIFT_POLICY, NOTE,
 )  # fmt: skip
 _EMPTY: Final = Goal({}, Desired())
 _log = logger("agent")
@@ -87,11 +90,12 @@ class Settings:
     retry: Backoff = _RETRY
     resync: float = 600.0
     drift_settle: float = 0.2
+    kubelet_window: float = 300.0
     pins: Pace = _PINS
 
 
 FAST: Final = Settings(
-    drain_timeout=120.0, uncordon_timeout=60.0, retry=Backoff(0.2, 5.0), resync=60.0, drift_settle=0.02,
+    drain_timeout=120.0, uncordon_timeout=60.0, retry=Backoff(0.2, 5.0), resync=60.0, drift_settle=0.02, kubelet_window=5.0,
     pins=Pace(timeout=60.0, pause=0.05, between=Backoff(0.1, 1.0), again=Backoff(0.5, 10.0), resync=60.0),
 )  # fmt: skip
 """For simulations."""
@@ -124,7 +128,9 @@ class Agent:
         self._persistent = Persistent(clock)
         self._configs = configs or ApiConfigs(cluster, clock)
         self._writer = TrustWriter(host)
-        self._trust = NodeTrustKeeper(node, self._writer, self._configs, self._reporter, uninterrupted)
+        self._trust = NodeTrustKeeper(
+            node, self._writer, self._configs, self._reporter, uninterrupted, clock, settings.kubelet_window
+        )
         self._own = OwnNode(cluster, node, clock, entropy, _WATCHED)
         self._pins = PinnedImages(cluster, host.images, node, clock, entropy, settings.pins)
         self._own.subscribe(self._pins.noticed)
@@ -133,6 +139,7 @@ class Agent:
         self._recovered = False
         self._set_aside: SetAside | None = None
         self._checked = ""
+        self._bootstrapped = False
         self._reported_drifts: list[Drift] = []
         self._prove = prove
         self._proved_at: float | None = None
@@ -168,7 +175,7 @@ class Agent:
                 if await self._sync():
                     return
                 failures = failures + 1 if self._trust.behind else 0
-                pause = self._pause(failures - 1) if failures else self._settings.resync
+                pause = self._pause(failures - 1) if failures else self._trust.turn or self._settings.resync
             except Superseded:
                 continue
             except (AgentError, DriverError) as error:
@@ -212,7 +219,9 @@ class Agent:
         # Before any config is looked at: neither a paused pool nor a degraded node keeps certificates from being renewed.
         await self._trust.keep(node, current.desired.paths)
         overlay = desired_overlay(notes, current.overlay)
-        desired = names.target_of(notes.get(names.DESIRED_CONFIG, "") or current.name, overlay)
+        named = notes.get(names.DESIRED_CONFIG, "")
+        image = notes.get(names.DESIRED_IMAGE, "") if named else current.image
+        desired = names.target_of(named or current.name, overlay, image)
         forced = disk.is_forced(self._host.root)
         if not forced and desired == current.target:
             await self._settle(current, node)
@@ -258,9 +267,14 @@ class Agent:
                 return True
             case After.FAILED:
                 await self._reporter.event(names.Event.BOOT_FAILED, resumed.reason, warning=True)
+                # It was pulled, and that is all: what the boot did not bring is not applied.
+                booted = await uninterrupted(self._host.system.booted)
+                image = bool(begin.image) and not same_image(begin.image, booted.image)
+                undone = applied(FALSE, resumed.reason, image=image, pulled=TRUE)
+                await self._reporter.progress(undone, current=begin.source, desired=begin.target)
                 raise BootFailed(resumed.reason)
             case After.ARRIVED:
-                done = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, "booted", Progress.REBOOTED_NODE, TRUE)
+                done = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, TRUE, "booted", {Progress.REBOOTED_NODE: TRUE})
                 await self._reporter.progress(done, current=begin.source, desired=begin.target)
         return False
 
@@ -293,17 +307,22 @@ class Agent:
             await uninterrupted(lambda: self._require_kubelet(current.name))
         marked = self._progress(current.name, current.name)
         if names.drain_verb(notes.get(names.DESIRED_DRAIN, "")) == names.DRAIN:
-            await marked(Mark(Progress.UPDATE_COMPLETE, UNKNOWN, "putting the node back to work", Progress.UNCORDONED))
+            await marked(
+                Mark(Progress.UPDATE_COMPLETE, UNKNOWN, "putting the node back to work", {Progress.UNCORDONED: UNKNOWN})
+            )
             await self._uncordon(current)
-            await marked(Mark(Progress.UPDATE_COMPLETE, TRUE, "the node is back at work", Progress.UNCORDONED, TRUE))
+            await marked(Mark(Progress.UPDATE_COMPLETE, TRUE, "the node is back at work", {Progress.UNCORDONED: TRUE}))
             await marked(Mark(Progress.RESUMED, TRUE, "the node takes pods again"))
         await self._reporter.annotate(
             current=current.name, state=names.NodeState.DONE, reason="", action=None,
             overlays=" ".join(current.overlays) or None, overlay=current.overlay or None,
-            booted=self._images.booted or None, base=self._images.base or None,
+            booted=self._images.booted or None, base=self._images.base or None, image=current.image or None,
         )  # fmt: skip
         await marked(Mark(Progress.NODE_DEGRADED, FALSE, "the node is well"))
         await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.title}"))
+        if not self._bootstrapped:
+            await uninterrupted(lambda: disk.note_bootstrapped(self._host.root))
+            self._bootstrapped = True
 
     def _require_kubelet(self, config: str) -> None:
         """A machine has arrived when its kubelet runs with what it came to: "Done" would lead the rollout on to the next one.
@@ -342,6 +361,7 @@ class Agent:
 
     async def _look_at_images(self, current: Goal) -> None:
         self._images = await uninterrupted(lambda: self._boots.look(current))
+        self._reporter.images(self._images.booted, current.desired.deployment.image or self._images.booted)
         if dropped := self._images.dropped:
             text = f"{dropped} was staged for the next boot, and {current.name} asks for what runs: dropped"
             await self._reporter.event(names.Event.STAGED_IMAGE_DROPPED, text, warning=True)
@@ -360,7 +380,7 @@ class Agent:
 
     async def _update(self, current: Goal, target: str, node: JsonObject, *, forced: bool) -> bool:
         """Bring the machine to another config, or to other overlays; True when it goes down."""
-        config = await self._configs.fetch(*names.split_target(target))
+        config = with_image(await self._configs.fetch(*names.split_target(target)), names.image_in_target(target))
         # A machine that differs from its own config would be brought to a state that nobody planned from.
         if not forced and current is not _EMPTY:
             await self._preflight(current, node)
@@ -406,7 +426,7 @@ class Agent:
 
     async def _reboot(self, target: str) -> None:
         await self._reporter.annotate(action=names.REBOOTING)
-        reboot = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, UNKNOWN, "rebooting", Progress.REBOOTED_NODE)
+        reboot = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, UNKNOWN, "rebooting", {Progress.REBOOTED_NODE: UNKNOWN})
         await self._reporter.progress(reboot, current=self._applier.journal.begin.source, desired=target)
         await self._reporter.event(names.Event.REBOOT, f"the node reboots into {target}")
         # On disk before the reboot is asked for: after it, nobody is left who could write down that it was.

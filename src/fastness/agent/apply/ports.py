@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fastness.agent.apply.pins.ports import ContainerImages
+from fastness.agent.host.boot_loader import LoaderUpdate, NoBootLoader
 from fastness.agent.host.states import DEFAULT_DIRECTORY_MODE, Deployment, File, Large, State, Stored
 
 
@@ -117,6 +118,13 @@ class OperatingSystem(Protocol):
         """What making the staged deployment bootable said when the machine last went down; empty where nobody can tell."""
 
 
+class BootLoader(Protocol):
+    """What starts the operating system, and outlives its deployments."""
+
+    def update(self, image: str) -> LoaderUpdate:
+        """Bring that of an image onto the disk as far as that goes; what became of it."""
+
+
 class Power(Protocol):
     """Reboots."""
 
@@ -151,3 +159,4 @@ class Host:
     power: Power
     watcher: Watcher
     images: Callable[[], ContainerImages | None] = no_runtime
+    boot_loader: BootLoader = NoBootLoader()  # noqa: RUF009 - it has no state

@@ -4,6 +4,8 @@
 - A step is Unknown while it goes on and True when it is over. A child's reason is the names of parent and child joined.
 - A parent other than Updated takes Updated away. Updated resets every other step to False, and its message keeps what was done
   and for which config.
+- AppliedFilesAndOS is the older word for AppliedFiles and AppliedOSImage: all are written. AppliedOSImage and
+  ImagePulledFromRegistry are steps of updates that bring another image; other updates leave them as they are.
 - NodeDegraded and the conditions of other writers stand beside the steps and are left alone by them.
 
 Times move only when a status does; when nothing but times would change, nothing is written.
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from fastness.kinds.kind import JsonObject
@@ -25,7 +28,8 @@ MAX_MESSAGE: Final = 1024
 TYPES: Final = (
     Progress.UPDATE_PREPARED, Progress.UPDATE_EXECUTED, Progress.UPDATE_POST_ACTION_COMPLETE, Progress.UPDATE_COMPLETE,
     Progress.UPDATED, Progress.RESUMED, Progress.CORDONED, Progress.DRAINED, Progress.APPLIED_FILES_AND_OS,
-    Progress.REBOOTED_NODE, Progress.UNCORDONED, Progress.NODE_DEGRADED,
+    Progress.APPLIED_FILES, Progress.APPLIED_OS_IMAGE, Progress.IMAGE_PULLED, Progress.REBOOTED_NODE,
+    Progress.UNCORDONED, Progress.NODE_DEGRADED,
 )  # fmt: skip
 PINS: Final = (Progress.PINNED_IMAGE_SETS_PROGRESSING, Progress.PINNED_IMAGE_SETS_DEGRADED)
 _BESIDE: Final = frozenset({
@@ -34,13 +38,12 @@ _BESIDE: Final = frozenset({
 
 
 class Mark(NamedTuple):
-    """A step, with its child if it has one."""
+    """A step, with its children and the status of each."""
 
     parent: Progress
     status: str
     message: str
-    child: Progress | None = None
-    child_status: str = UNKNOWN
+    children: Mapping[Progress, str] = MappingProxyType({})
 
 
 def initial(before: Sequence[Object], now: datetime) -> list[JsonObject]:
@@ -65,9 +68,8 @@ def marked(before: Sequence[Object], mark: Mark, now: datetime, config: str) -> 
             conditions, Progress.UPDATED, FALSE, mark.parent, f"the node is being updated to {config}", now
         )
     conditions = _set(conditions, mark.parent, mark.status, mark.parent, mark.message, now)
-    if mark.child is not None:
-        reason = f"{mark.parent}{mark.child}"
-        conditions = _set(conditions, mark.child, mark.child_status, reason, mark.message, now)
+    for child, status in mark.children.items():
+        conditions = _set(conditions, child, status, f"{mark.parent}{child}", mark.message, now)
     return conditions
 
 

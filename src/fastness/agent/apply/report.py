@@ -18,6 +18,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.resources import EVENTS, NODES
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.node import MACHINE_CONFIG_NODE
+from fastness.kinds.machineconfiguration.references import is_digested
 from fastness.kinds.objects import annotations_of, rfc3339
 from fastness.kube.errors import ApiError, Conflict, InternalError, NotFound, Timeout, TooManyRequests, Unavailable
 from fastness.kube.port import Cluster, PatchType, WriteOptions
@@ -64,6 +65,15 @@ class Reporter:
         self._entropy = entropy
         self._persistent = Persistent(clock)
         self._observed: JsonObject = {}
+        self._images: JsonObject = {}
+
+    def images(self, booted: str, goal: str) -> None:
+        """What the node booted and what it goes to, for the next step that is marked.
+
+        An image that the field would refuse is left out: such a node still has its other facts to tell.
+        """
+        named = {"currentImage": booted, "desiredImage": goal}
+        self._images = {field: image for field, image in named.items() if is_digested(image)}
 
     def observe(self, node: JsonObject) -> None:
         """The node as last observed: what it already says is not written again."""
@@ -104,13 +114,16 @@ class Reporter:
         conditions = marked(before, mark, self._clock.now(), desired)
         version = {"desired": desired or names.NOT_YET_SET, **({"current": current} if current else {})}
         generation = node["metadata"].get("generation", 1)
-        same = status.get("configVersion") == version and status.get("observedGeneration") == generation
+        facts: JsonObject = {"configVersion": version, "observedGeneration": generation}
+        if self._images:
+            facts["configImage"] = self._images
+        same = all(status.get(field) == facts.get(field) for field in (*facts, "configImage"))
         if same and not differs(before, conditions):
             return node
         applied = {
             "apiVersion": MACHINE_CONFIG_NODE.api_version, "kind": MACHINE_CONFIG_NODE.kind,
             "metadata": {"name": self._node},
-            "status": {"conditions": conditions, "configVersion": version, "observedGeneration": generation},
+            "status": {"conditions": conditions, **facts},
         }  # fmt: skip
         resource = MACHINE_CONFIG_NODE.resource
         return await self._cluster.patch(resource, self._node, applied, PatchType.APPLY, options=_STATUS)
@@ -138,5 +151,5 @@ class Reporter:
 KEYS: Final[Mapping[str, str]] = {
     "current": names.CURRENT_CONFIG, "state": names.STATE, "reason": names.REASON, "drain": names.DESIRED_DRAIN,
     "action": names.POST_CONFIG_ACTION, "overlays": names.OVERLAYS, "overlay": names.CURRENT_OVERLAY,
-    "booted": names.BOOTED_IMAGE, "base": names.BASE_IMAGE, "trust": names.CURRENT_TRUST,
+    "booted": names.BOOTED_IMAGE, "base": names.BASE_IMAGE, "image": names.CURRENT_IMAGE, "trust": names.CURRENT_TRUST,
 }  # fmt: skip

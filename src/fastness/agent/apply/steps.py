@@ -97,11 +97,15 @@ class Enable:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The next boot runs a deployment; None: what runs now. `old` is what was asked for before, and goes."""
+    """The next boot runs a deployment; None: what runs now. `old` is what was asked for before, and goes.
+
+    With `boot_loader` that of its image comes as well, as far as that goes.
+    """
 
     deployment: Deployment | None
     old: Deployment = NOTHING
     extensions_image: str = ""
+    boot_loader: bool = False
 
 
 Step = Put | Copy | Enable | Stage
@@ -198,7 +202,8 @@ def _stage(old: Desired, new: Desired, *, restage: bool) -> Iterator[Stage]:
     before, after = old.deployment, new.deployment
     same = after._replace(image="") == before._replace(image="") and same_image(before.image, after.image)
     if restage or not same:
-        yield Stage(after, before, new.extensions_image)
+        another = not same_image(before.image, after.image)
+        yield Stage(after, before, new.extensions_image, another and new.updates_boot_loader)
 
 
 def repair_steps(current: Desired, config: Any, disk: Disk) -> list[Step]:

@@ -28,6 +28,7 @@ from fastness.machineconfig.trust.files import (
     registry_file,
     trust_files,
 )
+from fastness.machineconfig.trust.kubeconfig import authority_in, may_wait, with_authority
 from fastness.protocol.node_trust import NodeTrust
 
 KUBELET: Final = "kubelet.service"
@@ -46,29 +47,40 @@ class TrustWriter:
         state = self._host.root.look(names.NODE_TRUST_FILE)
         return parse_memory(state.content) if isinstance(state, File) else None
 
-    def write(self, trust: NodeTrust, managed: Collection[str]) -> list[str]:
-        """Bring the machine to a document; the paths that were changed. Raises DriverError, after which it can be done again."""
+    def restarts(self, trust: NodeTrust, managed: Collection[str]) -> bool:
+        """Whether a document has the kubelet start anew; raises DriverError."""
+        memory = self.memory()
+        if memory is not None and (memory.restart == DUE or (memory.trust == trust and not memory.pending)):
+            return False  # it is stopped already, or has what the document says
+        configs = self._kubeconfigs(trust.api_ca, managed)
+        return bool(configs) and not all(_may_wait(old, new) for old, new in configs.values())
+
+    def write(self, trust: NodeTrust, managed: Collection[str], *, restart: bool = True) -> list[str]:
+        """Bring the machine to a document; the paths that were changed. Raises DriverError, after which it can be done again.
+
+        Without `restart` kubeconfigs stay as they are, and the document stays pending.
+        """
         before = self.memory()
         hosts = tuple(dict.fromkeys((*(before.hosts if before else ()), *trust.registries)))
-        restart = before.restart if before else ""
+        left = before.restart if before else ""
         files = {path: file for path, file in trust_files(trust).items() if path not in managed}
         changes = {path: file for path, file in files.items() if self._differs(path, file)}
         stale = [host for host in hosts if host not in trust.registries and registry_file(host) not in managed]
-        configs = self._kubeconfigs(trust.api_ca, managed)
+        configs = self._kubeconfigs(trust.api_ca, managed) if restart else {}
         # Nothing to do is the common case, and must cost no write: every agent looks again and again.
         if (
             before is not None
             and before.trust == trust
-            and not (before.pending or changes or stale or configs or restart == DUE)
+            and not ((before.pending and restart) or changes or stale or configs or left == DUE)
         ):
             return []
-        plan = Memory(trust, hosts, pending=True, restart=restart)
+        plan = Memory(trust, hosts, pending=True, restart=left)
         self._remember(plan)
         for path, file in changes.items():
             self._put(path, file)
         gone = [path for host in stale for path in self._without(host)]
-        restart = self._renew(plan, configs)
-        self._remember(Memory(trust, tuple(trust.registries), restart=restart))
+        left = self._renew(plan, configs)
+        self._remember(Memory(trust, tuple(trust.registries), pending=not restart, restart=left))
         return [*changes, *gone, *configs]
 
     def resume(self) -> None:
@@ -118,9 +130,6 @@ class TrustWriter:
         """Kubeconfigs that have another authority inside: as they are, and as they should be."""
         if not bundle:
             return {}
-        # Reading certificates takes 11 MiB of memory: only where there is an authority to compare.
-        from fastness.machineconfig.trust.kubeconfig import with_authority
-
         changes: dict[str, tuple[File, File]] = {}
         for path in KUBECONFIGS:
             state = self._host.root.look(path) if path not in managed else ABSENT
@@ -160,7 +169,5 @@ class TrustWriter:
 
 
 def _may_wait(old: File, new: File) -> bool:
-    from fastness.machineconfig.trust.kubeconfig import authority_in, may_wait
-
     before, after = (authority_in(state.content.decode("utf-8", "surrogateescape")) for state in (old, new))
     return may_wait(before, after)

@@ -14,22 +14,23 @@ update waits, it ends with `Superseded` and the sync begins again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from fastness.agent.apply.apply import Applier
+from fastness.agent.apply.built_image import image_in
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.journal import Acted, Begin
 from fastness.agent.apply.ports import Host
-from fastness.agent.apply.progress import TRUE, UNKNOWN, Mark
+from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
 from fastness.agent.apply.report import Reporter
-from fastness.agent.apply.steps import Disk, plan_steps
-from fastness.agent.errors import DrainTimeout, Irreconcilable
+from fastness.agent.apply.steps import Disk, Stage, Step, plan_steps
+from fastness.agent.errors import AgentError, DrainTimeout, Irreconcilable
 from fastness.agent.host.errors import DriverError
-from fastness.agent.host.states import Deployment
-from fastness.formats.image_reference import digest_of
+from fastness.agent.host.states import Deployment, Pull
+from fastness.formats.image_reference import digest_of, same_image
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.names import Progress
@@ -40,6 +41,10 @@ from fastness.machineconfig.rollout.diff import compare
 from fastness.machineconfig.rollout.disruption import CRIO, Act, Decision
 from fastness.machineconfig.rollout.nodes import drain_request
 
+_OF_PULLS: Final = {
+    Pull.DONE: "; its image was pulled", Pull.FAILED: "; its image was not pulled",
+    Pull.UNKNOWN: "; whether its image was pulled is not known",
+}  # fmt: skip
 Blocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
@@ -73,9 +78,14 @@ class Goal:
         return versions_in(self.config)
 
     @property
+    def image(self) -> str:
+        """The image that was built for the pool, which the machine boots in the place of the config's; empty for none."""
+        return image_in(self.config)
+
+    @property
     def target(self) -> str:
-        """Config and overlays in one word."""
-        return names.target_of(self.name, self.overlay)
+        """Config, overlays and image in one word."""
+        return names.target_of(self.name, self.overlay, self.image)
 
     @property
     def title(self) -> str:
@@ -124,7 +134,9 @@ class Update:
 
     async def run(self) -> bool:
         """Bring the machine to the new config; True when it must reboot now; raises AgentError, DriverError, ApiError."""
-        decision = self._decide(await self._blocking(self._host.system.booted))
+        booted = await self._blocking(self._host.system.booted)
+        self._reporter.images(booted.image, self._new.desired.deployment.image or booted.image)
+        decision = self._decide(booted)
         disk = Disk(self._host.root, self._host.originals, self._host.units)
         config = self._new.config
         old, new = self._old.desired, self._new.desired
@@ -140,13 +152,29 @@ class Update:
         begin = Begin(
             self._old.name, self._new.name, actions, drained, new.deployment.image, self._host.power.boot_id()
         )
-        await self._mark(_executed(UNKNOWN, f"writing {self._new.name}", Progress.APPLIED_FILES_AND_OS))
-        await self._blocking(lambda: self._applier.apply(begin, steps))
-        await self._mark(_executed(TRUE, f"wrote {self._new.name}", Progress.APPLIED_FILES_AND_OS))
+        await self._apply(begin, steps, pulled=_pulled(steps, booted))
         if decision.reboot:
             return True
         await self._act(decision)
         return False
+
+    async def _apply(self, begin: Begin, steps: Sequence[Step], *, pulled: str) -> None:
+        """All steps or none, and what the node says of them; `pulled` is the image that they pull, if they do."""
+        image = f", {pulled} for the next boot" if pulled else ""
+        await self._mark(applied(UNKNOWN, f"writing {self._new.name}{image}", image=bool(pulled)))
+        try:
+            await self._blocking(lambda: self._applier.apply(begin, steps))
+        except (AgentError, DriverError, OSError) as error:
+            # What stayed in progress would be waited for. An image that came is not lost with what failed after it.
+            pull = self._applier.pull
+            text = f"nothing of {self._new.name} is left: {error}{_OF_PULLS[pull] if pulled else ''}"
+            await self._mark(applied(FALSE, text, image=bool(pulled), pulled=pull))
+            raise
+        loader = self._applier.loader
+        of_loader = f"; {loader.text}" if pulled else ""
+        await self._mark(applied(TRUE, f"wrote {self._new.name}{image}{of_loader}", image=bool(pulled)))
+        if loader.failed:
+            await self._reporter.event(names.Event.BOOT_LOADER_NOT_UPDATED, loader.text, warning=True)
 
     def _decide(self, booted: Deployment) -> Decision:
         overrides = reconcile.overrides_of(self._configuration)
@@ -164,12 +192,12 @@ class Update:
             await self._reporter.event(names.Event.DRAIN, "a single node is not drained")
             return False
         request = drain_request(self._new.name)
-        await self._mark(_executed(UNKNOWN, "waiting for pods to leave", Progress.DRAINED, UNKNOWN))
+        await self._mark(_drained("waiting for pods to leave", UNKNOWN))
         await self._reporter.annotate(drain=request)
         if not await self._drains.drained(request, self._new.target):
             await self._reporter.event(names.Event.FAILED_TO_DRAIN, f"{request} took too long", warning=True)
             raise DrainTimeout(f"failed to drain the node for {self._new.name}: the pods did not leave in time")
-        await self._mark(_executed(UNKNOWN, "the pods have left", Progress.DRAINED, TRUE))
+        await self._mark(_drained("the pods have left", TRUE))
         return True
 
     async def _act(self, decision: Decision) -> None:
@@ -219,5 +247,19 @@ def run_action(host: Host, action: JsonObject) -> None:
             return  # None and Drain need nothing here, a reboot is the caller's
 
 
-def _executed(status: str, message: str, child: Progress, child_status: str = "") -> Mark:
-    return Mark(Progress.UPDATE_EXECUTED, status, message, child, child_status or status)
+def applied(status: str, message: str, *, image: bool, pulled: str = "") -> Mark:
+    """The step that writes files and, with `image`, deploys another operating system; `pulled` if that differs from the rest."""
+    children = {Progress.APPLIED_FILES_AND_OS: status, Progress.APPLIED_FILES: status}
+    if image:
+        children |= {Progress.APPLIED_OS_IMAGE: status, Progress.IMAGE_PULLED: pulled or status}
+    return Mark(Progress.UPDATE_EXECUTED, status, message, children)
+
+
+def _drained(message: str, status: str) -> Mark:
+    return Mark(Progress.UPDATE_EXECUTED, UNKNOWN, message, {Progress.DRAINED: status})
+
+
+def _pulled(steps: Sequence[Step], booted: Deployment) -> str:
+    """The image that the steps bring from a registry; empty when they deploy none, or the one that runs."""
+    images = (step.deployment.image for step in steps if isinstance(step, Stage) and step.deployment is not None)
+    return next((image for image in images if image and not same_image(image, booted.image)), "")

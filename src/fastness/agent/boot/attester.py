@@ -11,10 +11,12 @@ and the handshake with the broker know nothing else of a machine.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from fastness.crypto.secret import SecretBytes
 from fastness.kinds.kind import JsonObject
+from fastness.protocol.disk_report import DiskReport
 from fastness.protocol.guest_key import SignedByBoot
 
 
@@ -45,6 +47,15 @@ class Attester(Protocol):
 
     async def measure(self, event: bytes) -> None:
         """Extend a register that no value of an image is compared with, where there is one, and keep the event for the log."""
+
+    async def leave_initrd(self) -> bool:
+        """Say in a register that the initial file system is over; whether there is one. Raises DriverError if it did not move."""
+
+    async def opened(self, disks: Sequence[DiskReport]) -> None:
+        """Keep what this boot says of the volumes that it opened, until the next boot; none forgets them."""
+
+    async def disks(self) -> Sequence[DiskReport]:
+        """What was kept; it goes with every evidence but that of an unlock session."""
 
     async def started_with(self, init_data: str) -> None:
         """Keep the init-data document that user-data was taken from, until the next boot; an empty one: it was not."""

@@ -1,8 +1,8 @@
 """From a ticket to a configuration: enrol, attest, fetch, check.
 
-    config = await boot_once(attester, ask, trust, patience)
+    config = await boot_once(attester, ask, trust, patience, unlock)
 
-    enrol  ─ who am I here, and where do I go ─┐
+    enrol  ─ who am I here, and where do I go ─┐ (unlock ─ the volumes of this machine, before any other session)
     attest ─ a token, bound to a key of this boot ─ fetch ─ by gate or broker ─ check ─ signed for this machine and this request
        ▲─────────── 401: attest again ───────────┘  503: wait, with jitter; enrol again where the doors have moved
 
@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import base64
 import math
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -64,6 +65,10 @@ _EXPLAIN: Final = "On the control plane run: fastness attest explain {name}"
 _LIST: Final = "On the control plane run: fastness machine list, and see the log of the doors."
 
 
+MakeVolumes = Callable[[Enrolled], Awaitable[object]]
+"""Makes or opens the volumes of an enrolled machine."""
+
+
 class BootRefused(AgentError):
     """The machine gets no configuration, and waiting does not change that; `reason` is the code of who refused."""
 
@@ -99,8 +104,14 @@ class BootedConfig:
         return self.machine.node_name
 
 
-async def boot_once(attester: Attester, ask: BootRequest, trust: ImageTrust, patience: RetryBudget) -> BootedConfig:
-    """Come by the configuration of this machine; raises BootRefused, DoorUnreachable at the end of patience, DriverError."""
+async def boot_once(
+    attester: Attester, ask: BootRequest, trust: ImageTrust, patience: RetryBudget, unlock: MakeVolumes | None = None
+) -> BootedConfig:
+    """Come by the configuration of this machine; raises BootRefused, DoorUnreachable at the end of patience, DriverError.
+
+    Volumes are made between enrolment and the first session, so that whatever is released lands on a disk that is encrypted;
+    raises what that raises.
+    """
     # The host writes user-data: the ticket must not be shown to a server of its choice where the image names one.
     if not trust.believes(ask.server):
         raise BootRefused(
@@ -110,6 +121,8 @@ async def boot_once(attester: Attester, ask: BootRequest, trust: ImageTrust, pat
     end = patience.clock.monotonic() + patience.seconds
     while True:
         enrolled = await _enrolled(attester, ask, trust, patience)
+        if unlock is not None:
+            await unlock(enrolled)
         try:
             return await _Boot(attester, ask, trust, patience, enrolled, end).run()
         except _DeliveredElsewhere as moved:
@@ -127,12 +140,25 @@ async def _enrolled(attester: Attester, ask: BootRequest, trust: ImageTrust, pat
         # Told early, for its hint. What keeps the other pool's files away is that `_Boot` asks and checks with the pool of `ask`.
         text = f"this machine asked for pool {ask.pool}, and was enrolled for another one"
         raise BootRefused("other-pool", text, hint_for("other-pool", ask.pool))
-    return enrolled
+    return replace(enrolled, server=ask.server)
 
 
 def hint_for(reason: str, pool: str, name: str = "") -> str:
     """What an operator does about a refusal."""
     return HINTS.get(reason, _EXPLAIN if name else _LIST).format(pool=pool, name=name)
+
+
+def doors_of(enrolled: Enrolled, pool: str) -> Doors:
+    """Where an enrolled machine goes next; raises BootRefused."""
+    doors = enrolled.doors
+    hint = hint_for("no-doors", pool, enrolled.name)
+    if doors is None:
+        raise BootRefused("no-doors", "the enrolment door does not say where the broker is", hint)
+    addresses = doors.broker, *((doors.gate,) if doors.via == "Gate" else ())
+    # A path or a user name in such an address would be carried into every request that this machine makes.
+    if not all(is_origin(url) for url in addresses):
+        raise BootRefused("no-doors", "the enrolment door names doors that are no https addresses", hint)
+    return doors
 
 
 class _DeliveredElsewhere(Exception):
@@ -222,14 +248,7 @@ class _Boot:
         return self._patience.clock.now() + self._ahead
 
     def _next_doors(self) -> Doors:
-        doors = self._enrolled.doors
-        if doors is None:
-            raise self._refused("no-doors", "the enrolment door does not say where the broker is")
-        addresses = doors.broker, *((doors.gate,) if doors.via == "Gate" else ())
-        # A path or a user name in such an address would be carried into every request that this machine makes.
-        if not all(is_origin(url) for url in addresses):
-            raise self._refused("no-doors", "the enrolment door names doors that are no https addresses")
-        return doors
+        return doors_of(self._enrolled, self._ask.pool)
 
     def _refused(self, reason: str, message: str) -> BootRefused:
         return BootRefused(reason, message, hint_for(reason, self._ask.pool, self._enrolled.name))

@@ -89,7 +89,7 @@ class NodeConfigs:
             raise ConfigRefused(f"{name}: overlays are for machines that prove themselves", _NODE_HINT)
         return _parsed(name, await self._asked(name, pool_config(rendered_pool(name)), name))
 
-    async def trust(self, pool: str) -> NodeTrust:
+    async def trust(self, pool: str, named: str = "") -> NodeTrust:
         """Whom this node shall believe now, signed for it; raises ConfigRefused, BadConfig, Unavailable."""
         return _trusted(await self._asked("the node's trust", pool_trust(pool)))
 
@@ -140,7 +140,7 @@ class AttestedConfigs:
         target = names.target_of(name, overlay)
         return _parsed(target, await self._asked(target, pool_config(rendered_pool(name)), target))
 
-    async def trust(self, pool: str) -> NodeTrust:
+    async def trust(self, pool: str, named: str = "") -> NodeTrust:
         """Whom this machine shall believe now, signed for it; raises ConfigRefused, BadConfig, Unavailable, DriverError."""
         return _trusted(await self._asked("the node's trust", pool_trust(pool)))
 

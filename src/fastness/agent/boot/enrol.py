@@ -116,6 +116,8 @@ class Enrolled:
     pool: str
     state: str
     doors: Doors | None = None
+    server: str = ""
+    """The door that it enrolled at."""
 
     @property
     def approved(self) -> bool:

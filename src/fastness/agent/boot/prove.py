@@ -3,6 +3,7 @@
     async with BrokerClient(url, trust, attester, entropy) as broker:
         await broker.attest()                              # a session, bound to a key of its own
         await broker.attest(keys=NamedKeys(client=…))      # the same, which names keys that the node asks certificates for
+        await broker.attest(unlock=UnlockClaim(…))         # one that opens this machine's disks and nothing else
         secret = await broker.resource("machine/…/key")    # opened with that key
         proof = broker.proof(…)                            # shows other doors that the token is ours
 
@@ -17,6 +18,7 @@ of its boot.
 from __future__ import annotations
 
 import ssl
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -36,12 +38,14 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.trusted_execution.subject import key_kind
 from fastness.kube.client.pool import HttpsClient, TooLong, unreachable
 from fastness.protocol import kbs
+from fastness.protocol.disk_report import disks_member
 from fastness.protocol.door import DoorRole
 from fastness.protocol.dpop import Demand, make_proof
 from fastness.protocol.enrolment import TPM, jwk_of
 from fastness.protocol.guest_key import boot_member, boot_message, identity_member, identity_message
 from fastness.protocol.machine_names import node_name
 from fastness.protocol.node_keys import NamedKeys
+from fastness.protocol.unlock import unlock_member, unlock_message
 from fastness.runtime.clock import Entropy
 from fastness.runtime.retries import retry_after
 
@@ -72,7 +76,20 @@ class BrokerRefused(DoorRefused):
     code = "broker-refused"
 
 
+UNREACHABLE: Final = "unreachable"
 R = TypeVar("R", bound=DoorRefused)
+
+
+@dataclass(frozen=True, slots=True)
+class UnlockClaim:
+    """Whose disk keys a session asks for, and the key of this boot that it asks with.
+
+    The guest key of a machine whose disk is locked is on that disk: only a first boot can show it beside.
+    """
+
+    machine: str
+    key: PrivateKey
+    with_identity: bool = False
 
 
 class BrokerClient:
@@ -111,11 +128,15 @@ class BrokerClient:
         """The public key of this session, which answers are sealed to."""
         return dict(public_jwk(self.key))
 
-    async def attest(self, keys: NamedKeys | None = None) -> SecretText:
-        """Ask for a challenge and answer it, naming keys of the node; the token; raises BrokerRefused, DriverError."""
+    async def attest(self, keys: NamedKeys | None = None, unlock: UnlockClaim | None = None) -> SecretText:
+        """Ask for a challenge and answer it, naming keys of the node; the token; raises BrokerRefused, DriverError.
+
+        With `unlock` the session opens the disks of that machine and nothing else.
+        """
         opened = await self._call("POST", f"{PREFIX}/auth", kbs.request_message(self._attester.tee))
         nonce = _text(opened, "nonce")
-        answer = await self._answer(nonce, keys or NamedKeys())
+        members = await self._about_disks(nonce, unlock) | (keys or NamedKeys()).member()
+        answer = await self._answer(nonce, members, show_identity=unlock is None or unlock.with_identity)
         proved = await self._call("POST", f"{PREFIX}/attest", kbs.attestation_message(answer))
         self.token = SecretText(_text(proved, "token"))
         return self.token
@@ -188,10 +209,17 @@ class BrokerClient:
         except CryptoError as error:
             raise BrokerRefused(502, error.code, f"the broker's answer does not open: {error}") from error
 
-    async def _answer(self, nonce: str, keys: NamedKeys) -> kbs.KbsAttestation:
-        recipient, members = self.recipient, keys.member()
+    async def _about_disks(self, nonce: str, unlock: UnlockClaim | None) -> JsonObject:
+        """What a session says of disks: that it asks for their keys, or which ones this boot opened."""
+        if unlock is None:
+            return disks_member(await self._attester.disks())
+        signature = unlock.key.sign(unlock_message(nonce, self.recipient, unlock.machine))
+        return unlock_member(unlock.machine, jwk_of(unlock.key.public_der()[-64:]), signature)
+
+    async def _answer(self, nonce: str, members: JsonObject, *, show_identity: bool) -> kbs.KbsAttestation:
+        recipient = self.recipient
         # A quote of a TPM is signed by the enrolled key itself; a report of the processor says nothing of who enrolled.
-        if self._attester.tee != TPM:
+        if self._attester.tee != TPM and show_identity:
             public = await self._attester.identity_public()
             signature = await self._attester.sign(identity_message(nonce, recipient))
             # A P-256 SubjectPublicKeyInfo ends with the uncompressed point (RFC 5480 §2.2): its last 64 bytes are x and y.
@@ -219,7 +247,7 @@ class BrokerClient:
                 502, "answer-too-long", f"the broker answered with more than {MAX_ANSWER} bytes"
             ) from error
         except (TimeoutError, httpx.HTTPError, httpx.InvalidURL) as error:
-            raise BrokerRefused(503, "unreachable", f"the broker {unreachable(error)}") from error
+            raise BrokerRefused(503, UNREACHABLE, f"the broker {unreachable(error)}") from error
         # The session belongs to the cluster, not to a host: every replica knows it.
         self._session = answer.headers.get("set-cookie", self._session).partition(";")[0]
         if answer.status == 200:

@@ -10,19 +10,22 @@ decides when, without I/O; `Staying` carries it out, on real machines and on vir
 
 * A machine that has just joined proves itself once more: that proof names the key that its kubelet serves with.
 * After a reboot the first round comes at once: what was booted now is what counts.
+* `proved` is told of each good round who the machine is and at which address the broker was: it goes into the note that the next
+  boot reads before its disks are open. That it cannot be written is worth a word and no reason to stop.
 * Waits are spread, so that a rack does not come as one machine, and never beyond the interval: a proof counts for two of them.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.node_certificates import NodeCertificates
-from fastness.agent.boot.prove import BrokerClient, DoorRefused
+from fastness.agent.boot.prove import UNREACHABLE, BrokerClient, DoorRefused
+from fastness.agent.errors import AgentError
 from fastness.agent.host.errors import DriverError
 from fastness.observe.logs import logger
 from fastness.protocol.node_keys import NamedKeys
@@ -35,6 +38,8 @@ SHORTEST: Final = 5.0
 SPREAD: Final = 0.2
 BACKOFF: Final = Backoff(first=2.0, most=120.0)
 _log = logger("reattest")
+Proved = Callable[[str, str], object]
+"""Told after a good round: the uid of this machine, and the address of the broker. Raises AgentError."""
 
 
 class Rounds:
@@ -85,7 +90,10 @@ class Staying:
         *,
         name: str = "",
         certificates: NodeCertificates | None = None,
+        proved: Proved | None = None,
+        lost: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`lost` looks for the broker where it may have gone, when nobody answers at its address."""
         self._attester = attester
         self._broker = broker
         self._trust = trust
@@ -93,6 +101,9 @@ class Staying:
         self._entropy = entropy
         self._name = name
         self._certificates = certificates
+        self._proved = proved
+        self._lost = lost
+        self._unremembered = ""
         self.rounds = Rounds(entropy)
 
     async def run(self, first: float = 0.0) -> None:
@@ -105,11 +116,16 @@ class Staying:
     async def round(self) -> float:
         """One round; seconds until the next."""
         try:
-            async with BrokerClient(self._broker(), self._trust(), self._attester, self._entropy) as broker:
+            address = self._broker()
+            async with BrokerClient(address, self._trust(), self._attester, self._entropy) as broker:
                 await broker.attest(keys=await self._new_keys())
                 wait = self.rounds.proved(broker.reattest)
+                machine = broker.machine
+            self._remember(machine, address)
             return await self._renewed(wait)
         except DoorRefused as error:
+            if error.reason == UNREACHABLE and self._lost is not None:
+                await self._lost()
             if error.passing or error.status == 401:
                 # 401 is a challenge that grew old on the way: a new one helps.
                 return self.rounds.missed(error.retry_after)
@@ -120,6 +136,16 @@ class Staying:
         except DriverError as error:
             _log.warning("agent.unproved", node=self._name, code=error.code, error=error)
             return self.rounds.missed()
+
+    def _remember(self, machine: str, address: str) -> None:
+        if self._proved is None:
+            return
+        try:
+            self._proved(machine, address)
+        except AgentError as error:
+            news, self._unremembered = str(error) != self._unremembered, str(error)
+            if news:
+                _log.warning("agent.unnoted", node=self._name, error=error, hint=error.hint)
 
     async def _new_keys(self) -> NamedKeys | None:
         return await self._certificates.new_keys() if self._certificates is not None else None

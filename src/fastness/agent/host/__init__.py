@@ -1,5 +1,6 @@
 """Adapters to a host: files, units, operating system, power, and what notices a change.
 
+    boot_loader.py        The boot loader of a host, brought up to date from an image that was staged
     bootc.py              The operating system of a host that `bootc` deploys
     containerd_images.py  Images of containerd, through its own program `ctr`, in the namespace where Kubernetes looks
     crio_images.py        Images of CRI-O: `crictl` asks and pulls as the kubelet does, and a drop-in names what is pinned

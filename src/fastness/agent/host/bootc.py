@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from fastness.agent.host.engine import DEPLOY_SECONDS, Commands, Tree, as_image_failure, auth_link
-from fastness.agent.host.errors import CommandFailed, DriverError, ImageFailure
+from fastness.agent.host.engine import Commands, Course, Tree, as_image_failure, auth_link, in_a_unit
+from fastness.agent.host.errors import AnotherImage, CommandFailed, DriverError, ImageFailure
 from fastness.agent.host.os_steps import Arguments, DropStaged, OsStep, Present, Switch, deployment_of, os_steps
 from fastness.agent.host.states import NOTHING, Deployment, File
 from fastness.formats import json
@@ -29,7 +29,6 @@ STATUS: Final = ("status", "--format=json", "--format-version=1")
 SOURCE: Final = "fastness"
 AUTH: Final = "/etc/ostree/auth.json"
 POLICY: Final = "/etc/containers/policy.json"
-PROXY: Final = "/etc/mco/proxy.env"
 CMDLINE: Final = Path("/proc/cmdline")
 OSTREE_FINALIZER: Final = "ostree-finalize-staged.service"
 COMPOSEFS_FINALIZER: Final = "bootc-finalize-staged.service"
@@ -80,15 +79,17 @@ class BootcOs:
         # A switch replaces what is staged: going back to the booted image first would fetch it for nothing.
         switches = any(isinstance(step, Switch) for step in steps)
         steps = tuple(step for step in steps if not (switches and isinstance(step, DropStaged)))
+        course = Course(steps)
         try:
             for step in steps:
-                self._carry_out(step, booted)
+                with course.of(step):
+                    self._carry_out(step, booted)
             if steps:
                 self._verify(deployment.image or booted.image)
         except DriverError as error:
             with suppress(DriverError):
                 self.discard()
-            raise as_image_failure(error) from error
+            raise as_image_failure(error, course.pull_after(error)) from error
 
     def discard(self) -> None:
         """Let the next boot run what is booted; raises ImageFailure."""
@@ -137,18 +138,13 @@ class BootcOs:
 
     def _switch(self, image: str) -> None:
         strict = ["--enforce-container-sigpolicy"] if self._policy_is_strict() else []
-        # In a unit: bootc must not end with the agent, and the proxy of the node is in a file that units can read.
-        launch = [
-            *self._launcher, "--wait", "--collect", "--pipe", "--quiet", "-p", f"EnvironmentFile=-{PROXY}",
-            "-p", f"RuntimeMaxSec={DEPLOY_SECONDS:.0f}",
-        ]  # fmt: skip
-        self._commands.persistently([*launch, *self._program, "switch", *strict, image])
+        self._commands.persistently([*in_a_unit(self._launcher), *self._program, "switch", *strict, image])
 
     def _verify(self, image: str) -> None:
         status = self._status()
         entry = status.staged or _booted(status)
         if not same_image(entry.image, canonical(image)):
-            raise ImageFailure(f"bootc staged {entry.image or 'no image'} instead of {image}")
+            raise AnotherImage(f"bootc staged {entry.image or 'no image'} instead of {image}")
 
     def _policy_is_strict(self) -> bool:
         """Whether signatures are asked for by default; bootc refuses the flag where they are not."""

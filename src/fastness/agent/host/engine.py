@@ -7,14 +7,15 @@ auth_link(root, path)   lets the program use the pull secret of the node
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from fastness.agent.host.errors import CommandFailed, DriverError, ImageFailure
+from fastness.agent.host.errors import AnotherImage, CommandFailed, DriverError, ImageFailure
+from fastness.agent.host.os_steps import OsStep, Switch
 from fastness.agent.host.process import Run, run
-from fastness.agent.host.states import Absent, File, Link, State
+from fastness.agent.host.states import Absent, File, Link, Pull, State
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 
@@ -24,6 +25,7 @@ DEPLOY_SECONDS: Final = 3600.0
 # Seven tries; registries that restart are back within minutes, and a node is cordoned meanwhile.
 PAUSES: Final = (10.0, 20.0, 40.0, 60.0, 60.0, 60.0)
 INTERNAL_SECRET: Final = "/etc/mco/internal-registry-pull-secret.json"
+PROXY: Final = "/etc/mco/proxy.env"
 NODE_SECRET: Final = "/var/lib/kubelet/config.json"
 AUTH_TARGETS: Final = (INTERNAL_SECRET, NODE_SECRET)
 CLIENT: Final = {"RPMOSTREE_CLIENT_ID": "fastness"}
@@ -64,7 +66,7 @@ class Commands:
             except CommandFailed as error:
                 # One that did not end in time is not tried again: what hung for an hour would hang for seven.
                 if seconds is None or error.status is None:
-                    raise ImageFailure(error.message, _PULL_HINT) from error
+                    raise ImageFailure(error.message, _PULL_HINT, pull=_pull_of(error)) from error
                 self.pause(seconds)
         raise AssertionError("the last try returns or raises")
 
@@ -81,6 +83,21 @@ _PULL_HINT: Final = (
 )
 
 
+# One program pulls an image and deploys it, and its exit code is the same for both. The words are those of the library that
+# speaks to registries for podman, bootc and rpm-ostree alike.
+_OF_REGISTRIES: Final = (
+    "manifest unknown", "initializing source", "reading manifest", "reading blob", "fetching blob", "pinging container registry",
+    "unauthorized", "name unknown", "toomanyrequests", "service unavailable", "no such host", "connection refused",
+)  # fmt: skip
+
+
+def _pull_of(error: CommandFailed) -> Pull:
+    """Whether a command that pulls and deploys failed at the pull: what its words do not say nobody knows."""
+    text = error.message.lower()
+    at_the_pull = error.status is not None and any(words in text for words in _OF_REGISTRIES)
+    return Pull.FAILED if at_the_pull else Pull.UNKNOWN
+
+
 def auth_link(root: Tree, path: str) -> None:
     """Let `path` lead to the pull secret: that of the cluster's own registry where there is one, else the node's."""
     state = root.look(INTERNAL_SECRET)
@@ -95,6 +112,38 @@ def auth_link(root: Tree, path: str) -> None:
         root.put(path, Link(target))
 
 
-def as_image_failure(error: DriverError) -> ImageFailure:
-    """What a host refused, as the failure of a deployment."""
-    return error if isinstance(error, ImageFailure) else ImageFailure(error.message, error.hint)
+def in_a_unit(launcher: Sequence[str]) -> list[str]:
+    """What starts a program that pulls in a unit: it does not end with the agent, and gets the node's proxy from its file."""
+    return [
+        *launcher, "--wait", "--collect", "--pipe", "--quiet", "-p", f"EnvironmentFile=-{PROXY}",
+        "-p", f"RuntimeMaxSec={DEPLOY_SECONDS:.0f}",
+    ]  # fmt: skip
+
+
+class Course:
+    """How far the steps of one deployment came, and with them its image: one that is here already needs no pull."""
+
+    def __init__(self, steps: Sequence[OsStep]) -> None:
+        self._pull = Pull.FAILED if any(isinstance(step, Switch) for step in steps) else Pull.DONE
+
+    @contextmanager
+    def of(self, step: OsStep) -> Iterator[None]:
+        """Take note of a step that is carried out in the block."""
+        try:
+            yield
+        except ImageFailure as error:
+            if isinstance(step, Switch):
+                self._pull = error.pull
+            raise
+        if isinstance(step, Switch):
+            self._pull = Pull.DONE
+
+    def pull_after(self, error: DriverError) -> Pull:
+        """What became of the image when this ended the deployment."""
+        return Pull.FAILED if isinstance(error, AnotherImage) else self._pull
+
+
+def as_image_failure(error: DriverError, pull: Pull) -> ImageFailure:
+    """What a host refused, as the failure of a deployment whose image came this far."""
+    kind = type(error) if isinstance(error, ImageFailure) else ImageFailure
+    return kind(error.message, error.hint, pull=pull)

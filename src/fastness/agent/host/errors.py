@@ -9,6 +9,7 @@
     ├── CommandFailed      a program of the host ended badly or not in time
     ├── UnitFailure        a unit cannot be enabled, disabled or restarted
     ├── ImageFailure       an operating system cannot be deployed
+    │   └── AnotherImage   what a program staged is not what it was asked for
     ├── TpmFailure         the TPM cannot be reached, or refuses
     ├── ReportFailure      the processor's reports cannot be had
     ├── UserDataFailure    a place of user-data cannot be read now
@@ -23,6 +24,7 @@ The message says what was tried and what the host answered; the hint says where 
 
 from __future__ import annotations
 
+from fastness.agent.host.states import Pull
 from fastness.runtime.errors import FastnessError
 
 
@@ -102,10 +104,20 @@ class UnitFailure(DriverError):
 
 
 class ImageFailure(DriverError):
-    """An operating system cannot be deployed."""
+    """An operating system cannot be deployed; `pull` says whether its image came: not, where nothing else is said."""
 
     code = "image"
     hint = "Check that the image exists and that the machine may read it."
+
+    def __init__(self, message: str, hint: str = "", *, pull: Pull = Pull.FAILED) -> None:
+        super().__init__(message, hint)
+        self.pull = pull
+
+
+class AnotherImage(ImageFailure):
+    """What a program staged is not what it was asked for: whatever came, it was not the image."""
+
+    code = "another-image"
 
 
 class TpmFailure(DriverError):

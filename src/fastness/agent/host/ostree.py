@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from fastness.agent.host.engine import Commands
 from fastness.agent.host.errors import CommandFailed, ImageFailure
 from fastness.agent.host.process import Run, run
-from fastness.agent.host.states import NOTHING, Deployment
+from fastness.agent.host.states import NOTHING, Deployment, Pull
 
 REFS: Final = "fastness/image"
 ORIGIN: Final = "fastness-image"
@@ -88,8 +88,12 @@ class OstreeOs:
         if deployment == self.booted():
             return
         arguments = [f"--karg-append={argument}" for argument in (*self._base, *deployment.arguments)]
-        # ostree merges arguments of the booted deployment otherwise, and one that a config dropped would come back.
-        self._admin("deploy", f"--os={self._name}", "--karg-none", *arguments, self._commit(deployment.image))
+        commit = self._commit(deployment.image)
+        try:
+            # ostree merges arguments of the booted deployment otherwise, and one that a config dropped would come back.
+            self._admin("deploy", f"--os={self._name}", "--karg-none", *arguments, commit)
+        except ImageFailure as error:
+            raise ImageFailure(error.message, error.hint, pull=Pull.DONE) from error
 
     def discard(self) -> None:
         """Remove what comes before the booted deployment; raises ImageFailure."""

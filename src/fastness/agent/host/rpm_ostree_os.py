@@ -20,8 +20,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
-from fastness.agent.host.engine import NODE_SECRET, Commands, Tree, as_image_failure, auth_link
-from fastness.agent.host.errors import CommandFailed, DriverError, ImageFailure
+from fastness.agent.host.engine import NODE_SECRET, Commands, Course, Tree, as_image_failure, auth_link, in_a_unit
+from fastness.agent.host.errors import AnotherImage, CommandFailed, DriverError, ImageFailure
 from fastness.agent.host.os_steps import (
     DEFAULT_KERNEL,
     KERNELS,
@@ -65,13 +65,14 @@ class RpmOstreeOs:
 
     def __init__(
         self, root: Tree, commands: Commands | None = None, *, program: Sequence[str] = (PROGRAM,),
-        podman: Sequence[str] = ("podman",), cmdline: Callable[[], str] = CMDLINE.read_text, unpacked: Path = UNPACKED,
-        architecture: str = "",
+        podman: Sequence[str] = ("podman",), launcher: Sequence[str] = ("systemd-run",),
+        cmdline: Callable[[], str] = CMDLINE.read_text, unpacked: Path = UNPACKED, architecture: str = "",
     ) -> None:  # fmt: skip
         self._root = root
         self._commands = commands or Commands()
         self._program = tuple(program)
         self._podman = tuple(podman)
+        self._launcher = tuple(launcher)
         self._cmdline = cmdline
         self._unpacked = unpacked
         self._architecture = architecture or platform.machine()
@@ -94,15 +95,17 @@ class RpmOstreeOs:
         self._root.put(LEFT_OVER, ABSENT)
         auth_link(self._root, AUTH)
         layered = deployment.extensions or deployment.kernel or old.extensions or old.kernel
+        course = Course(steps)
         try:
             with self._packages(extensions_image) if layered and extensions_image else nullcontext():
                 self._ask("cleanup", "-p")
                 for step in steps:
-                    self._carry_out(step)
+                    with course.of(step):
+                        self._carry_out(step)
             self._verify(deployment, steps)
         except DriverError as error:
             self._abandon(error)
-            raise as_image_failure(error) from error
+            raise as_image_failure(error, course.pull_after(error)) from error
 
     def discard(self) -> None:
         """Drop what is staged; raises ImageFailure."""
@@ -157,7 +160,7 @@ class RpmOstreeOs:
         entry = status.staged or _booted(status)
         goal = deployment.image or _booted(status).image
         if not same_image(entry.image, goal):
-            raise ImageFailure(f"{PROGRAM} staged {entry.image or 'no image'} instead of {goal}")
+            raise AnotherImage(f"{PROGRAM} staged {entry.image or 'no image'} instead of {goal}")
         needed = packages_for(deployment.extensions) | frozenset(KERNELS.get(deployment.kernel, ()))
         if lacking := sorted(needed - frozenset(entry.packages)):
             raise ImageFailure(f"the staged deployment lacks {', '.join(lacking)}")
@@ -178,7 +181,8 @@ class RpmOstreeOs:
     @contextmanager
     def _packages(self, image: str) -> Iterator[None]:
         """The packages of the extensions image, as a repository for the time of the block."""
-        self._commands.persistently([*self._podman, "pull", "--quiet", f"--authfile={NODE_SECRET}", image])
+        pull = [*self._podman, "pull", "--quiet", f"--authfile={NODE_SECRET}", image]
+        self._commands.persistently([*in_a_unit(self._launcher), *pull])
         try:
             self._run([*self._podman, "create", "--replace", "--net=none", f"--name={CONTAINER}", image, "/unused"])
             shutil.rmtree(self._unpacked, ignore_errors=True)

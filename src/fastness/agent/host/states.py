@@ -10,6 +10,7 @@ Files that are small enough to hold are values with their content (`File`). Larg
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 DEFAULT_MODE = 0o644
@@ -81,3 +82,11 @@ class Deployment(NamedTuple):
 
 
 NOTHING = Deployment()
+
+
+class Pull(StrEnum):
+    """Whether an image came from its registry, in the words of conditions."""
+
+    DONE = "True"
+    FAILED = "False"
+    UNKNOWN = "Unknown"

@@ -309,8 +309,13 @@ NATIVE: Mapping[tuple[str, str], Strategy] = {
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _WITH_STATUS,
     ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): _GENERATION,
+    # A kubelet names its request after the digest of its key, in base64url, so letters of both cases must do.
     ("certificates.k8s.io", "certificatesigningrequests"): Strategy(
-        on_create=_csr_created, on_update=_csr_updated, check=rules.signing_request, checks_parts=True
+        name_rule=names.path_segment,
+        on_create=_csr_created,
+        on_update=_csr_updated,
+        check=rules.signing_request,
+        checks_parts=True,
     ),
     ("apiextensions.k8s.io", "customresourcedefinitions"): Strategy(
         generation=True, defaults=_crd_defaults, on_create=_crd_created, bare_finalizers=True

@@ -28,7 +28,7 @@ def read(call: Call, served: Served, sent: Any) -> JsonObject:
     # Pruned before it is defaulted or judged: an unknown field must not reach a rule, a default or the store.
     body, dropped = served.schema.prune(sent)
     if unknown or dropped or call.duplicates:
-        _report(call, list(dict.fromkeys([*unknown, *dropped])))  # schemas of native kinds know metadata, too
+        _report(call, served, list(dict.fromkeys([*unknown, *dropped])))  # schemas of native kinds know metadata, too
     if served.kind.native:
         problems = served.schema.type_errors(body)
         if problems:
@@ -74,8 +74,11 @@ def check_identity(served: Served, sent: Mapping[str, Any]) -> None:
         raise BadRequest(f"the kind in the data ({name}) does not match the expected kind ({kind.kind})")
 
 
-def _report(call: Call, unknown: list[str]) -> None:
-    problems = [f'unknown field "{path}"' for path in unknown]
+def _report(call: Call, served: Served, unknown: list[str]) -> None:
+    known_once = served.kind.renamed
+    problems = [
+        f'unknown field "{path}"' + (f" ({known_once[path]})" if path in known_once else "") for path in unknown
+    ]
     problems += [f'duplicate field "{path}"' for path in call.duplicates]
     if call.validation == "Strict":
         raise strict(problems)

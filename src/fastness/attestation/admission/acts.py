@@ -22,8 +22,11 @@ from fastness.attestation.admission.lowering import weakenings
 from fastness.attestation.admission.policies import policy_weakenings
 from fastness.attestation.values.from_images import MEASUREMENTS
 from fastness.attestation.verdict import breakglass
+from fastness.crypto.digests import sha256
 from fastness.kinds.fastness_dev.cluster import REASON
 from fastness.kinds.objects import annotations_of, metadata
+from fastness.kinds.trusted_execution.disks import RECOVER
+from fastness.kinds.trusted_execution.machine import REKEY
 from fastness.kube.access.user import User
 from fastness.kube.admission import AdmissionRequest, Operation
 from fastness.kube.confirmation import confirmation_of
@@ -40,6 +43,9 @@ MOVE: Final = "move-machine"
 APPROVE_CHIP: Final = "approve-chip"
 SETTLE: Final = "settle-machine"
 VOUCH: Final = "vouch-for-status"
+ACCEPT_DISK: Final = "accept-disk"
+REKEY_DISK: Final = "rekey-disk"
+RECOVER_DISK: Final = "recover-disk"
 # A Machine has a reason for each thing that was decided about it; of a chip the record keeps which one it was.
 _OWN_REASONS: Final = {MOVE: "poolReason", APPROVE_CHIP: "chipReason", SETTLE: "settledReason", VOUCH: "vouchedReason"}
 PIECE, MOST_PIECES = 256, 4
@@ -90,6 +96,15 @@ def _cluster_wide(request: AdmissionRequest) -> str:
 def _reason(request: AdmissionRequest, what: str = "") -> dict[str, str]:
     present = request.old or {} if request.operation is Operation.DELETE else request.new
     spec = _spec(present)
+    if what == ACCEPT_DISK:
+        before = _spec(request.old or {}).get("disks") or []
+        fresh = [entry for entry in spec.get("disks") or () if entry not in before]
+        return {str(entry.get("volume")): str(entry.get("reason") or "accepted") for entry in fresh[:MOST_PIECES]}
+    if what == REKEY_DISK:
+        return {"volume": annotations_of(present).get(REKEY, "")}
+    if what == RECOVER_DISK:
+        # Which statement: what it says, and who signed it, is in the entries of whoever reads it.
+        return {"statement": str(sha256(annotations_of(present).get(RECOVER, "").encode()))}
     if what in _OWN_REASONS:
         chip = {"chip": str(spec["chip"])} if what == APPROVE_CHIP and spec.get("chip") else {}
         why = str(spec.get(_OWN_REASONS[what]) or "")
@@ -180,7 +195,11 @@ def _machine(request: AdmissionRequest) -> Iterator[str]:
     elif old.get("chip") != new.get("chip"):
         yield APPROVE_CHIP
     if request.operation is not Operation.DELETE:
-        yield from (act for act, name in ((MOVE, "pool"), (SETTLE, "settled")) if old.get(name) != new.get(name))
+        changed = ((MOVE, "pool"), (SETTLE, "settled"), (ACCEPT_DISK, "disks"))
+        yield from (act for act, name in changed if old.get(name) != new.get(name))
+        wishes = ((REKEY_DISK, REKEY), (RECOVER_DISK, RECOVER))
+        was, becomes = annotations_of(request.old or {}), annotations_of(request.new)
+        yield from (act for act, name in wishes if becomes.get(name) and becomes.get(name) != was.get(name))
     if new.get("vouched") and old.get("vouched") != new.get("vouched"):
         yield VOUCH
 

@@ -81,6 +81,27 @@ def _evict(old: Object, new: Object) -> Iterator[str]:
             yield f"pods stay on nodes of pool {pool} that prove nothing"
 
 
+def _pool_disk(field: str, strongest_first: tuple[str, ...], words: str) -> Compare:
+    """A setting of the disks of pools, whose values are told in order; one that is not set, or not known, is the weakest."""
+
+    def compare(old: Object, new: Object) -> Iterator[str]:
+        for pool in sorted(listed_pools(old).keys() | listed_pools(new).keys()):
+            before, after = (_disk_setting(side, pool, field, strongest_first) for side in (old, new))
+            if after > before:
+                yield words.format(pool=pool, after=strongest_first[min(after, len(strongest_first) - 1)])
+
+    return compare
+
+
+def _disk_setting(cluster: Object, pool: str, field: str, strongest_first: tuple[str, ...]) -> int:
+    """The place of a pool's setting in the order. An unset pin is the agent, unset nobody recovers; no other protects unset."""
+    disk = next((entry.get("disk") for entry in entries(cluster, "pools") if entry.get("name") == pool), None)
+    value = disk.get(field) if isinstance(disk, Mapping) else None
+    if value is None:
+        return 0 if field in ("pin", "recovery") else len(strongest_first) - 1
+    return strongest_first.index(value) if value in strongest_first else len(strongest_first)
+
+
 def _evidence(old: Object, new: Object) -> Iterator[str]:
     for evidence in sorted(_cluster_types(new) - _cluster_types(old)):
         yield f"evidence {evidence} counts from now on"
@@ -160,6 +181,14 @@ ORDER: Final[tuple[Row, ...]] = (
     Row("pools[].trustModel", "weaker", "a pool that is not listed is confidential while the mode asks for proof", _trust_model),
     Row("pools[].evidence", "more types", "a machine may choose the weakest that counts", _pool_evidence),
     Row("pools[].evict", "off", "pods keep running where nothing is proved any more", _evict),
+    Row("pools[].disk.volume", "less of the disk", "what new machines keep lies on a disk that their host reads",
+        _pool_disk("volume", ("root", "var", "none"), "new machines of pool {pool} encrypt less of their disks: {after}")),
+    Row("pools[].disk.pin", "Clevis", "the pin takes server and path from the disk, and prints the key",
+        _pool_disk("pin", ("Agent", "Clevis"), "disks of pool {pool} are opened by the Clevis pin")),
+    Row("pools[].disk.integrity", "none", "what the host changes on a disk is read as if the machine had written it",
+        _pool_disk("integrity", ("hmac-sha256", "none"), "what the host changes on disks of pool {pool} is not noticed")),
+    Row("pools[].disk.recovery", "Approvers", "two people have what is on a disk without proving any machine",
+        _pool_disk("recovery", ("Nobody", "Approvers"), "two approvers can have the keys of disks of pool {pool}")),
     Row("attestation.evidence", "more types", "a machine may choose the weakest that counts", _evidence),
     Row("attestation.extraRoots", "more", "whoever holds that key vouches for any machine", _roots),
     Row("attestation.reattestInterval", "longer", "a machine that was changed goes unnoticed for longer",

@@ -2,6 +2,7 @@
 
 checks.py           A verdict as data: checks in order, each with what was found, expected, and what to do
 intel_documents.py  Judging Intel's documents before anything is read out of them
+phases.py           Boot phases: what is extended behind an image's own measurements while it boots, and stands in no log
 proofs.py           What evidence proved when it is judged from files: signature, endorsement and freshness, each by itself
 replay.py           Replaying an event log, and comparing the end with registers that hardware signed
 roots.py            Whom a cluster believes (pinned roots, those of an administrator, simulated ones), and the least versions

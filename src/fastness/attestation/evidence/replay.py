@@ -8,6 +8,7 @@ ones and the replay ends in the signed value. All others stay in the list, marke
 * The data of an event is covered only where its digest is the hash of the data: `covers_data`.
 * One register is the agent's: what it took from user-data (`protocol.user_data_event`) is shown as a check of its own. PCR 15 is
   shared with systemd, so a log that does not explain all of it is a finding and refuses nothing; the other registers refuse.
+* Boot phases are extended behind what the log tells, in one register (`phases`): a log that ends in the value before them agrees.
 * What a log of ordinary size says is remembered by its bytes; what is signed is compared each time.
 """
 
@@ -15,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fastness.attestation.evidence.checks import Check, Findings, Question, Result
+from fastness.attestation.evidence.phases import Phase, later_digests, phase_of, words_between
 from fastness.crypto.silicon.registers import hash_of, replayable
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.eventlog.log import EV_NO_ACTION, EVENT_NAMES, EventLog, parse_log
@@ -58,11 +60,14 @@ def _replay_bank(log: EventLog, place: int, bank: Hash) -> dict[int, bytes]:
 class _Replayed:
     """What a log says of one bank: where each register ends, and its events as claims show them."""
 
-    __slots__ = ("_confirmed", "_events", "ends", "runtime")
+    __slots__ = ("_confirmed", "_events", "ends", "left_initrd", "runtime")
 
-    def __init__(self, ends: dict[int, bytes], events: list[dict[str, Any]], runtime: tuple[str, ...]) -> None:
+    def __init__(
+        self, ends: dict[int, bytes], events: list[dict[str, Any]], runtime: tuple[str, ...], *, left_initrd: bool
+    ) -> None:
         self.ends = ends
         self.runtime = runtime
+        self.left_initrd = left_initrd
         self._events = events
         self._confirmed: frozenset[int] | None = None
 
@@ -71,7 +76,10 @@ class _Replayed:
         """Read and replay a log; None when it has no such bank; raises EvidenceError."""
         log = parse_log(data)
         ends = replay(log).get(bank)
-        return cls(ends, _claims(log, bank, register), _runtime(log, bank, register)) if ends is not None else None
+        if ends is None:
+            return None
+        left = _left_initrd(log, bank, register)
+        return cls(ends, _claims(log, bank, register), _runtime(log, bank, register), left_initrd=left)
 
     def claims(self, agreeing: frozenset[int]) -> list[dict[str, Any]]:
         """The events, with those verified that extend registers whose end was signed."""
@@ -92,12 +100,43 @@ class _Replayed:
 remembered = lru_cache(maxsize=128)(_Replayed.of)
 
 
+def _replayed(data: bytes, bank: str, register: Register) -> _Replayed | None:
+    return remembered(data, bank, register) if len(data) <= _REMEMBERED else _Replayed.of(data, bank, register)
+
+
+class LoggedPhase(NamedTuple):
+    """The boot phase that a register shows, and its value before the words of phases were extended."""
+
+    phase: str
+    before: bytes
+
+
+def logged_phase(data: bytes, bank: str, signed: Registers, register: Register) -> LoggedPhase | None:
+    """The boot phase that a register shows behind what a log explains of it; None when that cannot be told."""
+    quoted = signed.get(register.phase)
+    try:
+        replayed = _replayed(data, bank, register) if data else None
+    except EvidenceError:
+        return None
+    if quoted is None or (data and replayed is None):
+        return None
+    start = _initial(register.phase, len(quoted), register)
+    if replayed is not None:
+        start = replayed.ends.get(register.phase, start)
+    words = words_between(bank, start, quoted)
+    if words is None:
+        return None
+    # A log that was made to end in the quoted value has the words themselves as events: the chain of digests leaves no other way.
+    left = replayed is not None and replayed.left_initrd
+    return LoggedPhase(str(Phase.SYSTEM if left else phase_of(words)), start)
+
+
 def judge_log(
     findings: Findings, data: bytes, bank: str, signed: Registers, register: Register
 ) -> list[dict[str, Any]] | None:
     """Check a log against signed registers; returns its events for the claims, or None when it cannot be read."""
     try:
-        replayed = remembered(data, bank, register) if len(data) <= _REMEMBERED else _Replayed.of(data, bank, register)
+        replayed = _replayed(data, bank, register)
     except EvidenceError as error:
         findings.fail("event-log", "event-log-unreadable", str(error), hint=error.hint)
         return None
@@ -110,6 +149,11 @@ def judge_log(
     ends = replayed.ends
     # By register: events of one that agrees count, though another one of the same log does not (pitfall 18).
     agreeing = {index for index, value in ends.items() if signed.get(index) == value}
+    if (
+        register.phase in ends
+        and words_between(bank, ends[register.phase], signed.get(register.phase, b"")) is not None
+    ):
+        agreeing.add(register.phase)
     for index in sorted(set(ends) & set(signed)):
         agrees, end = index in agreeing, ends[index].hex()
         if index == register.runtime and any(replayed.runtime):
@@ -157,6 +201,16 @@ def _runtime(log: EventLog, bank: str, register: Register) -> tuple[str, ...]:
     # The words count only where the digest that was extended is that of the words (pitfall 18).
     return tuple(
         described(event.data) if hashed(event.data).digest() == event.values[place] else "" for event in events
+    )
+
+
+def _left_initrd(log: EventLog, bank: str, register: Register) -> bool:
+    """Whether the log itself says that the initrd was left."""
+    place = next(at for at, entry in enumerate(log.banks) if entry.name == bank)
+    later = later_digests(bank)
+    return any(
+        event.register == register.phase and event.kind != EV_NO_ACTION and event.values[place] in later
+        for event in log.events
     )
 
 

@@ -21,7 +21,7 @@ from typing import Final
 from fastness.attestation.evidence import tdx_tcb
 from fastness.attestation.evidence.checks import DEBUG, Appraisal, Findings, Identity
 from fastness.attestation.evidence.intel_documents import judge_collateral
-from fastness.attestation.evidence.replay import judge_log
+from fastness.attestation.evidence.replay import judge_log, logged_phase
 from fastness.attestation.evidence.roots import NO_MINIMUM, TdxMinimum
 from fastness.attestation.evidence.tdx_claims import quote_claims, standing_claims
 from fastness.crypto.digests import same, sha256
@@ -42,7 +42,7 @@ from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.tdx.collateral import Collateral
 from fastness.formats.evidence.tdx.pck import EXTENSION, Pck, read_pck
 from fastness.formats.evidence.tdx.quote import INTEL_QE, TdxQuote
-from fastness.protocol.user_data_event import RTMR
+from fastness.protocol.user_data_event import PHASE_RTMR, RTMR
 
 _INTEL: Final = "Intel"
 SEPT_VE: Final = "sept-ve-enabled"
@@ -90,8 +90,12 @@ def appraise_tdx(
     if standing is not None and expected.collateral is not None:
         claims["tdx"] |= standing_claims(standing, expected.collateral)
     findings.nonce(quote.report.report_data, expected.nonce, 64)
+    signed = {index + 1: value for index, value in enumerate(quote.report.rtmrs)}
+    if (logged := logged_phase(expected.event_log, "sha384", signed, RTMR)) is not None:
+        claims["tdx"]["phase"] = logged.phase
+        # Policies compare what was measured beside the phases: an image has one value, whenever it is asked.
+        claims["tdx"]["quote"]["body"][f"rtmr_{PHASE_RTMR}"] = logged.before.hex()
     if expected.event_log:
-        signed = {index + 1: value for index, value in enumerate(quote.report.rtmrs)}
         events = judge_log(findings, expected.event_log, "sha384", signed, RTMR)
         claims["tdx"]["uefi_event_logs"] = events or []
     return findings.appraisal("tdx", claims, _identity(platform))

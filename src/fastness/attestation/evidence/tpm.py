@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 from fastness.attestation.evidence.checks import Appraisal, Check, Claims, Findings, Identity, Question, Result
-from fastness.attestation.evidence.replay import judge_log
+from fastness.attestation.evidence.replay import judge_log, logged_phase
 from fastness.crypto.errors import BadKey
 from fastness.crypto.silicon.registers import hashed
 from fastness.crypto.silicon.verify import AttestationKey
@@ -105,10 +105,12 @@ def appraise_tpm(evidence: TpmEvidence, expected: TpmExpectations) -> Appraisal:
     # Said in every verdict: whoever owns the host reads the memory of a machine with a bare TPM, and no quote tells (pitfall 6).
     findings.checks.append(_BARE)
     # The log has no signature of its own and needs none: wherever it comes from, it counts as far as it ends in quoted values.
-    log, events = expected.event_log or evidence.event_log, None
+    log, events, phase = expected.event_log or evidence.event_log, None, ""
     if log:
         events = judge_log(findings, log, evidence.bank, evidence.pcrs, PCR) or []
-    claims = Claims(partial(_claims, evidence, key, events))
+        logged = logged_phase(log, evidence.bank, evidence.pcrs, PCR)
+        phase = logged.phase if logged is not None else ""
+    claims = Claims(partial(_claims, evidence, key, events, phase))
     identity = Identity("attestation-key", key.name) if key else None
     return findings.appraisal("tpm", claims, identity)
 
@@ -233,7 +235,7 @@ def _clock(findings: Findings, evidence: TpmEvidence) -> None:
 
 
 def _claims(
-    evidence: TpmEvidence, key: AttestationKey | None, events: list[dict[str, Any]] | None = None
+    evidence: TpmEvidence, key: AttestationKey | None, events: list[dict[str, Any]] | None = None, phase: str = ""
 ) -> dict[str, Any]:
     quote, pcrs = evidence.quote, evidence.pcrs
     tpm: dict[str, Any] = {_CLAIMS[index]: value.hex() for index, value in pcrs.items()}
@@ -246,6 +248,8 @@ def _claims(
     clock = quote.clock
     tpm |= {"clock": clock.milliseconds, "reset_count": clock.resets, "restart_count": clock.restarts}
     tpm["clock_safe"] = clock.safe
+    if phase:
+        tpm["phase"] = phase
     if events is not None:
         tpm["uefi_event_logs"] = events
     return {"tpm": tpm, "report_data": quote.extra_data.hex()}

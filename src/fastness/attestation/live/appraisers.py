@@ -148,7 +148,7 @@ class Demands:
 
 async def judge(
     attempt: Attempt,
-    key: AttestationKey,
+    key: AttestationKey | None,
     anchors: Sequence[Anchors],
     collateral: CollateralSource,
     demands: Demands,

@@ -35,7 +35,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import condition, is_being_deleted, object_name, view
 from fastness.kinds.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
-from fastness.kinds.trusted_execution.subject import KeyKind, key_kind
+from fastness.kinds.trusted_execution.subject import KeyKind, Subject, key_kind
 from fastness.kube.errors import AlreadyExists, Conflict, NotFound
 from fastness.kube.informers import Informer
 from fastness.kube.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
@@ -77,6 +77,29 @@ def known_machine(machines: Informer, kind: KeyKind, thumbprint: str) -> Machine
     return _of(stored, kind, thumbprint) if stored else None
 
 
+async def find_subject(cluster: Cluster, subject: Subject) -> Machine | None:
+    """The Machine of a subject, fresh from the API; raises ApiError. `is_subject` says whether it still is that one."""
+    if not subject.is_unlock:
+        return await find_machine(cluster, key_kind(subject.tee), subject.thumbprint)
+    try:
+        return _of_uid(await cluster.get(MACHINE.resource, subject.name, NAMESPACE), subject.machine)
+    except NotFound:
+        return None
+
+
+def known_subject(machines: Informer, subject: Subject) -> Machine | None:
+    """The same, as the cache knows it."""
+    if not subject.is_unlock:
+        return known_machine(machines, key_kind(subject.tee), subject.thumbprint)
+    stored = machines.get(NAMESPACE, subject.name)
+    return _of_uid(stored, subject.machine) if stored else None
+
+
+def _of_uid(machine: JsonObject, uid: str) -> Machine | None:
+    machine_view = view(machine, Machine)
+    return machine_view if machine_view.metadata.uid == uid and not is_being_deleted(machine) else None
+
+
 def _of(machine: JsonObject, kind: KeyKind, thumbprint: str) -> Machine | None:
     machine_view = view(machine, Machine)
     # The name holds 80 bits of the thumbprint; the whole of it decides.
@@ -113,6 +136,13 @@ class MachineWriter:
             raise IdentityConflict(OTHER_TYPE.format(status.tee))
         if status.endorsed_by not in ("", newcomer.endorsed_by):
             raise IdentityConflict(f"this key enrolled with another endorsement ({status.endorsed_by}): make a new key")
+        # A key that the agent activated must not become one on its own word, nor the reverse: they open disks by other rules.
+        if status.key_thumbprint and status.pin != newcomer.pin:
+            raise IdentityConflict("this key enrolled another way: delete its Machine first")
+        if newcomer.identity and stored["spec"]["id"] != newcomer.identity:
+            raise IdentityConflict(
+                "this key belongs to a Machine, whose disk has another key: delete that Machine first"
+            )
         return stored
 
     async def placed(self, newcomer: Newcomer, distrusts: Iterable[Distrusted] = ()) -> Newcomer:
@@ -199,7 +229,7 @@ class MachineWriter:
             if stored["spec"] != key["spec"]:
                 stored = await self._renewed(stored, key)
         if condition(stored, "Approved") is None:
-            patch = {"status": {"conditions": key_conditions(stored, self._clock.now())}}
+            patch = {"status": {"conditions": key_conditions(stored, self._clock.now(), pin=bool(newcomer.pin))}}
             await self._cluster.patch(ATTESTATION_KEY.resource, name, patch, PatchType.MERGE, NAMESPACE, _STATUS)
 
     async def _renewed(self, former: JsonObject, key: JsonObject) -> JsonObject:

@@ -3,6 +3,8 @@
     key → type and endorsement → identity → membership → evidence → policy and values → challenge spent
         → Verdict and Machine written → Judgement
 
+An attempt that asks for an unlock goes another way (`unlocking`), and gives no standing.
+
 1. The attempt names a key, and the key its Machine. Evidence of another type than the machine enrolled for is refused before a
 byte of it is read: a software key that enrolled for `snp` proves nothing until its report does, and must not get to sign quotes.
 2. A guest key signed the attempt, as the key of the boot did where evidence tells nothing of boots; an attestation key signs the
@@ -17,29 +19,36 @@ Evidence that is not authentic leaves nothing but a line of the record, and not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from fastness.attestation.evidence.checks import Appraisal, Result
+from fastness.attestation.evidence.phases import Phase
 from fastness.attestation.evidence.roots import Anchors, accepted_evidence, anchors_of
 from fastness.attestation.live.appraisers import CollateralSource, Demands, NoCollateral, judge
 from fastness.attestation.live.attempt import Attempt, Judgement
 from fastness.attestation.live.caches import Books, Chips, Distrusts
+from fastness.attestation.live.launches import Launches
 from fastness.attestation.live.machines import find_machine, known_machine
 from fastness.attestation.live.policy_workers import PolicyWorkers
+from fastness.attestation.live.unlocking import Concluded, Unlocking
 from fastness.attestation.live.writer import Outcome, Verdicts
 from fastness.attestation.machine.chip import chip_of
 from fastness.attestation.machine.machine import misbound, subject_of
 from fastness.attestation.status.cluster import interval_of
+from fastness.attestation.values.phases import without_phases
 from fastness.attestation.verdict import breakglass
 from fastness.attestation.verdict.breakglass import live_override
 from fastness.attestation.verdict.conclude import Conclusion, Facts, amended, concluding, properties_of, stale
 from fastness.attestation.verdict.dispute import PENDING_CODE, boot_dispute, boot_of, chip_dispute
 from fastness.attestation.verdict.distrust import about_machine
 from fastness.attestation.verdict.machine_standing import ROUNDS
+from fastness.attestation.verdict.unlock import WITHOUT_PHASES, phase_of_evidence
 from fastness.crypto.errors import BadKey
 from fastness.crypto.silicon.verify import AttestationKey, attestation_key
+from fastness.disks.reports import judged_reports
 from fastness.formats.evidence.envelope import base64_field
 from fastness.formats.initdata import parse_init_data
 from fastness.kinds.fastness_dev.cluster import ConfidentialCluster
@@ -52,8 +61,10 @@ from fastness.kinds.trusted_execution.subject import KeyKind, Subject, key_kind
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster
 from fastness.observe import metrics
+from fastness.protocol.disk_report import BadReport, DiskReport, reported_disks
 from fastness.protocol.guest_key import BadIdentity, ClaimedIdentity, claimed_identity, proved_boot, proved_identity
 from fastness.protocol.node_keys import REUSED, BadNames, NamedKeys, named_keys, names_replaced
+from fastness.protocol.unlock import BadUnlock, claimed_unlock
 from fastness.record.entry import Record, RecordEntry
 from fastness.record.live.unauthenticated import UnauthenticatedRefusals
 from fastness.runtime.clock import Clock
@@ -129,6 +140,7 @@ class ClusterVerifier:
         self.admissions = admissions
         verdicts = informers.of(VERDICT.resource)
         self._verdicts = Verdicts(cluster, verdicts)
+        self._launches = Launches(cluster, informers, clock)
         self._followed = (self._machines, verdicts)
         self._record = record
         self._unauthenticated = UnauthenticatedRefusals(record, clock)
@@ -136,11 +148,16 @@ class ClusterVerifier:
         self._workers = workers
         self._vendor: Vendor = vendor or NobodySimulates()
         self._rules = _Rules(None)
+        self._unlocking = Unlocking(
+            cluster, informers, self, self._verdicts, self._launches, record, distrusts=self.distrusts, chips=self._chips,
+            claimed_key=lambda attempt: _key_of(_claimed_key(attempt)),
+        )  # fmt: skip
 
     async def synced(self) -> None:
         """Wait until everything that is compared with is at hand."""
         await self.books.synced()
         await self.distrusts.synced()
+        await self._launches.synced()
         for informer in self._followed:
             await informer.synced()
 
@@ -148,33 +165,36 @@ class ClusterVerifier:
         """Judge an attempt; raises EvidenceError, InitDataError, ReplayedChallenge, RecordError, ApiError."""
         # First of all, and without looking anything up: refusing a stranger must stay cheap.
         if attempt.tee not in self._current_rules.evidence:
-            return await self._refuse(
-                "evidence-not-accepted", f"this cluster does not accept evidence of {attempt.tee}"
-            )
+            return await self.refuse("evidence-not-accepted", f"this cluster does not accept evidence of {attempt.tee}")
         try:
+            unlock = claimed_unlock(attempt.additional)
+            # Before anything of an ordinary session: what asks for disks gives no standing, whatever else it brings.
+            if unlock is not None:
+                return await self._unlocking.appraise(attempt, unlock)
             claimed, named = _claimed_key(attempt), named_keys(attempt.additional)
-        except (BadIdentity, BadNames) as error:
-            return await self._refuse(error.code, error.detail)
+            reports = reported_disks(attempt.additional)
+        except (BadIdentity, BadNames, BadReport, BadUnlock) as error:
+            return await self.refuse(error.code, error.detail)
         # Only claimed so far: it finds the Machine to compare with, and decides nothing.
         thumbprint = str(_key_of(claimed).thumbprint)
         machine = await self._machine(attempt.tee, thumbprint)
         if machine is None:
-            return await self._refuse("not-enrolled", "no machine enrolled with this key", thumbprint)
+            return await self.refuse("not-enrolled", "no machine enrolled with this key", thumbprint)
         # Before a byte of the evidence is parsed: a software key that enrolled for one kind of evidence must not bring another
         # (pitfall 27).
         unbound = misbound(machine, attempt.tee, first_use=self._current_rules.first_use)
         if unbound is not None:
-            return await self._refuse(unbound.code, unbound.detail, thumbprint, enrolled=True)
+            return await self.refuse(unbound.code, unbound.detail, thumbprint, enrolled=True)
         try:
             key = _proved_key(claimed, attempt)
             boot_key = proved_boot(attempt.tee, attempt.additional, attempt.nonce, attempt.tee_pubkey)
         except BadIdentity as error:
-            return await self._refuse(error.code, error.detail, thumbprint, enrolled=True)
+            return await self.refuse(error.code, error.detail, thumbprint, enrolled=True)
         membership = membership_of(machine)
         # After the key was proved: how a machine stands is not told to whoever merely names its key.
         if membership is not Membership.APPROVED:
             return await self._not_a_member(machine, membership)
-        return await self._judge(attempt, key, machine, named, boot_key)
+        return await self._judge(attempt, key, machine, named, reports, boot_key)
 
     async def _machine(self, tee: str, thumbprint: str) -> Machine | None:
         """The Machine of a key. One that is enrolled as the other kind of key is found too, to be refused by its name."""
@@ -185,49 +205,75 @@ class ClusterVerifier:
         return machine or next(others, None)
 
     async def _judge(
-        self, attempt: Attempt, key: AttestationKey, machine: Machine, named: NamedKeys, boot_key: str
+        self,
+        attempt: Attempt,
+        key: AttestationKey,
+        machine: Machine,
+        named: NamedKeys,
+        reports: Sequence[DiskReport],
+        boot_key: str,
     ) -> Judgement:
         pool = machine.status.pool
         if attempt.tee not in self._current_rules.evidence_of(pool):
             text = f"evidence of {attempt.tee} does not count for pool {pool}"
-            return await self._refuse("evidence-not-accepted", text, str(key.thumbprint), enrolled=True)
-        now, books = self._clock.now(), self.books
+            return await self.refuse("evidence-not-accepted", text, str(key.thumbprint), enrolled=True)
+        concluded = await self.conclude(attempt, key, machine)
+        now, appraisal, properties = concluded.at, concluded.appraisal, concluded.properties
+        override = live_override(self.books.cluster, now, self.books.approvers)
+        chip, boot = chip_of(appraisal), boot_of(appraisal.claims, boot_key)
+        # Worked out from authentic evidence alone: it is used below only after `authentic` and `_fresh` were asked for.
+        dispute = chip_dispute(machine, chip) or boot_dispute(machine, boot)
+        wait = self._chips.why_wait(machine, chip, now) if dispute is None else None
+        against = self.distrusts.against(about_machine(machine, properties, chip=chip), now)
+        disks = judged_reports(machine, reports, in_initrd=phase_of_evidence(appraisal) == Phase.INITRD)
+        conclusion = amended(
+            concluded.conclusion, appraisal, pool=pool, chip=chip, override=override, distrusts=against, wait=wait,
+            dispute=dispute, disks=disks,
+        )  # fmt: skip
+        thumbprint = str(key.thumbprint)
+        # Whoever replays a quote that it recorded, or makes one up, leaves no verdict and takes no challenge from the machine
+        # (pitfall 14).
+        if not appraisal.authentic or not concluded.fresh:
+            retry = stale(appraisal)
+            return await self.refuse(conclusion.reason, conclusion.detail, thumbprint, enrolled=True, retry=retry)
+        if conclusion.reason != PENDING_CODE:
+            wait = None
+        outcome = Outcome(
+            conclusion, concluded.policy, concluded.value_sets, simulated=concluded.simulated, properties=properties,
+            counts_for=self._current_rules.counts_for, chip=chip, boot=boot, wait=wait, dispute=dispute,
+            override=override if conclusion.reason == breakglass.CODE else None, named=named, disks=disks,
+        )  # fmt: skip
+        return await self._settle(attempt, machine, outcome, now)
+
+    async def conclude(self, attempt: Attempt, key: AttestationKey | None, machine: Machine) -> Concluded:
+        """Judge evidence in the name of a Machine, by policies and values; raises EvidenceError, InitDataError."""
+        now, books, pool = self._clock.now(), self.books, machine.status.pool
         init_data = parse_init_data(attempt.init_data[1]) if attempt.init_data else None
         anchors = self._current_rules.anchors(attempt.tee, self._vendor.anchors)
         # One time for all that follows: a certificate that ends between two checks must not be good for one of them.
         judged = await judge(attempt, key, anchors, self._vendor, self._current_rules.demands, now)
         facts = Facts({"nonce": attempt.nonce, "tee-pubkey": dict(attempt.tee_pubkey)}, init_data)
-        values = books.values(now, pool)
-        policies = books.policies
+        values, policies = books.values(now, pool), books.policies
+        appraisal = without_phases(judged.appraisal, values)
         # In another process, bounded in time and memory: the text is a user's, and a loop in it must not hold up the door.
-        conclusion = await self._workers.decide(concluding(judged.appraisal, facts, policies, values))
+        conclusion = await self._workers.decide(concluding(appraisal, facts, policies, values))
         # The endorsement comes from the Machine: what enrolment proved, and never what the evidence says of its own key.
-        properties = properties_of(attempt.tee, judged.appraisal.claims, values, machine.status.endorsed_by)
-        override = live_override(books.cluster, now, books.approvers)
-        chip, boot = chip_of(judged.appraisal), boot_of(judged.appraisal.claims, boot_key)
-        # Worked out from authentic evidence alone: it is used below only after `authentic` and `_fresh` were asked for.
-        dispute = chip_dispute(machine, chip) or boot_dispute(machine, boot)
-        wait = self._chips.why_wait(machine, chip, now) if dispute is None else None
-        against = self.distrusts.against(about_machine(machine, properties, chip=chip), now)
-        conclusion = amended(
-            conclusion, judged.appraisal, pool=pool, chip=chip, override=override, distrusts=against, wait=wait, dispute=dispute
+        properties = properties_of(attempt.tee, appraisal.claims, values, machine.status.endorsed_by)
+        # A quote carries no chain: that its TPM is simulated was found out when it enrolled, and stays with the Machine.
+        simulated = judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated)
+        return Concluded(
+            appraisal, conclusion, properties, policies.version(attempt.tee), values.versions, simulated,
+            _fresh(appraisal), now,
         )  # fmt: skip
-        thumbprint = str(key.thumbprint)
-        # Whoever replays a quote that it recorded, or makes one up, leaves no verdict and takes no challenge from the machine
-        # (pitfall 14).
-        if not judged.appraisal.authentic or not _fresh(judged.appraisal):
-            retry = stale(judged.appraisal)
-            return await self._refuse(conclusion.reason, conclusion.detail, thumbprint, enrolled=True, retry=retry)
-        if conclusion.reason != PENDING_CODE:
-            wait = None
-        outcome = Outcome(
-            conclusion, policies.version(attempt.tee), values.versions,
-            # A quote carries no chain: that its TPM is simulated was found out when it enrolled, and stays with the Machine.
-            simulated=judged.anchors.simulated or (attempt.tee == "tpm" and machine.status.simulated),
-            properties=properties, counts_for=self._current_rules.counts_for, chip=chip, boot=boot, wait=wait, dispute=dispute,
-            override=override if conclusion.reason == breakglass.CODE else None, named=named,
-        )  # fmt: skip
-        return await self._settle(attempt, machine, outcome, now)
+
+    def why_misbound(self, machine: Machine, tee: str) -> tuple[str, str] | None:
+        """Why evidence of this type cannot be this machine's, or does not count for its pool."""
+        unbound = misbound(machine, tee, first_use=self._current_rules.first_use)
+        if unbound is not None:
+            return unbound.code, unbound.detail
+        if tee not in self._current_rules.evidence_of(machine.status.pool):
+            return "evidence-not-accepted", f"evidence of {tee} does not count for pool {machine.status.pool}"
+        return None
 
     async def _settle(self, attempt: Attempt, machine: Machine, outcome: Outcome, now: datetime) -> Judgement:
         """Authentic and fresh: spend the challenge, keep the verdict, mark the machine."""
@@ -235,6 +281,7 @@ class ClusterVerifier:
         # Before anything counts: of two answers to one challenge, at whichever doors, the API server lets one create this object
         # (pitfall 13).
         await self._verdicts.spend(attempt.nonce, attempt.challenge_expires)
+        await self._mark_launch(attempt, machine, outcome)
         # After the challenge is spent: an answer that is shown twice must not use up a second use of the ticket.
         outcome.conclusion = conclusion = await self.admissions.counted(machine, outcome.conclusion)
         raw = self._machines.get(machine.metadata.namespace, machine.metadata.name) or await self._raw(machine)
@@ -248,7 +295,7 @@ class ClusterVerifier:
         name = object_name(verdict).name
         detail = {"code": conclusion.reason or "ok", "tee": attempt.tee}
         detail |= {"override": override.line} if override is not None else {}
-        detail |= outcome.named.described() if conclusion.accepted else {}
+        detail |= {**outcome.named.described(), **outcome.disks.described()} if conclusion.accepted else {}
         # An entry `attested` says that the machine proved what it booted: an override is no proof and has a word of its own.
         what = "overridden" if override is not None else "attested" if conclusion.accepted else "refusal"
         if outcome.dispute is not None:
@@ -270,6 +317,12 @@ class ClusterVerifier:
             REUSED if reused else "",
         )  # fmt: skip
 
+    async def _mark_launch(self, attempt: Attempt, machine: Machine, outcome: Outcome) -> None:
+        """The first session of an SNP launch was this one: from now on the launch opens no disk."""
+        boot, mark = outcome.boot, machine.status.boot
+        if attempt.tee in WITHOUT_PHASES and boot is not None and (mark is None or mark.launch != boot.launch):
+            await self._launches.seen(boot.launch, machine.metadata.uid)
+
     @property
     def _current_rules(self) -> _Rules:
         """What the cluster asks of evidence, read again when its object changes."""
@@ -286,11 +339,11 @@ class ClusterVerifier:
         thumbprint = machine.status.key_thumbprint
         if membership is Membership.PENDING:
             text = "the machine waits for approval"
-            return await self._refuse("approval-pending", text, thumbprint, enrolled=True, retry=True)
+            return await self.refuse("approval-pending", text, thumbprint, enrolled=True, retry=True)
         code = "revoked" if membership is Membership.REVOKED else "quarantined"
-        return await self._refuse(code, "this machine is no longer trusted", thumbprint, enrolled=True)
+        return await self.refuse(code, "this machine is no longer trusted", thumbprint, enrolled=True)
 
-    async def _refuse(
+    async def refuse(
         self, code: str, detail: str, who: str = "", *, enrolled: bool = False, retry: bool = False
     ) -> Judgement:
         """Nothing was proved: by whom it came is a claim, also where the key belongs to a machine."""

@@ -23,6 +23,7 @@ from fastness.attestation.verdict.conclude import Conclusion
 from fastness.attestation.verdict.dispute import Boot, Dispute, Wait, boot_dispute, boot_status, dispute_status
 from fastness.attestation.verdict.machine_standing import ROUNDS, identity_place, standing_change
 from fastness.crypto.digests import sha256
+from fastness.disks.reports import NOTHING, JudgedReports, disks_change, judged_reports
 from fastness.formats import json
 from fastness.keys.errors import ReplayedChallenge
 from fastness.kinds.fastness_dev import NAMESPACE
@@ -77,8 +78,7 @@ class Verdicts:
 
         Of disputed evidence one is kept for each outcome: its sender holds a copied key and may come as often as it likes.
         """
-        conclusion, tee = outcome.conclusion, attempt.tee
-        content = _content(tee, outcome)
+        content = _content(attempt.tee, outcome)
         last = self._verdicts.get("", str((machine.get("status") or {}).get("lastVerdict") or "-"))
         if outcome.dispute is None and last is not None and _still(last, content, now):
             return last
@@ -89,7 +89,14 @@ class Verdicts:
         name = f"{subject.name}-{sha256(json.canonical(told_apart)).hex[:12]}"
         if outcome.dispute is not None and (before := self._verdicts.get("", name)) is not None:
             return before
-        digest = await self._blob(tee, evidence)
+        return await self._written(name, content, subject, attempt, outcome, now)
+
+    async def _written(
+        self, name: str, content: str, subject: Subject, attempt: Attempt, outcome: Outcome, now: datetime
+    ) -> JsonObject:
+        """A new Verdict with its evidence, or the one that another door wrote a moment ago; raises ApiError."""
+        conclusion, tee = outcome.conclusion, attempt.tee
+        digest = await self._blob(tee, json.canonical(attempt.evidence))
         spec: JsonObject = {
             "subject": {
                 "machine": subject.machine,
@@ -115,11 +122,23 @@ class Verdicts:
         except AlreadyExists:
             return await self._cluster.get(VERDICT.resource, name)
 
+    async def keep_unlock(self, subject: Subject, attempt: Attempt, outcome: Outcome, now: datetime) -> JsonObject:
+        """The Verdict about an unlock session. Of the same outcome one a day is kept, and the Machine does not name it."""
+        # Without the evidence in its name: a thousand machines that boot at once write one each, and one that boots again none.
+        content = sha256(f"unlock {_content(attempt.tee, outcome)}".encode()).hex[:32]
+        day = now.strftime("%Y%m%d")
+        name = f"{subject.name}-{sha256(f'{content} {day}'.encode()).hex[:12]}"
+        before = self._verdicts.get("", name)
+        return before or await self._written(name, content, subject, attempt, outcome, now)
+
     async def mark(self, machine: JsonObject, verdict: JsonObject, outcome: Outcome, now: datetime) -> None:
         """Write on the Machine how it stands; raises Conflict. Only an affirmed machine is Attested and moves `lastAttested`."""
         name = str(machine["metadata"]["name"])
         for _ in range(_TRIES):
-            if outcome.dispute is None and boot_dispute(view(machine, Machine), outcome.boot) is not None:
+            typed = view(machine, Machine)
+            if outcome.conclusion.accepted:
+                outcome.disks = _judged_again(typed, outcome.disks)
+            if outcome.dispute is None and boot_dispute(typed, outcome.boot) is not None:
                 # A later boot was judged meanwhile: whoever comes again is judged with that in mind.
                 raise Conflict(f"machine {name} booted anew")
             # Tied to the version that was read: a quarantine that was written in between must not be overwritten with a good
@@ -158,7 +177,7 @@ class Outcome:
     """What an attempt led to, as far as a Verdict tells it."""
 
     __slots__ = (
-        "boot", "chip", "conclusion", "counts_for", "dispute", "named", "override", "policy", "properties", "simulated",
+        "boot", "chip", "conclusion", "counts_for", "disks", "dispute", "named", "override", "policy", "properties", "simulated",
         "value_sets", "wait",
     )  # fmt: skip
 
@@ -177,6 +196,7 @@ class Outcome:
         dispute: Dispute | None = None,
         override: Override | None = None,
         named: NamedKeys | None = None,
+        disks: JudgedReports = NOTHING,
     ) -> None:
         self.conclusion = conclusion
         self.policy = policy
@@ -190,6 +210,18 @@ class Outcome:
         self.dispute = dispute
         self.override = override
         self.named = named or NamedKeys()
+        self.disks = disks
+
+
+def _judged_again(machine: Machine, disks: JudgedReports) -> JudgedReports:
+    """The reports of an accepted session, by the Machine as it is written to; raises Conflict where that speaks against it.
+
+    The session was judged by a cache, which may be behind: an old copy of a disk must not pass by the number of the boot before.
+    """
+    fresh = judged_reports(machine, disks.claims, in_initrd=disks.in_initrd)
+    if fresh.doubts:
+        raise Conflict(f"the disks of machine {machine.metadata.name} changed")
+    return fresh
 
 
 def _content(tee: str, outcome: Outcome) -> str:
@@ -231,12 +263,15 @@ def _standing(machine: JsonObject, verdict: JsonObject, outcome: Outcome, now: d
         message=_message(conclusion, str(before.get("endorsedBy") or "")),
         now=now,
     )
-    place = identity_place(str(verdict["spec"]["evidence"]["type"]))
+    place = identity_place(
+        str(verdict["spec"]["evidence"]["type"]), opened=outcome.disks.opened and conclusion.accepted
+    )
     identity = {"identity": place} if before.get("identity") != place else {}
     status: JsonObject = {
         **chip,
         **keys,
         **identity,
+        **disks_change(before, outcome.disks, now, accepted=conclusion.accepted),
         **boot_status(before, outcome.boot),
         **_times(before, outcome, now),
     }

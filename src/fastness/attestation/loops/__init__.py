@@ -3,6 +3,7 @@
 approvers.py          Who counts as an approver of overrides: appointments, announced before they take effect
 challenges.py         Spent challenges are swept when they cannot be replayed any more
 confidential.py       The status of the ConfidentialCluster: counts of machines, and conditions that tell the truth
+disk_recovery.py      Two approvers have the key of a disk; runs with the broker, which has the vault
 distrust.py           Distrusts: whom each one hits is counted, and the machines say so
 door_certificates.py  Issues certificates to the doors, each role's into that role's own Secret
 guarding.py           Whether protection is lowered only by people who said so

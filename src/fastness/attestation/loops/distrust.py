@@ -23,7 +23,7 @@ from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.fastness_dev.distrust import DISTRUST
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import ObjectName, condition, is_being_deleted, object_name, view, with_condition
-from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.machine import MACHINE, SENT, Machine
 from fastness.kube.controllers.controller import Done, Source
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.informers import Informers
@@ -55,8 +55,8 @@ class Distrusting:
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
             Source(DISTRUST.resource, _one),
-            Source(MACHINE.resource),
-            Source(MACHINE.resource, self._recount, delay=GATHER_SECONDS),
+            Source(MACHINE.resource, unread=SENT),
+            Source(MACHINE.resource, self._recount, delay=GATHER_SECONDS, unread=SENT),
         )
         self._cluster = cluster
         self._distrusts = informers.of(DISTRUST.resource)

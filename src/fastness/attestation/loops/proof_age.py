@@ -56,8 +56,9 @@ from fastness.kinds.objects import (
     view,
     with_condition,
 )
-from fastness.kinds.trusted_execution.machine import MACHINE, NOTE, Machine
+from fastness.kinds.trusted_execution.machine import MACHINE, NOTE, SENT, Machine
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.controllers.reads import fields
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.eviction import evict_all, pods_to_go
@@ -69,7 +70,9 @@ from fastness.runtime.clock import Clock
 
 EVICT_SECONDS: Final = 5.0
 _BY_NODE: Final = "standing-node"
-_SENT: Final = ("desiredConfig", "currentConfig", "desiredOverlay", "currentOverlay")
+_READS: Final = fields(
+    "metadata.labels", "spec.taints", "spec.unschedulable", annotations=(NOTE, CORDONED, names.DESIRED_DRAIN)
+)
 _AS: Final = WriteOptions(manager="standing")
 _STATUS: Final = WriteOptions(manager="standing", subresource="status")
 _EVENTS: Final = {Step.TAINT: "NotAttested", Step.CORDON: "CordonedNotAttested", Step.DRAIN: "DrainedNotAttested"}
@@ -83,8 +86,8 @@ class ProofAge:
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
-            Source(MACHINE.resource, keys=self._of_changed_machine),
-            Source(NODE.resource, keys=self._of_changed_node),
+            Source(MACHINE.resource, unread=SENT),
+            Source(NODE.resource, keys=self._of_changed_node, reads=_READS),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._everybody),
             Source(MACHINE_CONFIG_POOL.resource, keys=self._unclaimed_nodes),
         )
@@ -99,27 +102,12 @@ class ProofAge:
         self._watched: tuple[object, object] | None = None
         self._selecting: object = None
         self._node_facts: dict[str, object] = {}
-        self._facts: dict[ObjectName, object] = {}
         self._nodes.subscribe(self._forget)
-        self._machines.subscribe(self._forget_machine)
         self._selectors = PoolSelectors(())
 
     def _forget(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None:
             self._node_facts.pop(object_name(old or {}).name, None)
-
-    def _forget_machine(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        if new is None:
-            self._facts.pop(object_name(old or {}), None)
-
-    def _of_changed_machine(self, machine: Object) -> Iterable[ObjectName]:
-        """The Machine, if it changed in what its standing follows from."""
-        name, facts = object_name(machine), _asserted(machine)
-        if self._facts.get(name) == facts:
-            return ()
-        if self._machines.get(*name) is not None:
-            self._facts[name] = facts
-        return (name,)
 
     def _of_changed_node(self, node: Object) -> Iterable[ObjectName]:
         """Who must look at a node that changed; nobody where it changed in nothing that counts here.
@@ -300,13 +288,6 @@ def _counting(node: Object) -> tuple[object, ...]:
     if not effects and CORDONED not in notes:
         return ours
     return (*ours, bool(spec.get("unschedulable")), notes.get(names.DESIRED_DRAIN))
-
-
-def _asserted(machine: Object) -> tuple[object, ...]:
-    """All of a Machine that its standing follows from. Where the rollout sends it is not: that is written for every update."""
-    meta, status = metadata(machine), machine.get("status") or {}
-    facts = {name: value for name, value in status.items() if name not in _SENT}
-    return meta.get("uid"), meta.get("deletionTimestamp"), annotations_of(machine), machine.get("spec"), facts
 
 
 def _node_of(machine: Object) -> Iterable[str]:

@@ -22,7 +22,7 @@ from fastness.kinds.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.kinds.trusted_execution.machine import CHIP_BARRED, IDENTITIES, MACHINE, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
 from fastness.kinds.trusted_execution.properties import ENDORSEMENT, TEE
-from fastness.kinds.trusted_execution.subject import Endorsement, KeyKind, Subject, is_endorsed, key_kind
+from fastness.kinds.trusted_execution.subject import UNLOCK, Endorsement, KeyKind, Subject, is_endorsed, key_kind
 from fastness.protocol.machine_names import endorsement_label, key_name, machine_name, node_name
 from fastness.protocol.node_certificates import LONGEST
 
@@ -30,6 +30,7 @@ ENDORSEMENT_LABEL: Final = "fastness.dev/endorsement"
 POOL_LABEL: Final = "fastness.dev/pool"
 SUPERSEDED: Final = "Superseded"
 TYPE_DIFFERS: Final = "evidence-type-differs"
+PIN_KEY: Final = "the Clevis pin registered the key on its own word: no TPM and no maker of one vouched for it"
 _MAX_LABEL: Final = 63
 _PEM_LINE: Final = 64
 
@@ -51,6 +52,9 @@ class Newcomer:
     supersedes: str = ""
     waits: str = ""
     ticket_uid: str = ""
+    # Set where the Clevis pin registered the key: the id that the machine was told, and that its disk key is asked for by.
+    pin: str = ""
+    identity: str = ""
 
     @property
     def kind(self) -> KeyKind:
@@ -102,7 +106,8 @@ def proved_as_enrolled(machine: Machine) -> bool:
 def is_subject(machine: Machine, subject: Subject) -> bool:
     """Whether a Machine as it stands is the subject that somebody was told of: same object, type, key and endorsement."""
     status = machine.status
-    return (machine.metadata.uid, status.tee, status.key_thumbprint, status.endorsed_by) == (
+    named = f"{UNLOCK}{machine.metadata.uid}" if subject.is_unlock else status.key_thumbprint
+    return (machine.metadata.uid, status.tee, named, status.endorsed_by) == (
         subject.machine, subject.tee, subject.thumbprint, subject.endorsement,
     )  # fmt: skip
 
@@ -119,11 +124,12 @@ def subject_of(machine: Machine, tenant: str = "") -> Subject:
         epoch=machine.status.epoch,
         tee=machine.status.tee,
         endorsement=machine.status.endorsed_by,
+        id=machine.spec.id,
     )
 
 
 def machine_object(newcomer: Newcomer, identity: str) -> JsonObject:
-    """A new Machine; `identity` is a fresh UUID."""
+    """A new Machine; `identity` is a fresh UUID, for a newcomer that was not told one."""
     labels = {POOL_LABEL: newcomer.pool} if len(newcomer.pool) <= _MAX_LABEL else {}
     if newcomer.endorsement:
         labels[ENDORSEMENT_LABEL] = endorsement_label(newcomer.endorsement)
@@ -132,7 +138,9 @@ def machine_object(newcomer: Newcomer, identity: str) -> JsonObject:
         "apiVersion": MACHINE.api_version, "kind": MACHINE.kind,
         "metadata": {"name": newcomer.machine_name, "namespace": NAMESPACE, "labels": labels},
         "spec": {
-            "id": identity, "approval": str(Membership.APPROVED if newcomer.approved else Membership.PENDING), **why,
+            "id": newcomer.identity or identity,
+            "approval": str(Membership.APPROVED if newcomer.approved else Membership.PENDING),
+            **why,
         },
     }  # fmt: skip
 
@@ -150,6 +158,8 @@ def machine_status(newcomer: Newcomer, name: str, now: datetime) -> JsonObject:
     if newcomer.endorsement:
         root = {"root": newcomer.root} if newcomer.root else {}
         status["endorsement"] = {"key": newcomer.endorsement, **root}
+    if newcomer.pin:
+        status["pin"] = newcomer.pin
     if newcomer.supersedes:
         status["supersedes"] = newcomer.supersedes
     status["standing"] = "Waiting (simulated)" if newcomer.simulated else "Waiting"
@@ -172,12 +182,12 @@ def attestation_key_object(newcomer: Newcomer, machine: Mapping[str, Any]) -> Js
     }  # fmt: skip
 
 
-def key_conditions(key: Mapping[str, Any], now: datetime) -> list[JsonObject]:
-    """The conditions of an AttestationKey that belongs to a Machine."""
+def key_conditions(key: Mapping[str, Any], now: datetime, *, pin: bool = False) -> list[JsonObject]:
+    """The conditions of an AttestationKey that belongs to a Machine; `pin` says that the Clevis pin registered it."""
     present = (key.get("status") or {}).get("conditions") or ()
+    message = PIN_KEY if pin else "the key was activated and belongs to a Machine"
     return with_condition(
-        present, kind="Approved", status="True", reason="MachineCreated",
-        message="the key was activated and belongs to a Machine", now=now,
+        present, kind="Approved", status="True", reason="MachineCreated", message=message, now=now
     )  # fmt: skip
 
 
@@ -280,6 +290,8 @@ def _first_conditions(newcomer: Newcomer, name: str, now: datetime) -> list[Json
 
 
 def _how(newcomer: Newcomer) -> tuple[str, str]:
+    if newcomer.pin:
+        return "TrustOnFirstUse", f"{PIN_KEY}; it was accepted when first seen"
     if newcomer.endorsed_by is Endorsement.FIRST_USE:
         return "TrustOnFirstUse", "the endorsement key came without a certificate and was accepted when first seen"
     if newcomer.endorsed_by is Endorsement.EK_CERTIFICATE:

@@ -9,5 +9,7 @@ distrust.py          Distrust: what is no longer trusted, whatever it proves, an
 explain.py           Why a machine stands as it does, and what to do about it
 init_data.py         What an init-data document that came with evidence says, and whether the processor signed it
 machine_standing.py  How a machine stands: the one answer that every surface gives
+recovery.py          Recovery of a disk: its key is given to whoever two approvers of break-glass named
 retention.py         Which verdicts are kept: the newest of every machine, and every refusal for a month
+unlock.py            Unlock sessions, judged: may this session have the keys of a Machine's disks?
 """

@@ -38,6 +38,7 @@ from fastness.attestation.verdict.dispute import HIDDEN, PENDING_CODE, Dispute, 
 from fastness.attestation.verdict.distrust import Distrusted
 from fastness.attestation.verdict.init_data import digest_of, judged
 from fastness.attestation.verdict.machine_standing import NOTE, OPEN_DISK, identity_place
+from fastness.disks.reports import NOTHING, Doubt, JudgedReports
 from fastness.formats.initdata import InitData
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.trusted_execution.properties import (
@@ -180,6 +181,7 @@ def amended(
     distrusts: Sequence[Distrusted] = (),
     wait: Wait | None = None,
     dispute: Dispute | None = None,
+    disks: JudgedReports = NOTHING,
 ) -> Conclusion:
     """What stands beside the evidence makes of a conclusion: an override, Distrusts, a chip that waits, a dispute.
 
@@ -187,9 +189,9 @@ def amended(
     signed that a pool must come up did not decide about a Distrust, a barred chip or somebody else's evidence.
     """
     conclusion = overridden(conclusion, appraisal, override, pool)
-    conclusion = warned_of_key(warned_of_chip(conclusion, chip), appraisal.tee)
+    conclusion = warned_of_key(warned_of_chip(conclusion, chip), appraisal.tee, opened=disks.opened)
     conclusion = refused_for(conclusion, distrusts)
-    return disputed(held(conclusion, wait), dispute)
+    return disputed(held(refused_for_disk(conclusion, disks.doubt), wait), dispute)
 
 
 def overridden(conclusion: Conclusion, appraisal: Appraisal, override: Override | None, pool: str) -> Conclusion:
@@ -219,9 +221,17 @@ def warned_of_chip(conclusion: Conclusion, chip: str) -> Conclusion:
     return conclusion.noting(check)
 
 
-def warned_of_key(conclusion: Conclusion, tee: str) -> Conclusion:
+def refused_for_disk(conclusion: Conclusion, doubt: Doubt | None) -> Conclusion:
+    """The same conclusion, refused where the machine opened an old copy of its disk, another one, or none."""
+    if doubt is None:
+        return conclusion
+    check = Check("disk", Result.FAIL, doubt.code, doubt.shows, doubt.recorded, "the Machine", doubt.message)
+    return conclusion.refused(doubt.code, check) if conclusion.accepted else conclusion.noting(check)
+
+
+def warned_of_key(conclusion: Conclusion, tee: str, *, opened: bool = False) -> Conclusion:
     """The same conclusion, with a warning where the machine's key lies on a disk that anybody can open."""
-    if identity_place(tee) != OPEN_DISK:
+    if identity_place(tee, opened=opened) != OPEN_DISK:
         return conclusion
     check = Check(
         "identity", Result.WARN, "identity-on-open-disk", NOTE, "a key that only this machine can use", "the kind of evidence",

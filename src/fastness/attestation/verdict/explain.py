@@ -17,6 +17,8 @@ from typing import Any, Final, assert_never
 from fastness.attestation.verdict import init_data
 from fastness.attestation.verdict.dispute import OVER_BOOT, OVER_CHIP, told_disputes
 from fastness.attestation.verdict.machine_standing import NEVER, PROOF_EXPIRED, MachineStanding, State, identity_notes
+from fastness.disks.reports import EXCHANGED, NOT_OPENED, PHASE, RECORD_OLDER, ROLLED_BACK
+from fastness.disks.told import told_volumes
 from fastness.kinds.fastness_dev.verdict import Check, Verdict
 from fastness.kinds.objects import view
 from fastness.kinds.trusted_execution.machine import CHIP_BARRED, Machine
@@ -51,6 +53,30 @@ _ACTIONS: Final[Mapping[str, tuple[str, ...]]] = {
         "If it was not the machine, somebody replays what it sent once: fastness audit show --what refusal",
     ),
     "key-differs": ("The machine has a new key. Let it enrol again with a fresh ticket.",),
+    ROLLED_BACK: (
+        "Find out who put an old copy of the disk back; a snapshot of the virtual machine that was restored is one, too.",
+        "fastness machine disk accept NAME VOLUME --reason …    # if that was you",
+        "Otherwise replace the node: what it was told since that copy is gone from its disk.",
+    ),
+    RECORD_OLDER: (
+        "The control plane was brought back from a backup that is older than the last boot of this machine. The disk says of "
+        "when it is: compare that with when the machine booted last.",
+        "fastness machine disk accept NAME VOLUME --reason …    # if that is right, and then",
+        "fastness machine disk rekey NAME VOLUME                # which ends all copies",
+        "Otherwise replace the node: its host may have put back a copy of the time between.",
+    ),
+    EXCHANGED: (
+        "Put the disk back that the machine made, or replace the node.",
+        "fastness machine disk accept NAME VOLUME --reason …    # if the other disk is meant",
+    ),
+    NOT_OPENED: (
+        "Boot the machine from its own disk: its key was copied elsewhere, or its agent left the disk closed.",
+        "Otherwise replace the node.",
+    ),
+    PHASE: (
+        "Use an image whose agent measures that the initrd is left: `fastness agent leave-initrd` before the root is entered.",
+        "Until then root on this machine could have the key of its disk again.",
+    ),
     "user-data-refused": ("Start the machine with the user-data of its pool and nothing else: fastness userdata POOL",),
     "init-data-differs": ("Start the machine with the init data that it sends, or send the one it was started with.",),
 }
@@ -83,6 +109,8 @@ class Explanation:
     user_data: str = ""
     """What the machine took from its host, as the verdict has it; empty where nothing was measured."""
     notes: tuple[str, ...] = ()
+    disks: tuple[str, ...] = ()
+    """A line for each encrypted volume, or why there is none."""
 
     @property
     def attested(self) -> bool:
@@ -97,7 +125,7 @@ class Explanation:
             "verdict": self.verdict, "lastAttested": self.last_attested, "userData": self.user_data,
             "why": [_json(check) for check in self.why], "actions": list(self.actions),
             "unproved": [{"time": entry.time, "code": entry.code} for entry in self.unproved], "disputes": list(self.disputes),
-            "notes": list(self.notes),
+            "notes": list(self.notes), "disks": list(self.disks),
         }  # fmt: skip
 
 
@@ -146,6 +174,7 @@ def explain(
         disputes=told_disputes(machine_view),
         user_data="; ".join(_taken(check) for check in checks if check.name in _USER_DATA and check.result != "Fail"),
         notes=identity_notes(machine_view),
+        disks=told_volumes(machine_view),
     )
 
 

@@ -46,7 +46,7 @@ from fastness.kinds.trusted_execution.subject import Endorsement, KeyKind, key_k
 
 # One missed round may be a restart of the agent or of a door.
 ROUNDS: Final = 2
-IN_TPM, OPEN_DISK = IDENTITIES
+IN_TPM, OPEN_DISK, ENCRYPTED_DISK = IDENTITIES
 NOTE: Final = "identity on an open disk"
 NEVER: Final = "NeverAttested"
 PROOF_EXPIRED: Final = "ProofExpired"
@@ -250,9 +250,11 @@ def _moment(entry: Condition) -> datetime | None:
     return datetime.fromisoformat(entry.last_transition_time) if entry.last_transition_time else None
 
 
-def identity_place(tee: str) -> str:
-    """Where the key of a machine with this kind of evidence lies."""
-    return OPEN_DISK if key_kind(tee) is KeyKind.GUEST else IN_TPM
+def identity_place(tee: str, *, opened: bool = False) -> str:
+    """Where the key of a machine with this kind of evidence lies; `opened`: it reported a volume that its proof opened."""
+    if key_kind(tee) is not KeyKind.GUEST:
+        return IN_TPM
+    return ENCRYPTED_DISK if opened else OPEN_DISK
 
 
 def identity_notes(machine: Machine) -> tuple[str, ...]:

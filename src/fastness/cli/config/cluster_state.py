@@ -15,6 +15,8 @@ from fastness.kinds.kubernetes.core import NODE, POD, POD_DISRUPTION_BUDGET
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kinds.machineconfiguration.controller_config import CONTROLLER_CONFIG
 from fastness.kinds.machineconfiguration.kubelet_config import CONTAINER_RUNTIME_CONFIG, KUBELET_CONFIG
+from fastness.kinds.machineconfiguration.os_build import MACHINE_OS_BUILD
+from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kinds.machineconfiguration.pinned_images import OS_IMAGE_STREAM
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import object_name
@@ -24,7 +26,7 @@ from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.errors import NotFound
 from fastness.kube.places import HOME
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops.registry_view import ask_for_objects
+from fastness.machineconfig.loops.rendering.registry_view import ask_for_objects
 from fastness.machineconfig.render.generated import Owners
 from fastness.machineconfig.render.inputs import Defaults
 from fastness.machineconfig.render.settings.cluster import ClusterSettings
@@ -45,6 +47,8 @@ _KINDS: Final = {
     "clusters": CONFIDENTIAL_CLUSTER,
     "machines": MACHINE,
     "overlays": NODE_OVERLAY,
+    "os_configs": MACHINE_OS_CONFIG,
+    "os_builds": MACHINE_OS_BUILD,
     "nodes": NODE,
     "pods": POD,
     "budgets": POD_DISRUPTION_BUDGET,
@@ -93,4 +97,6 @@ async def state_of(cluster: Cluster) -> State:
         machines=[machine for machine in objects["machines"] if object_name(machine).namespace == HOME],
         overlays=objects["overlays"],
         registries=await ask_for_objects(cluster),
+        os_configs=objects["os_configs"],
+        os_builds=objects["os_builds"],
     )

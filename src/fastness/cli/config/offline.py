@@ -102,6 +102,8 @@ def state(read: Manifests, *, pools: Sequence[str] = (), assumed_cluster: JsonOb
         machines=[machine for machine in read.of("Machine") if str(machine.get("apiVersion", "")).startswith(_TRUSTED)],
         overlays=read.of("NodeOverlay"),
         registries=registries,
+        os_configs=read.of("MachineOSConfig"),
+        os_builds=read.of("MachineOSBuild"),
     )
 
 
@@ -161,6 +163,22 @@ def _names_of_kind(state: State, kind: str) -> list[str]:
     if kind == "MachineConfig":
         return [str(config["metadata"]["name"]) for config in state.configs]
     return sorted({KUBELET: state.owners.kubelets, RUNTIME: state.owners.runtimes}.get(kind, {}))
+
+
+def split_deletions(
+    kind: str, words: Sequence[str], existing: Sequence[str], delete: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Of WORD/NAME to delete the names of one kind, and the others; raises CliError for a name that is not there."""
+    mine, others = [], []
+    for target in delete:
+        word, slash, name = target.partition("/")
+        if not slash or word.lower() not in words:
+            others.append(target)
+        elif name not in existing:
+            raise CliError(f"there is no {kind} {name!r} to delete", near(name, existing))
+        else:
+            mine.append(name)
+    return mine, others
 
 
 def near(name: str, candidates: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from fastness.cli.config.offline import near
+from fastness.cli.config.offline import near, split_deletions
 from fastness.cli.errors import CliError
 from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
@@ -25,17 +25,7 @@ MOST_NAMED: Final = 5
 
 def deleted(state: State, delete: Sequence[str]) -> tuple[list[str], list[str]]:
     """Of names to delete those of overlays, and the others; raises CliError for an overlay that is not there."""
-    existing = [str(overlay["metadata"]["name"]) for overlay in state.overlays]
-    mine, others = [], []
-    for target in delete:
-        word, _, name = target.partition("/")
-        if word.lower() not in WORDS:
-            others.append(target)
-        elif name not in existing:
-            raise CliError(f"there is no {KIND} {name!r} to delete", near(name, existing))
-        else:
-            mine.append(name)
-    return mine, others
+    return split_deletions(KIND, WORDS, [str(overlay["metadata"]["name"]) for overlay in state.overlays], delete)
 
 
 def sources_for(state: State, named: str) -> tuple[str, list[Source]]:

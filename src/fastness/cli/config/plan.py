@@ -8,52 +8,38 @@ Exit codes of `plan`: 0 nothing goes down, 1 a pool would not render, 2 somethin
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
 import click
 
+from fastness.builds.plan import plan_images
 from fastness.cli import manifests
-from fastness.cli.config import offline, overlays, plan_view, registries
-from fastness.cli.config.cluster_state import ask
+from fastness.cli.config import images, offline, overlays, plan_view, registries
 from fastness.cli.config.offline import near
+from fastness.cli.config.state_options import state_of, state_options
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table
-from fastness.cli.room_errors import reported_errors
 from fastness.machineconfig.render.blame import Blame
 from fastness.machineconfig.render.registries import proposed as registry_objects
 from fastness.machineconfig.render.render import sources_of
 from fastness.machineconfig.rollout.overlay_plan import plan_overlays
-from fastness.machineconfig.rollout.plan import State
 from fastness.machineconfig.rollout.plan import plan as planned
 from fastness.machineconfig.rollout.plan_json import to_json
 from fastness.machineconfig.trust.plan import SourcePlan, plan_sources
 
 REBOOTS = 2
 PLANNED = (
-    "MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay", "ConfigMap",
+    "MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay", "ConfigMap", images.KIND,
     *offline.CLUSTER_KINDS, *registry_objects.KINDS,
 )  # fmt: skip
 _PATH = click.Path(path_type=str)
-
-
-def _cluster_options(function: Any) -> Any:
-    """The options of verbs that ask a cluster, or files in its place."""
-    for option in (
-        click.option("--context", default="", help="A context of the kubeconfig."),
-        click.option("--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="How to reach the API; as kubectl."),
-        click.option("--offline", "files", multiple=True, type=_PATH, help="Take the cluster's objects from this file."),
-    ):  # fmt: skip
-        function = option(function)
-    return function
 
 
 @click.command()
 @click.option(
     "--machine", default="", metavar="NAME", help="With the overlays of this machine: a Machine, a node or a uid."
 )
-@_cluster_options
+@state_options
 @output_option
 @click.argument("what", nargs=-1, required=True, metavar="[POOL] PATH")
 def blame(
@@ -67,7 +53,7 @@ def blame(
     if len(what) != (1 if machine else 2):
         raise CliError("name a part of a pool, or of a machine", "Give POOL PATH, or --machine NAME PATH.", Exit.USAGE)
     path, named = what[-1], () if machine else what[:1]
-    state = _state(files, kubeconfig, context, pools=named)
+    state = state_of(files, kubeconfig, context, pools=named)
     pool, more = overlays.sources_for(state, machine) if machine else (what[0], [])
     target = next((candidate for candidate in state.pools if candidate["metadata"]["name"] == pool), None)
     if target is None:
@@ -101,11 +87,11 @@ def blame(
     "--delete",
     multiple=True,
     metavar="NAME",
-    help="A MachineConfig, or kubeletconfig/, ctrcfg/, nodeoverlay/, idms/ or itms/NAME, to delete.",
+    help="A MachineConfig, or kubeletconfig/, ctrcfg/, nodeoverlay/, machineosconfig/, idms/ or itms/NAME, to delete.",
 )
 @click.option("--pool", default="", help="Look at this pool only.")
 @click.option("--diff/--no-diff", "diffs", default=True, help="Show what changes inside files.")
-@_cluster_options
+@state_options
 @output_option
 def plan(
     apply: tuple[str, ...],
@@ -119,9 +105,9 @@ def plan(
 ) -> None:
     """Say what a change would do to every pool and node, before anything happens.
 
-    A change is MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs and NodeOverlays, applied or deleted, the cluster's own
-    settings, applied (nodes.config, FeatureGate, APIServer), what is said about registries (the Image `cluster`, mirror sets,
-    policies about signatures), or ConfigMaps of certificates that nodes have beside their configs.
+    A change is MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs, NodeOverlays and MachineOSConfigs, applied or deleted,
+    the cluster's own settings, applied (nodes.config, FeatureGate, APIServer), what is said about registries (the Image
+    `cluster`, mirror sets, policies about signatures), or ConfigMaps of certificates that nodes have beside their configs.
 
     Exit 0 when nothing goes down, 1 when a pool would not render, 2 when something reboots.
     """
@@ -134,9 +120,10 @@ def plan(
         return
     if apply and not any(new.of(kind) for kind in PLANNED):
         raise CliError(f"{', '.join(apply)} holds no {', '.join(PLANNED)}", "", Exit.USAGE)
-    state = _state(files, kubeconfig, context, pools=(pool,) if pool else ())
+    state = state_of(files, kubeconfig, context, pools=(pool,) if pool else ())
     gone, others = overlays.deleted(state, delete)
     unlisted, others = registries.deleted(state, others)
+    undescribed, others = images.deleted(state, others)
     proposal = registries.with_registries(state, offline.proposal(state, new, others), new, unlisted)
     if pool and pool not in [candidate["metadata"]["name"] for candidate in state.pools]:
         raise CliError(
@@ -144,20 +131,24 @@ def plan(
         )
     result = planned(state, proposal, pool)
     laid = plan_overlays(state, new.of(overlays.KIND), gone)
+    built = plan_images(state, proposal, new.of(images.KIND), undescribed, pool)
     if output == "json":
         show_json({
             **to_json(result), **({"overlays": laid.to_json()} if laid.overlays else {}),
+            **({"images": [image.to_json() for image in built]} if built else {}),
             **({"beside": [source.to_json() for source in beside]} if beside else {}),
         })  # fmt: skip
     else:
-        if result or not laid.overlays:
+        if result or not (laid.overlays or built):
             click.echo(plan_view.plan_text(result, diffs=diffs))
         if laid.overlays:
             click.echo(overlays.overlays_text(laid, diffs=diffs))
+        click.echo(images.images_text(built), nl=False)
         click.echo(_beside_text(beside), nl=False)
-    if result.reboots:
+    if result.reboots or any(image.reboots for image in built):
         raise SystemExit(REBOOTS)
-    if result.fails or laid.fails or any(source.problems for source in beside):
+    problems = [*(image.problems for image in built), *(source.problems for source in beside)]
+    if result.fails or laid.fails or any(problems):
         raise SystemExit(Exit.NO)
 
 
@@ -176,11 +167,3 @@ def _beside_text(beside: list[SourcePlan]) -> str:
         lines += [source.place, f"  {source.effect}", *(f"  {path}" for path in source.files)]
         lines += [f"  refused: {problem}" for problem in source.problems]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _state(files: tuple[str, ...], kubeconfig: Path | None, context: str, *, pools: tuple[str, ...] = ()) -> State:
-    """The objects of a cluster: from files, or asked for."""
-    if files:
-        return offline.state(manifests.read_all(files), pools=pools)
-    with reported_errors():
-        return asyncio.run(ask(kubeconfig, context))

@@ -51,6 +51,8 @@ def _pool(pool: PoolPlan, diffs: bool) -> Iterator[str]:
         yield f"  {step.change}{by} -> {actions}"
         if diffs:
             yield from (f"      {line}" for line in text_of(step.change).splitlines())
+    if pool.boot_loader:
+        yield f"  boot loader: {pool.boot_loader}"
     for obstacle in pool.irreconcilable:
         yield f"  cannot follow on running machines: {obstacle}"
     for warning in pool.warnings:

@@ -11,7 +11,7 @@ import click
 import yaml
 
 from fastness.cli import manifests
-from fastness.cli.config import explanations, offline
+from fastness.cli.config import explanations, images, offline
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.manifests import Manifests
 from fastness.cli.output import output_option, show_json, tell
@@ -33,14 +33,14 @@ _PATH = click.Path(path_type=str)
 @output_option
 @click.argument("files", nargs=-1, required=True, type=_PATH)
 def validate(confidential: bool, suggest: bool, output: str, files: tuple[str, ...]) -> None:
-    """Say everything that is wrong with MachineConfigs in files; offline.
+    """Say everything that is wrong with MachineConfigs and MachineOSConfigs in files; offline.
 
     Exit 0 when all are good, 1 when there are problems, 2 when a file cannot be read.
     """
     read = manifests.read(files)
     located = _problems(read, confidential)
-    if not read.of("MachineConfig") and not read.unreadable:
-        read.unreadable[", ".join(files)] = "holds no MachineConfig"
+    if not read.of("MachineConfig", images.KIND) and not read.unreadable:
+        read.unreadable[", ".join(files)] = f"holds no MachineConfig and no {images.KIND}"
     snippet = layer(read.of("MachineConfig")) if suggest else ""
     if output == "json":
         problems = [{"file": file, "line": line, **problem.to_json()} for file, line, problem in located]
@@ -62,6 +62,9 @@ def _problems(read: Manifests, confidential: bool) -> list[tuple[str, int, Probl
     located: list[tuple[str, int, Problem]] = []
     places: dict[str, str] = {}
     for manifest in read.manifests:
+        if manifest.kind == images.KIND:
+            located += [(manifest.file, manifest.line, problem) for problem in images.problems_of(manifest.object)]
+            continue
         if manifest.kind != "MachineConfig":
             tell(f"{manifest.place}: {manifest.kind} is not a MachineConfig and was left out")
             continue
@@ -83,7 +86,9 @@ def _show_problems(read: Manifests, located: list[tuple[str, int, Problem]]) -> 
     for file, line, problem in located:
         click.echo(f"{file}:{line}: {problem.severity}: {problem}")
     if not read.unreadable and not any(problem.fatal for _, _, problem in located):
-        click.echo(counted(len(read.of("MachineConfig")), "MachineConfig is good.", "MachineConfigs are good."))
+        for kind in ("MachineConfig", images.KIND):
+            if count := len(read.of(kind)):
+                click.echo(counted(count, f"{kind} is good.", f"{kind}s are good."))
 
 
 @click.command()

@@ -5,4 +5,6 @@ image_ways.py     What the verbs that take an image say about the ways into it: 
 images.py         `fastness image`: approve what machines may boot, see what is approved, and take it back
 machine_image.py  `fastness machine image`: put the agent into an image, and close the ways by which its host could turn it
 measure.py        `fastness measure`: what a machine will measure when it boots an image, before any machine does
+node_files.py     The directory of `fastness machine image --with-node`
+placement.py      `fastness image what-goes-where`: image or disk, for every path of a pool, and why
 """

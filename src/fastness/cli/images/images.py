@@ -29,6 +29,7 @@ from fastness.cli.cluster import cluster_options, connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
+from fastness.cli.images.placement import what_goes_where
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.room_errors import reported_errors
 from fastness.crypto.errors import CryptoError
@@ -60,6 +61,7 @@ def image() -> None:
 
 
 image.add_command(trust)
+image.add_command(what_goes_where)
 
 
 @image.command("approve")

@@ -1,6 +1,7 @@
 """`fastness machine image`: put the agent into an image, and close the ways by which its host could turn it.
 
     fastness machine image root --shape debian --platform qemu --agent agent --trust trust.json
+    fastness machine image root --shape debian --platform qemu --agent agent --with-node node
     fastness machine image root --shape debian --check-only
 
 The directory is the root of an image that is being built; a raw disk is mounted for the time of the work, which needs root.
@@ -29,9 +30,11 @@ from fastness.cli.cluster import cluster_options
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.image_trust import readable_trust, trust_of_cluster
 from fastness.cli.images.image_ways import look, warn
+from fastness.cli.images.node_files import node_files
 from fastness.cli.output import output_option, show_json
 from fastness.formats.words import counted
 from fastness.images.check.layout import AGENT, PROGRAM, Lack, Parts, lacks, pieces
+from fastness.images.check.programs import NodeRefused, node_programs
 from fastness.images.check.tree import FilePiece, Shape
 from fastness.runtime.deployed import NotDeployed, deployed_files
 
@@ -51,6 +54,10 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--agent", type=_DIRECTORY, help="The directory that tools/agent_image.py built; default: as the image has it."
 )
+@click.option(
+    "--with-node", "node", type=_DIRECTORY,
+    help="Bring the programs of a node: a directory with kubelet, containerd, runc, network plug-ins; default: none.",
+)  # fmt: skip
 @click.option("--trust", "trusted", type=_FILE, help="The trust.json of the cluster; default: asked of the cluster.")
 @click.option("--origin", default="", help="Without --trust: tie the image to one address of the cluster.")
 @click.option(
@@ -60,8 +67,8 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 @cluster_options
 @output_option
 def image(
-    root: Path, shape: str, platform: str, agent: Path | None, trusted: Path | None, origin: str, check_only: bool,
-    strict: bool, kubeconfig: Path | None, context: str, output: str,
+    root: Path, shape: str, platform: str, agent: Path | None, node: Path | None, trusted: Path | None, origin: str,
+    check_only: bool, strict: bool, kubeconfig: Path | None, context: str, output: str,
 ) -> None:  # fmt: skip
     """Put the agent into an image, and close the ways by which its host could turn it; ROOT is a directory or a raw disk."""
     done, kind = Prepared(), Shape(shape)
@@ -75,8 +82,11 @@ def image(
                     readable_trust(trusted.read_bytes()) if trusted else trust_of_cluster(origin, kubeconfig, context)
                 )
                 parts = _parts(files, agent, trust)
-                done = prepare(files, pieces(kind, tree, parts, platform), owned=AGENT)
+                programs = node_programs(node_files(node), tree) if node is not None else []
+                done = prepare(files, [*pieces(kind, tree, parts, platform), *programs], owned=AGENT)
             missing, ways = lacks(kind, tree), look(None, directory)
+    except NodeRefused as error:
+        raise CliError(f"{node}: {error.message}", error.hint, Exit.USAGE) from error
     except DriverError as error:
         raise CliError(f"{root}: {error.message}", error.hint, Exit.USAGE) from error
     _show(root, done, missing, ways, check_only=check_only, output=output)

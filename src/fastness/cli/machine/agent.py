@@ -31,7 +31,12 @@ VERBS: Mapping[str, Verb] = {
     "join": Verb("fastness.cli.machine.agent_attest:join", "Prove this machine and get the token that its kubelet joins with."),
     "kata": Verb("fastness.cli.machine.agent_kata:kata", "Install the runtime for confidential containers on this node."),
     "keep-identity": Verb("fastness.cli.machine.agent_boot:keep_identity", "Put the key of a first boot on the disk."),
+    "leave-initrd": Verb(
+        "fastness.cli.machine.agent_unlock:leave_initrd",
+        "Forget the unlock key and say in a register that the initial file system is over.",
+    ),
     "run": Verb("fastness.cli.machine.agent_run:run", "Follow the desired config of this machine's node until stopped."),
+    "unlock": Verb("fastness.cli.machine.agent_unlock:unlock", "Prove this machine and open its encrypted volumes."),
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from pathlib import Path
 
 import click
@@ -19,11 +20,15 @@ from fastness.agent.boot.enrol import Doors, RetryBudget
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.join import prepare_join, write_secret
 from fastness.agent.boot.node_certificates import CLIENT_FILE, NodeCertificates, joined_node
+from fastness.agent.boot.note_device import follow, read_device
 from fastness.agent.boot.reattest import Staying
+from fastness.agent.boot.volumes import DiskRefused
+from fastness.agent.boot.whereabouts import Whereabouts
 from fastness.cli.cluster import connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.machine.agent import reported_agent_errors
-from fastness.cli.machine.agent_hardware import BROKER, GATE, Hardware, attester_of, hardware_options
+from fastness.cli.machine.agent_attester import NOTE_OPTION, attester_of
+from fastness.cli.machine.agent_hardware import BROKER, GATE, Hardware, hardware_options
 from fastness.cli.output import tell
 from fastness.crypto.secret import SecretBytes
 from fastness.kube.port import Cluster
@@ -51,15 +56,17 @@ MAX_URL = 512
     "--pki", type=click.Path(path_type=Path), default=Path("/var/lib/kubelet/pki"), show_default=True,
     help="With --kubeconfig: where the kubelet has its certificates.",
 )  # fmt: skip
+@NOTE_OPTION
 def attest(
-    broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, kubeconfig: Path | None, pki: Path
-) -> None:
+    broker: str, trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, kubeconfig: Path | None, pki: Path,
+    note: Path,
+) -> None:  # fmt: skip
     """Prove this machine again and again, so that it stays attested and its node keeps its certificates; until stopped."""
     logs.configure(level="info")
     with reported_agent_errors(), suppress(KeyboardInterrupt):
         place = known_broker(broker, state)
         node = (kubeconfig, pki) if kubeconfig is not None else None
-        asyncio.run(_attest(place, ImageTrust.load(trusted), Hardware(tee, tcti, state, event_log), node))
+        asyncio.run(_attest(place, ImageTrust.load(trusted), Hardware(tee, tcti, state, event_log), node, note))
 
 
 @click.command("join")
@@ -123,19 +130,38 @@ async def _join(broker: str, trust: ImageTrust, hardware: Hardware, files: tuple
     return prepared.node_name
 
 
-async def _attest(broker: str, trust: ImageTrust, hardware: Hardware, node: tuple[Path, Path] | None) -> None:
+async def _attest(
+    broker: str, trust: ImageTrust, hardware: Hardware, node: tuple[Path, Path] | None, note: Path
+) -> None:  # fmt: skip
     attester, clock, entropy = await attester_of(hardware), SystemClock(), SystemEntropy()
     certificates = _certificates(*node, clock, entropy) if node else None
+    where = Whereabouts(broker, _server(note), trust, tell)
     tell(f"this machine proves itself by its {attester.tee} to {broker}")
     await Staying(
         attester,
-        lambda: broker,
+        where,
         lambda: trust.tls,
         clock,
         entropy,
         name=socket.gethostname(),
         certificates=certificates,
+        proved=partial(_note_broker, note),
+        lost=where.look,
     ).run()
+
+
+def _server(note: Path) -> str:
+    """The enrolment door that a note names; empty for none."""
+    try:
+        return read_device(note).server if note.exists() else ""
+    except DiskRefused:
+        return ""
+
+
+def _note_broker(note: Path, machine: str, broker: str) -> None:
+    """Keep where the broker is for the next boot, on a machine that has a note; raises DiskRefused."""
+    if note.exists() and follow(note, machine, broker):
+        tell(f"{note} names {broker} from now on: the next boot asks there for the keys of this machine's volumes")
 
 
 def _certificates(kubeconfig: Path, pki: Path, clock: Clock, entropy: Entropy) -> NodeCertificates:

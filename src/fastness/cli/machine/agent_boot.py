@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -20,6 +20,7 @@ from fastness.agent.boot.forwarder import Forwarder
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.join import write_secret
 from fastness.agent.boot.user_data import ask_of_host
+from fastness.agent.boot.volumes import DiskRefused, load_volumes
 from fastness.agent.host.errors import DriverError
 from fastness.agent.host.own_process import tell_ready
 from fastness.agent.host.tee.identity import keep
@@ -27,7 +28,9 @@ from fastness.agent.host.user_data import UserDataSource, places_of, platform_of
 from fastness.agent.host.user_data.files import FilePlace
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.machine.agent import reported_agent_errors
-from fastness.cli.machine.agent_hardware import BROKER, GATE, Hardware, attester_of, hardware_options
+from fastness.cli.machine.agent_attester import NOTE_OPTION, attester_of
+from fastness.cli.machine.agent_hardware import BROKER, GATE, Hardware, hardware_options
+from fastness.cli.machine.agent_unlock import VOLUMES_OPTION, volumes_maker
 from fastness.cli.output import tell
 from fastness.crypto.secret import SecretBytes
 from fastness.protocol.pointer import MAX_BYTES, is_image_pointer
@@ -71,16 +74,25 @@ def keep_identity(source: Path, target: Path) -> None:
     "--measured", type=click.Path(path_type=Path), default=Path("/run/fastness/measured"), show_default=True,
     help="Where the log of what this boot measured after its kernel started is kept.",
 )  # fmt: skip
+@VOLUMES_OPTION
+@NOTE_OPTION
 @click.option("--port", type=click.IntRange(0, 65535), default=22625, show_default=True, help="Port on 127.0.0.1.")
 def boot(
     trusted: Path, tee: str, tcti: str, state: Path, event_log: Path, pointers: tuple[Path, ...], user_data: str,
-    measured: Path, port: int,
+    measured: Path, volumes_file: Path, note: Path, port: int,
 ) -> None:  # fmt: skip
-    """Prove this machine and give Ignition its configuration, once."""
+    """Prove this machine and give Ignition its configuration, once; its encrypted volumes are made before."""
     with reported_agent_errors():
         trust, places = ImageTrust.load(trusted), _places(pointers, user_data)
         try:
-            machine = asyncio.run(_boot(trust, Hardware(tee, tcti, state, event_log, measured), places, port))
+            hardware = Hardware(tee, tcti, state, event_log, measured)
+            machine = asyncio.run(_boot(trust, hardware, places, port, (load_volumes(volumes_file), note)))
+        except DiskRefused as refused:
+            raise CliError(
+                f"this machine gets no volumes and does not boot ({refused.reason}): {refused.message}",
+                refused.hint,
+                Exit.NO,
+            ) from refused
         except BootRefused as refused:
             raise CliError(
                 f"this machine gets no configuration ({refused.reason}): {refused.message}", refused.hint, Exit.NO
@@ -143,9 +155,11 @@ def _remember_doors(state: Path, booted: BootedConfig) -> None:
 
 
 async def _boot(
-    trust: ImageTrust, hardware: Hardware, places: Sequence[UserDataSource] | None, port: int
-) -> BootedConfig:
+    trust: ImageTrust, hardware: Hardware, places: Sequence[UserDataSource] | None, port: int,
+    volumes: tuple[Mapping[str, Path], Path],
+) -> BootedConfig:  # fmt: skip
     attester = await attester_of(hardware, first_boot=True)
+    make = volumes_maker(attester, trust, hardware, *volumes)
     patience = RetryBudget(SystemClock(), SystemEntropy(), math.inf)
 
     async def read(accept: str) -> BootRequest:
@@ -154,7 +168,7 @@ async def _boot(
     async with Forwarder(port, read=None if places is None else read) as forwarder:
         tell(f"waiting for Ignition on 127.0.0.1:{forwarder.port}; this machine proves itself by its {attester.tee}")
         tell_ready(os.environ)
-        booted = await forwarder.run(lambda ask: boot_once(attester, ask, trust, patience))
+        booted = await forwarder.run(lambda ask: boot_once(attester, ask, trust, patience, make))
     _remember_doors(hardware.state, booted)
     try:
         await attester.seal()

@@ -9,6 +9,7 @@ import click
 
 from fastness.agent.apply.first_boot import first_boot
 from fastness.agent.apply.hosts import deployed_by
+from fastness.agent.host.boot_loader import HostBootLoader
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.power import HostPower
 from fastness.cli.errors import CliError, Exit
@@ -33,7 +34,8 @@ def firstboot(config: str, system: str, ostree_name: str) -> None:
     with reported_agent_errors():
         root = RootedFiles(Path("/"))
         deployer = deployed_by(system, root, ostree_name, tell)
-        lacking = first_boot(root, deployer, HostPower(finalizer=lambda: deployer.finalizer), config)
+        power = HostPower(finalizer=lambda: deployer.finalizer)
+        lacking = first_boot(root, deployer, power, config, boot_loader=HostBootLoader())
     tell(
         f"this machine reboots: {'; '.join(lacking)}" if lacking else "this machine is what its configuration asks for"
     )

@@ -2,6 +2,9 @@
 
 With `--root` it works on a directory that stands for a machine: units become links, the operating system is a record, and a
 reboot starts the agent anew.
+
+Where configs come from is imported once it is known: an agent that neither proves itself nor shows a certificate needs no
+cryptography of its own, a fifth of its memory.
 """
 
 from __future__ import annotations
@@ -13,12 +16,15 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from fastness.agent.apply.cluster import RenderedConfigs
-from fastness.agent.apply.hosts import STATE, DirectoryMachine, deployed_by, real_host
+from fastness.agent.apply.hosts import DirectoryMachine, deployed_by, real_host
+from fastness.agent.apply.moved_state import HOME
 from fastness.agent.apply.node import FAST, Agent, Settings
 from fastness.agent.apply.ports import Watcher
 from fastness.agent.host.file_changes import Inotify, InotifyWatcher, NoInotify, PollingWatcher
@@ -27,13 +33,11 @@ from fastness.agent.host.own_process import only_one
 from fastness.cli.cluster import connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.machine.agent import reported_agent_errors
-from fastness.cli.machine.agent_attest import attested_configs
 from fastness.cli.machine.agent_hardware import EVENT_LOG, TEE, TPM, Hardware
-from fastness.cli.machine.agent_node import Shown, node_of
 from fastness.cli.output import tell
 from fastness.kube.port import Cluster
 from fastness.observe import logs
-from fastness.runtime.clock import SystemClock, SystemEntropy
+from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 
 REBOOT_SECONDS = 1.0
 
@@ -48,13 +52,14 @@ class AgentTarget:
     ostree_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Attested:
-    """How a machine that proves itself comes by its configs: its hardware and key, whom it believes, the doors if named."""
+class Source(NamedTuple):
+    """How a machine comes by its configs; `prove` shows anew what it booted, where it can."""
 
-    hardware: Hardware
-    trust: Path
-    doors: tuple[str, str]
+    configs: RenderedConfigs | None = None
+    prove: Callable[[], Awaitable[None]] | None = None
+
+
+Sources = Callable[[Clock, Entropy], Awaitable[Source]]
 
 
 @click.command("run")
@@ -115,16 +120,44 @@ def run(
     target_state = state or (root.with_name(f"{root.name}.state") if root else Path())
     # Before anything else: a second agent that proved itself first would share the TPM with the one at work, and one that is slow
     # at it would find the lock free and take the machine over.
-    with reported_agent_errors(), only_one(STATE if root is None else target_state / "agent"):
+    with reported_agent_errors(), only_one(HOME if root is None else target_state / "agent"):
         # Enrolment names the nodes of attested machines: their host names are the host's word.
-        name = node or node_of(kubeconfig, context) or socket.gethostname()
+        name = node or _node_of(kubeconfig, context) or socket.gethostname()
         place = AgentTarget(root, target_state, system, ostree_name)
-        source: Attested | Shown | None = None
+        source: Sources = _api
         if identity:
-            source = Attested(Hardware(tee, tcti, identity, event_log), trusted, (broker, gate))
+            source = partial(_doors, Hardware(tee, tcti, identity, event_log), trusted, (broker, gate))
         elif config_server:
-            source = Shown(config_server, trusted, kubeconfig, context)
+            source = partial(_config_server, config_server, trusted, kubeconfig, context)
         asyncio.run(_run(name, place, kubeconfig, context, FAST if fast else Settings(), source))
+
+
+def _node_of(kubeconfig: Path | None, context: str) -> str:
+    from fastness.cli.machine.agent_node import node_of
+
+    return node_of(kubeconfig, context)
+
+
+async def _api(_clock: Clock, _entropy: Entropy) -> Source:
+    """Configs as the API has them."""
+    return Source()
+
+
+async def _doors(hardware: Hardware, trusted: Path, doors: tuple[str, str], clock: Clock, entropy: Entropy) -> Source:
+    """Configs for a proof, from broker and gate if they are named; raises CliError, BadTrust, DriverError."""
+    from fastness.cli.machine.agent_attest import attested_configs
+
+    configs = await attested_configs(hardware, trusted, doors, clock, entropy)
+    return Source(configs, configs.prove)
+
+
+async def _config_server(
+    url: str, trusted: Path, kubeconfig: Path | None, context: str, clock: Clock, entropy: Entropy
+) -> Source:
+    """Configs for the certificate of a node; raises CliError, BadConfig, BadTrust."""
+    from fastness.cli.machine.agent_node import Shown
+
+    return Source(Shown(url, trusted, kubeconfig, context).configs(clock, entropy))
 
 
 async def _run(
@@ -133,7 +166,7 @@ async def _run(
     kubeconfig: Path | None,
     context: str,
     settings: Settings,
-    source: Attested | Shown | None,
+    source: Sources,
 ) -> None:
     async with connected(kubeconfig, context) as cluster:
         tell(f"agent of node {node} on {place.root or 'this machine'}")
@@ -144,18 +177,10 @@ async def _run(
             await work
 
 
-async def _live(
-    cluster: Cluster, node: str, place: AgentTarget, settings: Settings, source: Attested | Shown | None
-) -> None:
+async def _live(cluster: Cluster, node: str, place: AgentTarget, settings: Settings, source: Sources) -> None:
     """One agent; for a directory, one after the other, boot by boot."""
     clock, entropy = SystemClock(), SystemEntropy()
-    configs: RenderedConfigs | None = None
-    prove: Callable[[], Awaitable[None]] | None = None
-    if isinstance(source, Attested):
-        configs = attested = await attested_configs(source.hardware, source.trust, source.doors, clock, entropy)
-        prove = attested.prove
-    elif source is not None:
-        configs = source.configs(clock, entropy)
+    configs, prove = await source(clock, entropy)
     if place.root is None:
         system = deployed_by(place.system, RootedFiles(Path("/")), place.ostree_name, tell)
         host = real_host(_watcher(Path("/")), system)

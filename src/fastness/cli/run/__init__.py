@@ -3,6 +3,9 @@
 crds.py             `fastness crds`: the definitions that a Kubernetes cluster needs before Fastness can use it
 demo.py             `fastness demo`: the story of a confidential cluster in two minutes
 embedded_plane.py   What `fastness up` does once its options are read
+kept_cluster.py     `fastness backup` and `restore` for a Kubernetes
+keys.py             `fastness keys`: the keys of a cluster, and new ones for all of them in an emergency
+people_options.py   The identity provider that people log in at, as options of `up` and `serve`
 replica_process.py  What `fastness serve` does once its options are read
 serve.py            `fastness serve`: roles of the control plane against a Kubernetes API server
 sim.py              `fastness sim`: what virtual machines there are, and what can be done to them while `fastness up` runs

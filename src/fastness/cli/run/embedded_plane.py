@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from pathlib import Path
 
 import click
 import uvloop
@@ -18,6 +19,7 @@ from fastness.cli.room_errors import reported_errors
 from fastness.runtime.memory import settle_memory
 from fastness.runtime.tasks import work_until
 from fastness.sim.vms import parts
+from fastness.sim.vms.root_disk import check_root
 
 READY_SECONDS = 60.0
 
@@ -26,14 +28,18 @@ def run_plane(options: PlaneOptions, output: str) -> None:
     """Run a whole control plane until somebody ends it; raises CliError."""
     with reported_errors():
         if options.vms:
-            _check_vms()
+            _check_vms(options.vm_root)
+        elif options.vm_root is not None:
+            raise CliError("--vm-root is for real machines, and there are none", "Add --vms 1.", Exit.USAGE)
         uvloop.run(_run(options, output))
 
 
-def _check_vms() -> None:
+def _check_vms(root: Path | None) -> None:
     """Say at once what real machines need and is not here; raises CliError."""
     try:
-        parts.require()
+        parts.require(with_root=root is not None)
+        if root is not None:
+            check_root(root)
     except parts.NoRealMachine as error:
         raise CliError(error.message, error.hint, Exit.MISSING) from error
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from click.core import ParameterSource
 from fastness.app.other_operators import FAMILIES
 from fastness.app.parts import INTERNAL_PORT, PORTS, Part
 from fastness.cli.errors import CliError, Exit
+from fastness.cli.run.people_options import people_of, people_options
 from fastness.cli.run.state_directory import kms_option
 from fastness.formats.names import dns1123_label
 from fastness.kube.places import Places
@@ -68,6 +69,15 @@ class Adoptable(click.ParamType[str]):
 @click.option("--identity", default="", help="Name of this replica in the lease; default host and process.")
 @click.option("--metrics-port", type=_PORT, default=METRICS_PORT, show_default=True, help="Health and metrics.")
 @click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True,
+    help="Address of health and metrics; in a pod 0.0.0.0, so that kubelet and Prometheus reach it. They hold no secrets.",
+)  # fmt: skip
+@click.option(
+    "--health-port", type=_PORT, default=None,
+    help="A port of its own for health, without metrics; default with the metrics.",
+)  # fmt: skip
+@click.option("--health-host", default="", help="With --health-port: its address; default that of the metrics.")
+@click.option(
     "--lease-seconds", type=click.FloatRange(1), default=15, show_default=True,
     help="How long a replica that stops answering keeps the lead.",
 )  # fmt: skip
@@ -104,6 +114,11 @@ class Adoptable(click.ParamType[str]):
 @click.option("--gate-port", type=_PORT, default=PORTS[Part.GATE], show_default=True, help="The gate.")
 @click.option("--webhook-port", type=_PORT, default=PORTS[Part.WEBHOOK], show_default=True, help="The webhook.")
 @click.option("--page-port", type=_PORT, default=PORTS[Part.PAGE], show_default=True, help="The page.")
+@click.option(
+    "--page-certificate",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory with tls.crt and tls.key that the page shows instead of its own; looked at twice a minute.",
+)
 @click.option("--internal-url", default="", help="Where gate and broker reach the config server (https, port 22626).")
 @click.option("--broker-url", default="", help="Where machines reach the broker (https); enrolment tells them.")
 @click.option("--gate-url", default="", help="Where machines reach the gate (https); enrolment tells them.")
@@ -123,6 +138,10 @@ class Adoptable(click.ParamType[str]):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Key that seals what the broker keeps; made if it is not there. All replicas need the same one.",
 )
+@click.option(
+    "--vault-secret", is_flag=True,
+    help="Keep that key in the Secret broker-vault of the cluster instead, which replicas share; made when nothing is sealed.",
+)  # fmt: skip
 @kms_option
 @click.option(
     "--collateral",
@@ -146,6 +165,7 @@ class Adoptable(click.ParamType[str]):
     help="Do this work although another operator is active in the cluster, or let objects in this namespace speak for the "
     "cluster (every role must be given the same); may be repeated.",
 )
+@people_options
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
@@ -158,15 +178,32 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
         if given[url] and not given[url].startswith("https://"):
             option = f"--{url.replace('_', '-')}"
             raise CliError(f"{option} is not an https URL", "All doors are served over TLS only.", Exit.USAGE)
+    parts = frozenset(Part(role) for role in roles.split(","))
+    _require_options(parts, given)
+    provider = people_of(given)
     logs.configure(level=log_level)
     name = identity or f"{socket.gethostname()}_{os.getpid()}"
-    parts = frozenset(Part(role) for role in roles.split(","))
     # Imported here: it loads every room, and --help, completion and a wrong option must not wait for that.
     from fastness.app.replica import ReplicaOptions
     from fastness.cli.run.replica_process import run_replica, with_reachable_webhook
 
-    options = ReplicaOptions(parts, name, places=_places_of(given["adopt"]), **given)
+    options = ReplicaOptions(parts, name, places=_places_of(given["adopt"]), provider=provider, **given)
     run_replica(with_reachable_webhook(options) if _by_default("roles") else options)
+
+
+def _require_options(parts: frozenset[Part], given: Mapping[str, Any]) -> None:
+    """What a role cannot do without; said before anything starts."""
+    if given["health_host"] and given["health_port"] is None:
+        hint = "Give --health-port too; without it health is where the metrics are."
+        raise CliError("--health-host is for a port of its own", hint, Exit.USAGE)
+    if given["vault"] is not None and given["vault_secret"]:
+        raise CliError("--vault and --vault-secret are two places for one key", "Give one of them.", Exit.USAGE)
+    if Part.BROKER in parts and given["vault"] is None and not given["vault_secret"]:
+        hint = "Give --vault FILE, the same for all replicas, or --vault-secret."
+        raise CliError("the broker has no key for what it keeps", hint, Exit.USAGE)
+    if Part.GATE in parts and not given["internal_url"]:
+        hint = "Give --internal-url https://HOST:22626."
+        raise CliError("the gate does not know where the config server is", hint, Exit.USAGE)
 
 
 def _by_default(option: str) -> bool:

@@ -7,23 +7,32 @@
     fastness sim cut MACHINE…      fastness sim vendor stop|start      fastness sim clock +15m
     fastness sim images      fastness sim push VERSION      fastness sim withdraw IMAGE
     fastness sim undo FAULT… | MACHINE… | --all
+    fastness sim open-volume FILE --key-file KEY --to DIRECTORY       # what cryptsetup does with a real disk
 
 Requests go to STATE/sim.sock; the page of the same control plane does the same. Everything that can be done can be undone.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from fastness.agent.boot.volumes import DiskRefused
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.room_errors import reported_errors
 from fastness.cli.run.state_directory import DEFAULT_STATE
+from fastness.crypto.errors import BadKey
+from fastness.crypto.secret import SecretBytes
+from fastness.keys.key_files import read_private
+from fastness.protocol.disk_keys import DiskKey
+from fastness.runtime.clock import SystemEntropy
 from fastness.sim.control_client import FILE, ask_control
+from fastness.sim.disks.container import SealedVolumes
 
 F = TypeVar("F", bound=Callable[..., Any])
 Overview = dict[str, Any]
@@ -197,6 +206,36 @@ def undo(names: tuple[str, ...], everything: bool, state: Path, output: str) -> 
     if not chosen:
         tell("nothing was done")
     _say(state, output, ({"verb": "undo", "fault": fault} for fault in dict.fromkeys(chosen)))
+
+
+@sim.command("open-volume")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.option(
+    "--key-file", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The key of the volume."
+)
+@click.option(
+    "--to", "directory", type=click.Path(path_type=Path, file_okay=False), required=True, help="A directory to make."
+)
+def open_volume(file: Path, key_file: Path, directory: Path) -> None:
+    """Lay out what is on the volume of a virtual machine, with the key of its disk, as cryptsetup would open a real one."""
+    if directory.exists():
+        raise CliError(f"{directory} exists", "Choose another name.", Exit.USAGE)
+    volumes = SealedVolumes(directory, SystemEntropy())
+    with reported_errors():
+        key = read_private(key_file) or SecretBytes(b"")
+        directory.mkdir(mode=0o700)
+        copy = volumes.path(file.stem)
+        shutil.copyfile(file, copy)
+        try:
+            content = volumes.open(file.stem, [DiskKey(slot, key) for slot in volumes.slots(file.stem)], None)
+        except (DiskRefused, BadKey) as error:
+            shutil.rmtree(directory)
+            raise CliError(
+                f"{file} does not open: {error}", f"Is {key_file} the key that it has now?", Exit.NO
+            ) from error
+        copy.unlink()
+    files = sum(path.is_file() for path in content.directory.rglob("*"))
+    click.echo(f"{content.directory}: {files} files of a simulated volume")
 
 
 def _meant(done: list[Overview], name: str) -> list[str]:

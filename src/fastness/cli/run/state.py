@@ -1,4 +1,7 @@
-"""`fastness backup`, `restore` and `state migrate`: the store of a state directory, as a whole."""
+"""`fastness backup`, `restore` and `state migrate`: the store of a state directory, as a whole.
+
+With --kubeconfig or --context `backup` and `restore` are about a Kubernetes instead; the file is the same.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import click
 
 from fastness.apiserver import authenticate_state
 from fastness.app.backups import check_backup, make_backup, restore_backup
+from fastness.cli.cluster import cluster_options
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, tell
 from fastness.cli.room_errors import reported_errors
@@ -42,20 +46,38 @@ def backup() -> None:
 @state_option
 @_vault
 @kms_option
+@cluster_options
 @click.argument("target", type=click.Path(path_type=Path))
 @output_option
-def create(state: Path, vault: Path | None, kms: tuple[str, ...], target: Path, output: str) -> None:
+def create(
+    state: Path,
+    vault: Path | None,
+    kms: tuple[str, ...],
+    kubeconfig: Path | None,
+    context: str,
+    target: Path,
+    output: str,
+) -> None:
     """Write a consistent copy of objects and record to TARGET.
 
-    Secrets stay sealed in it: keep STATE/vault.json too, in another place. STATE/pki holds the keys of the API.
+    Secrets stay sealed in it: keep STATE/vault.json too, in another place. STATE/pki holds the keys of the API. With --kubeconfig
+    or --context it is the copy of a Kubernetes, sealed with the key that --vault names (`fastness vault create`).
     """
+    of_cluster = _is_about_a_cluster(kubeconfig, context, vault)
     database = state / "state.db"
-    if not database.is_file():
+    if not of_cluster and not database.is_file():
         raise CliError(f"{database} does not exist", "Name the state directory with --state.", Exit.MISSING)
     if target.exists():
         raise CliError(f"{target} exists already", "Choose another name: a backup never overwrites one.", Exit.USAGE)
     with reported_errors():
-        report = make_backup(state, target, opened_vault(state, vault, kms))
+        key = opened_vault(state, vault, kms)
+        if of_cluster:
+            # It loads the kinds of a whole cluster, and whoever copies a state directory needs none.
+            from fastness.cli.run.kept_cluster import back_up_cluster
+
+            report = back_up_cluster(kubeconfig, context, target, key)
+        else:
+            report = make_backup(state, target, key)
     if output == "json":
         show_json({"target": str(target), "revision": report.revision, "objects": report.objects, "bytes": report.size})
     else:
@@ -83,14 +105,34 @@ def verify(state: Path, vault: Path | None, kms: tuple[str, ...], source: Path, 
 @state_option
 @_vault
 @kms_option
+@cluster_options
+@click.option(
+    "--broker-vault", type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="For a Kubernetes whose brokers keep their vault key in a file (`serve --vault`): that file.",
+)  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace a store that is there; it is set aside, not deleted.")
 @click.argument("source", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @output_option
-def restore(state: Path, vault: Path | None, kms: tuple[str, ...], force: bool, source: Path, output: str) -> None:
+def restore(
+    state: Path, vault: Path | None, kms: tuple[str, ...], kubeconfig: Path | None, context: str, broker_vault: Path | None,
+    force: bool, source: Path, output: str,
+) -> None:  # fmt: skip
     """Make a state directory from the backup SOURCE, if it passes `fastness backup verify`.
 
-    Versions jump ahead, so that clients which saw later ones list again. A key that is named with --vault is put into STATE.
+    Versions jump ahead, so that clients which saw later ones list again. A key that is named with --vault is put into STATE. With
+    --kubeconfig or --context it goes into a Kubernetes that has the definitions of Fastness and nothing else of it.
     """
+    if _is_about_a_cluster(kubeconfig, context, vault):
+        if force:
+            raise CliError(
+                "--force is for state directories", "A cluster that holds something is left alone.", Exit.USAGE
+            )
+        from fastness.cli.run.kept_cluster import restore_into_cluster  # as above
+
+        with reported_errors():
+            sealing = opened_vault(state, broker_vault, kms) if broker_vault is not None else None
+            restore_into_cluster(kubeconfig, context, source, opened_vault(state, vault, kms), sealing, output)
+        return
     with reported_errors():
         key = opened_vault(state, vault, kms)
         if vault is not None and (state / "vault.json").exists():
@@ -112,6 +154,18 @@ def restore(state: Path, vault: Path | None, kms: tuple[str, ...], force: bool, 
         tell(
             "this state is from before rows were authenticated: nobody can say whether it was edited; see `fastness state`"
         )
+
+
+def _is_about_a_cluster(kubeconfig: Path | None, context: str, vault: Path | None) -> bool:
+    """Whether a Kubernetes is meant; raises CliError when its key is not named."""
+    if kubeconfig is None and not context:
+        return False
+    if vault is None:
+        hint = (
+            "Make one with `fastness vault create FILE`, keep it apart from the backups, and name it with --vault FILE."
+        )
+        raise CliError("a backup of a Kubernetes is sealed with a key of yours, and none is named", hint, Exit.USAGE)
+    return True
 
 
 def _same_key(state: Path, vault: Vault, kms: tuple[str, ...]) -> None:

@@ -15,6 +15,7 @@ import click
 from fastness.app.parts import PORTS, Part
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import tell
+from fastness.cli.run.people_options import people_of, people_options
 from fastness.cli.run.state_directory import DEFAULT_STATE, kms_option
 from fastness.observe import logs
 
@@ -42,6 +43,10 @@ PORTS_TRIED = 20
     help="Real machines to start: QEMU with measured boot and a software TPM, not simulated.",
 )  # fmt: skip
 @click.option(
+    "--vm-root", type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="With --vms: the root that real machines become nodes with, as `fastness machine image` prepared it.",
+)  # fmt: skip
+@click.option(
     "--profile", type=click.Choice(["cluster", "containers"]), default="cluster", show_default=True,
     help="cluster: workers are confidential VMs; containers: workers are hosts of confidential containers.",
 )  # fmt: skip
@@ -54,6 +59,7 @@ PORTS_TRIED = 20
     help="Ask Intel and AMD for documents that are not in STATE/collateral; they learn which chips you have.",
 )  # fmt: skip
 @kms_option
+@people_options
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="warning", show_default=True
 )
@@ -67,6 +73,7 @@ def up(
 
     It is ready when it says so; STATE/kubeconfig and STATE/endpoints.json tell others where it is.
     """
+    provider = people_of(given)
     logs.configure(level=log_level)
     chosen = _port(host, port)
     page = _port(host, 0 if page_port is None and port is not None else page_port, PORTS[Part.PAGE], "--page-port")
@@ -74,7 +81,9 @@ def up(
     from fastness.app.embedded import PlaneOptions
     from fastness.cli.run.embedded_plane import run_plane
 
-    run_plane(PlaneOptions(state=state, host=host, port=chosen, page_port=page, tell=tell, **given), output)
+    run_plane(
+        PlaneOptions(state=state, host=host, port=chosen, page_port=page, tell=tell, provider=provider, **given), output
+    )
 
 
 def _port(host: str, chosen: int | None, usual: int = API_PORT, option: str = "--port") -> int:

@@ -1,6 +1,7 @@
 """`fastness vault`: the key that seals what is secret at rest.
 
 fastness vault rotate --reason "…" [--state DIR]     a new key; everything is sealed and tagged anew, then the old one goes
+fastness vault create FILE                           a key of its own, for backups of a Kubernetes
 fastness vault show [--state DIR]                    the ids of the keys, and whether a rotation is to be ended
 fastness vault wrap --kms COMMAND [--state DIR]      from now on the command of a key management service wraps the keys
 fastness vault unwrap --kms COMMAND [--state DIR]    they stand in the file again, for its owner alone
@@ -21,13 +22,28 @@ from fastness.cli.room_errors import reported_errors
 from fastness.cli.run.state import opened_vault
 from fastness.cli.run.state_directory import kms_option, state_option
 from fastness.formats.words import counted
-from fastness.keys.ring_files import PlainRingFile, WrappedRingFile
+from fastness.keys.ring_files import PlainRingFile, WrappedRingFile, ring_file
+from fastness.keys.vault import Vault
 from fastness.runtime.clock import SystemClock, SystemEntropy
 
 
 @click.group()
 def vault() -> None:
     """Look after the vault key of a state directory."""
+
+
+@vault.command()
+@kms_option
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def create(kms: tuple[str, ...], file: Path) -> None:
+    """Make a new key in FILE, for backups of a Kubernetes: keep it apart from them, or nobody opens them again."""
+    if file.exists():
+        raise CliError(
+            f"{file} exists already", "Choose another name: what it seals would be lost with it.", Exit.USAGE
+        )
+    with reported_errors():
+        made = Vault.open_file(ring_file(file, kms), SystemClock().now(), SystemEntropy(), create=True)
+    click.echo(f"{file}: {made.primary} seals")
 
 
 @vault.command()

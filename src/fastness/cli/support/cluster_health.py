@@ -11,18 +11,24 @@ from datetime import datetime
 from typing import Final
 
 from fastness.app.other_operators import FAMILIES, held_back
+from fastness.attestation.admission.topology import confidential_pools, unsupported
 from fastness.attestation.live.statuses import Statuses
 from fastness.attestation.machine.signed_status import is_disbelieved
 from fastness.cli.support.finding import Finding
+from fastness.disks.volumes import pools_on_open_disks, pools_opened_by_clevis
 from fastness.enrolment.kubelet_certificates import other_approvers
 from fastness.enrolment.loops.join_tokens import BINDINGS
 from fastness.formats.words import counted
 from fastness.keys.home import WAY_BACK, Home
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
-from fastness.kinds.objects import condition, object_name
+from fastness.kinds.kind import JsonObject, Kind
+from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
+from fastness.kinds.objects import condition, object_name, view
+from fastness.kinds.openshift.config import INFRASTRUCTURE, MICROSHIFT
 from fastness.kinds.registry import all_kinds
-from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.port import Cluster, Scope
 from fastness.runtime.clock import SystemClock, SystemEntropy
@@ -38,7 +44,15 @@ _STATUSES: Final = "nobody makes a machine look attested by writing its status"
 async def cluster_findings(cluster: Cluster, now: datetime) -> list[Finding]:
     """Everything that is looked for in a cluster; raises ApiError."""
     findings = [*await neighbours(cluster, now), await approvers(cluster), await guarded(cluster), await home(cluster)]
-    return [*findings, *await health(cluster), *await unreadable_objects(cluster), *await statuses(cluster)]
+    findings.append(await ground(cluster))
+    return [
+        *findings,
+        *await health(cluster),
+        *await unreadable_objects(cluster),
+        *await statuses(cluster),
+        await disks(cluster),
+        *await pinned_disks(cluster),
+    ]
 
 
 async def neighbours(cluster: Cluster, now: datetime) -> list[Finding]:
@@ -84,6 +98,31 @@ async def guarded(cluster: Cluster) -> Finding:
         else "make the cluster as strict as it was; see `fastness audit show`"
     )
     return Finding("guard", "missing", str(guard["message"]), purpose, fix)
+
+
+async def ground(cluster: Cluster) -> Finding:
+    """Whether the control plane can be one that judges confidential pools."""
+    purpose = "whoever judges machines is neither the one that is judged nor in other hands"
+    found = unsupported(
+        await _get(cluster, INFRASTRUCTURE, NAME), await _get(cluster, CONFIG_MAP, *reversed(MICROSHIFT))
+    )
+    if found is None:
+        return Finding("topology", "ok", "confidential pools can stand here", purpose)
+    confidential = await _get(cluster, CONFIDENTIAL_CLUSTER, NAME)
+    pools = confidential_pools(confidential, (await cluster.list(MACHINE_CONFIG_POOL.resource)).items)
+    where, reason = found
+    if not pools:
+        return Finding("topology", "optional", f"no pool can be confidential {where}: {reason}", purpose)
+    words = f"pool {' and '.join(pools)} cannot be confidential {where}: {reason}"
+    fix = "move the control plane to machines of its own, or make the pools ContainersHost or None"
+    return Finding("topology", "missing", words, purpose, fix)
+
+
+async def _get(cluster: Cluster, kind: Kind, name: str, namespace: str = "") -> JsonObject | None:
+    try:
+        return await cluster.get(kind.resource, name, namespace)
+    except NotFound:
+        return None
 
 
 async def home(cluster: Cluster) -> Finding:
@@ -141,3 +180,37 @@ async def statuses(cluster: Cluster) -> list[Finding]:
         return [Finding("statuses", "ok", words, _STATUSES)]
     named = f"{words}; not of {', '.join(strange[:5])}{' …' if len(strange) > 5 else ''}, which count as never attested"
     return [Finding("statuses", "missing", named, _STATUSES, "see docs/how-to/who-may-write-what.md")]
+
+
+async def disks(cluster: Cluster) -> Finding:
+    """The pools of an enforcing cluster whose machines keep what they are given on disks that their host reads."""
+    purpose = "what machines are given stays secret when they are off"
+    try:
+        confidential = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        return Finding("disks", "ok", "there is no ConfidentialCluster", purpose)
+    machines = [view(entry, Machine) for entry in (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items]
+    open_pools = pools_on_open_disks(confidential, machines)
+    if not open_pools:
+        return Finding("disks", "ok", "no enforcing pool has machines on open disks", purpose)
+    listed = ", ".join(f"{pool} ({counted(count, 'machine')})" for pool, count in open_pools.items())
+    fix = "set disk.volume of the pools in the ConfidentialCluster, and replace their nodes"
+    return Finding("disks", "optional", f"secrets on open disks: {listed}", purpose, fix)
+
+
+async def pinned_disks(cluster: Cluster) -> list[Finding]:
+    """The pools whose disks the Clevis pin opens, which is weaker than the agent; nothing without any. Raises ApiError."""
+    try:
+        confidential = await cluster.get(CONFIDENTIAL_CLUSTER.resource, NAME)
+    except NotFound:
+        confidential = None
+    machines = [view(entry, Machine) for entry in (await cluster.list(MACHINE.resource, Scope(NAMESPACE))).items]
+    pools = pools_opened_by_clevis(confidential, machines)
+    if not pools:
+        return []
+    listed = ", ".join(f"{pool} ({counted(count, 'machine')})" for pool, count in pools.items())
+    words = f"disks opened by the Clevis pin, which is weaker and trusts on first use: {listed}"
+    fix = "set disk.pin of the pools to Agent, and replace their nodes by ones with the agent in their image"
+    return [
+        Finding("clevis pin", "optional", words, "a key of a disk goes to a machine that booted what was approved", fix)
+    ]

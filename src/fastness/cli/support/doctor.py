@@ -75,7 +75,13 @@ def examine(
     """Everything that is looked for."""
     installed = [_python(), _sqlite(), _tls(), *_packages(), _directory(state), *_unreadable(state, kms)]
     at = now or datetime.now(UTC)
-    return [*installed, *_documents(state, at), _floors(at), *(component.finding(locate) for component in COMPONENTS)]
+    return [
+        *installed,
+        *_fips(),
+        *_documents(state, at),
+        _floors(at),
+        *(component.finding(locate) for component in COMPONENTS),
+    ]
 
 
 def _python() -> Finding:
@@ -183,17 +189,39 @@ def _documents(state: Path, now: datetime) -> list[Finding]:
     return findings
 
 
-def _cluster(kubeconfig: Path | None, context: str) -> list[Finding]:
-    """What is to be said about a cluster; raises CliError."""
+def _fips() -> list[Finding]:
+    """Whether cryptography runs in FIPS mode, and what of it; nothing where the dependency is missing that does it."""
+    try:
+        # Imported here: it needs a dependency whose absence `_packages` reports.
+        from fastness.crypto.fips import fips_state
+
+        state = fips_state()
+    except ModuleNotFoundError:
+        return []
+    covers = {"TLS": state.tls, "signatures, certificates and sealing": state.primitives}
+    inside = [name for name, on in covers.items() if on]
+    outside = [name for name, on in covers.items() if not on] + ["the config server's ticket port (rustls)"]
+    purpose = "cryptography by validated modules, where somebody has to prove it"
+    asked = "the kernel asks for it; " if state.kernel else ""
+    words = f"{asked}on for {', '.join(inside)}; not for {', '.join(outside)}" if inside else f"{asked}off"
+    return [Finding("fips", "optional" if state.kernel or inside else "ok", words, purpose)]
+
+
+def _cluster(kubeconfig: Path | None, context: str, before: bool) -> list[Finding]:
+    """What is to be said about a cluster, before an installation or afterwards; raises CliError."""
     # Imported here: it needs dependencies whose absence `_packages` reports.
     from fastness.cli.cluster import connected
     from fastness.cli.room_errors import reported_errors
-    from fastness.cli.support.cluster_health import cluster_findings
+    from fastness.cli.support.cluster_health import cluster_findings, neighbours
     from fastness.cli.support.host_check import hosts
+    from fastness.cli.support.installation import installed, preflight
 
     async def ask() -> list[Finding]:
+        now = datetime.now(UTC)
         async with connected(kubeconfig, context) as cluster:
-            return [*await cluster_findings(cluster, datetime.now(UTC)), *await hosts(cluster)]
+            if before:
+                return [*await preflight(cluster, now), *await neighbours(cluster, now)]
+            return [*await installed(cluster), *await cluster_findings(cluster, now), *await hosts(cluster)]
 
     with reported_errors():
         return asyncio.run(ask())
@@ -219,13 +247,16 @@ def _cluster(kubeconfig: Path | None, context: str) -> list[Finding]:
 @click.option(
     "--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True, help="On this platform."
 )
+@click.option("--preflight", is_flag=True, help="Ask the cluster what an installation needs, before there is one.")
 @output_option
 @click.pass_context
 def doctor(
     ctx: click.Context, state: Path, kms: tuple[str, ...], kubeconfig: Path | None, context: str, openshift: str, tee: str,
-    gpu: bool, architecture: str, platform: str, output: str,
+    gpu: bool, architecture: str, platform: str, preflight: bool, output: str,
 ) -> None:  # fmt: skip
     """Say what is installed, what is missing and what to do."""
+    if preflight and kubeconfig is None and not context:
+        raise click.UsageError("--preflight asks a cluster: give --kubeconfig or --context.")
     findings = examine(state, kms=kms)
     if openshift:
         # Imported here: it needs dependencies whose absence `_packages` reports.
@@ -233,7 +264,7 @@ def doctor(
 
         findings.append(asked_for(openshift, architecture, platform, tee, gpu))
     if kubeconfig is not None or context:
-        findings += _cluster(kubeconfig, context)
+        findings += _cluster(kubeconfig, context, preflight)
     missing = [finding for finding in findings if finding.state == "missing"]
     if output == "json":
         show_json({"ok": not missing, "findings": [asdict(finding) for finding in findings]})

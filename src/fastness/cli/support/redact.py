@@ -32,7 +32,14 @@ from fastness.formats.words import counted
 from fastness.kinds.kind import JsonObject
 
 MAX_LINE: Final = 1024 * 1024
-NEVER: Final = frozenset({("", "Secret"), ("fastness.dev", "EvidenceBlob"), ("fastness.dev", "SpentChallenge")})
+NEVER: Final = frozenset(
+    {
+        ("", "Secret"),
+        ("fastness.dev", "EvidenceBlob"),
+        ("fastness.dev", "SpentChallenge"),
+        ("fastness.dev", "SeenLaunch"),
+    }
+)
 CREDENTIAL: Final = frozenset({
     "token", "password", "passwd", "passphrase", "secret", "apikey", "privatekey", "accesskey", "secretkey", "authorization",
     "cookie", "credential", "credentials", "ticket", "auth", "identitytoken", "registrytoken", "dockerconfigjson",

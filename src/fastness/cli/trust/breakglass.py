@@ -10,6 +10,8 @@
 Who the approvers are is changed the same way: `change` instead of `ask`, and two of those who count sign it. `change --lost` is
 the way back when their keys are gone: nobody signs, it counts after a day, and everybody is told.
 
+The key of a disk is asked for with `fastness machine disk recover`, and agreed to here.
+
 `agree` and `key` need no cluster. The file holds nothing secret; a change after somebody agreed voids that signature.
 The verifiers of the cluster check names, keys and times themselves.
 """
@@ -36,11 +38,14 @@ from fastness.attestation.verdict.breakglass import (
     message,
     statement_of,
 )
+from fastness.attestation.verdict.recovery import message as recovery_message
 from fastness.cli.cluster import cluster_options, connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import tell
 from fastness.cli.room_errors import reported_errors
 from fastness.crypto.eddsa import SEED_BYTES, Ed25519Signer
+from fastness.crypto.errors import BadKey
+from fastness.crypto.jwk import public_key
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
 from fastness.formats.errors import JsonError
@@ -83,10 +88,7 @@ def key(file: Path) -> None:
 @cluster_options
 def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: str) -> None:
     """Write the statement that approvers sign to standard output."""
-    match = _TIME.match(lasting)
-    time = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else LONGEST * 2
-    if time > LONGEST:
-        raise CliError(f"--for: {lasting} is not a time of at most 4 hours", "Write it as 30m or 2h.", Exit.USAGE)
+    time = time_of(lasting)
     with reported_errors():
         uid = asyncio.run(_uid(kubeconfig, context))
     now = datetime.now(UTC)
@@ -99,17 +101,14 @@ def ask(pool: str, reason: str, lasting: str, kubeconfig: Path | None, context: 
 @click.option("--key", "secret", type=click.Path(path_type=Path, dir_okay=False), required=True, help="Your key.")
 def agree(file: Path, name: str, secret: Path) -> None:
     """Sign the statement in FILE, and add that to the file."""
-    document = _read(file)
+    document = read_statement(file)
     statement = document["statement"]
-    signed = change_message(statement) if "approvers" in statement else message(statement)
+    signed, words = _agreement(statement)
     signature = base64.b64encode(_signer(secret).sign(signed)).decode()
     others = [entry for entry in document["agreed"] if entry.get("by") != name]
     with reported_errors():
         file.write_bytes(json.encode({**document, "agreed": [*others, {"by": name, "signature": signature}]}) + b"\n")
-    if "approvers" in statement:
-        tell(f"{name} agrees: approvers become {', '.join(sorted(statement['approvers'])) or 'nobody'}")
-        return
-    tell(f"{name} agrees: pool {statement['pool']} until {statement['expires']}, because: {statement['reason']}")
+    tell(f"{name} agrees: {words}")
 
 
 @breakglass.command("apply")
@@ -117,7 +116,10 @@ def agree(file: Path, name: str, secret: Path) -> None:
 @cluster_options
 def apply(file: Path, kubeconfig: Path | None, context: str) -> None:
     """Put an override that two approvers signed into force, or their change of approvers."""
-    document = _read(file)
+    document = read_statement(file)
+    if "volume" in document["statement"]:
+        hint = "It is opened by `fastness machine disk recover open`."
+        raise CliError(f"{file} is about the key of a disk", hint, Exit.USAGE)
     if "approvers" in document["statement"]:
         appointed = document["statement"]["approvers"]
         with reported_errors():
@@ -165,7 +167,35 @@ def end(kubeconfig: Path | None, context: str) -> None:
     tell("the override has ended: attestation decides again")
 
 
-def _read(file: Path) -> dict[str, Any]:
+def time_of(text: str) -> timedelta:
+    """How long a statement counts; raises CliError."""
+    match = _TIME.match(text)
+    time = timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else LONGEST * 2
+    if time > LONGEST:
+        raise CliError(f"--for: {text} is not a time of at most 4 hours", "Write it as 30m or 2h.", Exit.USAGE)
+    return time
+
+
+def _agreement(statement: dict[str, Any]) -> tuple[bytes, str]:
+    """What an approver signs, and what that means in words; raises CliError."""
+    if "approvers" in statement:
+        become = ", ".join(sorted(statement["approvers"])) or "nobody"
+        return change_message(statement), f"approvers become {become}"
+    until = f"until {statement['expires']}, because: {statement['reason']}"
+    if "volume" not in statement:
+        return message(statement), f"pool {statement['pool']} {until}"
+    try:
+        to = public_key(statement["key"]).thumbprint
+    except (BadKey, KeyError, AttributeError) as error:
+        raise CliError(
+            "the statement names no key that an answer could be sealed to", "Ask anew.", Exit.USAGE
+        ) from error
+    disk = f"{statement['volume']} of {statement['name']} ({statement['membership']})"
+    return recovery_message(statement), f"the key of {disk} is given to {to} {until}"
+
+
+def read_statement(file: Path) -> dict[str, Any]:
+    """A file with a statement, and who signed it so far; raises CliError."""
     with reported_errors():
         content = file.read_bytes()[: MOST_BYTES + 1]
     try:
@@ -174,7 +204,10 @@ def _read(file: Path) -> dict[str, Any]:
     except (JsonError, KeyError, TypeError) as error:
         raise CliError(f"{file} is not an override", "Make one with `fastness break-glass ask`.", Exit.USAGE) from error
     changes = isinstance(statement, dict) and isinstance(statement.get("approvers"), dict)
-    texts = isinstance(statement, dict) and (changes or {"pool", "reason", "expires"} <= statement.keys())
+    about = (
+        {"volume", "name", "membership", "key"} if isinstance(statement, dict) and "volume" in statement else {"pool"}
+    )
+    texts = isinstance(statement, dict) and (changes or about | {"reason", "expires"} <= statement.keys())
     if not texts or not isinstance(agreed, list) or not all(isinstance(entry, dict) for entry in agreed):
         raise CliError(f"{file} is not an override", "Make one with `fastness break-glass ask`.", Exit.USAGE)
     return {"statement": statement, "agreed": agreed}

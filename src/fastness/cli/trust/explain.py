@@ -114,6 +114,7 @@ def explanation_text(explanation: Explanation, *, everything: bool) -> str:
     for refused in explanation.unproved:
         lines.append(f"refused since, without proof of who it was: {refused.code} at {refused.time}")
     lines += [f"disputed: {dispute}" for dispute in explanation.disputes]
+    lines += [f"disk {disk}" for disk in explanation.disks]
     lines += [f"note: {note}" for note in explanation.notes]
     if explanation.actions:
         lines += ["", "What to do:", *(f"  {action}" for action in explanation.actions)]

@@ -9,6 +9,7 @@
     fastness machine image ROOT --shape SHAPE        (`cli.images.machine_image`)
     fastness machine move NAME --pool P --reason TEXT
     fastness machine vouch NAME… --reason TEXT
+    fastness machine disk list|rekey|accept|recover, delete NAME --reason TEXT        (`machine_disks.py`)
 
 NAME is the name of a Machine, of its node, its id, or a beginning of one of them that fits only one. A decision is one field,
 `spec.approval`, so `kubectl` can do the same; the control plane puts it on the record before an approval counts. STATE is that
@@ -33,6 +34,7 @@ from fastness.cli.lazy import LazyGroup, Verb
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.room_errors import reported_errors
 from fastness.cli.trust.enrolled_machines import all_machines, named_among, patch_machine, standings
+from fastness.disks.told import told_volumes
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import condition, view
@@ -48,6 +50,13 @@ _NAMES = click.argument("names", nargs=-1, required=True)
 
 VERBS: Mapping[str, Verb] = {
     "approve-chip": Verb("fastness.cli.trust.disputes:approve_chip", "Let a machine move to another chip."),
+    "delete": Verb(
+        "fastness.cli.trust.machine_disks:delete", "Forget a machine, and destroy the keys of its disks for good."
+    ),
+    "disk": Verb(
+        "fastness.cli.trust.machine_disks:disk",
+        "The encrypted disks of machines: list, give a new key, accept one that is in doubt, recover.",
+    ),
     "image": Verb(
         "fastness.cli.images.machine_image:image",
         "Put the agent into an image, and close the ways by which its host could turn it.",
@@ -191,7 +200,7 @@ async def _show(name: str, kubeconfig: Path | None, context: str) -> dict[str, A
         "root": (status.get("endorsement") or {}).get("root", ""), "chip": status.get("chip", ""),
         "awaitedChip": status.get("awaitedChip", ""), "approvedChip": enrolled["spec"].get("chip", ""),
         "disputes": [f"{entry['shows']} since {entry['since']}" for entry in status.get("disputes") or ()],
-        "supersedes": status.get("supersedes", ""),
+        "supersedes": status.get("supersedes", ""), "disks": list(told_volumes(view(enrolled, Machine))),
         "verdict": status.get("lastVerdict", ""), "lastAttested": status.get("lastAttested", ""),
         "conditions": status.get("conditions") or [],
     }  # fmt: skip

@@ -3,20 +3,23 @@
 Only POST creates, only after a ticket was found good: the ticket is looked at before a byte of the body is read. What a refusal
 means to a machine is in one table; 4xx is final, 503 asks it to come back (spec of all doors).
 
-The registration endpoints of trusted-execution-clusters are answered, and refused: they take any key from anybody who can reach
-them. The answer says what to use instead.
+The registration endpoints of trusted-execution-clusters take any key from anybody who can reach them. They are refused here, with
+what to use instead, but for the Clevis pin of a pool that uses it: its config is for holders of a ticket, and has a URL in it at
+which one key can be registered (`enrolment.clevis_pin`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from fastness.enrolment.clevis_pin import PinInvitation
 from fastness.enrolment.enrolment import EnrolmentRefused
 from fastness.enrolment.live.door_events import EventSink, NullSink
 from fastness.enrolment.live.enrolments import Enrolments
+from fastness.enrolment.live.pin_registration import PinRegistrations
 from fastness.enrolment.live.tickets import TicketCheck, bearer
 from fastness.formats import json
 from fastness.http import Answer, Request
@@ -28,7 +31,9 @@ from fastness.http.route import JSON_ONLY, READING, UNLIMITED, Auth, Body, Limit
 from fastness.keys.errors import RecordError, TicketUnclear, TrustError
 from fastness.kube.errors import ApiError
 from fastness.observe import logs, metrics
-from fastness.protocol.enrolment import MAX_BODY, parse_completion, parse_request
+from fastness.protocol import clevis
+from fastness.protocol.clevis import REGISTER
+from fastness.protocol.enrolment import DOORS, MAX_BODY, parse_completion, parse_request
 from fastness.runtime.clock import Clock, Entropy
 
 # One address may be a rack: it may take all of what runs, while the buckets bound how often it comes.
@@ -52,6 +57,7 @@ STATUS: Final[Mapping[str, int]] = {
     "enrolment-invalid": 401,
     "enrolment-expired": 401,
     "wrong-pool": 403,
+    "ticket-enrolment-only": 403,
     "pool-not-attested": 403,
     "evidence-not-accepted": 403,
     "first-use-not-allowed": 403,
@@ -128,10 +134,13 @@ class EnrolDoor:
         pace: Pace = Pace(),  # noqa: B008  # frozen
         events: EventSink | None = None,
         demand: Callable[[], None] = lambda: None,
+        authorities: Callable[[], str] = lambda: "",
     ) -> None:
+        """`authorities` are the certificates (PEM) that doors of this cluster are known by."""
         self._demand = demand
         self._events = events or NullSink()
         self._enrolments = enrolments
+        self._pins = PinRegistrations(enrolments, clock, entropy, authorities)
         self._clock = clock
         self._addresses = Buckets(pace.address)
         self._tickets = Buckets(pace.ticket)
@@ -142,20 +151,34 @@ class EnrolDoor:
         turnstile = self._turnstile
         body = Body(MAX_BODY, JSON_ONLY, lambda request: turnstile.reading(request.address))
         limit: Limit[Any] = Limit(lambda request, _caller: turnstile.stranger(request.address), body)
+        lane: Limit[Any] = Limit(limit.lane)
+        key: Limit[Any] = Limit(limit.lane, replace(body, most=clevis.MAX_BODY))
         return (
             Route("health", READING, "/healthz", Auth("nothing", self._at_home), UNLIMITED, healthy),
             Route("begin", ("POST",), "/v1/enrol", Auth("ticket", self._ticket), limit, self._begin),
             # What must be shown is in the body, sealed by us; so its size is bounded and strangers have few lanes.
             Route("complete", ("POST",), "/v1/enrol/complete", Auth("enrolment", self._paced), limit, self._complete),
+            # For machines that were off while a door moved: no more than user-data says to whoever runs the machine.
+            Route("doors", READING, DOORS, Auth("nothing", self._paced), lane, self._tell_doors),
             # Where trusted-execution-clusters registers keys: answered with a reason, so that a machine of that image says what
             # is wrong.
-            Route("register-ak", METHODS, "/register-ak", NOBODY, UNLIMITED, healthy),
-            Route("clevis-pin", METHODS, "/ignition-clevis-pin-trustee", NOBODY, UNLIMITED, healthy),
+            Route("register-ak", METHODS, f"/{REGISTER}", NOBODY, UNLIMITED, healthy),
+            Route(
+                "clevis-pin",
+                ("GET",),
+                "/ignition-clevis-pin-trustee",
+                Auth("pin-ticket", self._pin_ticket),
+                lane,
+                self._pin,
+            ),
+            Route(
+                "register-pin", ("PUT",), f"/{REGISTER}/<invitation>", Auth("invitation", self._invited), key, self._key
+            ),
         )
 
     def _errors(self) -> ErrorTable:
         return {
-            **nothing_but("there are POST /v1/enrol and POST /v1/enrol/complete"), **UNREADABLE,
+            **nothing_but("there are POST /v1/enrol, POST /v1/enrol/complete and GET /v1/doors"), **UNREADABLE,
             EnrolmentRefused: self._refused, RecordError: _unrecorded, ApiError: _interrupted, TrustError: _interrupted,
         }  # fmt: skip
 
@@ -185,6 +208,28 @@ class EnrolDoor:
         self._pace(self._tickets, ticket.uid)
         return ticket
 
+    async def _pin_ticket(self, request: Request) -> TicketCheck:
+        """The ticket that Ignition shows for the config of a pin; raises Refusal. Without one it hears what others hear."""
+        if not request.header(b"authorization"):
+            await self._paced(request)
+            await _nobody(request)
+        return await self._ticket(request)
+
+    async def _invited(self, request: Request) -> PinInvitation:
+        """The invitation in the URL, looked at before a byte of the body is read; raises Refusal."""
+        await self._paced(request)
+        invited = self._pins.invited(request.values[0])
+        self._pace(self._tickets, invited.ticket_uid)
+        return invited
+
+    async def _pin(self, request: Request, ticket: TicketCheck) -> Answer:
+        return Answer(200, json.encode(await self._pins.config(ticket, request.header(b"host"))))
+
+    async def _key(self, request: Request, invited: PinInvitation) -> Answer:
+        enrolled = await self._pins.register(invited, clevis.parse_registration(request.content))
+        self._events.admitted(enrolled.machine)
+        return Answer(201 if enrolled.created else 200, json.encode({"status": "success"}))
+
     async def _begin(self, request: Request, ticket: TicketCheck) -> Answer:
         message = parse_request(request.content)
         return Answer(200, json.encode(await self._enrolments.begin(ticket, message)))
@@ -194,6 +239,9 @@ class EnrolDoor:
         self._events.admitted(enrolled.machine)
         answer = {**enrolled.answer(), **self._enrolments.doors()}
         return Answer(201 if enrolled.created else 200, json.encode(answer))
+
+    async def _tell_doors(self, _request: Request, _caller: None) -> Answer:
+        return Answer(200, json.encode(self._enrolments.doors()))
 
     def _refused(self, refused: EnrolmentRefused, _route: str) -> Refusal:
         """What the protocol refused, with its place in the table, told of its ticket or of nobody in particular."""

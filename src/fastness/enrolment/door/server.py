@@ -16,7 +16,7 @@ from fastness.attestation.live.simulated_vendor import SimulatedVendor
 from fastness.enrolment.door.app import EnrolDoor, Pace
 from fastness.enrolment.live.door_events import DoorEvents
 from fastness.enrolment.live.enrolments import DoorUrls, Enrolments, Sealer, Sources
-from fastness.enrolment.trusted_cluster import broker_url, honoured
+from fastness.enrolment.trusted_cluster import broker_url, enrolment_url, honoured
 from fastness.http.freshness import Touch
 from fastness.http.opening import ListenOptions, OpenDoor, open_door
 from fastness.http.refusals import demand_home
@@ -72,7 +72,10 @@ async def enrol_server(
     events = DoorEvents(cluster, FACE, clock, sources.confidential)
     touch = Touch(FACE, (), home=home_of(informers))
     await touch.synced()
-    app = EnrolDoor(enrolments, clock, entropy, pace=pace, events=events, demand=partial(demand_home, touch)).app
+    app = EnrolDoor(
+        enrolments, clock, entropy, pace=pace, events=events, demand=partial(demand_home, touch),
+        authorities=lambda: certificates.current.doors.bundle,
+    ).app  # fmt: skip
     tasks = {"uses": enrolments.uses.run, "events": events.run}
     try:
         async with open_door(app, options, ServedCertificate(FACE, certificates), clock, tasks) as port:
@@ -103,12 +106,12 @@ async def enrolment_door(
     keys = partial(keep_renewed, FACE, clock, partial(macs.renew, cluster, entropy))
     async with enrol_server(
         cluster, informers, macs, record, clock, entropy, options,
-        simulated=lambda: vendor.maker, urls=lambda: _with_named_broker(urls(), trusted), pace=pace,
+        simulated=lambda: vendor.maker, urls=lambda: _with_named_doors(urls(), trusted), pace=pace,
     ) as door, background(FACE, keys=keys):  # fmt: skip
         yield door
 
 
-def _with_named_broker(urls: DoorUrls, trusted: Informer) -> DoorUrls:
-    """Where machines attest: where the honoured TrustedExecutionCluster says, if it does."""
-    named = broker_url(honoured(trusted.list()))
-    return replace(urls, broker=named) if named else urls
+def _with_named_doors(urls: DoorUrls, trusted: Informer) -> DoorUrls:
+    """Where machines attest and register keys: where the honoured TrustedExecutionCluster says, if it does."""
+    counts = honoured(trusted.list())
+    return replace(urls, broker=broker_url(counts) or urls.broker, enrolment=enrolment_url(counts) or urls.enrolment)

@@ -43,10 +43,10 @@ from fastness.enrolment.live.tickets import TicketCache, TicketCheck, TicketProb
 from fastness.enrolment.live.tpm_makers import CONFIG_MAPS, TpmMakers
 from fastness.enrolment.unproved import MOST_UNPROVED, bound, counted_at_enrolment, giving_way
 from fastness.keys.authorities import HERE
-from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, ConfidentialCluster, Delivery
+from fastness.kinds.fastness_dev.cluster import CLEVIS_PIN, CONFIDENTIAL_CLUSTER, ConfidentialCluster, Delivery
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.objects import view
+from fastness.kinds.objects import object_name, view
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
 from fastness.kinds.trusted_execution.subject import KeyKind, key_kind
@@ -64,6 +64,7 @@ PURPOSE: Final = "enrol"
 # Of those that could give way: each costs a write, and a request must end.
 YIELDING: Final = 8
 WAITING: Final = "waiting-for-attestation"
+BY_ID: Final = "id-that-a-machine-was-told"
 _TICKET_REFUSALS: Final = {
     TicketProblem.UNKNOWN: ("ticket-required", "show a join ticket"),
     TicketProblem.EXPIRED: ("ticket-expired", "this join ticket has expired"),
@@ -98,7 +99,7 @@ class Sources:
         sources = cls(
             informers.of(JOIN_TICKET.resource),
             informers.of(CONFIDENTIAL_CLUSTER.resource),
-            informers.of(MACHINE.resource, indexers={WAITING: _waiting}),
+            informers.of(MACHINE.resource, indexers={WAITING: _waiting, BY_ID: _identity}),
             informers.of(CONFIG_MAPS, HERE),
             Distrusts(informers),
         )
@@ -114,6 +115,8 @@ class DoorUrls:
 
     broker: str = ""
     gate: str = ""
+    # Where this door is for machines, where somebody said so.
+    enrolment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +152,21 @@ class Enrolments:
         urls: Callable[[], DoorUrls] = DoorUrls,
     ) -> None:
         self.sources = sources
-        self._sealer = sealer
+        self.sealer = sealer
         self._record = record
         self._clock = clock
         self._entropy = entropy
         self._simulated = simulated
         self._makers = TpmMakers(sources.maps)
         self._most_waiting = most_waiting
-        self._urls = urls
+        self.urls = urls
         self._writer = MachineWriter(cluster, clock, entropy)
         self.uses = TicketUses(cluster, clock)
         self._tickets = TicketCache(cluster, sources.tickets, clock)
 
     def doors(self) -> JsonObject:
         """Where an enrolled machine goes next, as its answer says it; empty where this door was not told."""
-        urls = self._urls()
+        urls = self.urls()
         if not urls.broker:
             return {}
         cluster = self.sources.confidential.get("", "cluster")
@@ -191,30 +194,30 @@ class Enrolments:
             who = thumbprint_of(request)
             # The machine whose answer was lost comes again with the ticket that it used up itself.
             if ticket.problem is TicketProblem.USED_UP and not ticket.used_by(machine_name(key_kind(request.tee), who)):
-                raise EnrolmentRefused(*_TICKET_REFUSALS[TicketProblem.USED_UP])
+                raise used_up()
             secret = SecretBytes(self._entropy.token(SECRET_BYTES))
-            begun = begin(request, invitation, self._terms(ticket.pool), self._clock.now(), secret, self._entropy)
+            begun = begin(request, invitation, self.terms(ticket.pool), self._clock.now(), secret, self._entropy)
         except EnrolmentRefused as refused:
-            refused.ticket = (ticket.name, ticket.uid)
-            await self._refuse(refused, who, ticket.name, ticket.pool, request.tee)
+            await self.note_refusal(refused, invitation, who, request.tee)
             raise
-        return {"enrolment": self._sealer.write(PURPOSE, begun.enrolment.encode()), **begun.question}
+        return {"enrolment": self.sealer.write(PURPOSE, begun.enrolment.encode()), **begun.question}
 
     async def complete(self, completion: Completion) -> Enrolled:
         """The machine that the second message proves; raises EnrolmentRefused, RecordError, ApiError."""
-        sealed = self._sealer.read(PURPOSE, completion.enrolment)
+        sealed = self.sealer.read(PURPOSE, completion.enrolment)
         if sealed is None:
             raise EnrolmentRefused("enrolment-invalid", "this door did not make that enrolment: begin again")
         state = Enrolment.decode(sealed)
         try:
-            newcomer = prove(state, completion, self._terms(state.pool), self._clock.now())
-            return await self._enrol(newcomer, state)
+            newcomer = prove(state, completion, self.terms(state.pool), self._clock.now())
+            return await self.take_in(newcomer)
         except EnrolmentRefused as refused:
-            refused.ticket = (state.ticket, state.ticket_uid)
-            await self._refuse(refused, state.thumbprint, state.ticket, state.pool, state.tee)
+            invitation = Invitation(state.ticket, state.ticket_uid, state.pool)
+            await self.note_refusal(refused, invitation, state.thumbprint, state.tee)
             raise
 
-    async def _enrol(self, newcomer: Newcomer, state: Enrolment) -> Enrolled:
+    async def take_in(self, newcomer: Newcomer) -> Enrolled:
+        """The Machine of a newcomer, made if there is none; raises EnrolmentRefused, RecordError, ApiError."""
         try:
             # Fresh from the API: a door that answers from its cache would make a second use of the ticket out of a repeated
             # message.
@@ -227,7 +230,7 @@ class Enrolments:
             newcomer = await self._writer.placed(newcomer, self._distrusts(newcomer))
             use = self.uses.spend if counted_at_enrolment(newcomer.tee) else self.uses.check
             # After the proof, or a stranger could use tickets up; before the Machine, or one ticket could make many at once.
-            await use(state.ticket, state.ticket_uid, newcomer.machine_name)
+            await use(newcomer.ticket, newcomer.ticket_uid, newcomer.machine_name)
             await self._make_room(newcomer)
             # Before the Machine: what is there without an entry would be a machine that nobody let in.
             await self._record.append(_enrolled("enrol", newcomer))
@@ -263,7 +266,8 @@ class Enrolments:
             raise EnrolmentRefused("distrusted", "a key of this machine is distrusted")
         return [entry for entry in distrusts.all if entry.live(now)]
 
-    def _terms(self, pool: str) -> Terms:
+    def terms(self, pool: str) -> Terms:
+        """What the cluster asks of machines of a pool now."""
         cluster, simulated = self.sources.confidential.get("", "cluster"), self._simulated()
         return Terms.of(cluster, pool, simulated.pins, (*self._makers.certificates(), *simulated.certificates))
 
@@ -294,17 +298,39 @@ class Enrolments:
                 return
         raise EnrolmentRefused("too-many-waiting", "too many machines of this pool have enrolled and never attested")
 
-    async def _refuse(self, refused: EnrolmentRefused, who: str, ticket: str, pool: str, tee: str) -> None:
+    def check_identity(self, newcomer: Newcomer) -> None:
+        """Refuse a second key for the id that one machine was told; raises EnrolmentRefused.
+
+        A cache may not know yet of the first. Then there are two Machines of one id, and each has a disk key of its own.
+        """
+        names = {object_name(machine).name for machine in self.sources.machines.by_index(BY_ID, newcomer.identity)}
+        if names - {newcomer.machine_name}:
+            raise EnrolmentRefused("identity-conflict", "another key was registered for this machine")
+
+    async def note_refusal(self, refused: EnrolmentRefused, invitation: Invitation, who: str, tee: str) -> None:
+        """Put the refusal of a holder of a ticket on the record; raises RecordError."""
+        refused.ticket = (invitation.ticket, invitation.uid)
         # Codes and no values: what a machine sent is not ours to publish, and a record is read by many.
         failed = ",".join(entry.code for entry in refused.checks if entry.refuses)
         detail = {
             "code": refused.code,
-            "ticket": ticket,
-            "pool": pool,
+            "ticket": invitation.ticket,
+            "pool": invitation.pool,
             "tee": tee,
             **({"checks": failed} if failed else {}),
         }
-        await self._record.append(RecordEntry("enrol-refused", who, resource=f"pool/{pool}", detail=detail))
+        await self._record.append(RecordEntry("enrol-refused", who, resource=f"pool/{invitation.pool}", detail=detail))
+
+
+def used_up() -> EnrolmentRefused:
+    """The refusal of a ticket that has no use left."""
+    return EnrolmentRefused(*_TICKET_REFUSALS[TicketProblem.USED_UP])
+
+
+def _identity(machine: JsonObject) -> Iterable[str]:
+    """The id of a machine that the Clevis pin enrolled."""
+    pinned = (machine.get("status") or {}).get("pin") == CLEVIS_PIN
+    return (str(machine["spec"]["id"]),) if pinned else ()
 
 
 def _waiting(machine: JsonObject) -> Iterable[str]:
@@ -318,7 +344,7 @@ def _enrolled(what: str, newcomer: Newcomer) -> RecordEntry:
         "pool": newcomer.pool, "tee": newcomer.tee, "ticket": newcomer.ticket, "endorsement": newcomer.endorsement,
         "endorsedBy": str(newcomer.endorsed_by), "root": newcomer.root, "supersedes": newcomer.supersedes,
         "approval": "Automatic" if newcomer.approved else "Manual", "waits": newcomer.waits,
-        "simulated": "true" if newcomer.simulated else "",
+        "simulated": "true" if newcomer.simulated else "", "pin": newcomer.pin,
     }  # fmt: skip
     detail = {name: value for name, value in facts.items() if value}
     return RecordEntry(what, newcomer.thumbprint, resource=f"machine/{newcomer.machine_name}", detail=detail)

@@ -23,7 +23,7 @@ from fastness.kinds.fastness_dev.trust_model import Mode, mode_of
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.rbac import CLUSTER_ROLE_BINDING
 from fastness.kinds.objects import ObjectName, annotations_of, metadata, object_name, view
-from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.machine import MACHINE, SENT, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import AlreadyExists, Conflict, NotFound
@@ -66,7 +66,7 @@ class BootstrapTokenController:
         self.sources: Sequence[Source] = (
             Source(SECRETS, keys=_and_what_asks_for_it, scope=TOKENS, indexes=_INDEXES),
             Source(SECRETS, scope=ASKED, indexes=_INDEXES),
-            Source(MACHINE.resource, keys=self._of_machine),
+            Source(MACHINE.resource, keys=self._of_machine, unread=SENT),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=lambda _: (_EVERY,)),
         )
         self._cluster = cluster

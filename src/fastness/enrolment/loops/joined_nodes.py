@@ -23,6 +23,7 @@ from fastness.kinds.kind import Resource
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.objects import ObjectName, metadata, object_name
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.controllers.reads import NOTHING
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
@@ -40,7 +41,7 @@ class JoinedNodeController:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
             Source(CONFIG_MAPS, scope=JOINED, indexes=INDEXES),
-            Source(NODE.resource, keys=self._of_node),
+            Source(NODE.resource, keys=self._of_node, reads=NOTHING),
         )
         self._cluster = cluster
         self._clock = clock

@@ -48,9 +48,10 @@ from fastness.kinds.objects import (
     view,
     with_condition,
 )
-from fastness.kinds.trusted_execution.machine import MACHINE, Machine
+from fastness.kinds.trusted_execution.machine import MACHINE, SENT, Machine
 from fastness.kube.access.kubelet_requests import Deny, KubeletRequest, is_decided, read_asked
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.controllers.reads import fields
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
@@ -99,8 +100,8 @@ class Joins:
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
             Source(REQUESTS, indexes=_REQUESTS),
-            Source(MACHINE.resource, keys=self._of_machine, indexes=_MACHINES),
-            Source(NODE.resource, keys=self._of_node, indexes=_NODES),
+            Source(MACHINE.resource, keys=self._of_machine, indexes=_MACHINES, unread=SENT),
+            Source(NODE.resource, keys=self._of_node, indexes=_NODES, reads=fields("status.addresses")),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._all),
             Source(DISTRUST.resource, keys=self._all),
         )

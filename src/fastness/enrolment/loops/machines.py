@@ -49,7 +49,7 @@ from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.fastness_dev.distrust import DISTRUST
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import ObjectName, condition, is_being_deleted, labels_of, object_name, view, with_condition
-from fastness.kinds.trusted_execution.machine import CHIP_BARRED, MACHINE, Machine
+from fastness.kinds.trusted_execution.machine import CHIP_BARRED, MACHINE, SENT, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import AlreadyExists, Conflict, NotFound
@@ -76,9 +76,10 @@ class Machines:
 
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
-            Source(MACHINE.resource), Source(MACHINE.resource, self._waiting_for_chip_of),
+            Source(MACHINE.resource, unread=SENT),
+            Source(MACHINE.resource, self._waiting_for_chip_of, unread=SENT),
             Source(DISTRUST.resource, self._waiting_for_kept),
-        )  # fmt: skip
+        )
         self._cluster = cluster
         self._machines = informers.of(MACHINE.resource, indexers={INDEX: on_chip, AWAITING: awaiting_chip})
         self._distrusts = informers.of(DISTRUST.resource)

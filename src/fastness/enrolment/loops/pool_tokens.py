@@ -29,6 +29,7 @@ from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import ObjectName, annotations_of, metadata, object_name
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.controllers.reads import NOTHING
 from fastness.kube.errors import AlreadyExists, Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
@@ -79,7 +80,7 @@ class PoolTokenController:
             Source(SECRETS, scope=PUBLISHED_TOKENS, indexes=_INDEXES),
             Source(SECRETS, scope=ASKING),
             Source(_TICKETS, keys=lambda ticket: self._indexed(BY_TICKET, object_name(ticket).name)),
-            Source(NODE.resource, keys=lambda node: self._indexed(BY_NODE, object_name(node).name)),
+            Source(NODE.resource, keys=lambda node: self._indexed(BY_NODE, object_name(node).name), reads=NOTHING),
             Source(_POOLS, keys=lambda pool: self._indexed(BY_POOL, object_name(pool).name)),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=lambda _: map(object_name, self._published.list())),
         )

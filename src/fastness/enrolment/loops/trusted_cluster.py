@@ -42,6 +42,7 @@ from fastness.kinds.trusted_execution.approvals import ATTESTATION_KEY
 from fastness.kinds.trusted_execution.cluster import TRUSTED_EXECUTION_CLUSTER
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.controllers.reads import fields
 from fastness.kube.errors import AlreadyExists, Forbidden, Invalid, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informer, Informers
@@ -189,6 +190,7 @@ def _uuid(key: Object) -> Iterable[str]:
 
 _MACHINES: Final = {BY_ID: _id}
 _OWNED: Final = {BY_ID: _uuid}
+_PROVED: Final = fields("spec.id", "status.keyThumbprint", "status.tee")
 
 
 class AttestationKeys:
@@ -200,7 +202,7 @@ class AttestationKeys:
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
             Source(KEYS, delay=SETTLE_SECONDS, indexes=_OWNED),
-            Source(MACHINE.resource, keys=self._of_machine, delay=SETTLE_SECONDS, indexes=_MACHINES),
+            Source(MACHINE.resource, keys=self._of_machine, delay=SETTLE_SECONDS, indexes=_MACHINES, reads=_PROVED),
         )
         self._cluster = cluster
         self._clock = clock

@@ -53,6 +53,7 @@ from fastness.kinds.objects import ObjectName, metadata, object_name, rfc3339
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.access.kubelet_requests import Deny, KubeletRequest, is_decided, read_asked
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.controllers.reads import fields
 from fastness.kube.errors import Conflict, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
@@ -100,7 +101,9 @@ class UnattestedJoins:
     def __init__(self, cluster: Cluster, informers: Informers, record: Record, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
             Source(REQUESTS, indexes=_REQUESTS),
-            Source(NODE.resource, keys=self._of_node, indexes=_NODES),
+            Source(
+                NODE.resource, keys=self._of_node, indexes=_NODES, reads=fields("metadata.labels", "status.addresses")
+            ),
             Source(CONFIG_MAPS, keys=self._of_record, scope=JOINED),
             Source(MACHINE.resource, keys=lambda _: (), indexes=_MACHINES),
             Source(_POOLS, keys=lambda _: ()),

@@ -6,6 +6,7 @@
     layout.py       What an image gets: the agent, whom it believes, what starts it, and what closes the ways in
     looks.py        Questions to an image that a list of names cannot express; each answers with the places that stand open
     node.py         What the kubelet of an image must be told: its keys are the agent's (ADR 43)
+    programs.py     The programs that make a machine a node, where the image brings them
     tree.py         The files of an image: those that are there, and those that are put there
     ways.py         The ways by which a host speaks to its guest: what one is, and all that are known
 

@@ -41,6 +41,7 @@ from fastness.images.check.tree import (
     present,
     settings_path,
     text,
+    unmasked,
 )
 from fastness.images.check.ways import MASKED_GENERATORS, MASKED_UNITS, WAYS, WORDS
 from fastness.protocol.pointer import SYSTEM_CONFIG, SYSTEM_CONFIG_MODE, image_pointer
@@ -49,8 +50,16 @@ AGENT: Final = "/usr/lib/fastness/agent"
 PROGRAM: Final = f"{AGENT}/bin/fastness-agent"
 TRUST: Final = "/usr/lib/fastness/trust.json"
 DRACUT: Final = "/usr/lib/dracut"
-DRACUT_CONFIG: Final = 'add_dracutmodules+=" fastness "\nomit_dracutmodules+=" afterburn rhcos-afterburn-checkin "\n'
+DRACUT_CONFIG: Final = (
+    'add_dracutmodules+=" fastness "\nomit_dracutmodules+=" afterburn rhcos-afterburn-checkin systemd-pcrphase "\n'
+)
 BOOTC_FILE: Final = f"{BOOTC}/50-fastness.toml"
+# systemd adds a word to PCR 11 at each stage of a boot, and writes that into no log that a verifier gets: a machine would prove
+# itself in its initial file system and never again.
+PHASES: Final = (
+    "systemd-pcrphase-initrd.service", "systemd-pcrphase-sysinit.service", "systemd-pcrphase.service",
+    "systemd-pcrphase-factory-reset.service", "systemd-pcrphase-storage-target-mode.service",
+)  # fmt: skip
 _WANTED_BY: Final = re.compile(r"^WantedBy=(.+)$", re.MULTILINE)
 
 
@@ -83,6 +92,7 @@ _PARTS: Final = {
     "fastness-agent.service": "nothing brings a changed configuration to its machines",
 }
 _ROTATES: Final = "its kubelet makes keys that no proof names, and is denied"
+_PHASED: Final = "it changes PCR 11 after the boot, and no later proof of its machines is accepted"
 _NO_PLATFORM: Final = "its agent does not know where user-data lies: give --platform"
 
 
@@ -113,7 +123,8 @@ def lacks(shape: Shape, tree: Tree) -> list[Lack]:
         if not present(tree, path)
     ]
     kubelet = [Lack(place, _ROTATES) for place in rotating(shape, tree)]
-    return absent + kubelet + list(_platform(tree))
+    phases = [Lack(f"a mask for {unit}", _PHASED) for unit in PHASES if unmasked(tree, unit) is not None]
+    return absent + kubelet + phases + list(_platform(tree))
 
 
 def _places(name: str) -> tuple[str, ...]:
@@ -147,7 +158,7 @@ def _services(parts: Parts) -> Iterator[Piece]:
 
 
 def _masks(tree: Tree) -> Iterator[Piece]:
-    for directory, names in (("system", MASKED_UNITS), ("system-generators", MASKED_GENERATORS)):
+    for directory, names in (("system", (*MASKED_UNITS, *PHASES)), ("system-generators", MASKED_GENERATORS)):
         yield from (LinkPiece(settings_path(tree, f"/etc/systemd/{directory}/{name}"), NOWHERE) for name in names)
 
 

@@ -146,8 +146,8 @@ WAYS: Final = (
         f"{_PREPARE}: no getty, no wizard that asks for root's password, no shell when something fails.",
         units=(
             "serial-getty@.service", "getty@.service", "console-getty.service", "container-getty@.service",
-            "autovt@.service", "debug-shell.service", "emergency.service", "rescue.service", "dracut-emergency.service",
-            "systemd-firstboot.service",
+            "autovt@.service", "getty-static.service", "debug-shell.service", "emergency.service", "rescue.service",
+            "dracut-emergency.service", "systemd-firstboot.service",
             # Fedora CoreOS hands the journal of a failed boot to the host by a virtio port.
             "ignition-virtio-dump-journal.service",
         ),

@@ -36,6 +36,37 @@ MODES = ("Disabled", "Audit", "Enforce")
 TRUST_MODELS = ("ConfidentialCluster", "ContainersHost", "None")
 
 
+AGENT_PIN, CLEVIS_PIN = PINS = ("Agent", "Clevis")
+VOLUMES = ("none", "var", "root")
+INTEGRITIES = ("none", "hmac-sha256")
+RECOVERIES = ("Nobody", "Approvers")
+_DISK = s.obj(
+    {
+        "pin": s.enum(
+            *PINS,
+            description="Who opens the volume. Agent: our agent, in the initrd, by an unlock session. Clevis: the pin trustee of "
+            "images of trusted-execution clusters, which is weaker; it opens the root, without integrity, and registers keys "
+            "on first use. Agent if not set.",
+        ),
+        "volume": s.enum(
+            *VOLUMES,
+            description="The encrypted volume that new machines of the pool make at their first boot: none, /var, or the root. "
+            "None if not set; machines that run keep what they have.",
+        ),
+        "integrity": s.enum(
+            *INTEGRITIES,
+            description="Whether what the host changes on the volume is an error when it is read: none, or authenticated with "
+            "HMAC-SHA-256. None if not set.",
+        ),
+        "recovery": s.enum(
+            *RECOVERIES,
+            description="Who may have the key of a volume beside its machine. Nobody; or two approvers of break-glass together, "
+            "each time on the record. Nobody if not set.",
+        ),
+    },
+    "The disk of machines of this pool, whose key only a machine gets that proved what it booted.",
+)
+
 _POOLS = s.list_map(
     s.obj(
         {
@@ -54,6 +85,7 @@ _POOLS = s.list_map(
             "evict": s.boolean(
                 "Whether pods leave a node without proof too: its taint gets the effect NoExecute beside NoSchedule."
             ),
+            "disk": _DISK,
         },
         "One pool.",
         required=("name", "trustModel"),
@@ -293,6 +325,15 @@ CONFIDENTIAL_CLUSTER = declare(
 )
 
 
+class Disk(View):
+    """The encrypted volume of a pool's machines."""
+
+    pin: str = "Agent"
+    volume: str = "none"
+    integrity: str = "none"
+    recovery: str = "Nobody"
+
+
 class PoolTrust(View):
     """The trust model of one pool."""
 
@@ -300,6 +341,7 @@ class PoolTrust(View):
     trust_model: Literal["ConfidentialCluster", "ContainersHost", "None"]
     evidence: tuple[str, ...] = ()
     evict: bool = False
+    disk: Disk = Disk()
 
 
 class Delivery(View):

@@ -1,7 +1,8 @@
-"""SpentChallenge and EvidenceBlob: what a door keeps of an attestation.
+"""SpentChallenge, SeenLaunch and EvidenceBlob: what a door keeps of an attestation.
 
 A SpentChallenge is named after the hash of a nonce: creating it a second time is a conflict, which is how a replay is seen by any
-number of doors. An EvidenceBlob holds evidence once, by digest.
+number of doors. A SeenLaunch is named after the launch of an SNP guest in the same way: whoever comes first says what the
+launch is good for. An EvidenceBlob holds evidence once, by digest.
 """
 
 from __future__ import annotations
@@ -34,6 +35,39 @@ SPENT_CHALLENGE = declare(
     columns=(Column("Expires", ".spec.expires"), AGE),
 )
 
+LAUNCH_USES = ("Session", "Unlock")
+SEEN_LAUNCH = declare(
+    "SeenLaunch",
+    "seenlaunches",
+    "A launch of an SNP guest of which a session was seen. Disk keys are released in the first session of a launch alone.",
+    s.obj(
+        {
+            "spec": s.immutable(
+                s.obj(
+                    {
+                        "use": s.enum(
+                            *LAUNCH_USES,
+                            description="What the first session was: an ordinary one, or one that opened disks.",
+                        ),
+                        "machine": s.string("UID of the Machine that it was of.", pattern=s.UUID, maxLength=36),
+                        "key": s.string(
+                            "SHA-256 of the unlock key, hexadecimal digits: a retry with it is answered again.",
+                            pattern="^[0-9a-f]{64}$",
+                            maxLength=64,
+                        ),
+                        "expires": s.timestamp("When it may be forgotten, unless a Machine still shows the launch."),
+                    },
+                    "The launch.",
+                    required=("use", "machine", "expires"),
+                ),
+                "a launch that was seen cannot be changed",
+            )
+        },
+        required=("spec",),
+    ),
+    columns=(Column("Use", ".spec.use"), Column("Machine", ".spec.machine"), AGE),
+)
+
 EVIDENCE_BLOB = declare(
     "EvidenceBlob",
     "evidenceblobs",
@@ -61,4 +95,4 @@ EVIDENCE_BLOB = declare(
     columns=(Column("Type", ".spec.type"), AGE),
 )
 
-KINDS = (SPENT_CHALLENGE, EVIDENCE_BLOB)
+KINDS = (SPENT_CHALLENGE, SEEN_LAUNCH, EVIDENCE_BLOB)

@@ -75,6 +75,20 @@ def evicts(cluster: Object | None, pool: str) -> bool:
     return enforces(cluster, pool) and any(entry.get("name") == pool and entry.get("evict") is True for entry in listed)
 
 
+def clevis_pools(cluster: Object | None) -> frozenset[str]:
+    """The confidential pools whose machines have their root opened by the Clevis pin; no other volume can be."""
+    entries = _spec(cluster).get("pools")
+    listed = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    disks = {str(entry.get("name")): entry.get("disk") for entry in listed}
+    return frozenset(
+        pool
+        for pool, disk in disks.items()
+        if isinstance(disk, dict)
+        and (disk.get("pin"), disk.get("volume")) == ("Clevis", "root")
+        and trust_model(cluster, pool) is TrustModel.CONFIDENTIAL_CLUSTER
+    )
+
+
 def legacy_stubs(cluster: Object | None) -> dict[str, frozenset[str]]:
     """The names under which the gate serves stubs without a ticket, and the pools of each that are of model None."""
     join = _spec(cluster).get("join")

@@ -54,6 +54,18 @@ STREAM_SOURCES: Final = "fastness.dev/stream-sources"
 # The condition of MachineConfiguration `cluster` about streams: the OSImageStream itself has no place for one.
 STREAMS_AVAILABLE: Final = "OSImageStreamsAvailable"
 
+# What a build of a pool's image carries, and the MachineOSConfig that it is of.
+BUILD_POOL_LABEL: Final = f"{GROUP}/target-machine-config-pool"
+BUILD_CONFIG_LABEL: Final = f"{GROUP}/rendered-machine-config"
+BUILD_OF_LABEL: Final = f"{GROUP}/machine-os-config"
+PUSH_SECRET: Final = f"{GROUP}/rendered-image-push-secret"
+CURRENT_BUILD: Final = f"{GROUP}/current-machine-os-build"
+REBUILD: Final = f"{GROUP}/rebuild"
+# Whether the image of a MachineOSConfig can be built, a condition of it; and what an image was made of, on its build.
+BUILDABLE: Final = "Buildable"
+IMAGE_INPUTS: Final = "fastness.dev/image-inputs"
+BUILD_FINALIZER: Final = "fastness.dev/built-image"
+
 NODE_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 WORKER_LABEL: Final = f"{NODE_ROLE_PREFIX}{WORKER}"
 MASTER_LABEL: Final = f"{NODE_ROLE_PREFIX}{MASTER}"
@@ -169,6 +181,13 @@ class Event(StrEnum):
     GAVE_UP = "GaveUp"
     DEFERRING_OPERATOR_NODE = "DeferringOperatorNodeUpdate"
     COMPLETED = "Completed"
+    BUILD_STARTED = "BuildStarted"
+    BUILD_COMPLETED = "BuildCompleted"
+    BUILD_FAILED = "BuildFailed"
+    BUILD_INTERRUPTED = "BuildInterrupted"
+    BUILD_DELETED = "BuildDeleted"
+    BUILD_REFUSED = "ConfigReconcileFailed"
+    REBUILD_REQUESTED = "RebuildRequested"
     POOL_CONFLICT = "NodeInSeveralPools"
     PRUNED = "RenderedConfigsPruned"
     USER_DATA_ADOPTED = "UserDataAdopted"
@@ -193,6 +212,7 @@ class Event(StrEnum):
     BOOT_RESYNC = "BootResync"
     REBOOT = "Reboot"
     BOOT_FAILED = "BootFailed"
+    BOOT_LOADER_NOT_UPDATED = "BootLoaderNotUpdated"
     STAGED_IMAGE_DROPPED = "StagedImageDropped"
     SKIP_REBOOT = "SkipReboot"
     ON_DISK_VALIDATION_FAILED = "OnDiskStateValidationFailed"
@@ -222,6 +242,9 @@ REGISTRIES_CONF: Final = "/etc/containers/registries.conf"
 PINNED_IMAGES_FILE: Final = "/etc/crio/crio.conf.d/50-pinned-images"
 KUBELET_CA: Final = "/etc/kubernetes/kubelet-ca.crt"
 CURRENT_CONFIG_FILE: Final = "/etc/machine-config-daemon/currentconfig"
+# Whether a new image brings its boot loader too; nothing but the word does.
+BOOT_LOADER_FILE: Final = "/etc/fastness/boot-loader"
+UPDATE_BOOT_LOADER: Final = "update\n"
 BASE_IMAGE_FILE: Final = "/etc/machine-config-daemon/baseimage"
 CURRENT_IMAGE_FILE: Final = "/etc/machine-config-daemon/currentimage"
 NODE_ANNOTATIONS_FILE: Final = "/etc/machine-config-daemon/node-annotations.json"
@@ -244,15 +267,20 @@ STUB_UPGRADED_AT: Final = f"{GROUP}/stub-ignition-upgraded-at"
 CORE_USER: Final = "core"
 
 
-def target_of(config: str, overlay: str) -> str:
-    """What a node goes to in one word: a rendered config, and the digest of the overlays on top if there are any."""
-    return f"{config}@{overlay}" if overlay else config
+def target_of(config: str, overlay: str, image: str = "") -> str:
+    """What a node goes to in one word: a rendered config, the digest of its overlays and the image built for it, if any."""
+    return (f"{config}@{overlay}" if overlay else config) + (f" {image}" if image else "")
 
 
 def split_target(target: str) -> tuple[str, str]:
     """The rendered config and the digest of the overlays in the name of a target."""
-    config, _, overlay = target.partition("@")
+    config, _, overlay = target.partition(" ")[0].partition("@")
     return config, overlay
+
+
+def image_in_target(target: str) -> str:
+    """The image that was built for a target; empty where the config names its own."""
+    return target.partition(" ")[2]
 
 
 def drain_verb(request: str) -> str:

@@ -71,6 +71,20 @@ _STATUS = s.obj(
     "What was observed.",
 )
 
+RENAMED = {
+    "spec.buildInputs": (
+        "today its members stand in spec itself: imageBuilder, baseImagePullSecret, renderedImagePushSecret, "
+        "renderedImagePushSpec, containerFile; baseOSImagePullspec is osImageURL of a MachineConfig, and "
+        "baseOSExtensionsImagePullspec its baseOSExtensionsContainerImage"
+    ),
+    "spec.buildOutputs": "today nodes pull with the pull secret of the cluster: leave it out",
+    "spec.baseOSImagePullspec": "today it is osImageURL of a MachineConfig",
+    "spec.baseOSExtensionsImagePullspec": "today it is baseOSExtensionsContainerImage of a MachineConfig",
+    "spec.renderedImagePushspec": "today it is spec.renderedImagePushSpec",
+    "spec.containerfile": "today it is spec.containerFile",
+}
+"""Names of the first proposals, with those of today."""
+
 MACHINE_OS_CONFIG = Kind(
     group=GROUP,
     version=VERSION,
@@ -81,6 +95,7 @@ MACHINE_OS_CONFIG = Kind(
     description="The operating system image that is built for one pool.",
     schema=s.with_rules(s.obj({"spec": _SPEC, "status": _STATUS}, required=("spec",)), _ONE_PER_POOL),
     subresources=("status",),
+    renamed=RENAMED,
 )
 
 KINDS = (MACHINE_OS_CONFIG,)

@@ -6,10 +6,15 @@ cluster is doing; machine configuration reports itself there as `machine-config`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from fastness.kinds.kind import Column, Scope
 from fastness.kinds.openshift.stored import condition, stored
 
 GROUP = "config.openshift.io"
+MICROSHIFT: Final = ("kube-public", "microshift-version")
+"""Namespace and name of the ConfigMap by which MicroShift says that it is one."""
 
 PROXY = stored(GROUP, "v1", "Proxy", "proxies", Scope.CLUSTER, "The proxy that the cluster uses.")
 
@@ -51,3 +56,19 @@ CLUSTER_OPERATOR = stored(
 )
 
 KINDS = (PROXY, INFRASTRUCTURE, CLUSTER_VERSION, CLUSTER_OPERATOR)
+
+
+def platform_of(infrastructure: Mapping[str, Any] | None) -> str:
+    """The platform that an Infrastructure names; empty where it names none."""
+    status = (infrastructure or {}).get("status")
+    status = status if isinstance(status, Mapping) else {}
+    of_platform = status.get("platformStatus")
+    of_platform = of_platform if isinstance(of_platform, Mapping) else {}
+    return str(of_platform.get("type") or status.get("platform") or "")
+
+
+def is_installers(infrastructure: Mapping[str, Any] | None) -> bool:
+    """Whether an installer of OpenShift made an Infrastructure: it names the cluster, or a platform that machines run on."""
+    status = (infrastructure or {}).get("status")
+    named = isinstance(status, Mapping) and bool(status.get("infrastructureName"))
+    return infrastructure is not None and (named or platform_of(infrastructure) != "None")

@@ -118,7 +118,12 @@ NODE_CONFIG = Kind(
         {
             "spec": s.obj(
                 {
-                    "cgroupMode": s.enum("", "v2", description="Version of control groups; there is only v2."),
+                    "cgroupMode": s.enum(
+                        "",
+                        "v1",
+                        "v2",
+                        description="Version of control groups; with v1 nothing is rendered, and pools say why.",
+                    ),
                     "workerLatencyProfile": s.enum(
                         *LATENCY_PROFILES, description="How often workers report, and so how soon one is missed."
                     ),

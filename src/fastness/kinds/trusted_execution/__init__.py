@@ -2,6 +2,7 @@
 
     approvals.py   ApprovedImage and AttestationKey: what somebody vouched for
     cluster.py     TrustedExecutionCluster: where the machines of a cluster find those that attest them
+    disks.py       Encrypted volumes of a Machine: what is recorded, accepted, in doubt, and what approvers had
     machine.py     Machine: one machine that enrolled, and what it has proved since
     membership.py  Whether a machine may take part in the cluster, as its Machine says
     properties.py  Names of attested properties that a Machine carries (`status.properties`)

@@ -23,26 +23,27 @@ import msgspec
 
 from fastness.kinds import schema as s
 from fastness.kinds.fastness_dev import ENDORSEMENTS
+from fastness.kinds.fastness_dev.cluster import PINS
 from fastness.kinds.kind import AGE, Column, Kind, Scope
 from fastness.kinds.objects import Condition, Metadata, View
 from fastness.kinds.trusted_execution import GROUP, VERSION
+from fastness.kinds.trusted_execution.disks import DISK, VOLUME, AcceptedDisk, VolumeStatus
 
 CHIP = r"^(hidden|(snp|tdx):[0-9a-f]{16,128})$"
 LAUNCH = r"^[0-9a-f]{64}$"
 OVERLAY = r"^([0-9a-f]{32})?$"
 CONDITIONS = (
-    "Enrolled",
-    "Approved",
-    "Attested",
-    "Configured",
-    "Joined",
-    "Revoked",
-    "Disputed",
-    "Believed",
-    "KeyReused",
-)
+    "Enrolled", "Approved", "Attested", "Configured", "Joined", "Revoked", "Disputed", "Believed", "KeyReused",
+    "DisksEncrypted",
+    "DisksRecoverable",
+)  # fmt: skip
 DISPUTES = ("Chip", "Boot")
-IDENTITIES = ("TPM", "OpenDisk")
+IDENTITIES = ("TPM", "OpenDisk", "EncryptedDisk")
+MOST_VOLUMES = 8
+REKEY = "fastness.dev/rekey-disk"
+"""Annotation on a Machine: the volume that gets a new key at its next boot."""
+HOLDS_KEYS = "fastness.dev/disk-keys"
+"""Finalizer of a Machine that has keys of disks: they are destroyed, on the record, before it goes."""
 MOST_REPLACED_KEYS = 16
 MOST_FORMER_BOOTS = 16
 APPROVALS = ("Pending", "Approved", "Quarantined")
@@ -51,6 +52,10 @@ CHIP_BARRED = "ChipBarred"
 NOTE = "fastness.dev/attestation"
 """On the Node of a machine: why it stands as it does."""
 SIGNERS = ("enrolment", "broker", "controllers")
+SENT = frozenset(
+    f"status.{name}" for name in ("desiredConfig", "currentConfig", "desiredOverlay", "currentOverlay", "signed")
+)
+"""What a rollout writes on the Machine of every node that it sends on: where to, where from, and the signature over it."""
 STANDINGS = ("Proved", "Waiting", "Refused", "Overridden", "Revoked", "Stale")
 
 _SPEC = s.obj(
@@ -84,6 +89,22 @@ _SPEC = s.obj(
             "controllers sign it and take this away."
         ),
         "vouchedReason": s.string("Why, in the administrator's words.", maxLength=1024),
+        "disks": s.list_map(
+            s.obj(
+                {
+                    "volume": s.string("The volume.", pattern=VOLUME, maxLength=32),
+                    "accepted": s.timestamp(
+                        "Up to when an administrator has looked at the volume and takes it as it is."
+                    ),
+                    "reason": s.string("Why, in the administrator's words.", maxLength=1024),
+                },
+                "One volume.",
+                required=("volume", "accepted"),
+            ),
+            ("volume",),
+            "Volumes that an administrator accepts although an old copy of them, or another disk, was opened.",
+            maxItems=MOST_VOLUMES,
+        ),
     },
     "Who the machine is, and whether it may take part.",
     required=("id",),
@@ -157,7 +178,8 @@ _STATUS = s.immutable_once_set(
     s.obj(
         {
             "conditions": s.conditions(
-                "Enrolled, Approved, Attested, Configured, Joined, Revoked, Disputed, Believed and KeyReused."
+                "Enrolled, Approved, Attested, Configured, Joined, Revoked, Disputed, Believed, KeyReused, "
+                "DisksEncrypted and DisksRecoverable."
             ),
             "signed": _SIGNED,
             "pool": s.object_name("Pool of the machine: that of its join ticket, or the one that it was moved to."),
@@ -177,6 +199,11 @@ _STATUS = s.immutable_once_set(
             "ticket": s.object_name("JoinTicket that the machine enrolled with."),
             "ticketUid": s.string("UID of that JoinTicket: one made anew under its name is another.", maxLength=36),
             "endorsement": _ENDORSEMENT,
+            "pin": s.enum(
+                *PINS,
+                description="Who opens the machine's volume, as it enrolled: our agent, or the Clevis pin of images of "
+                "trusted-execution clusters, which is weaker. Left out means Agent.",
+            ),
             "chip": s.string(
                 "Chip that the machine runs on: snp:<CHIP_ID> or tdx:<platform instance>, or hidden where its provider "
                 "does not tell. Written at the first affirmed verdict.",
@@ -230,6 +257,9 @@ _STATUS = s.immutable_once_set(
                 "Digest of the NodeOverlays that go with currentConfig.", pattern=OVERLAY, maxLength=32
             ),
             "nodeKeys": _NODE_KEYS,
+            "disks": s.list_map(
+                DISK, ("volume",), "The encrypted volumes of the machine, and how each stands.", maxItems=MOST_VOLUMES
+            ),
             "credentialEnds": s.timestamp(
                 "When the last client certificate of its node ends: until then it opens the API of a Kubernetes that does "
                 "not ask Fastness, whatever became of the machine."
@@ -247,6 +277,7 @@ _STATUS = s.immutable_once_set(
     "tee",
     "endorsedBy",
     "endorsement",
+    "pin",
 )
 
 MACHINE = Kind(
@@ -278,6 +309,7 @@ MACHINE = Kind(
         AGE,
         Column("Identity", ".status.identity", priority=1, description="Where the machine's key lies."),
         Column("Chip", ".status.chip", priority=1, description="Chip that the machine runs on."),
+        Column("Disks", ".status.disks[*].state", priority=1, description="How its encrypted volumes stand."),
     ),
     subresources=("status",),
 )
@@ -297,6 +329,7 @@ class MachineSpec(View):
     pool_reason: str = ""
     vouched: str = ""
     vouched_reason: str = ""
+    disks: tuple[AcceptedDisk, ...] = ()
 
 
 class Endorsement(View):
@@ -354,6 +387,7 @@ class MachineStatus(View):
     ticket: str = ""
     ticket_uid: str = ""
     endorsement: Endorsement | None = None
+    pin: str = ""
     chip: str = ""
     awaited_chip: str = ""
     disputes: tuple[Disputed, ...] = ()
@@ -373,6 +407,7 @@ class MachineStatus(View):
     desired_overlay: str = ""
     current_overlay: str = ""
     node_keys: NodeKeys = NodeKeys()
+    disks: tuple[VolumeStatus, ...] = ()
     credential_ends: str | None = None
     epoch: int = 0
 

@@ -13,6 +13,8 @@ is the only thing that opens a resource: it names the caller, the one resource, 
   TPM that does not exist. Whoever looks for a key says which kind of key, and compares the type and the endorsement again.
 * A Grant cannot be made by hand or copied with other contents (`dataclasses.replace`): its constructor wants `GRANTING`, which
   `release.authorise` alone may import. A test reads the imports and the calls of the whole tree.
+* A subject of an unlock session has `unlock:<uid>` in place of a thumbprint: it has the disk keys of that Machine, and nothing
+  else (`is_unlock`).
 * `basis` says what a caller's right rests on; machines of a pool that attests get something for a verdict alone.
 """
 
@@ -25,6 +27,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from fastness.kinds.kind import JsonObject
+
+UNLOCK: Final = "unlock:"
 
 
 class KeyKind(StrEnum):
@@ -72,11 +76,18 @@ class Subject:
     epoch: int = 0
     tee: str = ""
     endorsement: str = ""
+    # `spec.id` of the Machine: the name of its disk key for the Clevis pin, which is told it before there is a Machine.
+    id: str = ""
 
     @property
     def endorsed(self) -> tuple[str, str]:
         """Its evidence type and its endorsement."""
         return self.tee, self.endorsement
+
+    @property
+    def is_unlock(self) -> bool:
+        """Whether this is a machine in its initrd, which has no identity yet and gets keys of its disks alone."""
+        return self.thumbprint.startswith(UNLOCK)
 
     @property
     def first_use(self) -> bool:

@@ -6,7 +6,9 @@
     misplaced.py   Objects that do not count where they are: their owners are told, and nothing else comes of them
     not_acted_on.py  Objects that ask for what nothing acts on: they say so themselves
     queue.py       A queue of keys, each at most once
+    reads.py       Which fields of an object a loop reads, and which of them a change has touched
     runner.py      Runs controllers: informers feed queues, workers empty them
+    statuses.py    Writes of statuses that several loops share: only over what was read
 
 A `Controller` declares what it reads and writes and reconciles one key at a time; the `Runner` gives it informers, a queue
 with one place per key, bounded workers, retries with jitter, and a supervised life; `Leadership` makes sure that only one

@@ -27,7 +27,8 @@ def itself(obj: Object) -> Iterable[ObjectName]:
 class Source:
     """Something a controller reads, and which keys a change of it concerns; `delay` absorbs a burst of changes.
 
-    An `optional` one is a kind that the cluster may not serve: work begins without it.
+    An `optional` one is a kind that the cluster may not serve: work begins without it. With `reads` (`reads.py`) only changes of
+    these fields concern anybody; with `unread` those of these fields alone concern nobody.
     """
 
     resource: Resource
@@ -36,6 +37,8 @@ class Source:
     delay: float = 0.0
     optional: bool = False
     indexes: Mapping[str, Callable[[Object], Iterable[str]]] = field(default_factory=dict)
+    reads: frozenset[str] | None = None
+    unread: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

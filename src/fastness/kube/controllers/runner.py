@@ -23,12 +23,16 @@ from fastness.kinds.kind import JsonObject
 from fastness.kube.controllers.controller import Controller, Source
 from fastness.kube.controllers.leadership import LostLease
 from fastness.kube.controllers.queue import QueueClosed, WorkQueue
+from fastness.kube.controllers.reads import Changes
+from fastness.kube.errors import Conflict
 from fastness.kube.informers import Informers
 from fastness.observe import logs, metrics
 from fastness.runtime.clock import Clock, Entropy
 
 WORKERS = 2
 RESYNC_SECONDS = 600.0
+# A key whose delay has grown to this met somebody else's write at every one of many looks.
+SETTLING = 1.0
 _log = logs.logger("controllers")
 Feed = Callable[[Callable[[Any], None]], None]
 
@@ -62,6 +66,7 @@ class Runner:
         self._entropy = entropy
         self._workers = workers
         self._resync = resync
+        self._changes = Changes()
         feeds = feeds or {}
         self._loops = [
             _Loop(controller, WorkQueue(clock, entropy), feeds.get(controller.name)) for controller in controllers
@@ -116,6 +121,8 @@ class Runner:
         informer = self.informers.of(source.resource, source.scope, indexers=source.indexes)
 
         def changed(old: JsonObject | None, new: JsonObject | None) -> None:
+            if not self._changes.concern(source.reads, old, new, source.unread):
+                return
             # The new one first: where the old one is hostile, its successor must not wait for the next resync.
             for obj in (new, old):
                 if obj is not None:
@@ -146,7 +153,10 @@ class Runner:
         except Exception as error:  # noqa: BLE001  # the supervisor of reconciles: log, count, try again later
             delay = loop.queue.retry(key)
             metrics.CONTROLLERS.done(name, "failed", self._clock.monotonic() - started)
-            _log.warning("controller.failed", controller=name, key=key, error=repr(error), again=f"{delay:.3f}s")
+            # Two loops that write one object meet now and then, and the next look settles it: nobody has to read of that, unless
+            # it goes on and on.
+            if not isinstance(error, Conflict) or delay >= SETTLING:
+                _log.warning("controller.failed", controller=name, key=key, error=repr(error), again=f"{delay:.3f}s")
             return
         loop.queue.forget(key)
         metrics.CONTROLLERS.done(name, "ok", self._clock.monotonic() - started)

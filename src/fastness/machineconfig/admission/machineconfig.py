@@ -6,7 +6,8 @@
 * A MachineConfig that changes the kernel, its arguments, FIPS mode or extensions is accepted, and a warning says what follows
   where the pool's trust model does not allow it or cannot vouch for it: nothing is rendered for a confidential pool, and the
   host of pod VMs is not attested.
-* A NodeOverlay that cannot be merged is accepted too, and a warning says what is wrong and that its machines will wait.
+* A NodeOverlay that cannot be merged is accepted too, and a warning says what is wrong and that its machines will wait. So is a
+  mode of control groups that no pool follows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from fastness.kinds.objects import labels_of, object_name
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest, Allowed, Denied, forbidden, invalid
 from fastness.machineconfig.overlay import overlay
 from fastness.machineconfig.render.errors import fatal
+from fastness.machineconfig.render.settings.cluster import CGROUP_MODES, cgroup_refusal
 from fastness.machineconfig.render.validate import examine, host_fields, side_doors
 
 OPERATOR_GROUP: Final = "operator.openshift.io"
@@ -73,6 +75,14 @@ def warn_about_overlay(request: AdmissionRequest, lookups: AdmissionLookups) -> 
     wrong = fatal(overlay.examine(request.new).problems)
     warnings = tuple(f"machines that match will wait: {problem.short}" for problem in wrong[:MOST_WARNINGS])
     return Allowed(warnings) if warnings else None
+
+
+def warn_about_cgroup_mode(request: AdmissionRequest, lookups: AdmissionLookups) -> Allowed | None:
+    """Warn about control groups that no pool follows: pools are degraded while it stands."""
+    mode = _spec(request.new).get("cgroupMode") or ""
+    if mode in CGROUP_MODES or mode == _spec(request.old or {}).get("cgroupMode"):
+        return None
+    return Allowed((f"{cgroup_refusal(str(mode))}; nothing will be rendered until then",))
 
 
 def _touched(config: Object) -> list[str]:

@@ -5,8 +5,8 @@ There these are admission policies with a parameter; the words are those that us
 * A pool follows a stream that is on offer. What a pool says already is not judged again: when an offer ends, its rollouts and
   everything else about it must go on, and rendering says what is wrong.
 * The OSImageStream is never deleted: without it nobody knows which images belong to the release.
-* Boot images are looked after only where somebody can do it. A cluster without an Infrastructure has machines of our own making,
-  which are bare metal.
+* Boot images are looked after only where somebody can do it. A cluster without an installer's Infrastructure has machines of our
+  own making, which are bare metal.
 * The daemon of a node reports about that node alone: its token says where it runs. Nodes themselves are held to the same by
   `kube/access/node_restriction`.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from fastness.kinds.openshift.config import is_installers, platform_of
 from fastness.kube.access.user import service_account_name
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest, Denied, forbidden
 
@@ -54,7 +55,8 @@ def boot_images_fit_the_platform(request: AdmissionRequest, lookups: AdmissionLo
     """Refuse to look after boot images where nobody can."""
     if _managers(request.new) is None or _managers(request.new) == _managers(request.old or {}):
         return None
-    platform = _platform(lookups.infrastructure())
+    infrastructure = lookups.infrastructure()
+    platform = platform_of(infrastructure) if is_installers(infrastructure) else "BareMetal"
     if platform not in PLATFORMS:
         return forbidden(request, f"This feature is only supported on these platforms: {', '.join(PLATFORMS)}")
     resources = {manager.get("resource") for manager in _managers(request.new) or ()}
@@ -77,13 +79,6 @@ def daemon_reports_for_its_node(request: AdmissionRequest, lookups: AdmissionLoo
     if claimed[0] != request.name:
         return forbidden(request, f"updates to MCN {request.name} can only be done from the MCN's owner node")
     return None
-
-
-def _platform(infrastructure: Object | None) -> str:
-    if infrastructure is None:
-        return "BareMetal"
-    status = _table(infrastructure, "status")
-    return str(_table(status, "platformStatus").get("type") or status.get("platform") or "")
 
 
 def _managers(configuration: Object) -> list[Object] | None:

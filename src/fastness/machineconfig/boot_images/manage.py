@@ -28,6 +28,7 @@ from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, condition, labels_of, object_name, with_condition
+from fastness.kinds.openshift.config import platform_of
 from fastness.machineconfig.boot_images import makers
 from fastness.machineconfig.boot_images.images import NotManaged, Target, target_of
 from fastness.machineconfig.boot_images.makers import Object
@@ -83,8 +84,11 @@ def managed_status(settings: Object, infrastructure: Object | None) -> JsonObjec
     managers = (((settings.get("spec") or {}).get("managedBootImages")) or {}).get("machineManagers")
     if managers is not None:
         return {"machineManagers": [dict(manager) for manager in managers]}
-    mode = "All" if _managed_by_default(infrastructure) else "None"
-    return {"machineManagers": [_manager(SETS, mode), _manager(CONTROL_PLANE_SETS, "None")]}
+    managers = [_manager(SETS, "All" if _managed_by_default(infrastructure) else "None")]
+    # The public API has no set of the control plane there, and refuses a word about it.
+    if platform_of(infrastructure) != "VSphere":
+        managers.append(_manager(CONTROL_PLANE_SETS, "None"))
+    return {"machineManagers": managers}
 
 
 def is_selected(managed: Object, resource: str, maker: Object) -> bool:
@@ -181,10 +185,9 @@ def _some(texts: Sequence[str]) -> str:
 
 
 def _managed_by_default(infrastructure: Object | None) -> bool:
-    status = (infrastructure or {}).get("status") or {}
-    platform = status.get("platformStatus") or {}
-    name = platform.get("type") or status.get("platform") or ""
-    return name in _BY_DEFAULT and (platform.get("azure") or {}).get("cloudName") != _AZURE_STACK
+    of_platform = ((infrastructure or {}).get("status") or {}).get("platformStatus") or {}
+    cloud = (of_platform.get("azure") or {}).get("cloudName")
+    return platform_of(infrastructure) in _BY_DEFAULT and cloud != _AZURE_STACK
 
 
 def _manager(resource: str, mode: str) -> JsonObject:

@@ -1,4 +1,5 @@
 """What machine configuration asks of others than the cluster.
 
-registry.py  Images in registries: their labels and single files, read without pulling them
+registry.py          Images in registries: their labels and single files, read without pulling them
+registry_session.py  A talk with one registry about one image: manifests and blobs, read and written
 """

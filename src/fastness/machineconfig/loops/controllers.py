@@ -11,24 +11,24 @@ from fastness.kube.controllers.fenced import FencedCluster, nobody_asks
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.machineconfig.live.registry import RegistryClient, RegistryImages
-from fastness.machineconfig.loops.api_authority import ApiAuthority
-from fastness.machineconfig.loops.boot_images import BootImages
-from fastness.machineconfig.loops.cluster_kinds import ClusterKinds
-from fastness.machineconfig.loops.defaults import Defaults
-from fastness.machineconfig.loops.drain import Drains
-from fastness.machineconfig.loops.generated import Generated
-from fastness.machineconfig.loops.installer_pointers import InstallerStubs
-from fastness.machineconfig.loops.labels import FirstLabels
-from fastness.machineconfig.loops.node_trust import TrustOfNodes
-from fastness.machineconfig.loops.nodes import ConfigNodes
-from fastness.machineconfig.loops.pinned_images import PinnedImages
-from fastness.machineconfig.loops.prune import Pruning
-from fastness.machineconfig.loops.registries import Registries
-from fastness.machineconfig.loops.render import Rendering, ResolveImage
-from fastness.machineconfig.loops.rollout import Rollout
-from fastness.machineconfig.loops.streams import Streams
+from fastness.machineconfig.loops.first_boot.boot_images import BootImages
+from fastness.machineconfig.loops.first_boot.installer_pointers import InstallerStubs
+from fastness.machineconfig.loops.first_boot.user_data import UserData
+from fastness.machineconfig.loops.nodes.api_authority import ApiAuthority
+from fastness.machineconfig.loops.nodes.config_nodes import ConfigNodes
+from fastness.machineconfig.loops.nodes.labels import FirstLabels
+from fastness.machineconfig.loops.nodes.node_trust import TrustOfNodes
+from fastness.machineconfig.loops.nodes.pinned_images import PinnedImages
+from fastness.machineconfig.loops.rendering.cluster_kinds import ClusterKinds
+from fastness.machineconfig.loops.rendering.defaults import Defaults
+from fastness.machineconfig.loops.rendering.generated import Generated
+from fastness.machineconfig.loops.rendering.prune import Pruning
+from fastness.machineconfig.loops.rendering.registries import Registries
+from fastness.machineconfig.loops.rendering.render import Rendering, ResolveImage
+from fastness.machineconfig.loops.rendering.streams import Streams
 from fastness.machineconfig.loops.timing import FIELD, Timing
-from fastness.machineconfig.loops.user_data import UserData
+from fastness.machineconfig.loops.updates.drain import Drains
+from fastness.machineconfig.loops.updates.rollout import Rollout
 from fastness.runtime.clock import Clock, Entropy
 
 REGISTRIES = RegistryClient()

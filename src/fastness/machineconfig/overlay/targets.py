@@ -2,6 +2,7 @@
 
     digest = overlays_of(matching(...))          of some overlays, in their order; None when one of them cannot be merged
     targets = overlay_targets(machines, overlays)   for every node whose machine gets some
+    laid = laid_on(machines, overlays)           the overlays themselves, for plans
 
 A Machine is asked for what its last authentic evidence proved. Doors ask its token instead, and refuse where the two differ: so a
 late Machine has a node wait, and never gets it what is another's.
@@ -32,6 +33,24 @@ def overlay_targets(machines: Iterable[Object], overlays: Sequence[Object]) -> d
         return {}
     examined = {object_name(overlay).name: examine(overlay) for overlay in overlays}
     return dict(targets_by(machines, overlays, examined))
+
+
+def laid_on(machines: Iterable[Object], overlays: Sequence[Object]) -> dict[str, Laid]:
+    """The overlays of each node whose machine gets some that can be merged."""
+    examined = {object_name(overlay).name: examine(overlay) for overlay in overlays}
+    laid: dict[tuple[str, ...], Laid | None] = {}
+    by_node: dict[str, Laid] = {}
+    for machine in machines if overlays else ():
+        node = str((machine.get("status") or {}).get("nodeName") or "")
+        named = tuple(object_name(overlay).name for overlay in matching(overlays, recipient_of(machine)))
+        if not node or not named or not is_member(machine):
+            continue
+        if named not in laid:
+            mine = [examined[name] for name in named]
+            laid[named] = Laid.of(mine) if overlays_of(mine) else None
+        if (own := laid[named]) is not None:
+            by_node[node] = own
+    return by_node
 
 
 def targets_by(

@@ -17,7 +17,7 @@ container_runtime.py  ContainerRuntimeConfig: settings of the container runtime,
 blame.py              Where every part of a rendered config came from, and what it overrode
 explain.py            Why a machine has a file or a unit: the row of the base that wrote it, and who said something else later
 suggest.py            The way out for a confidential pool: what a config asked for, as a layer of the image
-disks.py              Which encryption of disks is none: what `storage.luks` of a confidential pool must not ask for
+disks.py              Which encryption of disks is none, or opens without a proof: what `storage.luks` must not ask for
 errors.py             What can be wrong with an input: exceptions, and problems of a MachineConfig as data
 registries/           Registries: where machines may pull images from, and whose signatures they ask for
 kargs.py              Kernel arguments: how an entry splits into arguments, and how one set replaces another

@@ -101,9 +101,10 @@ class Problem:
     reason: str
     way_out: str = ""
     severity: Severity = Severity.ERROR
+    kind: str = "MachineConfig"
 
     def __str__(self) -> str:
-        return f"MachineConfig {self.config}: {self.short}"
+        return f"{self.kind} {self.config}: {self.short}"
 
     @property
     def short(self) -> str:

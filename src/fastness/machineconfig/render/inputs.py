@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fastness.formats.errors import SelectorError
-from fastness.formats.image_reference import digest_of
+from fastness.formats.image_reference import digest_of, same_image
 from fastness.formats.selectors import label_selector_from_object
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, condition, is_being_deleted, labels_of, metadata, object_name
@@ -60,6 +60,8 @@ Object = Mapping[str, Any]
 COMPLETED: Final = "TemplateControllerCompleted"
 RUNNING: Final = "TemplateControllerRunning"
 FAILING: Final = "TemplateControllerFailing"
+TRUST_FAILING: Final = "NodeTrustFailing"
+"""What nodes get beside their configs cannot be read: they keep what they have, and pools are rendered all the same."""
 
 _MAJOR: Final = re.compile(r"-(\d{1,3})(?:[.-]|\Z)", re.ASCII)
 
@@ -302,6 +304,13 @@ def stream_name(pool: Object, pools: Iterable[Object], streams: Object | None) -
             return inherited
     # Not what the spec prefers: while nothing is on offer the pools that name no stream follow none.
     return str(((streams or {}).get("status") or {}).get("defaultStream") or "")
+
+
+def stream_of_image(image: str, streams: Object | None) -> str:
+    """The stream on offer that has an image; empty for an image of nobody's stream, and for none."""
+    offered = ((streams or {}).get("status") or {}).get("availableStreams") or ()
+    wanted = [offer for offer in offered if image and same_image(image, str(offer.get("osImage") or ""))]
+    return str(wanted[0].get("name") or "") if wanted else ""
 
 
 def with_stream(

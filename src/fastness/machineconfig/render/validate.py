@@ -24,7 +24,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import labels_of, object_name
 from fastness.machineconfig.render import kargs
-from fastness.machineconfig.render.disks import CIPHERS, LEAST_BITS, weak_disks
+from fastness.machineconfig.render.disks import CIPHERS, LEAST_BITS, pinned_disks, weak_disks
 from fastness.machineconfig.render.errors import Problem, Severity
 from fastness.machineconfig.render.merge import current_document
 
@@ -59,7 +59,7 @@ _KERNEL_ARGUMENTS: Final = (names.TUNING_FILE, names.KARGS_DIRECTORY)
 # than the measured one fails its proof at the next boot, or boots what nobody approved where that is not measured.
 _BOOT: Final = (
     "/boot", "/efi", "/sysroot/boot", "/etc/default/grub", "/etc/default/grub.d", "/etc/grub.d", "/etc/grub2.cfg",
-    "/etc/grub2-efi.cfg", "/etc/kernel", "/usr/lib/kernel", "/usr/lib/bootupd",
+    "/etc/grub2-efi.cfg", "/etc/kernel", "/usr/lib/kernel", "/usr/lib/bootupd", names.BOOT_LOADER_FILE,
 )  # fmt: skip
 _SIDE_DOORS: Final = (
     *((door, "changes the kernel arguments") for door in _KERNEL_ARGUMENTS),
@@ -101,6 +101,7 @@ def examine(config: Object, trust: TrustModel = TrustModel.NONE) -> Examined:
         document, of_document = current_document(name, usable["config"])
         problems += of_document
         problems += _modes(name, usable["config"])
+        problems += _written_by_others(name, usable["config"])
         problems += _unit_names(name, usable["config"])
     problems += _extensions(name, usable)
     problems += _trust(name, usable, document, trust)
@@ -153,6 +154,19 @@ def _modes(name: str, document: Object) -> Iterator[Problem]:
             )
 
 
+def _written_by_others(name: str, document: Object) -> Iterator[Problem]:
+    """Paths that the agent writes from other objects: it and the config would take turns, and each call the other drift."""
+    storage = document.get("storage")
+    for group in ("files", "directories", "links"):
+        entries = storage.get(group) if isinstance(storage, Mapping) else None
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, Mapping) and entry.get("path") == names.PINNED_IMAGES_FILE:
+                place = f"spec.config.storage.{group}[{index}].path"
+                why = f"{names.PINNED_IMAGES_FILE} is written by the agent, from PinnedImageSets"
+                way_out = "make a PinnedImageSet and name it in the pool, or use another name in that directory"
+                yield Problem(name, place, "pinned-images", why, way_out)
+
+
 def _unit_names(name: str, document: Object) -> Iterator[Problem]:
     """Names that would leave the directory of units; Ignition looks at the suffix only, and no agent would write them."""
     systemd = document.get("systemd")
@@ -193,7 +207,8 @@ def _trust(name: str, spec: Object, document: JsonObject | None, trust: TrustMod
         return [
             Problem(name, place, "host-not-attested", f"{what}; the host of pod VMs is not attested, nobody vouches for it",
                     "", Severity.WARNING)
-            for place, what in touched
+            # Its own base brings this word, and it only keeps a loader from growing old.
+            for place, what in touched if not what.startswith(f"{names.BOOT_LOADER_FILE} ")
         ]  # fmt: skip
     return [
         *problems,
@@ -212,6 +227,10 @@ def _disks(name: str, document: JsonObject) -> Iterator[Problem]:
         yield Problem(
             name, place, "weak-disk", why, f"leave it out, or name one of {'; '.join(CIPHERS)} with {LEAST_BITS} bits"
         )
+    for place, what in pinned_disks(document):
+        why = f"{what}: the host of a confidential machine has its virtual TPM and its network, and opens it without a proof"
+        hint = "set disk.volume of the pool in the ConfidentialCluster instead"
+        yield Problem(name, place, "disk-opened-by-host", why, hint)
 
 
 def host_fields(spec: Object) -> Iterator[tuple[str, str]]:

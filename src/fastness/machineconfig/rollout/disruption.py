@@ -3,7 +3,8 @@
 * An operating system image, kernel arguments, kernel type, FIPS or extensions need a reboot, whatever the policies say.
 * Otherwise every changed file asks the policy with the longest path that is the file or a directory above it, every changed unit
   the policy of its name, changed keys the policy for keys. No policy means a reboot.
-* One reboot makes everything else pointless. An action that several changes ask for happens once, where it is asked for first.
+* One reboot makes everything else pointless, a restart the reload of the same service. An action that several changes ask for
+  happens once, where it is asked for first.
 * `Special` stands for registries.conf: the runtime is reloaded, and pods are moved away first unless the change is safe.
 
 Policies come from `MachineConfiguration.status`, which `policies_status` makes of the defaults and the user's spec. `plan` and
@@ -91,6 +92,7 @@ BASE_FILES: Final[Mapping[str, Actions]] = {
     names.KUBELET_CA: NOTHING,  # the kubelet reads it again by itself; configs of earlier versions have it
     "/etc/kubernetes/kubeconfig": NOTHING,
     "/etc/kubernetes/kubelet-plugins/volume/exec/.dummy": NOTHING,
+    names.BOOT_LOADER_FILE: NOTHING,  # read when an image is deployed
     "/usr/local/bin/mco-hostname": NOTHING,
     "/usr/local/bin/nodeip-configuration": NOTHING,
     "/usr/local/bin/fastness-ca-trust": NOTHING,
@@ -269,7 +271,10 @@ def _folded(each: Iterable[Actions]) -> Actions:
     actions = list(dict.fromkeys(action for group in each for action in group))
     if Action(Act.REBOOT) in actions:
         return REBOOT
-    return tuple(action for action in actions if action.type is not Act.NONE) or NOTHING
+    restarted = {action.service for action in actions if action.type is Act.RESTART}
+    # Who starts anew reads everything anew.
+    left = [action for action in actions if action.type is not Act.RELOAD or action.service not in restarted]
+    return tuple(action for action in left if action.type is not Act.NONE) or NOTHING
 
 
 def _needs_drain(actions: Actions, causes: Sequence[Cause]) -> bool:

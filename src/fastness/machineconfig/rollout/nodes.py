@@ -55,14 +55,14 @@ class Goal:
 
     def target(self, node: NodeFacts) -> str:
         """Config and overlays of a node in one word."""
-        return names.target_of(self.config, self.overlay(node))
+        return names.target_of(self.config, self.overlay(node), self.image)
 
     @property
     def key(self) -> str:
-        """The goal in one word: another one when the config or the overlays of the pool's nodes are others."""
+        """The goal in one word: another one when the config, the image or the overlays of the pool's nodes are others."""
         # By the kinds of overlays and not by node: a machine that comes and has what others have is no new goal.
         kinds = sorted({digest or "" for digest in self.overlays.values()})
-        return names.target_of(self.config, sha256(json.canonical(kinds)).hex[:_KEY_HEX] if kinds else "")
+        return names.target_of(self.config, sha256(json.canonical(kinds)).hex[:_KEY_HEX] if kinds else "", self.image)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,9 @@ class NodeFacts:
 
     @property
     def moving(self) -> bool:
-        """Whether the node was told to go to another config or to other overlays than it has."""
-        return self.current != self.desired or self.current_overlay != self.desired_overlay
+        """Whether the node was told to go to another config, to other overlays or to another image than it has."""
+        other_image = (self.current_image or "") != (self.desired_image or "")
+        return self.current != self.desired or self.current_overlay != self.desired_overlay or other_image
 
     @property
     def degraded(self) -> bool:
@@ -126,8 +127,9 @@ class NodeFacts:
         return told and self.desired_image == (goal.image or None)
 
     def has(self, goal: Goal) -> bool:
-        """Whether the node has the config and the overlays of the goal, whatever it was told."""
-        return self.current == goal.config and self.current_overlay == goal.overlay(self)
+        """Whether the node has the config, the overlays and the image of the goal, whatever it was told."""
+        config = self.current == goal.config and self.current_overlay == goal.overlay(self)
+        return config and (self.current_image or "") == goal.image
 
     def updated(self, goal: Goal) -> bool:
         """Whether the node arrived at the goal."""
@@ -273,6 +275,13 @@ def taint_change(node: Object, goal: Goal) -> list[JsonObject] | None:
     if waits:
         return [*taints, dict(names.UPDATE_TAINT)]
     return [taint for taint in taints if not _is_update_taint(taint)]
+
+
+def unmarked_taints(node: Object) -> list[JsonObject] | None:
+    """The taints of a node whose turn has come, without the mark; None when it has none."""
+    taints = list((node.get("spec") or {}).get("taints") or ())
+    others = [taint for taint in taints if not _is_update_taint(taint)]
+    return others if len(others) < len(taints) else None
 
 
 def _is_update_taint(taint: Object) -> bool:

@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.objects import object_name
-from fastness.machineconfig.overlay.targets import overlay_targets
+from fastness.machineconfig.overlay.merged import Laid
+from fastness.machineconfig.overlay.targets import laid_on, overlay_targets
 from fastness.machineconfig.render import reconcile
 from fastness.machineconfig.render.blame import Blame
 from fastness.machineconfig.render.errors import BadMaxUnavailable, Problem
@@ -56,6 +57,8 @@ class State:
     machines: Sequence[Object] = ()
     overlays: Sequence[Object] = ()
     registries: RegistryObjects = field(default_factory=RegistryObjects)
+    os_configs: Sequence[Object] = ()
+    os_builds: Sequence[Object] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,15 @@ class PoolPlan:
     irreconcilable: tuple[reconcile.Irreconcilable, ...] = ()
     warnings: tuple[Problem, ...] = ()
     waves: Schedule | None = None
+
+    @property
+    def boot_loader(self) -> str:
+        """What becomes of boot loaders with another image; empty where the image stays."""
+        if not any(step.change.part is Part.OS_IMAGE for step in self.steps):
+            return ""
+        if self.trust is TrustModel.CONFIDENTIAL_CLUSTER:
+            return "stays as it is: it is part of what these machines prove, and comes with their image alone"
+        return "that of the new image comes too, as far as it can, on machines with Secure Boot"
 
     @property
     def reboots(self) -> bool:
@@ -257,8 +269,8 @@ class _Draft:
         nodes, schedule = None, schedule_of(self.pool_object, self.state.policies, len(members or ()))
         if members is not None:
             # A node that has not reported yet is taken to have what its pool has.
-            decisions = {before: decision, "": decision, after.name: Decision()}
-            deciding = _Deciding(self.state, after, policies, decisions)
+            expected = {before: (base, decision), "": (base, decision), after.name: (after.spec, Decision())}
+            deciding = _Deciding(self.state, after, policies, expected)
             goal = Goal(after.name, overlays=overlay_targets(self.state.machines, self.state.overlays))
             nodes = _nodes(members, goal, deciding, _Pace(budget, schedule, paused), held)
         return PoolPlan(
@@ -301,29 +313,43 @@ def _pool_plan(pool: Object, state: State, after: Sequence[Object], owners: Owne
 
 
 class _Deciding:
-    """What a node on some config does to reach the new one; decided once per config, not per node."""
+    """What a node on some config does to reach the new one; decided once per config and overlays, not per node.
 
-    def __init__(self, state: State, after: Rendered, policies: Policies, decisions: Mapping[str, Decision]) -> None:
+    A machine has its overlays on top of both: what they cover up changes nothing there.
+    """
+
+    def __init__(
+        self, state: State, after: Rendered, policies: Policies, expected: Mapping[str, tuple[Object, Decision]]
+    ) -> None:
+        """`expected` are the configs that nodes have as a rule, each with what one without overlays does."""
         self._state = state
         self._after = after
         self._policies = policies
-        self._decided = {name: (decision, "") for name, decision in decisions.items()}
+        self._expected = expected
+        self._laid = laid_on(state.machines, state.overlays)
+        self._decided = {(name, ""): (decision, "") for name, (_, decision) in expected.items()}
         self._configs: dict[str, Object] | None = None
 
-    def of(self, current: str) -> tuple[Decision, str]:
+    def of(self, node: NodeFacts) -> tuple[Decision, str]:
         """The decision and a remark about it."""
-        if current not in self._decided:
-            self._decided[current] = self._decide(current)
-        return self._decided[current]
+        key = (node.current, self._laid[node.name].digest if node.name in self._laid else "")
+        if key not in self._decided:
+            self._decided[key] = self._decide(node.current, self._laid.get(node.name, Laid()))
+        return self._decided[key]
 
-    def _decide(self, current: str) -> tuple[Decision, str]:
-        if self._configs is None:
-            self._configs = {object_name(config).name: config for config in self._state.configs}
-        config = self._configs.get(current)
-        if config is None:
-            # The worst case: a plan that promised less than what happens would be worse than none.
-            return Decision(REBOOT, True), f"its config {current} is not known here: a reboot is assumed"
-        return decide(compare(_spec(config), self._after.spec), self._policies), f"it has {current}"
+    def _decide(self, current: str, laid: Laid) -> tuple[Decision, str]:
+        spec, remark = self._expected[current][0] if current in self._expected else None, ""
+        if spec is None:
+            if self._configs is None:
+                self._configs = {object_name(config).name: config for config in self._state.configs}
+            if current not in self._configs:
+                # The worst case: a plan that promised less than what happens would be worse than none.
+                return Decision(REBOOT, True), f"its config {current} is not known here: a reboot is assumed"
+            spec, remark = _spec(self._configs[current]), f"it has {current}"
+        before, after = (laid.over({"spec": dict(side)})["spec"] for side in (spec, self._after.spec))
+        named = ", ".join(version.partition("@")[0] for version in laid.versions)
+        on_top = f"with overlay{'s' * (len(laid.versions) > 1)} {named} on top" if named else ""
+        return decide(compare(before, after), self._policies), "; ".join(filter(None, (remark, on_top)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +384,7 @@ def _nodes(
     going = sorted((node for node in members if not node.updated(goal)), key=lambda node: node.age_order)
     plans: list[NodePlan] = []
     for node, (wave, batch) in zip(going, pace.places(len(members) - len(going), len(going)), strict=True):
-        decision, note = deciding.of(node.current)
+        decision, note = deciding.of(node)
         waiting = held.get(node.name, ()) if decision.drain and not pace.paused else ()
         if not node.ready:
             note = "; ".join(filter(None, (note, "it is not ready and waits until it is")))

@@ -34,6 +34,7 @@ def _pool(pool: PoolPlan) -> JsonObject:
         "reboots": pool.reboots,
         **_decision(pool.decision),
         "changes": [_step(step) for step in pool.steps],
+        "bootLoader": pool.boot_loader,
         "nodes": None if pool.nodes is None else [_node(node) for node in pool.nodes],
         "irreconcilable": [
             {

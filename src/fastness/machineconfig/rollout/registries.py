@@ -6,7 +6,7 @@ is safe when it only adds ways to fetch images by digest:
 * No registry for short names goes away or changes its place.
 * No registry goes away; prefix, location, blocked and insecure of those that stay are as they were.
 * No mirror goes away or stops being for digests only, and every mirror that comes is for digests only.
-* A registry that comes has only such mirrors, or has none and is itself for digests only.
+* A registry that comes has only such mirrors, or has none and says nothing else either: its images come from where they came.
 
 A file that cannot be read is never safe.
 """
@@ -81,8 +81,8 @@ def _stays_safe(old: Table, new: Table) -> bool:
 
 def _comes_safe(registry: Table) -> bool:
     mirrors = _mirrors(registry)
-    return (
-        all(uses == {_DIGEST_ONLY} for uses in mirrors.values())
-        if mirrors
-        else bool(registry.get("mirror-by-digest-only"))
-    )
+    if mirrors:
+        return all(uses == {_DIGEST_ONLY} for uses in mirrors.values())
+    # Without mirrors it changes nothing, unless it closes the registry, opens it to anybody, or sends its images elsewhere.
+    moved = registry.get("prefix") not in (None, "", registry.get("location"))
+    return not moved and not any(registry.get(switch) for switch in _SWITCHES)

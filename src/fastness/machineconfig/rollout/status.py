@@ -1,7 +1,7 @@
 """What a pool reports: counts and conditions.
 
 * `Updated` when every node has the config, is ready and none is unavailable; only then does `status.configuration` follow the
-  spec. Otherwise `Updating`, unless the pool is paused.
+  spec, and `status.osImageStream` names the stream that nodes run. Otherwise `Updating`, unless the pool is paused.
 * `RenderDegraded` is written by rendering (`render_condition`), `RegistriesDegraded` by the loop of registries
   (`registries_condition`), `UserDataDegraded` by that of user-data (`user_data_condition`); all are only read here. `Degraded` is
   the fold of the others.
@@ -67,13 +67,20 @@ class ConditionState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the status is made of; `build` is None where the pool has no image of its own."""
+    """What the status is made of; `build` is None where the pool has no image of its own.
+
+    `stream` is the stream that has the image of the goal; empty where none has it.
+    `build_problem` says what keeps an image from being built, or why a build failed, and `build_reason` says it in one word.
+    """
 
     counts: Counts
     degraded: Sequence[NodeFacts]
     goal: Goal
     build: BuildPhase | None = None
     waiting: str = ""
+    stream: str = ""
+    build_reason: str = ""
+    build_problem: str = ""
 
 
 def pool_status(pool: Object, observed: Observed, now: datetime) -> JsonObject:
@@ -104,7 +111,15 @@ def pool_status(pool: Object, observed: Observed, now: datetime) -> JsonObject:
     # names.
     if all_updated(observed):
         status["configuration"] = dict((pool.get("spec") or {}).get("configuration") or {})
+    # What nodes run, not what they are to run: nothing is said while some run another image, or nobody knows what they run.
+    runs = observed.stream if all_updated(observed) and not _is_degraded(conditions) else ""
+    if runs or "osImageStream" in before:
+        status["osImageStream"] = {"name": runs} if runs else None
     return status
+
+
+def _is_degraded(conditions: Iterable[Object]) -> bool:
+    return any(entry.get("type") == PoolCondition.DEGRADED and entry.get("status") == "True" for entry in conditions)
 
 
 def all_updated(observed: Observed) -> bool:
@@ -124,11 +139,11 @@ def all_updated(observed: Observed) -> bool:
 def said_of(pool: Object, observed: Observed) -> list[tuple[str, ConditionState]]:
     """The conditions that a rollout writes, in order."""
     node = _node_degraded(observed.degraded)
-    build = (
-        ConditionState(True, "BuildFailed", BUILD_FAILED)
-        if observed.build is BuildPhase.FAILED
-        else ConditionState(False)
-    )
+    build = ConditionState(False)
+    if observed.build is BuildPhase.FAILED:
+        build = ConditionState(True, "BuildFailed", observed.build_problem or BUILD_FAILED)
+    elif observed.build_problem:
+        build = ConditionState(True, observed.build_reason, observed.build_problem)
     held = {kind for kind in _FOLDED if _holds(pool, kind)} - {
         PoolCondition.NODE_DEGRADED,
         PoolCondition.IMAGE_BUILD_DEGRADED,
@@ -215,12 +230,15 @@ def _building(observed: Observed, goal: str, *, paused: bool, stopped: bool) -> 
         if build.under_way:
             return ConditionState(True, "", f"Pool is paused; its image for {goal} is being built and will wait")
         return ConditionState(False, "", f"Pool is paused; will not update to {goal}")
+    if observed.build_problem:
+        return ConditionState(False, "", f"The image for {goal} was not built: {observed.build_problem}")
     if stopped:
         return ConditionState(False, "", f"Pool is held because it is degraded; will not update to {goal}")
     if build.under_way:
         return ConditionState(True, "", f"Waiting for the image of the pool ({build}) before nodes update to {goal}")
     if build is BuildPhase.SUCCEEDED:
-        return ConditionState(True, "", f"All nodes are updating to {goal}")
+        held = f"; waiting: {observed.waiting}" if observed.waiting else ""
+        return ConditionState(True, "", f"All nodes are updating to {goal}{held}")
     return ConditionState(False, "", f"The image for {goal} was not built ({build})")
 
 

@@ -5,5 +5,5 @@
     readiness.py  Whether rendering may begin, as far as streams go: they were looked at, and by this version of ours
     access.py     Where an image is asked for, and with which credentials: mirrors, registries without TLS, the pull secret
 
-The loop is `loops/streams.py`; what a pool makes of its stream is decided in `render/inputs.py`.
+The loop is `loops/rendering/streams.py`; what a pool makes of its stream is decided in `render/inputs.py`.
 """

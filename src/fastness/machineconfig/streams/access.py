@@ -52,11 +52,12 @@ class RegistryAccess:
         if source is not None:
             for mirror in source.mirrors:
                 registry, _, path = f"{mirror}{below(scope, source.source)}".partition("/")
-                yield self._place(oci.Reference(registry, path, image.tag, image.digest))
+                yield self.place(oci.Reference(registry, path, image.tag, image.digest))
         if source is None or not source.never_contact_source:
-            yield self._place(image)
+            yield self.place(image)
 
-    def _place(self, image: oci.Reference) -> Place:
+    def place(self, image: oci.Reference) -> Place:
+        """The registry that an image is named after, mirrors aside; raises BadStreams for credentials that cannot be read."""
         scope = f"{image.registry}/{image.repository}"
         insecure = self.settings is not None and inside(scope, self.settings.lists.insecure)
         try:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from fastness.crypto.errors import CryptoError
-from fastness.crypto.x509 import Certificate
 from fastness.formats.errors import YamlError
 from fastness.formats.yaml import load_documents
 from fastness.machineconfig.trust.bundles import blocks
@@ -48,6 +47,8 @@ def may_wait(before: str, after: str) -> bool:
 
 
 def _signer(block: str) -> str:
+    from fastness.crypto.x509 import Certificate  # as in `bundles`
+
     try:
         return Certificate.from_pem(block.encode()).subject.common_name
     except (CryptoError, UnicodeEncodeError):

@@ -1,6 +1,7 @@
 """From the ControllerConfig to the one document that nodes get.
 
     trust, problems = node_trust(controller, api_ca)
+    trust, problems = node_trust(controller, api_ca, whole)     # of the name that the controllers told? then they have read it
 
 The ControllerConfig is the only input beside the authority of the API server, so that everybody who makes the document makes the
 same one: the loop that tells nodes which they should have, the config server that hands it out, an agent that reads the API.
@@ -11,12 +12,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from fastness.crypto.errors import CryptoError
-from fastness.crypto.x509 import Certificate
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.kinds.fastness_dev import NAMESPACE
@@ -28,12 +28,14 @@ from fastness.machineconfig.trust.sources import BUNDLE_KEY, all_bundles, bad_ho
 from fastness.protocol.node_trust import MAX_BUNDLE, MAX_REGISTRIES, NodeTrust
 
 Object = Mapping[str, Any]
+Check = Callable[[str], str]
 API_AUTHORITY: Final = (NAMESPACE, "kubeconfig-data")
 MERGED: Final = "merged-trusted-image-registry-ca"
 MAX_LISTED: Final = 500
+KUBELET_BUNDLE: Final = "KubeAPIServerServingCAData"
 _HELD: Final = "false"
 _FIELDS: Final = {
-    "kubeAPIServerServingCAData": "KubeAPIServerServingCAData", "cloudProviderCAData": "CloudProviderCAData",
+    "kubeAPIServerServingCAData": KUBELET_BUNDLE, "cloudProviderCAData": "CloudProviderCAData",
     "rootCAData": "RootCAData", "additionalTrustBundle": "AdditionalTrustBundle",
 }  # fmt: skip
 
@@ -48,12 +50,14 @@ class ListedCertificate(NamedTuple):
     not_after: datetime
 
 
-def node_trust(controller: Object | None, authority: Object | None) -> tuple[NodeTrust, list[str]]:
+def node_trust(
+    controller: Object | None, authority: Object | None, check: Check = checked
+) -> tuple[NodeTrust, list[str]]:
     """Whom nodes shall believe, and what is wrong with it; `authority` is the ConfigMap `kubeconfig-data`."""
     spec, problems = (controller or {}).get("spec") or {}, list[str]()
     registries: dict[str, str] = {}
     for key, text in all_bundles(spec):
-        reason = bad_host(key) or _wrong(text)
+        reason = bad_host(key) or _wrong(text, check)
         if reason:
             problems.append(f"the bundle of registry {key[:80]!r} {reason}")
             continue
@@ -62,39 +66,39 @@ def node_trust(controller: Object | None, authority: Object | None) -> tuple[Nod
     if len(registries) > MAX_REGISTRIES:
         problems.append(f"there are bundles of {len(registries)} registries; {MAX_REGISTRIES} is the most")
     trust = NodeTrust(
-        kubelet_ca=_bundle(spec, "kubeAPIServerServingCAData", problems),
-        cloud_ca=_bundle(spec, "cloudProviderCAData", problems),
-        api_ca=_api_ca(controller, authority, problems),
+        kubelet_ca=_bundle(spec, "kubeAPIServerServingCAData", problems, check),
+        cloud_ca=_bundle(spec, "cloudProviderCAData", problems, check),
+        api_ca=_api_ca(controller, authority, problems, check),
         registries=dict(sorted(registries.items())), pull_secret=_pull_secret(spec, problems),
     )  # fmt: skip
     return trust, [f"ControllerConfig {SINGLETON}: {problem}" for problem in problems]
 
 
-def _wrong(text: str) -> str:
+def _wrong(text: str, check: Check) -> str:
     try:
-        checked(text)
+        check(text)
     except BadBundle as error:
         return str(error)
     return ""
 
 
-def _bundle(spec: Object, name: str, problems: list[str]) -> str:
+def _bundle(spec: Object, name: str, problems: list[str], check: Check) -> str:
     text = _bytes(spec, name)
     if not text:
         return ""
     try:
-        return checked(text)
+        return check(text)
     except BadBundle as error:
         problems.append(f"spec.{name} {error}")
         return ""
 
 
-def _api_ca(controller: Object | None, authority: Object | None, problems: list[str]) -> str:
+def _api_ca(controller: Object | None, authority: Object | None, problems: list[str], check: Check) -> str:
     # A person who holds a rotation back says so on the ControllerConfig; nodes keep what they have.
     if annotations_of(controller or {}).get(names.SERVICE_CA_ROTATE) == _HELD:
         return ""
     text = str(((authority or {}).get("data") or {}).get(BUNDLE_KEY) or "")
-    reason = _wrong(text) if text else ""
+    reason = _wrong(text, check) if text else ""
     if reason:
         problems.append(f"ConfigMap {'/'.join(API_AUTHORITY)} {reason}")
     return text if not reason else ""
@@ -133,6 +137,8 @@ def listed_certificates(controller: Object) -> list[ListedCertificate]:
 
 
 def _listed(spec: Object) -> Iterator[ListedCertificate]:
+    from fastness.crypto.x509 import Certificate  # as in `bundles`
+
     bundles = [*((title, _bytes(spec, name)) for name, title in _FIELDS.items()), *all_bundles(spec)]
     for title, text in bundles:
         for block in blocks(text):

@@ -58,13 +58,25 @@ class TrustSources:
     pull_secret: Object | None = None
 
 
+_RENDERED: Final = frozenset(("additionalTrustBundle", "cloudProviderConfig"))
+
+
 @dataclass(frozen=True, slots=True)
 class SourceProblem:
-    """Why a source cannot be used: where it stands, what is wrong, and what to do."""
+    """Why the source of a field cannot be used: where it stands, what is wrong, and what to do."""
 
+    field: str
     place: str
     reason: str
     way_out: str
+
+    @property
+    def is_rendered(self) -> bool:
+        """Whether configs of machines have the field in them; all others reach nodes beside their configs."""
+        return self.field in _RENDERED
+
+    def __str__(self) -> str:
+        return f"{self.place} {self.reason}: {self.way_out}"
 
 
 @dataclass(slots=True)
@@ -83,7 +95,7 @@ class SourcedTrust:
     def refuse(self, name: str, place: str, reason: str, way_out: str = _MEND) -> None:
         """The source of a field cannot be used."""
         self.held.add(name)
-        self.problems.append(SourceProblem(place, reason, way_out))
+        self.problems.append(SourceProblem(name, place, reason, way_out))
 
 
 def sourced_trust(sources: TrustSources) -> SourcedTrust:

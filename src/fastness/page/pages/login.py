@@ -9,11 +9,22 @@ from fastness.page.pages.parts import hidden
 _TOKEN_COMMAND = "kubectl create token NAME --namespace NAMESPACE"
 
 
-def login_page(frame: Frame, token: str, then: str, key: str = "", problem: str = "") -> bytes:
-    """The form; with a `key` the one that confirms a link."""
+def login_page(frame: Frame, token: str, then: str, key: str = "", problem: str = "", provider: str = "") -> bytes:
+    """The form; with a `key` the one that confirms a link, with a `provider` the way there as well."""
     alert = tag("p", problem, class_="problem", id="problem", role="alert") if problem else None
     form = _by_link(token, then, key) if key else _by_token(token, then)
-    return page(frame, PageFrame("Log in"), tag("div", alert, form, class_="card narrow"))
+    there = (
+        tag("p", tag("a", "Log in with your organisation", href=provider, class_="button", id="provider"))
+        if provider
+        else None
+    )
+    return page(frame, PageFrame("Log in"), tag("div", alert, there, form, class_="card narrow"))
+
+
+def onwards_page(frame: Frame, then: str) -> bytes:
+    """Between the provider and the page: goes on by itself, and has a link for those who wait."""
+    link = tag("p", "You are logged in. ", tag("a", "Go on", href=then))
+    return page(frame, PageFrame("Logged in"), tag("div", link, class_="card narrow"))
 
 
 def problem_page(frame: Frame, code: int, message: str, hint: str) -> bytes:

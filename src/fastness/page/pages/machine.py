@@ -117,7 +117,7 @@ def _standing(story: Story, frame: Frame) -> Markup:
             ("Last proof", when(row.last_proof, frame.now)), ("Verdict", story.explained.verdict),
             ("Counts until", str(status.get("attestedUntil", "")) if story.explained.attested else ""),
             ("Chip", short(str(status["chip"])) if status.get("chip") else ""), ("Disputed", "; ".join(story.explained.disputes)),
-            ("Note", "; ".join(story.explained.notes)),
+            ("Note", "; ".join(story.explained.notes)), ("Disks", "; ".join(story.explained.disks)),
             ("Key", short(str(status.get("keyThumbprint", "")))), ("Ticket", str(status.get("ticket", ""))),
             ("Endorsed by", short(str(endorsement.get("root", ""))) if endorsement.get("root") else ""),
             ("Reason", str((story.machine.get("spec") or {}).get("approvalReason", ""))),

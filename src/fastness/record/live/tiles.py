@@ -22,6 +22,7 @@ from fastness.kinds.kubernetes.core import CONFIG_MAP
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 
+LABEL: Final = "fastness.dev/record"
 MAX_TILE: Final = WIDTH * (MAX_ENTRY + 2)
 _AS: Final = WriteOptions(manager="record")
 
@@ -91,41 +92,47 @@ class ConfigMapTiles:
     async def read(self, path: str) -> bytes | None:
         """The piece in a ConfigMap."""
         try:
-            stored = await self._cluster.get(CONFIG_MAP.resource, _name(path), NAMESPACE)
+            stored = await self._cluster.get(CONFIG_MAP.resource, tile_name(path), NAMESPACE)
         except NotFound:
             return None
-        try:
-            packed = base64.b64decode(stored["binaryData"]["tile"], validate=True)
-            unpacker = zlib.decompressobj()
-            # With a bound: a ConfigMap that somebody wrote could unpack to gigabytes.
-            data = unpacker.decompress(packed, MAX_TILE)
-        except (KeyError, TypeError, binascii.Error, zlib.error) as error:
-            raise TlogError(f"the ConfigMap of {path} holds no tile") from error
-        if unpacker.unconsumed_tail or not unpacker.eof:
-            raise TlogError(f"the ConfigMap of {path} holds no whole tile")
-        return data
+        return tile_in(stored, path)
 
     async def write(self, path: str, data: bytes) -> None:
         """Create the ConfigMap or change what it holds."""
         content = {"tile": base64.b64encode(zlib.compress(data, 6)).decode()}
         body: JsonObject = {
             "apiVersion": "v1", "kind": "ConfigMap", "binaryData": content,
-            "metadata": {"name": _name(path), "namespace": NAMESPACE, "labels": {"fastness.dev/record": "tile"}},
+            "metadata": {"name": tile_name(path), "namespace": NAMESPACE, "labels": {LABEL: "tile"}},
         }  # fmt: skip
         try:
             await self._cluster.create(CONFIG_MAP.resource, body, _AS)
         except AlreadyExists:
             change = {"binaryData": content}
-            await self._cluster.patch(CONFIG_MAP.resource, _name(path), change, PatchType.MERGE, NAMESPACE, _AS)
+            await self._cluster.patch(CONFIG_MAP.resource, tile_name(path), change, PatchType.MERGE, NAMESPACE, _AS)
 
     async def remove(self, path: str) -> None:
         """Delete the ConfigMap."""
         with suppress(NotFound):
-            await self._cluster.delete(CONFIG_MAP.resource, _name(path), NAMESPACE)
+            await self._cluster.delete(CONFIG_MAP.resource, tile_name(path), NAMESPACE)
 
 
-def _name(path: str) -> str:
+def tile_name(path: str) -> str:
+    """The ConfigMap that holds a piece."""
     return "record." + path.replace("/", ".")
+
+
+def tile_in(stored: JsonObject, path: str) -> bytes:
+    """The piece that a ConfigMap holds; raises TlogError."""
+    try:
+        packed = base64.b64decode(stored["binaryData"]["tile"], validate=True)
+        unpacker = zlib.decompressobj()
+        # With a bound: a ConfigMap that somebody wrote could unpack to gigabytes.
+        data = unpacker.decompress(packed, MAX_TILE)
+    except (KeyError, TypeError, binascii.Error, zlib.error) as error:
+        raise TlogError(f"the ConfigMap of {path} holds no tile") from error
+    if unpacker.unconsumed_tail or not unpacker.eof:
+        raise TlogError(f"the ConfigMap of {path} holds no whole tile")
+    return data
 
 
 def _sync_directory(directory: Path) -> None:

@@ -10,7 +10,8 @@ Where the bytes come from is a setting of the ConfidentialCluster and changes wh
 On demand, the broker forwards a token of the machine and passes on what the config server signed for it. A copy is the bytes of
 one pool in one Ignition version, made when it is first asked for and kept up to a bound; from then on `run` renews it, so that
 machines do not wait for the config server. It is signed for a pool, a rendered config and a time; the machine and its nonce are
-in the envelope that is sealed to it. A machine with overlays cannot have a copy: it waits (503). A machine that runs names the
+in the envelope that is sealed to it. Copies are in memory: a broker that starts while the config server is down says so (503)
+until it has been asked once. A machine with overlays cannot have a copy: it waits (503). A machine that runs names the
 rendered config that it was told to go to, and gets that one if it is written on its Machine.
 
 `pool/<name>/trust`, what nodes have beside their configuration, is always asked from the config server.
@@ -166,6 +167,9 @@ class PoolConfigs:
         try:
             return _fresh(await self._copied(pool, accept))
         except Refusal as refusal:
+            if copy is None and refusal.status == 503:
+                # A broker that has just started: whoever reads this looks at the config server, and not at the copies.
+                raise Refusal(503, refusal.code, f"{refusal.detail}, and this broker has no copy yet") from refusal
             still = copy is not None and age < delivery.interval.total_seconds() * STALE_AFTER
             # Only an outage lets an older copy out: a refusal is a decision, and an old copy must not stand against it.
             if refusal.status != 503 or copy is None or not still or delivery.sync != "Scheduled":

@@ -11,6 +11,7 @@ believed at all is asked elsewhere (`http.freshness`).
   changed, they are replaced, and a Distrust that stands can only end. So asking again costs three comparisons.
 * The epoch of a Machine rises whenever trust in it ends. A token of a lower epoch never comes to life again, also when the trust
   does; no clock is compared for that.
+* A token of an unlock session names its Machine by the uid, and by the name that goes with it: there is no key to look it up by.
 * What the API said and the cache does not know yet is remembered until the cache says something else: a machine that is found out
   costs one read, not one for each time that it asks.
 """
@@ -22,7 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from fastness.attestation.live.caches import Distrusts
-from fastness.attestation.live.machines import find_machine, known_machine
+from fastness.attestation.live.machines import find_subject, known_machine, known_subject
 from fastness.attestation.machine.machine import is_subject
 from fastness.attestation.verdict.distrust import Distrusted, about_claims, about_machine
 from fastness.keys.errors import CannotKnow
@@ -100,7 +101,7 @@ class MachineRevocations:
             return True
         try:
             async with asyncio.timeout(ASK_SECONDS):
-                machine = await find_machine(self._cluster, *_key(subject))
+                machine = await find_subject(self._cluster, subject)
         except (ApiError, TimeoutError) as error:
             raise CannotKnow("the API does not answer for this machine", "Look at the API server.") from error
         if machine is not None and _counts(machine, subject):
@@ -125,14 +126,14 @@ class MachineRevocations:
         return False
 
     def _cached(self, subject: Subject) -> JsonObject | None:
-        machine = known_machine(self._machines, *_key(subject))
+        machine = known_subject(self._machines, subject)
         return self._machines.get(NAMESPACE, machine.metadata.name) if machine is not None else None
 
     def _examined(self, subject: Subject, claims: Mapping[str, Any]) -> bool:
         now = self._clock.now()
         if self._distrusts.against(about_claims(claims), now):
             return True
-        machine = known_machine(self._machines, *_key(subject))
+        machine = known_subject(self._machines, subject)
         if machine is None:
             # It may have enrolled at another replica a moment ago; a cache that is that far behind catches up in time.
             issued = claims.get("iat")

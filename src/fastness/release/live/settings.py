@@ -20,7 +20,7 @@ from fastness.attestation.policy.resource_policy import ResourcePolicies
 from fastness.formats.errors import DurationError
 from fastness.formats.quantity import duration
 from fastness.kinds.fastness_dev.cluster import NAME, Attestation, ConfidentialCluster
-from fastness.kinds.fastness_dev.trust_model import Mode, legacy_stubs, listed_pools, mode_of
+from fastness.kinds.fastness_dev.trust_model import Mode, clevis_pools, legacy_stubs, listed_pools, mode_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import view
 from fastness.kube.informers import Informer
@@ -120,6 +120,7 @@ def _demands(cluster: JsonObject | None) -> Demands:
             enforcing=mode is Mode.ENFORCE,
             first_use=spec.join.trust_on_first_use,
             copies=delivery.copies,
+            clevis=clevis_pools(cluster),
         ),
         delivery=delivery,
         # In our own order and out of our own list: a word in the object that no verifier stands behind is not accepted by naming

@@ -7,6 +7,7 @@
     networks.py  A network that is cut: the machine goes on running and nobody hears of it
     tickets.py   A stolen ticket: somebody copied the user-data of a machine and tries to join with it
     vendors.py   A vendor whose service does not answer
+    volumes.py   What a host does to an encrypted volume while its machine is off
 
 Each fault acts on the world and on nothing else: it changes what a machine boots, what lies on its disk, what its cable carries,
 what the vendor answers, what the clock says. The doors and the loops then do what they would do to a real machine.
@@ -24,9 +25,11 @@ from fastness.sim.faults.fault import Fault, FaultContext
 from fastness.sim.faults.networks import CutNetwork
 from fastness.sim.faults.tickets import StolenTicket
 from fastness.sim.faults.vendors import StoppedVendor
+from fastness.sim.faults.volumes import VOLUMES
 
 FAULTS: Final[Mapping[str, Fault]] = {
-    fault.kind.id: fault for fault in (*BOOTS, StolenTicket(), EditedFile(), CutNetwork(), StoppedVendor(), ClockLeap())
+    fault.kind.id: fault
+    for fault in (*BOOTS, *VOLUMES, StolenTicket(), EditedFile(), CutNetwork(), StoppedVendor(), ClockLeap())
 }
 CONTAINERS: Final = frozenset({"edited-file", "network-cut", "clock-jump"})
 """Those that mean something where machines attest nothing."""

@@ -8,11 +8,16 @@ Nothing here waits; the methods are coroutines because a real TPM takes its time
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastness.agent.host.errors import TpmFailure
 from fastness.crypto.errors import CryptoError
 from fastness.crypto.secret import SecretBytes
+from fastness.crypto.silicon.registers import hashed
 from fastness.kinds.kind import JsonObject
+from fastness.protocol.disk_report import DiskReport
 from fastness.protocol.guest_key import SignedByBoot
+from fastness.protocol.user_data_event import LEAVE_INITRD, PHASE_PCR
 from fastness.sim.tee.machine import BootedMachine
 from fastness.sim.tee.tdx import TdxMachine
 from fastness.sim.tee.tpm import TpmMachine
@@ -25,6 +30,7 @@ class SimAttester:
     def __init__(self, machine: BootedMachine) -> None:
         self.machine = machine
         self._init_data = ""
+        self._disks: tuple[DiskReport, ...] = ()
 
     @property
     def tee(self) -> str:
@@ -71,6 +77,22 @@ class SimAttester:
     async def measure(self, event: bytes) -> None:
         """Extend PCR 15 or RTMR 3; an SNP guest has neither."""
         self.machine.measure(event)
+
+    async def leave_initrd(self) -> bool:
+        """Extend PCR 11 or RTMR 3; an SNP guest has neither."""
+        if isinstance(self.machine, TpmMachine):
+            self.machine.extend(PHASE_PCR, hashed("sha256", LEAVE_INITRD))
+        elif isinstance(self.machine, TdxMachine):
+            self.machine.extend(LEAVE_INITRD)
+        return isinstance(self.machine, TpmMachine | TdxMachine)
+
+    async def opened(self, disks: Sequence[DiskReport]) -> None:
+        """Keep the reports."""
+        self._disks = tuple(disks)
+
+    async def disks(self) -> Sequence[DiskReport]:
+        """What was kept."""
+        return self._disks
 
     async def started_with(self, init_data: str) -> None:
         """Keep it, as a confidential guest does; a TPM signs no digest of it."""

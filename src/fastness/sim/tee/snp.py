@@ -25,7 +25,6 @@ from fastness.sim.tee.machine import Guest
 from fastness.sim.tee.writers import asn1
 from fastness.sim.tee.writers.authority import Authority, Extension, Period, name
 from fastness.sim.tee.writers.keys import EcKey, RsaAuthority, Seed
-from fastness.sim.tee.writers.rsa import RsaKey
 
 Endorsement = Literal["VCEK", "VLEK"]
 PROVIDER: Final = "CN=cloud.example"
@@ -103,7 +102,7 @@ class SnpFoundry:
         return EcKey(owner.branch("endorsement", tcb_bytes(chip.tcb).hex()), _P384)
 
     def _key(self, name: str, generation: Generation) -> RsaAuthority:
-        return RsaAuthority(RsaKey.draw(4096, self._seed.branch(name, generation)))
+        return RsaAuthority(self._seed.branch(name, generation).rsa(4096))
 
 
 class SnpChip:

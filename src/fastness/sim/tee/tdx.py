@@ -227,13 +227,17 @@ class TdxMachine(Guest):
 
     def measure(self, event: bytes) -> None:
         """Extend RTMR 3, and say so in the log."""
+        self.extend(event)
+        self.event_log = logged(self.event_log, RTMR.runtime, [event])
+
+    def extend(self, event: bytes) -> None:
+        """Extend RTMR 3 with something that no log tells."""
         digest = hashed("sha384", event)
         rtmrs = [
             extend("sha384", value, digest) if number == USER_DATA_RTMR else value
             for number, value in enumerate(self.domain.rtmrs)
         ]
         self.domain = replace(self.domain, rtmrs=tuple(rtmrs))
-        self.event_log = logged(self.event_log, RTMR.runtime, [event])
 
     def raw_quote(self, report_data: bytes) -> bytes:
         """A quote as the quoting enclave gives it."""

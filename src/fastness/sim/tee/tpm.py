@@ -27,7 +27,6 @@ from fastness.sim.tee.images import PCRS, BootImage, default_image
 from fastness.sim.tee.writers import asn1, tpm2
 from fastness.sim.tee.writers.authority import Authority, Extension, Period, key_usage
 from fastness.sim.tee.writers.keys import EcKey, Seed, rsa_handle, rsa_public_der
-from fastness.sim.tee.writers.rsa import RsaKey
 
 Keys = Literal["ecc", "rsa"]
 ROOT: Final = "Simulated TPM Root CA"
@@ -139,7 +138,7 @@ class TpmChip:
 
     def _key(self, name: str) -> tpm2.TpmKey:
         seed = self.seed.branch(name)
-        return EcKey(seed) if self.keys == "ecc" else RsaKey.draw(2048, seed)
+        return EcKey(seed) if self.keys == "ecc" else seed.rsa(2048)
 
 
 class AkKey:

@@ -21,14 +21,16 @@ from fastness.sim.vms.initrd import initrd
 
 # Without KVM a busy host keeps the timer back while the kernel looks for it; it would then go on without one, for ever.
 COMMAND_LINE: Final = b"console=ttyS0 quiet no_timer_check panic=1"
+# Nobody logs in to such a machine: its console is where one sees what its services say.
+ROOT_WORDS: Final = b"systemd.journald.forward_to_console=1 systemd.show_status=0"
 OS_RELEASE: Final = b'ID=fastness\nPRETTY_NAME="Real machine of fastness up"\n'
 SECONDS: Final = 300.0
 
 
-def image(agent: Path, trust: bytes, command_line: bytes = COMMAND_LINE) -> bytes:
-    """An image with an agent's directory and what it believes; raises NoRealMachine."""
+def image(agent: Path, trust: bytes, command_line: bytes = COMMAND_LINE, volume: str = "") -> bytes:
+    """An image with an agent's directory and what it believes, whose machines have a volume or none; raises NoRealMachine."""
     sections = {
-        ".osrel": OS_RELEASE, ".cmdline": command_line, ".initrd": initrd(agent, trust), ".linux": parts.kernel(),
+        ".osrel": OS_RELEASE, ".cmdline": command_line, ".initrd": initrd(agent, trust, volume), ".linux": parts.kernel(),
     }  # fmt: skip
     return write_uki(parts.STUB.read_bytes(), sections)
 

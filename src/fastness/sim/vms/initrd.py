@@ -7,6 +7,9 @@ once for all machines. User-data is for the agent; Ignition follows the pointer 
 * The doors are told to machines by the addresses of this host. A forwarder on the machine's loopback leads each of their ports to
   10.0.2.100, from where QEMU leads on to the host; the machine reaches nothing else.
 * The key that the machine enrolled with is wrapped by its TPM and lies on its second disk, as a bare tar archive.
+* Where the pool has an encrypted volume the image says so (volumes.json), and a third disk is that volume. The second then holds
+  the note; a machine whose note is there opens its volume by proof, and one whose volume does not open powers off.
+* The volume is /var below the new root, or the new root itself; that one is filled with a small tree of the image at first.
 """
 
 from __future__ import annotations
@@ -17,49 +20,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from fastness.agent.boot.volumes import ROOT
 from fastness.agent.host.process import run
+from fastness.formats import json
 from fastness.protocol.pointer import SYSTEM_CONFIG, image_pointer
 from fastness.sim.vms import parts
+from fastness.sim.vms.guest import AGENT, DOORS_FILE, FORWARD, FORWARDER, OPENER, ROOT_BLOCKS, ROOT_HASH, SEALED
 
-AGENT: Final = "usr/lib/fastness/agent"
-DOORS: Final = "10.0.2.100"
 TCTI: Final = "libtss2-tcti-device.so.0"
 TOOLS: Final = (
-    "activatecredential", "createak", "createek", "createprimary", "flushcontext", "getcap", "hmac", "load", "nvread",
-    "pcrextend", "policysecret", "quote", "readpublic", "startauthsession",
+    "activatecredential", "create", "createek", "createprimary", "flushcontext", "getcap", "hmac", "load", "nvread",
+    "pcrevent", "pcrextend", "pcrread", "policysecret", "quote", "readpublic", "startauthsession",
 )  # fmt: skip
 USER_DATA, PORTS, BROKER = "@@USERDATA", "@@PORTS", "@@BROKER"
-IGNITION_ENDED, AGENT_ENDED, STAYING = "@@IGNITION", "@@AGENT", "@@STAYING"
+IGNITION_ENDED, AGENT_ENDED, STAYING, GOING_ON = "@@IGNITION", "@@AGENT", "@@STAYING", "@@GOING-ON"
+OPENED, CLOSED, DAMAGED = "@@OPENED", "@@CLOSED", "@@DAMAGED"
+VOLUMES: Final = "usr/lib/fastness/volumes.json"
+ROOT_TREE: Final = "usr/lib/fastness/root"
+ROOT_FILES: Final = {f"{ROOT_TREE}/etc/os-release": b'ID=fastness\nPRETTY_NAME="Real machine of fastness up"\n'}
+VOLUME_SERIAL, NOTE_SERIAL = "fastness-volume", "fastness-note"
+MKE2FS: Final = Path("/usr/sbin/mke2fs")
+# What a kubelet may promise to pods: it starts only with more than it has to reserve, and memory is taken as files come.
+VAR_SIZE: Final = "4g"
 _DIRECTORY, _FILE, _LINK = 0o040755, 0o100755, 0o120777
-
-FORWARD: Final = f"""
-import asyncio, sys
-
-async def copy(source, target):
-    try:
-        while piece := await source.read(65536):
-            target.write(piece)
-            await target.drain()
-    except OSError:
-        pass
-    finally:
-        target.close()
-
-async def main(ports):
-    async def lead(port, reader, writer):
-        try:
-            there = await asyncio.open_connection("{DOORS}", port)
-        except OSError:
-            writer.close()
-            return
-        await asyncio.gather(copy(reader, there[1]), copy(there[0], writer))
-    for port in ports:
-        await asyncio.start_server(lambda r, w, port=port: lead(port, r, w), "127.0.0.1", port)
-    print("ready", flush=True)
-    await asyncio.Event().wait()
-
-asyncio.run(main([int(word) for word in sys.argv[1:]]))
-"""
 
 INIT: Final = f"""#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -73,10 +56,27 @@ mount -t tmpfs tmp /tmp
 echo 1 > /proc/sys/kernel/printk
 exec </dev/ttyS0 >/dev/ttyS0 2>&1
 stty -echo
-for name in {" ".join(parts.MODULES)}; do insmod /modules/$name.ko; done
+for name in {" ".join((*parts.MODULES, *parts.DISK_MODULES, *parts.TAG_MODULES))}; do
+    [ -f /modules/$name.ko ] && insmod /modules/$name.ko
+done
 ip link set lo up
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
+ip route add default via 10.0.2.2
+python="env LD_LIBRARY_PATH=/{AGENT}/lib/native /{AGENT}/bin/python3 -I -B"
+mkdir -p /sysroot
+word() {{ sed -n "s/.*$1=\\([0-9a-f]*\\).*/\\1/p" /proc/cmdline; }}
+sealed=$(word {ROOT_HASH})
+if [ -n "$sealed" ]; then
+    for name in {" ".join(parts.ROOT_MODULES)}; do insmod /modules/$name.ko; done
+    mkdir -p /measured /memory
+    $python /{OPENER} $(word {ROOT_BLOCKS}) $sealed && mount -t ext4 -o ro /dev/dm-0 /measured || poweroff -f
+    mount -t tmpfs -o mode=755 memory /memory
+    mkdir /memory/upper /memory/work
+    mount -t overlay -o lowerdir=/measured,upperdir=/memory/upper,workdir=/memory/work root /sysroot
+    mount -t tmpfs -o mode=755,size={VAR_SIZE} var /sysroot/var
+    cp -a /measured/var/. /sysroot/var
+fi
 mkdir -p /sysroot/etc/selinux /run/fastness
 mkdir -m 700 /run/fastness/identity
 echo SELINUXTYPE=targeted > /sysroot/etc/selinux/config
@@ -85,42 +85,91 @@ ask() {{ echo "$1" > /dev/ttyS0; while read -r line && [ -n "$line" ]; do echo "
 ask {USER_DATA} > /run/user-data
 ports=$(ask {PORTS})
 broker=$(ask {BROKER})
-python="env LD_LIBRARY_PATH=/{AGENT}/lib/native /{AGENT}/bin/python3 -I -B"
-$python /{AGENT}/forward.py $ports > /run/forward 2>&1 &
+$python /{FORWARDER} $ports > /run/forward 2>&1 &
+forwarder=$!
 until grep -q ready /run/forward; do sleep 0.1; done
-/{AGENT}/bin/fastness-agent boot --user-data /run/user-data > /run/console 2>&1 &
-agent=$!
+for block in /sys/block/vd*; do ln -s ${{block##*/}} /dev/$(cat $block/serial) 2>/dev/null; done
+agent=/{AGENT}/bin/fastness-agent
+[ -f /{ROOT_TREE}/etc/os-release ] && volume=root place=/sysroot || volume=var place=/sysroot/var
+enter() {{ mkdir -p $place && mount -t ext4 /run/fastness/opened/$volume $place; }}
+identity=/sysroot/var/lib/fastness/identity
+if [ -f /{VOLUMES} ] && [ "$(dd if=/dev/{NOTE_SERIAL} bs=6 count=1 2>/dev/null)" = FNOTE1 ]; then
+    if $agent unlock --note /dev/{NOTE_SERIAL} 2>&1 && enter && $agent leave-initrd 2>&1; then
+        echo "{OPENED} $volume $(tail -n 1 /sysroot/var/lib/fastness/generation)"
+        # With tags every sector is read once: what the host changed is seen now and not when somebody needs it.
+        opened=/dev/mapper/fastness-$volume
+        [ ! -e ${{opened}}_dif ] || dd if=$opened of=/dev/null bs=64k || echo "{DAMAGED}"
+        $agent attest --state $identity --broker $broker --note /dev/{NOTE_SERIAL} 2>&1
+    else
+        echo "{CLOSED}"
+    fi
+    poweroff -f
+fi
+$agent boot --user-data /run/user-data --note /dev/{NOTE_SERIAL} > /run/console 2>&1 &
+running=$!
 common="-platform file -root /sysroot -log-to-stdout -config-cache /run/cache -state-file /run/state -neednet /run/neednet"
-ignition $common -stage fetch > /run/ignition 2>&1 && ignition $common -stage files >> /run/ignition 2>&1
+selinux() {{ mkdir -p /sysroot/etc/selinux && echo SELINUXTYPE=targeted > /sysroot/etc/selinux/config; }}
+ready() {{ [ ! -f /{VOLUMES} ] || {{ enter && selinux; }}; }}
+ignition $common -stage fetch > /run/ignition 2>&1 && ready && ignition $common -stage files >> /run/ignition 2>&1
 laid=$?
-wait $agent
+wait $running
 proved=$?
 sed 's/^/agent: /' /run/console
 [ $laid = 0 ] || tail -n 5 /run/ignition | sed 's/^/ignition: /'
-for disk in /dev/vdb /dev/vda; do [ -w $disk ] && tar cf $disk -C /run/fastness/identity . 2>/dev/null && break; done
+[ -f /{VOLUMES} ] || for disk in /dev/vdb /dev/vda; do
+    [ -w $disk ] && tar cf $disk -C /run/fastness/identity . 2>/dev/null && break
+done
 sync
 echo "{IGNITION_ENDED} $laid"
 echo "{AGENT_ENDED} $proved"
-if [ $laid = 0 ] && [ $proved = 0 ]; then
+if [ $laid = 0 ] && [ $proved = 0 ] && [ -n "$sealed" ]; then
+    echo "{GOING_ON} $(find /memory/upper /sysroot/var ! -type d | wc -l)"
+    kill $forwarder
+    rm -r /sysroot/etc/selinux
+    echo "$ports" > {DOORS_FILE}
+    echo uninitialized > /sysroot/etc/machine-id
+    cp /usr/lib/fastness/trust.json /sysroot/usr/lib/fastness/trust.json
+    for place in dev proc sys run; do mount --move /$place /sysroot/$place; done
+    exec switch_root /sysroot /usr/lib/systemd/systemd
+elif [ $laid = 0 ] && [ $proved = 0 ]; then
     echo "{STAYING} $(find /sysroot ! -type d | wc -l)"
-    /{AGENT}/bin/fastness-agent attest --broker $broker 2>&1
+    state=/run/fastness/identity
+    if [ -f /{VOLUMES} ]; then
+        mkdir -p -m 700 ${{identity%/*}}
+        $agent keep-identity --to $identity && $agent leave-initrd && state=$identity || poweroff -f
+        sync
+        echo "{OPENED} $volume $(tail -n 1 /sysroot/var/lib/fastness/generation)"
+    fi
+    $agent attest --state $state --broker $broker 2>&1
 fi
 poweroff -f
 """
 
 
-def initrd(agent: Path, trust: bytes) -> bytes:
-    """The compressed archive for the machines of one cluster; `agent` is the agent's own directory; raises NoRealMachine."""
+def initrd(agent: Path, trust: bytes, volume: str = "") -> bytes:
+    """The compressed archive for the machines of one cluster, with an encrypted volume or none; raises NoRealMachine.
+
+    `agent` is the agent's own directory.
+    """
     links = {"bin/sh": "busybox", **{f"bin/tpm2_{name}": "tpm2" for name in TOOLS}}
     files = {f"{AGENT}/{path.relative_to(agent)}": path.read_bytes() for path in agent.rglob("*") if path.is_file()}
     (python,) = (path.name for path in (agent / "bin").glob("python3.*"))
     links[f"{AGENT}/bin/python3"] = python
     programs = {"bin/busybox": parts.BUSYBOX, "bin/tpm2": parts.TPM2, "bin/ignition": parts.IGNITION}
     files |= {name: path.read_bytes() for name, path in programs.items()}
-    files |= {f"modules/{name}.ko": data for name, data in parts.modules().items()}
-    files |= {path.lstrip("/"): Path(path).read_bytes() for path in shared_libraries()}
+    loaded: tuple[str, ...] = (*parts.MODULES, *parts.ROOT_MODULES)
+    libraries = shared_libraries()
+    if volume:
+        loaded = (*loaded, *parts.DISK_MODULES, *parts.TAG_MODULES)
+        files |= {"sbin/mke2fs": MKE2FS.read_bytes(), VOLUMES: json.encode({volume: f"/dev/{VOLUME_SERIAL}"})}
+        libraries |= _needed(MKE2FS)
+    if volume == ROOT:
+        files |= ROOT_FILES
+    files |= {f"modules/{name}.ko": data for name, data in parts.modules(loaded).items()}
+    files |= {path.lstrip("/"): Path(path).read_bytes() for path in libraries}
     files |= {
-        "init": INIT.encode(), "bin/setfiles": b"#!/bin/sh\nexit 0\n", f"{AGENT}/forward.py": FORWARD.encode(),
+        "init": INIT.encode(), "bin/setfiles": b"#!/bin/sh\nexit 0\n", FORWARDER: FORWARD.encode(),
+        OPENER: SEALED.encode(),
         "usr/lib/fastness/trust.json": trust, SYSTEM_CONFIG: image_pointer(),
     }  # fmt: skip
     return gzip.compress(archive(files, links), 6, mtime=0)

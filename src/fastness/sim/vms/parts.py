@@ -34,6 +34,8 @@ PACKAGES: Final = {
     TPM2: "tpm2-tools", BUSYBOX: "busybox-static", STUB: "systemd-boot-efi", Path("/usr/bin/mformat"): "mtools",
     IGNITION: "ignition",
 }  # fmt: skip
+# For machines with a root of their own.
+ROOT_PACKAGES: Final = {Path("/usr/sbin/mkfs.ext4"): "e2fsprogs", Path("/usr/sbin/depmod"): "kmod"}
 META: Final = "linux-image-cloud-amd64"
 SECONDS: Final = 120.0
 # In the order in which they are loaded.
@@ -41,9 +43,16 @@ MODULES: Final = (
     "virtio_ring", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio", "virtio_pci", "failover", "net_failover",
     "virtio_net", "virtio-rng", "virtio_blk",
 )  # fmt: skip
+# For a machine with a root of its own, beside those, in this order.
+ROOT_MODULES: Final = ("dm-mod", "dm-bufio", "reed_solomon", "dm-verity", "overlay")
 FW_CFG: Final = "qemu_fw_cfg"
 """Shows what the host passes by fw_cfg; machines of the simulator are passed nothing there."""
-_KEPT: Final = (*MODULES, FW_CFG)
+DISK_MODULES: Final = ("dm-mod", "ecb", "xts", "dm-crypt")
+"""Encrypted volumes, in the order in which they are loaded. `xts` asks for `ecb` only softly, so it is loaded by name."""
+TAG_MODULES: Final = ("dm-bufio", "async_tx", "xor", "async_xor", "dm-integrity", "authenc")
+"""Volumes whose sectors carry tags; loaded behind the others."""
+_KEPT: Final = tuple(dict.fromkeys((*MODULES, *ROOT_MODULES, FW_CFG, *DISK_MODULES, *TAG_MODULES)))
+_ALL: Final = "all-modules"
 
 
 class NoRealMachine(FastnessError):
@@ -53,14 +62,15 @@ class NoRealMachine(FastnessError):
     hint = "Real machines need Debian with a reachable package archive; --machines needs nothing."
 
 
-def missing(there: Callable[[Path], bool] = Path.exists) -> list[str]:
-    """The packages that are not installed and are needed for real machines."""
-    return sorted({package for path, package in PACKAGES.items() if not there(path)})
+def missing(there: Callable[[Path], bool] = Path.exists, *, with_root: bool = False) -> list[str]:
+    """The packages that are not installed and are needed for real machines, or for those with a root of their own."""
+    needed = PACKAGES | ROOT_PACKAGES if with_root else PACKAGES
+    return sorted({package for path, package in needed.items() if not there(path)})
 
 
-def require() -> None:
+def require(*, with_root: bool = False) -> None:
     """Raises NoRealMachine unless everything is installed."""
-    absent = missing()
+    absent = missing(with_root=with_root)
     if absent:
         raise NoRealMachine(
             f"real machines need packages that are not installed: {', '.join(absent)}",
@@ -82,6 +92,12 @@ def modules(names: tuple[str, ...] = MODULES) -> dict[str, bytes]:
     """Modules of the same kernel, by name; raises NoRealMachine."""
     place = _unpacked() / "modules"
     return {name: (place / f"{name}.ko").read_bytes() for name in names}
+
+
+def module_tree() -> Path:
+    """The directory of all modules of the same kernel, by the name of its release; raises NoRealMachine."""
+    (tree,) = (_unpacked() / _ALL).iterdir()
+    return tree
 
 
 def offered() -> tuple[str, str] | None:
@@ -106,14 +122,16 @@ def _unpacked() -> Path:
             raise NoRealMachine(f"there is no kernel to boot: apt knows no {META}", "Run apt-get update.")
         return unpacked[-1]
     package, digest = archive
-    place = cache() / digest
+    # The name says what is there: who keeps less of a package must not take it for the whole.
+    place = cache() / f"{digest}-{_ALL}"
     if not _complete(place):
         _fetch(package, digest, place)
     return place
 
 
 def _complete(place: Path) -> bool:
-    return (place / "vmlinuz").exists() and all((place / "modules" / f"{name}.ko").exists() for name in _KEPT)
+    whole = (place / "vmlinuz").exists() and (place / _ALL).exists()
+    return whole and all((place / "modules" / f"{name}.ko").exists() for name in _KEPT)
 
 
 def _said(*command: str) -> str:
@@ -143,6 +161,7 @@ def _fetch(package: str, digest: str, place: Path) -> None:
         image.rename(unpacked / "vmlinuz")
         for path in (scratch / "tree" / "lib" / "modules").rglob("*.ko"):
             if path.stem in _KEPT:
-                path.rename(unpacked / "modules" / path.name)
+                shutil.copy(path, unpacked / "modules")
+        (scratch / "tree" / "lib" / "modules").rename(unpacked / _ALL)
         shutil.rmtree(place, ignore_errors=True)
         unpacked.rename(place)

@@ -25,10 +25,15 @@ from typing import Final
 
 from fastness.agent.host.process import run
 from fastness.sim.vms import parts
-from fastness.sim.vms.initrd import DOORS
+from fastness.sim.vms.guest import DOORS, ROOT_DISK
+from fastness.sim.vms.initrd import NOTE_SERIAL, VOLUME_SERIAL
 
 MEMORY: Final = 1024
+# With a root of its own, of which everything that is written lies in memory.
+ROOT_MEMORY: Final = 2048
 DISK_BYTES: Final = 1024 * 1024
+# With tags every sector is written at the first boot, and under emulation that takes seconds.
+VOLUME_BYTES: Final = 32 * 1024 * 1024
 CONSOLE_BYTES: Final = 4 * 1024 * 1024
 LINE_BYTES: Final = 64 * 1024
 SOCKET_SECONDS: Final = 10.0
@@ -39,11 +44,16 @@ Heard = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Boot:
-    """What a machine boots with: the disk of the image, the ports of doors that it may reach, and answers to its questions."""
+    """What a machine boots with: the disk of the image, the ports of doors that it may reach, and answers to its questions.
+
+    `root` is the disk of a root of its own.
+    """
 
     disk: Path
     ports: tuple[int, ...]
     answers: Mapping[str, bytes]
+    root: Path | None = None
+    volume: bool = False
 
 
 def write_disk(path: Path, uki: bytes) -> None:
@@ -66,8 +76,9 @@ def write_disk(path: Path, uki: bytes) -> None:
 def command(place: Path, boot: Boot, own_disk: Path) -> list[str]:
     """How QEMU is started: emulated, without a monitor, with one way out for each door."""
     ways = "".join(f",guestfwd=tcp:{DOORS}:{port}-cmd:{parts.BUSYBOX} nc 127.0.0.1 {port}" for port in boot.ports)
+    memory = ROOT_MEMORY if boot.root else MEMORY
     return [
-        str(parts.QEMU), "-accel", "tcg", "-machine", "q35", "-cpu", "qemu64", "-m", str(MEMORY), "-smp", "1",
+        str(parts.QEMU), "-accel", "tcg", "-machine", "q35", "-cpu", "qemu64", "-m", str(memory), "-smp", "1",
         "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot", "-serial", "stdio",
         "-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={parts.FIRMWARE}",
         "-drive", f"if=pflash,format=raw,unit=1,file={place}/vars.fd",
@@ -75,18 +86,39 @@ def command(place: Path, boot: Boot, own_disk: Path) -> list[str]:
         "-device", "tpm-crb,tpmdev=tpm0",
         "-drive", f"if=none,id=d0,format=raw,readonly=on,file={boot.disk}",
         "-device", "virtio-blk-pci,drive=d0,bootindex=0",
-        "-drive", f"if=none,id=d1,format=raw,file={own_disk}", "-device", "virtio-blk-pci,drive=d1",
+        "-drive", f"if=none,id=d1,format=raw,file={own_disk}", "-device", f"virtio-blk-pci,drive=d1,serial={NOTE_SERIAL}",
+        *_root(boot.root), *_volume(boot, own_disk.with_name("volume")),
         "-netdev", f"user,id=n0,restrict=on{ways}", "-device", "virtio-net-pci,netdev=n0,romfile=",
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
 
 
+def _root(disk: Path | None) -> list[str]:
+    if disk is None:
+        return []
+    drive = f"if=none,id=d3,format=raw,readonly=on,file={disk}"
+    return ["-drive", drive, "-device", f"virtio-blk-pci,drive=d3,serial={ROOT_DISK}"]
+
+
+def _volume(boot: Boot, disk: Path) -> list[str]:
+    """The disk of the encrypted volume; the host can read and change it like every other."""
+    if not boot.volume:
+        return []
+    return [
+        "-drive",
+        f"if=none,id=d2,format=raw,file={disk}",
+        "-device",
+        f"virtio-blk-pci,drive=d2,serial={VOLUME_SERIAL}",
+    ]
+
+
 async def life(directory: Path, boot: Boot, heard: Heard) -> None:
     """One boot, until the machine powers off or the task is cancelled; `heard` gets every line that begins with a mark."""
     own_disk = directory / "disk"
-    if not own_disk.exists():
-        with own_disk.open("wb") as file:
-            file.truncate(DISK_BYTES)
+    for path, size in ((own_disk, DISK_BYTES), (directory / "volume", VOLUME_BYTES if boot.volume else 0)):
+        if size and not path.exists():
+            with path.open("wb") as file:
+                file.truncate(size)
     # The path of a Unix socket has at most 107 bytes, and state directories may be long.
     with tempfile.TemporaryDirectory(prefix="fastness-vm-") as scratch:
         place = Path(scratch)

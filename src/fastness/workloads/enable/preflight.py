@@ -75,7 +75,9 @@ def _kinds(snapshot: Snapshot, request: EnableRequest) -> Iterator[Check]:
         if snapshot.objects.get(kind.plural) is None and kind.plural not in needless
     ]
     if missing:
-        hint = "Install them: fastness crds | kubectl apply --server-side -f -"
+        hint = (
+            "Install those that no other operator brings: fastness crds --with SET,… | kubectl apply --server-side -f -"
+        )
         yield Check("kinds", Result.REFUSE, f"the cluster does not serve {', '.join(missing)}", hint)
     else:
         yield Check("kinds", Result.OK, "everything that is needed is served")

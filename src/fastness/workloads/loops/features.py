@@ -24,8 +24,9 @@ from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.nfd.discovery import NODE_FEATURE_DISCOVERY
 from fastness.kinds.nfd.feature import NODE_FEATURE, NODE_NAME_LABEL
 from fastness.kinds.nfd.rule import NODE_FEATURE_RULE
-from fastness.kinds.objects import ObjectName, labels_of, object_name
+from fastness.kinds.objects import ObjectName, annotations_of, labels_of, object_name
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
+from fastness.kube.controllers.reads import fields
 from fastness.kube.errors import Conflict, Invalid, NotFound
 from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
@@ -37,12 +38,15 @@ from fastness.workloads.features.builtin import builtin_labels
 from fastness.workloads.features.discovered import Features, merged, read_features
 from fastness.workloads.features.errors import BadFeatures
 from fastness.workloads.features.outputs import DEFAULT, Settings, allowed_labels
-from fastness.workloads.features.ownership import changes
+from fastness.workloads.features.ownership import NOTES, changes
 from fastness.workloads.features.rules import in_order
 
 OWN_NAMESPACE: Final = "openshift-nfd"
 BURST_SECONDS: Final = 0.1
 BY_NODE: Final = "feature-node"
+_READS: Final = fields(
+    "metadata.labels", "metadata.annotations", "spec.taints", "status.capacity", "status.allocatable"
+)
 _AS: Final = WriteOptions(manager="node-features")
 _STATUS: Final = WriteOptions(manager="node-features", subresource="status")
 
@@ -61,7 +65,7 @@ class NodeFeatures:
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock) -> None:
         self.sources: Sequence[Source] = (
-            Source(NODE.resource),
+            Source(NODE.resource, keys=self._if_discovered, reads=_READS),
             Source(NODE_FEATURE.resource, keys=_keys_of_feature, indexes={BY_NODE: node_of}),
             Source(NODE_FEATURE_RULE.resource, keys=self._every_node, delay=BURST_SECONDS),
             Source(NODE_FEATURE_DISCOVERY.resource, keys=self._every_node, delay=BURST_SECONDS),
@@ -78,6 +82,12 @@ class NodeFeatures:
         self._book = RuleBook(())
         self._book_of: Any = None
         self._reported: dict[str, frozenset[str]] = {}
+
+    def _if_discovered(self, node: Object) -> Iterable[ObjectName]:
+        """The node, where features are discovered or were written; all are looked at when discovery begins or ends."""
+        key = object_name(node)
+        written = key.name in self._reported or any(name.startswith(NOTES) for name in annotations_of(node))
+        return (key,) if written or self._discoveries.list() else ()
 
     def _every_node(self, _: Object) -> Iterable[ObjectName]:
         return [object_name(node) for node in self._nodes.list()]

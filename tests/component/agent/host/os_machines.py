@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from fastness.agent.host.boot_loader import HostBootLoader
 from fastness.agent.host.bootc import BootcOs
 from fastness.agent.host.engine import CLIENT, Commands
 from fastness.agent.host.files import RootedFiles
@@ -45,8 +46,22 @@ def rpm_ostree(machine: Machine, pauses: Pauses | None = None, seconds: float = 
     """The driver for rpm-ostree."""
     return RpmOstreeOs(
         RootedFiles(machine.root), commands(machine, pauses if pauses is not None else Pauses(), seconds),
-        program=machine.program("rpm-ostree"), podman=machine.program("podman"), cmdline=machine.cmdline,
-        unpacked=machine.directory / "unpacked", architecture="x86_64",
+        program=machine.program("rpm-ostree"), podman=machine.program("podman"), launcher=machine.program("systemd-run"),
+        cmdline=machine.cmdline, unpacked=machine.directory / "unpacked", architecture="x86_64",
+    )  # fmt: skip
+
+
+def boot_loader(machine: Machine, secure: bytes | None = b"\6\0\0\0\1", architecture: str = "x86_64") -> HostBootLoader:
+    """What updates the boot loader of a machine; `secure` is what its firmware says of Secure Boot, None for nothing."""
+
+    def firmware() -> bytes:
+        if secure is None:
+            raise FileNotFoundError
+        return secure
+
+    return HostBootLoader(
+        commands(machine, Pauses()), podman=machine.program("podman"), systemctl=machine.program("systemctl"),
+        launcher=machine.program("systemd-run"), secure_boot=firmware, architecture=architecture,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from fastness.agent.host.engine import AUTH_TARGETS, PAUSES
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.image_host import Choice, detect, driver_for
 from fastness.agent.host.rpm_ostree_os import RpmOstreeOs
-from fastness.agent.host.states import Deployment, File, Link
+from fastness.agent.host.states import Deployment, File, Link, Pull
 from fastness.formats.os_status import OsEntry
 from tests.component.agent.host.os_machines import (
     ASKS,
@@ -126,6 +126,47 @@ def test_another_image_than_was_asked_for_is_not_left_staged(machine: Machine, m
     assert driver.staged() is None
     machine.reboot()
     assert driver.booted().image == BASE
+
+
+# What each program says while it deploys an image that it has pulled already.
+LATER = {
+    RpmOstreeOs: "error: Writing deployment: No space left on device",
+    BootcOs: "error: Switching: Staging: Writing deployment: No space left on device",
+}
+
+
+def failure_of(driver: Driver, deployment: Deployment) -> ImageFailure:
+    with pytest.raises(ImageFailure) as caught:
+        driver.stage(deployment)
+    return caught.value
+
+
+def test_a_failure_says_whether_its_image_was_pulled(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    assert failure_of(driver, Deployment(LOST)).pull is Pull.FAILED
+    machine.fault(*PULLS[type(driver)], times=7, text="Get https://registry.example/v2/: connection refused")
+    assert failure_of(driver, Deployment(A)).pull is Pull.FAILED
+    machine.fault(*PULLS[type(driver)], times=7, text=LATER[type(driver)])
+    assert failure_of(driver, Deployment(A)).pull is Pull.UNKNOWN, (
+        "one program pulls and deploys, and does not say which"
+    )
+    machine.change(lies={A.partition("@")[2]: B.partition("@")[2]})
+    assert failure_of(driver, Deployment(A)).pull is Pull.FAILED, "another image is not the image"
+
+
+def test_what_fails_after_a_pull_does_not_unmake_it(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine)
+    program = PULLS[type(driver)][0]
+    word = "kargs" if program == "rpm-ostree" else "--source=fastness"
+    machine.fault(program, word, times=100, text="error: no space left")
+    assert failure_of(driver, Deployment(A, ("nosmt",))).pull is Pull.DONE
+    assert failure_of(driver, Deployment(BASE, ("nosmt",))).pull is Pull.DONE, "what is booted needs no pull"
+
+
+def test_nobody_knows_what_became_of_a_pull_that_hung(machine: Machine, make: Callable[..., Driver]) -> None:
+    driver = make(machine, Pauses(), 1.5)
+    machine.fault(*PULLS[type(driver)], hangs=True)
+    assert failure_of(driver, Deployment(A)).pull is Pull.UNKNOWN
 
 
 def test_what_the_finalizer_said_is_read_from_the_journal(machine: Machine, make: Callable[..., Driver]) -> None:

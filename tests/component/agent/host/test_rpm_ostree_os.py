@@ -12,7 +12,7 @@ from fastness.agent.host.states import Deployment
 from tests.component.agent.host.os_machines import BASE, EXTENSIONS, A, Pauses, machine_at, rpm_ostree
 from tests.standins.os_engine import Machine
 
-STATUS = ("rpm-ostree status",)
+STATUS = ("rpm-ostree status", "systemd-run")
 KERNEL = "rpm-ostree override remove " + " ".join(DEFAULT_KERNEL)
 REALTIME = " ".join(f"--install={package}" for package in KERNELS["realtime"])
 REBASE = f"rpm-ostree rebase --experimental ostree-unverified-registry:{A}"
@@ -44,6 +44,7 @@ def test_the_whole_sequence_comes_in_its_order(machine: Machine) -> None:
         "rpm-ostree update --unchanged-exit-77 --install=sysstat --install=usbguard",
         "podman rm --force fastness-os-extensions",
     ]
+    assert any("EnvironmentFile=-/etc/mco/proxy.env" in call and " pull " in call for call in machine.calls())
     machine.reboot()
     assert driver.booted() == Deployment(A, ("root=UUID=1", "nosmt", "a=1"), "realtime", ("usbguard", "sysstat"))
     assert not (machine.directory / "unpacked").exists()

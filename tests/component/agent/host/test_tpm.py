@@ -64,6 +64,30 @@ async def test_the_certificate_of_a_fresh_tpm_leads_to_its_makers_root(
     assert endorsement.ak_name == ak.area.name
 
 
+def lock(swtpm: Swtpm, place: Path) -> None:
+    """One wrong password where one is too many."""
+    swtpm.tool("dictionarylockout", "-s", "-n", "1", "-t", "9999", "-l", "9999")
+    context = str(place / "guarded.ctx")
+    swtpm.tool("createprimary", "-C", "o", "-p", "right", "-c", context)
+    with pytest.raises(subprocess.CalledProcessError):
+        swtpm.tool("create", "-C", context, "-P", "wrong", "-u", str(place / "u"), "-r", str(place / "r"))
+    assert "inLockout:                 1" in swtpm.tool("getcap", "properties-variable")
+    swtpm.tool("flushcontext", "-t")
+
+
+@pytest.mark.parametrize("algorithm", ["ecc", "rsa"])
+async def test_a_tpm_that_is_locked_against_guessing_still_quotes(
+    swtpm: Swtpm, tools: TpmTools, tmp_path: Path, algorithm: str
+) -> None:
+    """Power cuts count as guesses: a machine in a rack with a bad feed would lock itself out of the cluster."""
+    ak = await tools.create_ak(tmp_path / "ak", algorithm)
+    assert ak.area.attributes & Attributes.NO_DA
+    lock(swtpm, tmp_path)
+    assert await tools.quote(ak, b"nonce", (0, 7))
+    (tmp_path / "ak" / CONTEXT).unlink(missing_ok=True)
+    assert await tools.quote(ak, b"nonce", (0, 7)), "loaded anew, as after a reset"
+
+
 async def test_an_attestation_key_is_made_once_and_found_again(tools: TpmTools, tmp_path: Path) -> None:
     first = await tools.create_ak(tmp_path / "ak")
     second = await tools.create_ak(tmp_path / "ak")

@@ -98,11 +98,11 @@ def test_a_log_goes_on_where_it_ended(tmp_path: Path) -> None:
 def test_a_line_that_cannot_be_written_is_counted_and_does_not_fail_the_write(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = metrics.AUDIT_LOST._value.get()
+    before = metrics.REGISTRY.value("fastness_audit_lost_total") or 0
     audit = Audit(SystemClock(), tmp_path)  # a directory: it cannot be opened for writing
     audit.write(ENTRY)
     audit.write(ENTRY)
-    assert metrics.AUDIT_LOST._value.get() == before + 2
+    assert metrics.REGISTRY.value("fastness_audit_lost_total") == before + 2
     assert [record.getMessage() for record in caplog.records].count("audit.failed") == 1
 
 

@@ -102,9 +102,20 @@ def test_a_machine_that_does_not_say_its_memory_is_not_sized(tmp_path: Path) -> 
 def test_a_name_becomes_the_lasting_one_without_its_last_dot(tmp_path: Path, name: str, valid: str) -> None:
     fake(tmp_path, "hostname", f"echo {name}\n")
     fake(tmp_path, "hostnamectl", f'echo "$@" >> {tmp_path}/calls\n')
-    done = run(tmp_path, "valid-hostname.sh", "0")
+    done = run(tmp_path, "valid-hostname.sh", "0", ROOT=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "calls").read_text() == f"set-hostname --static {valid}\nset-hostname --transient {valid}\n"
+
+
+@pytest.mark.parametrize(("name", "calls"), [("node-1", False), ("node-1.", True)])
+def test_a_name_that_lasts_already_needs_no_service_that_may_come_late(tmp_path: Path, name: str, calls: bool) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "hostname").write_text("node-1\n")
+    fake(tmp_path, "hostname", f"echo {name}\n")
+    fake(tmp_path, "hostnamectl", f"touch {tmp_path}/calls\n")
+    done = run(tmp_path, "valid-hostname.sh", "0", ROOT=str(tmp_path))
+    assert (done.returncode, "called node-1\n" in done.stdout) == (0, True), done.stderr
+    assert (tmp_path / "calls").exists() == calls
 
 
 @pytest.mark.parametrize("name", ["localhost", "localhost.localdomain", "localhost.", ""])
@@ -123,7 +134,7 @@ def test_a_name_that_comes_late_is_waited_for(tmp_path: Path) -> None:
     )
     fake(tmp_path, "hostnamectl", "exit 0\n")
     fake(tmp_path, "sleep", "exit 0\n")
-    assert "called late" in run(tmp_path, "valid-hostname.sh", "5").stdout
+    assert "called late" in run(tmp_path, "valid-hostname.sh", "5", ROOT=str(tmp_path)).stdout
 
 
 ROUTES = {

@@ -23,12 +23,12 @@ STATUS = "default/attestation-status/status"
 
 async def test_a_machine_attests_and_reads_its_own_secret_sealed_to_its_key(here: BrokeredCluster) -> None:
     guest = await here.guest()
-    await here.put(f"machine/{guest.who.machine}/disk-key", b"correct horse")
+    await here.put(f"machine/{guest.who.machine}/volume-key", b"correct horse")
     assert (await guest.attest()).status_code == 200
-    assert await guest.read(f"machine/{guest.who.machine}/disk-key") == b"correct horse"
+    assert await guest.read(f"machine/{guest.who.machine}/volume-key") == b"correct horse"
     released = [entry for entry in here.ledger.entries if entry.what == "release"]
     assert [(entry.who, entry.resource, entry.verdict) for entry in released] == [
-        (guest.who.thumbprint, f"machine/{guest.who.machine}/disk-key", "verdict-1")
+        (guest.who.thumbprint, f"machine/{guest.who.machine}/volume-key", "verdict-1")
     ]
 
 

@@ -94,6 +94,11 @@ class Bench:
         self.cluster = Cache({"spec": {"mode": "Enforce", "delivery": delivery}})
         self.pools = Cache(self.pool("rendered-worker-1"))
         self.overlays = Cache(None)
+        self.restart()
+        self.grant = grant_of(PATH, claims=CLAIMS)
+
+    def restart(self) -> None:
+        """Begin with nothing in memory."""
         parts: list[Any] = [
             self.source,
             SessionTokens(),
@@ -104,7 +109,6 @@ class Bench:
             self.clock,
         ]
         self.configs = PoolConfigs(*parts)
-        self.grant = grant_of(PATH, claims=CLAIMS)
 
     @staticmethod
     def pool(rendered: str) -> dict[str, Any]:
@@ -143,7 +147,7 @@ async def test_on_demand_asks_every_time_and_fails_with_its_source() -> None:
 
 def shown_age() -> float | None:
     """What an operator sees."""
-    return metrics.REGISTRY.get_sample_value("fastness_broker_config_age_seconds")
+    return metrics.REGISTRY.value("fastness_broker_config_age_seconds")
 
 
 async def test_on_schedule_serves_a_copy_for_an_interval_and_an_old_one_for_three_when_its_source_is_down() -> None:
@@ -165,6 +169,21 @@ async def test_on_schedule_serves_a_copy_for_an_interval_and_an_old_one_for_thre
     with pytest.raises(Refusal) as stale:
         await bench.get()
     assert stale.value.status == 503
+
+
+@pytest.mark.parametrize("sync", ["Scheduled", "OnChange"])
+async def test_a_broker_that_starts_while_the_config_server_is_down_says_what_it_waits_for(sync: str) -> None:
+    bench = Bench(sync)
+    assert await bench.get() == b"one"
+    bench.source.down = True
+    assert await bench.get() == b"one", "the one that runs has its copy"
+    bench.restart()
+    with pytest.raises(Refusal) as waiting:
+        await bench.get()
+    assert (waiting.value.status, waiting.value.code) == (503, "config-server-unreachable")
+    assert waiting.value.detail == "the config server does not answer, and this broker has no copy yet"
+    bench.source.down = False
+    assert await bench.get() == b"one"
 
 
 async def test_on_change_asks_again_when_the_rendered_config_changes_and_never_hands_out_the_old_one() -> None:

@@ -26,7 +26,7 @@ def test_every_step_is_there_from_the_start() -> None:
 
 
 def test_a_child_has_the_names_of_both_as_its_reason() -> None:
-    mark = Mark(Progress.UPDATE_EXECUTED, UNKNOWN, "waiting", Progress.DRAINED, UNKNOWN)
+    mark = Mark(Progress.UPDATE_EXECUTED, UNKNOWN, "waiting", {Progress.DRAINED: UNKNOWN})
     conditions = by_type(marked([], mark, NOW, "new"))
     assert conditions[Progress.DRAINED]["reason"] == "UpdateExecutedDrained"
     assert conditions[Progress.UPDATE_EXECUTED]["status"] == conditions[Progress.DRAINED]["status"] == "Unknown"
@@ -63,8 +63,13 @@ def test_times_alone_are_no_difference_and_foreign_conditions_stay() -> None:
     assert differs(first, marked(first, Mark(Progress.RESUMED, TRUE, "x"), LATER, "c"))
 
 
-@given(st.lists(st.builds(Mark, st.sampled_from(TYPES), st.sampled_from([TRUE, FALSE, UNKNOWN]), st.text(max_size=3000),
-                          st.none() | st.sampled_from(TYPES), st.sampled_from([TRUE, UNKNOWN])), max_size=8))  # fmt: skip
+_CHILDREN = st.dictionaries(st.sampled_from(TYPES), st.sampled_from([TRUE, UNKNOWN]), max_size=3)
+_MARKS = st.builds(
+    Mark, st.sampled_from(TYPES), st.sampled_from([TRUE, FALSE, UNKNOWN]), st.text(max_size=3000), _CHILDREN
+)
+
+
+@given(st.lists(_MARKS, max_size=8))
 def test_whatever_happens_each_type_is_there_once_and_fits_the_schema(marks: list[Mark]) -> None:
     conditions: list[JsonObject] = []
     for mark in marks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fastness.agent.boot.fetch import GateRefused
-from fastness.agent.boot.prove import BrokerClient, refusal
+from fastness.agent.boot.prove import UNREACHABLE, BrokerClient, BrokerRefused, refusal
 from fastness.crypto.mac import MacKey, MacRing
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.formats import json
@@ -22,9 +23,9 @@ ENTROPY = SeededEntropy(7)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def client(token: str = "") -> BrokerClient:
+def client(token: str = "", port: int = 9, seconds: float = 30.0) -> BrokerClient:
     machine = SimAttester(SimVendor(ENTROPY, NOW).chip("tpm").boot())
-    made = BrokerClient("https://127.0.0.1:9", ssl.create_default_context(), machine, ENTROPY)
+    made = BrokerClient(f"https://127.0.0.1:{port}", ssl.create_default_context(), machine, ENTROPY, seconds)
     made.token = SecretText(token)
     return made
 
@@ -72,3 +73,18 @@ def test_a_proof_is_for_one_request_and_one_key() -> None:
 def test_a_refusal_is_understood_as_far_as_it_can_be(body: bytes, later: str, expected: tuple[str, float]) -> None:
     refused = refusal(GateRefused, "gate", 403, body, later)
     assert (refused.reason, refused.retry_after, refused.passing) == (*expected, False)
+
+
+async def test_a_broker_that_takes_the_connection_and_says_nothing_is_asked_again_later() -> None:
+    never = asyncio.Event()
+
+    async def listen(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await never.wait()
+        writer.close()
+
+    async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
+        async with client(port=silent.sockets[0].getsockname()[1], seconds=0.1) as mine:
+            with pytest.raises(BrokerRefused) as refused:
+                await mine.attest()
+        never.set()
+    assert (refused.value.reason, refused.value.passing) == (UNREACHABLE, True)

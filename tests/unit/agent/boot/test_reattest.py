@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import ssl
+from datetime import UTC, datetime, timedelta
+from typing import Self
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastness.agent.boot.reattest import SHORTEST, SPREAD, Rounds
-from tests.virtual import SeededEntropy
+from fastness.agent.boot import reattest as module
+from fastness.agent.boot.reattest import SHORTEST, SPREAD, Rounds, Staying
+from fastness.agent.boot.volumes import DiskRefused
+from fastness.sim.tee.attester import SimAttester
+from fastness.sim.tee.vendor import SimVendor
+from tests.virtual import SeededEntropy, VirtualClock
+
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
 MINUTES = timedelta(minutes=15)
 EVENTS = st.lists(st.sampled_from(["proved", "missed", "refused", "busy"]), min_size=1, max_size=40)
@@ -54,3 +63,36 @@ def test_the_interval_is_the_clusters_and_never_nothing() -> None:
     rounds = Rounds(SeededEntropy(), MINUTES)
     assert rounds.proved(timedelta(minutes=1)) <= 60
     assert rounds.proved(timedelta(0)) >= SHORTEST * (1 - SPREAD)
+
+
+class Answering:
+    """A broker that believes everybody."""
+
+    machine, reattest = "0d7d1f0c-5f2c-4c7b-9a7e-0123456789ab", None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def attest(self, keys: object) -> None:
+        pass
+
+
+async def test_a_good_round_is_told_with_the_address_and_a_note_that_cannot_be_written_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounds: list[tuple[str, str]] = []
+
+    def noted(machine: str, broker: str) -> None:
+        rounds.append((machine, broker))
+        raise DiskRefused("bad-note", "the device is gone")
+
+    monkeypatch.setattr(module, "BrokerClient", lambda *_: Answering())
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    attester = SimAttester(SimVendor(SeededEntropy(), NOW).chip("snp").boot())
+    staying = Staying(attester, lambda: "https://b.example", lambda: tls, VirtualClock(), SeededEntropy(), proved=noted)
+    assert await staying.round() > 60
+    assert await staying.round() > 60
+    assert rounds == [(Answering.machine, "https://b.example")] * 2

@@ -50,7 +50,7 @@ def test_every_field_of_the_schema_is_in_the_order_or_cannot_weaken() -> None:
 # Fields of the contract that have no behaviour yet, and are in no schema: whoever adds one cannot forget it here.
 TO_COME = (
     ("guests", "accept"), ("guests", "evidence"), ("images", "approval"), ("images", "pools"), ("images", "signers"),
-    ("attestation", "tokenIssuers"), ("pools", "disk", "pin"),
+    ("attestation", "tokenIssuers"),
 )  # fmt: skip
 
 
@@ -130,10 +130,14 @@ PEOPLE = st.lists(
     st.fixed_dictionaries({"name": st.sampled_from(["ada", "grace"]), "key": st.sampled_from("kl")}),
     max_size=2, unique_by=lambda entry: entry["name"],
 )  # fmt: skip
+DISKS = joined(
+    optional(st.sampled_from(["none", "var", "root", "swap"]), "volume"), optional(st.sampled_from(["Agent", "Clevis"]), "pin"),
+    optional(st.sampled_from(["none", "hmac-sha256"]), "integrity"),
+)  # fmt: skip
 POOLS = st.lists(
     joined(
         st.fixed_dictionaries({"name": st.sampled_from("ab"), "trustModel": st.sampled_from([str(m) for m in TrustModel])}),
-        optional(EVIDENCE, "evidence"), optional(st.booleans(), "evict"),
+        optional(EVIDENCE, "evidence"), optional(st.booleans(), "evict"), optional(DISKS, "disk"),
     ),
     max_size=2, unique_by=lambda entry: entry["name"],
 )  # fmt: skip

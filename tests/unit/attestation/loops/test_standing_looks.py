@@ -5,10 +5,11 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from fastness.attestation.loops.proof_age import _asserted, _counting
+from fastness.attestation.loops.proof_age import _counting
 from fastness.attestation.machine.proof_age import CORDONED, TAINT_KEY
 from fastness.kinds.machineconfiguration import names
-from fastness.kinds.trusted_execution.machine import NOTE
+from fastness.kinds.trusted_execution.machine import NOTE, SENT
+from fastness.kube.controllers.reads import Changes
 
 NODE: dict[str, Any] = {
     "metadata": {"name": "n", "uid": "u", "labels": {"a": "b"}, "annotations": {NOTE: "Affirmed"}}, "spec": {},
@@ -49,6 +50,5 @@ def test_where_a_machine_is_sent_says_nothing_of_its_standing_and_all_else_does(
     sent["status"]["desiredConfig"] = "new"
     older["status"]["attestedUntil"] = "2025-01-01T00:00:00Z"
     barred["spec"]["approval"] = "Quarantined"
-    assert _asserted(sent) == _asserted(MACHINE)
-    assert _asserted(older) != _asserted(MACHINE)
-    assert _asserted(barred) != _asserted(MACHINE)
+    looks = [Changes().concern(None, MACHINE, changed, SENT) for changed in (sent, older, barred)]
+    assert looks == [False, True, True]

@@ -14,7 +14,7 @@ from fastness.agent.host.errors import ReportFailure
 from fastness.agent.host.tee import configfs_tsm
 from fastness.agent.host.tee.configfs_tsm import TsmAttester
 from fastness.agent.host.tee.tpm import TpmAttester
-from fastness.cli.machine import agent_attest, agent_boot, agent_hardware
+from fastness.cli.machine import agent_attest, agent_attester, agent_boot, agent_hardware
 from fastness.cli.main import cli
 
 
@@ -39,7 +39,7 @@ async def test_reports_of_the_processor_come_before_the_tpm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tee: str
 ) -> None:
     offered(monkeypatch, tee)
-    chosen = await agent_hardware.attester_of(hardware("auto", tmp_path))
+    chosen = await agent_attester.attester_of(hardware("auto", tmp_path))
     assert isinstance(chosen, TsmAttester)
     assert chosen.tee == tee
 
@@ -48,9 +48,9 @@ async def test_without_reports_the_tpm_vouches(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(configfs_tsm.TsmReports, "offered", False)
-    assert isinstance(await agent_hardware.attester_of(hardware("auto", tmp_path)), TpmAttester)
+    assert isinstance(await agent_attester.attester_of(hardware("auto", tmp_path)), TpmAttester)
     offered(monkeypatch, "")
-    assert isinstance(await agent_hardware.attester_of(hardware("auto", tmp_path)), TpmAttester)
+    assert isinstance(await agent_attester.attester_of(hardware("auto", tmp_path)), TpmAttester)
     assert "taking the TPM" in capsys.readouterr().err
 
 
@@ -59,7 +59,7 @@ async def test_what_was_asked_for_is_taken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tee: str, kind: type
 ) -> None:
     offered(monkeypatch, "snp")
-    assert isinstance(await agent_hardware.attester_of(hardware(tee, tmp_path)), kind)
+    assert isinstance(await agent_attester.attester_of(hardware(tee, tmp_path)), kind)
 
 
 def test_an_image_that_believes_nobody_does_not_boot(tmp_path: Path) -> None:

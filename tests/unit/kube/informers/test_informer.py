@@ -252,7 +252,7 @@ async def test_an_expired_version_means_a_new_state_and_unseen_deletions_are_tol
 def relists() -> float:
     """How often informers of the kind had to list again."""
     name = "fastness_informer_relists_total"
-    return REGISTRY.get_sample_value(name, {"resource": THING.plural}) or 0.0
+    return REGISTRY.value(name, {"resource": THING.plural}) or 0.0
 
 
 @pytest.mark.parametrize("error", [Unavailable("x"), Forbidden("x"), InternalError("x"), NotFound("x"), Expired("x")])
@@ -301,10 +301,10 @@ async def test_an_object_on_which_a_handler_fails_is_set_aside_and_the_others_ar
         await settle(lambda: len(mirror.objects) == 3)
         assert [key.name for key in informer.aside] == ["bad"]
         assert "ZeroDivisionError" in informer.aside[Key("n", "bad")]
-        assert REGISTRY.get_sample_value("fastness_informer_set_aside", {"resource": THING.plural}) == 1
+        assert REGISTRY.value("fastness_informer_set_aside", {"resource": THING.plural}) == 1
         world.remove("bad")
         await settle(lambda: not informer.aside)
-    assert REGISTRY.get_sample_value("fastness_informer_set_aside", {"resource": THING.plural}) == 0
+    assert REGISTRY.value("fastness_informer_set_aside", {"resource": THING.plural}) == 0
 
 
 async def test_a_late_subscriber_that_fails_on_an_object_hears_of_the_others() -> None:

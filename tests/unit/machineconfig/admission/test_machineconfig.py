@@ -155,3 +155,22 @@ def test_an_overlay_that_cannot_be_merged_is_warned_about_with_its_place_and_onl
     labelled = {**bad, "metadata": {"name": "rack", "labels": {"a": "b"}}}
     assert review(write("UPDATE", OVERLAYS, labelled, bad), World()) == Allowed()
     assert review(write("CREATE", OVERLAYS, overlay()), World()) == Allowed()
+
+
+def test_a_mode_of_control_groups_that_no_pool_follows_is_warned_about_once() -> None:
+    def nodes(mode: str) -> Object:
+        return {"metadata": {"name": "cluster"}, "spec": {"cgroupMode": mode}}
+
+    def warnings_of(new: str, old: str | None = None) -> tuple[str, ...]:
+        operation = "UPDATE" if old is not None else "CREATE"
+        before = nodes(old) if old is not None else None
+        answer = review(write(operation, "nodes.config.openshift.io", nodes(new), before), World())
+        assert isinstance(answer, Allowed)
+        return answer.warnings
+
+    assert warnings_of("v1") == (
+        "unsupported cgroup mode 'v1': systemd and the kubelet have v2 alone, and another takes kernel arguments, "
+        "which confidential pools refuse; set cgroupMode to v2; nothing will be rendered until then",
+    )
+    assert warnings_of("v1", "v2") == warnings_of("v1")
+    assert (warnings_of("v1", "v1"), warnings_of("v2"), warnings_of("", "v1")) == ((), (), ())

@@ -79,7 +79,7 @@ def configuration(*resources: str) -> Object:
 
 
 def on(platform: str) -> World:
-    return World(platform={"status": {"platformStatus": {"type": platform}}})
+    return World(platform={"status": {"infrastructureName": "one-x7k2p", "platformStatus": {"type": platform}}})
 
 
 @pytest.mark.parametrize("platform", ["GCP", "AWS", "VSphere", "Azure", "BareMetal"])
@@ -107,6 +107,8 @@ def test_what_is_configured_already_is_not_judged_again() -> None:
 def test_a_cluster_without_infrastructure_has_machines_of_our_own() -> None:
     both = configuration("machinesets", "controlplanemachinesets")
     assert review(write("CREATE", CONFIGURATIONS, both), World()) == Allowed()
+    embedded = World(platform={"status": {"platformStatus": {"type": "None"}}})
+    assert review(write("CREATE", CONFIGURATIONS, both), embedded) == Allowed(), "no installer named it"
     older = World(platform={"status": {"platform": "OpenStack"}})
     assert PLATFORM in refusal(review(write("CREATE", CONFIGURATIONS, both), older))
 

@@ -198,7 +198,7 @@ def test_two_good_fragments_that_make_a_bad_config_stop_the_delivery() -> None:
 
 
 def test_what_the_version_of_the_machine_cannot_say_is_not_left_out_silently() -> None:
-    volume = {"name": "d", "device": "/dev/sdb", "clevis": {"tpm2": True}}
+    volume = {"name": "d", "device": "/dev/sdb"}
     luks = {"ignition": {"version": "3.4.0"}, "storage": {"luks": [volume]}}
     examined = examine(overlay(config=luks))
     assert examined.document is not None

@@ -76,7 +76,8 @@ def test_a_selector_decides_which_pools_an_owner_is_for() -> None:
 
 @pytest.mark.parametrize("role", ["master", "worker"])
 def test_a_pool_with_nothing_but_its_base_configs_renders(role: str) -> None:
-    owners = Owners.of([], [], CONTROLLER, pools=[pool(role)])
+    enforcing = {"metadata": {"name": "cluster"}, "spec": {"mode": "Enforce"}}
+    owners = Owners.of([], [], CONTROLLER, pools=[pool(role)], confidential=enforcing)
     inputs, missing = owners.inputs(role)
     assert missing == []
     configs = base_configs(role, inputs, owners, "v1")

@@ -20,6 +20,7 @@ from fastness.machineconfig.render.inputs import (
     major,
     obstacle,
     stream_name,
+    stream_of_image,
     with_stream,
 )
 from fastness.machineconfig.render.render import RenderFailure, Setting, render
@@ -226,3 +227,15 @@ def test_a_pool_goes_on_with_the_config_about_registries_that_it_has_and_is_bloc
     assert obstacle_in([about_registries(spec={"config": {}})], REFUSED) is None
     assert obstacle_in([], REFUSED) == Obstacle("registries cannot be configured: Image cluster: no", lasting=True)
     assert obstacle_in([], replace(READY, registries_refused={"master": "no"})) is None
+
+
+def test_the_stream_of_an_image_is_the_one_on_offer_with_the_same_digest() -> None:
+    digest = "@sha256:" + "a" * 64
+    offers = [
+        {"name": "rhel-9", "osImage": "quay.example/nine@sha256:" + "b" * 64},
+        {"name": "rhel-10", "osImage": f"x/ten{digest}"},
+    ]
+    streams = {"status": {"availableStreams": offers, "defaultStream": "rhel-9"}}
+    assert stream_of_image(f"mirror.example/ten{digest}", streams) == "rhel-10"
+    assert stream_of_image("quay.example/custom:latest", streams) == ""
+    assert (stream_of_image("", streams), stream_of_image(f"x/ten{digest}", None)) == ("", "")

@@ -8,6 +8,7 @@ import pytest
 
 from fastness.formats import data_url as dataurl
 from fastness.kinds.fastness_dev.trust_model import TrustModel
+from fastness.kinds.machineconfiguration.names import PINNED_IMAGES_FILE
 from fastness.machineconfig.render.errors import BadSettings, Severity
 from fastness.machineconfig.render.generated import KUBELET, Owners, fits, generate
 from fastness.machineconfig.render.validate import EXTENSIONS, examine, problems
@@ -268,7 +269,7 @@ def test_who_generated_a_config_proves_nothing(field: str) -> None:
 BOOT_FILES = (
     "/boot/loader/entries/evil.conf", "/boot/grub2/user.cfg", "/boot", "/efi/loader/loader.conf", "/etc/default/grub",
     "/etc/default/grub.d/50.cfg", "/etc/grub.d/40_custom", "/etc/kernel/cmdline", "/etc/kernel/install.d/90-x.install",
-    "/usr/lib/kernel/cmdline", "/lib/kernel/cmdline", "/sysroot/boot/loader/entries/a.conf",
+    "/usr/lib/kernel/cmdline", "/lib/kernel/cmdline", "/sysroot/boot/loader/entries/a.conf", "/etc/fastness/boot-loader",
 )  # fmt: skip
 
 
@@ -291,3 +292,32 @@ def test_a_file_that_changes_the_boot_is_refused_like_the_arguments(path: str) -
 )
 def test_a_path_beside_the_boot_is_good(path: str) -> None:
     assert problems(mc("a", ignition(file(path))), CONFIDENTIAL) == []
+
+
+@pytest.mark.parametrize("group", ["files", "links", "directories"])
+def test_what_the_agent_writes_from_pinned_image_sets_is_refused_with_the_way_out(group: str) -> None:
+    entry = {"path": PINNED_IMAGES_FILE} | ({"target": "/etc/other"} if group == "links" else {})
+    document = {"ignition": {"version": "3.5.0"}, "storage": {group: [entry]}}
+    [problem] = problems(mc("99-pins", document))
+    assert (problem.field, problem.code, problem.fatal) == (
+        f"spec.config.storage.{group}[0].path", "pinned-images", True,
+    )  # fmt: skip
+    assert "make a PinnedImageSet" in str(problem)
+    assert problems(mc("99-mine", ignition(file("/etc/crio/crio.conf.d/51-mine")))) == []
+
+
+@pytest.mark.parametrize(
+    ("clevis", "member"),
+    [
+        ({"tpm2": True}, "tpm2"), ({"tang": [{"url": "http://tang", "thumbprint": "x"}]}, "tang"),
+        ({"custom": {"pin": "sss", "config": "{}"}}, "custom.pin"),
+    ],
+)  # fmt: skip
+def test_a_disk_that_its_host_opens_by_clevis_is_refused_in_a_confidential_pool(clevis: Any, member: str) -> None:
+    """The host has the virtual TPM and the network of the initrd: such a disk opens whatever was booted."""
+    luks = {"luks": [{"name": "root", "device": "/dev/vdb", "clevis": clevis}]}
+    refusals = problems(mc("99-disk", ignition(storage=luks)), CONFIDENTIAL)
+    assert [(problem.field, problem.code) for problem in refusals] == [
+        (f"spec.config.storage.luks[0].clevis.{member}", "disk-opened-by-host")
+    ]
+    assert problems(mc("99-disk", ignition(storage=luks))) == [], "elsewhere it is a matter of taste"

@@ -179,8 +179,11 @@ def test_a_user_policy_replaces_the_default_of_the_same_path() -> None:
 
 def test_actions_add_up_in_order_once_each_and_none_goes_when_there_is_more() -> None:
     outcome = decision("/etc/containers/policy.json", GPG, "/var/lib/kubelet/config.json", USER_CA)
-    assert strings(outcome) == ["Reload crio.service", "Restart coreos-update-ca-trust.service", "Restart crio.service"]
+    assert strings(outcome) == ["Restart coreos-update-ca-trust.service", "Restart crio.service"], "no reload before it"
     assert outcome.headline == "restart"
+    other = {"files": [{"path": "/etc/x", "actions": [{"type": "Reload", "reload": {"serviceName": "x.service"}}]}]}
+    expected = ["Restart coreos-update-ca-trust.service", "Restart crio.service", "Reload x.service"]
+    assert strings(decision(USER_CA, "/etc/x", user=other)) == expected, "another service is reloaded all the same"
 
 
 def test_one_reboot_makes_the_rest_pointless() -> None:

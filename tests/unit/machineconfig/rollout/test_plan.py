@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from fastness.cli.config.plan_view import plan_text
 from fastness.formats import data_url as dataurl
 from fastness.formats import json
 from fastness.kinds.fastness_dev.trust_model import TrustModel
+from fastness.kinds.machineconfiguration.names import CURRENT_OVERLAY
+from fastness.machineconfig.overlay.targets import laid_on
 from fastness.machineconfig.render.inputs import Defaults
 from fastness.machineconfig.render.render import Rendered, render
 from fastness.machineconfig.rollout.disruption import Act
@@ -212,6 +215,18 @@ def test_every_hard_change_names_its_config() -> None:
     assert all(step.cause.actions[0].type is Act.REBOOT for step in steps)
 
 
+def test_a_plan_says_what_becomes_of_the_boot_loader_where_the_image_changes() -> None:
+    other = Proposal([mc("70-os", osImageURL="registry.example/os@sha256:" + "a" * 64)])
+    ordinary = plan(world(BASE), other)
+    assert "that of the new image comes too" in only(ordinary).boot_loader
+    assert "  boot loader: that of the new image comes too" in plan_text(ordinary)
+    confidential = plan(world(BASE, cluster={"spec": {"mode": "Enforce"}}), other)
+    assert only(confidential).trust is TrustModel.CONFIDENTIAL_CLUSTER
+    assert "stays as it is: it is part of what these machines prove" in plan_text(confidential)
+    assert to_json(confidential)["pools"][0]["bootLoader"] == only(confidential).boot_loader
+    assert only(plan(world(BASE), Proposal([RELOAD]))).boot_loader == ""
+
+
 def test_json_has_everything_and_no_password() -> None:
     users = [{"name": "core", "passwordHash": "$6$secret", "sshAuthorizedKeys": ["ssh-ed25519 AAA"]}]
     document = to_json(plan(world(BASE), Proposal([mc("1", ignition(users=users))])))
@@ -251,3 +266,29 @@ def test_a_change_that_was_accepted_is_told_as_it_was_planned() -> None:
 
 def test_nothing_is_under_way_where_all_machines_have_what_is_wanted() -> None:
     assert not under_way(world(BASE))
+
+
+def test_what_an_overlay_covers_up_changes_nothing_on_its_machine() -> None:
+    state = world(BASE)
+    machine = {
+        "metadata": {"name": "m1", "uid": "u-1"},
+        "status": {"nodeName": "n1", "pool": "worker", "keyThumbprint": "t", "properties": {}},
+    }
+    overlay = {
+        "metadata": {"name": "rack", "uid": "o"},
+        "spec": {"match": {"machines": ["u-1"]}, "config": ignition(file("/etc/a", "mine\n"))},
+    }
+    digest = laid_on([machine], [overlay])["n1"].digest
+    nodes = [
+        {**each, "metadata": {**each["metadata"], "annotations": {
+            **each["metadata"]["annotations"], **({CURRENT_OVERLAY: digest} if each["metadata"]["name"] == "n1" else {})}}}
+        for each in state.nodes or ()
+    ]  # fmt: skip
+    state = replace(state, nodes=nodes, machines=[machine], overlays=[overlay])
+    planned = only(plan(state, Proposal([mc("00-base", ignition(file("/etc/a", "three\n")))])))
+    assert planned.decision.reboot
+    by_name = {each.name: each for each in nodes_of(planned)}
+    assert [by_name[name].decision.reboot for name in ("n0", "n1", "n2")] == [True, False, True]
+    assert (by_name["n0"].note, by_name["n1"].note) == ("", "with overlay rack on top")
+    beside = only(plan(state, Proposal([mc("60-b", ignition(file("/etc/b", "x")))])))
+    assert [each.decision.reboot for each in nodes_of(beside)] == [True, True, True]

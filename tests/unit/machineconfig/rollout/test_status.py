@@ -51,6 +51,31 @@ def test_a_pool_that_is_not_done_updates_and_keeps_the_old_configuration(counts:
     )
 
 
+@pytest.mark.parametrize(
+    ("counts", "stream", "said"),
+    [
+        (ALL, "rhel-9", {"name": "rhel-9"}),
+        (ALL, "", None),
+        (SOME, "rhel-9", None),
+        (ALL._replace(ready=2), "rhel-9", None),
+    ],
+)
+def test_the_stream_of_a_pool_is_what_its_nodes_run_and_not_what_they_are_to_run(
+    counts: Counts, stream: str, said: dict[str, str] | None
+) -> None:
+    assert pool_status(pool(), observed(counts, stream=stream), NOW).get("osImageStream") == said
+    before = pool()
+    before["status"] = {"osImageStream": {"name": "rhel-8"}}
+    status = pool_status(before, observed(counts, stream=stream), NOW)
+    assert status["osImageStream"] == said, "None takes away what was said before"
+
+
+def test_a_degraded_pool_names_no_stream() -> None:
+    bad = [facts(node("a", current="x", desired="x", state="Degraded", reason="why"))]
+    status = pool_status(pool(), observed(ALL, degraded=bad, stream="rhel-9"), NOW)
+    assert (conditions(status)["Degraded"][0], status.get("osImageStream")) == ("True", None)
+
+
 def test_an_empty_pool_is_updated() -> None:
     assert conditions(pool_status(pool(), observed(Counts()), NOW))["Updated"][0] == "True"
 

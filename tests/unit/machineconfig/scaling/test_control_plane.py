@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from fastness.kinds.objects import condition
 from fastness.machineconfig.scaling.control_plane import (
     MACHINE_TYPE,
-    is_updated,
+    ControlPlanePlan,
     new_machine,
-    plan,
     refused,
     template_of,
+    wanted_shapes,
 )
+from fastness.machineconfig.scaling.control_plane import plan as control_plane_plan
 from fastness.machineconfig.scaling.providers import METAL3
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -46,6 +47,14 @@ def machine(name: str, shape: str = "new", *, node: bool = True, deleted: bool =
 
 def three(shape: str = "old") -> list[dict[str, Any]]:
     return [machine(f"master-{index}", shape) for index in range(3)]
+
+
+def plan(machine_set: dict[str, Any], machines: list[dict[str, Any]], ready: Any, now: datetime) -> ControlPlanePlan:
+    return control_plane_plan(machine_set, machines, ready, now, {})
+
+
+def is_updated(machine_set: dict[str, Any], each: dict[str, Any]) -> bool:
+    return wanted_shapes(machine_set, [each], {}).fits(each)
 
 
 def all_ready(_name: str) -> bool:
@@ -105,7 +114,7 @@ def test_on_delete_replaces_what_somebody_deletes_and_nothing_else() -> None:
     assert missing["metadata"]["name"].endswith("-0")
 
 
-def test_a_step_that_is_taken_twice_makes_one_machine() -> None:
+def test_a_step_that_is_taken_twice_makes_each() -> None:
     first, second = (plan(a_set(), three(), all_ready, NOW).create for _ in range(2))
     assert first == second
     assert first is not None
@@ -135,8 +144,8 @@ def test_a_control_plane_without_machines_gets_none_and_says_why() -> None:
     ],
 )
 def test_a_set_that_cannot_be_followed_names_the_field(changed: dict[str, Any], field: str) -> None:
-    assert field in str(refused(changed))
-    assert refused(a_set()) is None
+    assert field in str(refused(changed, {}))
+    assert refused(a_set(), {}) is None
     assert template_of({"spec": {"template": {MACHINE_TYPE: "text"}}}) == {}
 
 
@@ -186,4 +195,4 @@ def test_any_story_keeps_all_but_one_ready_and_ends_in_the_wanted_shape(size: in
 def test_the_prefix_of_names_is_the_sets_or_the_clusters() -> None:
     named = a_set()
     named["spec"]["machineNamePrefix"] = "cp"
-    assert new_machine(named, 1, None)["metadata"]["name"].startswith("cp-")
+    assert new_machine(named, wanted_shapes(named, [], {}), 1, None)["metadata"]["name"].startswith("cp-")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from fastness.sim.vms import parts, qemu
-from fastness.sim.vms.initrd import DOORS, INIT, archive
+from fastness.sim.vms.guest import DOORS, ROOT_DISK
+from fastness.sim.vms.initrd import INIT, archive
 from fastness.sim.vms.qemu import Boot
 
 
@@ -17,12 +18,20 @@ def test_what_is_missing_is_named_by_package_once() -> None:
     assert parts.missing(lambda path: path in there) == ["mtools", "ovmf", "swtpm", "swtpm-tools"]
 
 
+def test_a_machine_with_a_root_of_its_own_needs_more() -> None:
+    def there(path: Path) -> bool:
+        return path not in parts.ROOT_PACKAGES
+
+    assert parts.missing(there) == []
+    assert parts.missing(there, with_root=True) == ["e2fsprogs", "kmod"]
+
+
 def test_nothing_is_missing_where_everything_is_there() -> None:
     assert parts.missing(lambda _: True) == []
 
 
 def test_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "missing", lambda: ["ovmf", "swtpm"])
+    monkeypatch.setattr(parts, "missing", lambda **_: ["ovmf", "swtpm"])
     with pytest.raises(parts.NoRealMachine, match="ovmf, swtpm") as raised:
         parts.require()
     assert raised.value.hint == "apt-get install --no-install-recommends ovmf swtpm"
@@ -55,6 +64,16 @@ def test_a_machine_is_emulated_and_its_image_cannot_be_written() -> None:
     words = qemu.command(Path("/place"), Boot(Path("/disk"), (), {}), Path("/own"))
     assert words[words.index("-accel") + 1] == "tcg"
     assert "if=none,id=d0,format=raw,readonly=on,file=/disk" in words
+
+
+def test_a_root_is_a_disk_that_cannot_be_written_and_needs_more_memory() -> None:
+    words = qemu.command(Path("/place"), Boot(Path("/disk"), (), {}, Path("/root-disk")), Path("/own"))
+    assert "if=none,id=d3,format=raw,readonly=on,file=/root-disk" in words
+    assert f"virtio-blk-pci,drive=d3,serial={ROOT_DISK}" in words
+    assert words[words.index("-m") + 1] == str(qemu.ROOT_MEMORY)
+    without = qemu.command(Path("/place"), Boot(Path("/disk"), (), {}), Path("/own"))
+    assert not any("d2" in word for word in without)
+    assert without[without.index("-m") + 1] == str(qemu.MEMORY)
 
 
 def test_the_image_holds_nothing_of_one_machine() -> None:

@@ -99,7 +99,8 @@ def prepare(files: RootedFiles, pieces: Sequence[Piece], *, owned: str, dry: boo
     """
     done = Prepared()
     for piece in pieces:
-        present, state = files.look(piece.path), _state(piece)
+        # A longer file differs, whatever is in it: it is not read. Programs of a node are longer than what an update reads.
+        present, state = files.inspect(piece.path, _length(piece)), _state(piece)
         if _same(present, state):
             continue
         (done.written if isinstance(present, Absent) else done.replaced).append(piece.path)
@@ -120,7 +121,11 @@ def _state(piece: Piece) -> File | Link:
             return Link(piece.target)
 
 
-def _same(present: State, state: File | Link) -> bool:
+def _length(piece: Piece) -> int:
+    return len(piece.content) if isinstance(piece, FilePiece) else 0
+
+
+def _same(present: State | Large, state: File | Link) -> bool:
     """Whether a path is as it should be; owners count where the process can set them."""
     if not isinstance(present, File) or not isinstance(state, File):
         return present == state

@@ -20,6 +20,7 @@ import base64
 import errno
 import os
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -27,7 +28,8 @@ from typing import Final, NamedTuple
 from fastness.agent.host.errors import ReportFailure
 from fastness.agent.host.key_file import kept_key
 from fastness.agent.host.tee import identity
-from fastness.agent.host.tee.this_boot import InitDataFile, RuntimeLog
+from fastness.agent.host.tee.boot_phase import leave_by_register
+from fastness.agent.host.tee.this_boot import DisksFile, InitDataFile, RuntimeLog
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.keys import PrivateKey
 from fastness.crypto.secret import SecretBytes
@@ -35,6 +37,7 @@ from fastness.crypto.silicon.registers import hashed
 from fastness.formats.cursor import EvidenceError
 from fastness.formats.evidence.snp.certificate_table import parse_table
 from fastness.kinds.kind import JsonObject
+from fastness.protocol.disk_report import DiskReport
 from fastness.protocol.guest_key import SignedByBoot
 from fastness.protocol.user_data_event import RTMR, USER_DATA_RTMR
 
@@ -186,7 +189,7 @@ class TsmAttester:
     def __init__(
         self, reports: TsmReports, directory: Path, entropy: RandomBytes, tee: str, *, event_log: Path = EVENT_LOG,
         runtime_register: Path = RUNTIME_REGISTER, runtime_log: RuntimeLog | None = None, boot_key: Path = BOOT_KEY,
-        init_data: InitDataFile | None = None,
+        init_data: InitDataFile | None = None, disks: DisksFile | None = None,
     ) -> None:  # fmt: skip
         self.tee = tee
         self._reports = reports
@@ -197,6 +200,7 @@ class TsmAttester:
         self._runtime_log = runtime_log or RuntimeLog()
         self._boot_key = boot_key
         self._init_data = init_data or InitDataFile()
+        self._disks = disks or DisksFile()
         self._key: PrivateKey | None = None
 
     @classmethod
@@ -248,6 +252,20 @@ class TsmAttester:
         """Extend RTMR 3 of a trust domain where the kernel offers that; an SNP guest has none; raises ReportFailure."""
         if self.tee == "tdx":
             await asyncio.to_thread(self._measure, event)
+
+    async def leave_initrd(self) -> bool:
+        """Extend RTMR 3 of a trust domain; an SNP guest has no such register; raises ReportFailure."""
+        if self.tee == "tdx":
+            await asyncio.to_thread(leave_by_register, self._runtime_register)
+        return self.tee == "tdx"
+
+    async def opened(self, disks: Sequence[DiskReport]) -> None:
+        """Keep the reports for this boot; raises ReportFailure."""
+        await asyncio.to_thread(self._disks.keep, disks)
+
+    async def disks(self) -> Sequence[DiskReport]:
+        """The reports of this boot; raises ReportFailure."""
+        return await asyncio.to_thread(self._disks.disks)
 
     async def started_with(self, init_data: str) -> None:
         """Keep the document: several programs of this boot prove the machine with it; raises ReportFailure."""

@@ -25,13 +25,15 @@ from typing import Final
 from fastness.agent.host.errors import CommandFailed, IdentityRefused, TpmFailure
 from fastness.agent.host.process import Run
 from fastness.agent.host.tee import identity
+from fastness.agent.host.tee.boot_phase import leave_by_tpm
 from fastness.agent.host.tee.endorsement_key import TpmEndorsement
-from fastness.agent.host.tee.this_boot import RuntimeLog
+from fastness.agent.host.tee.this_boot import DisksFile, RuntimeLog
 from fastness.agent.host.tee.tpm_commands import TpmCommands
 from fastness.crypto.digests import same
 from fastness.crypto.secret import SecretBytes
 from fastness.formats.evidence.tpm.public import TpmPublic, parse_public
 from fastness.kinds.kind import JsonObject
+from fastness.protocol.disk_report import DiskReport
 from fastness.protocol.user_data_event import PCR, USER_DATA_PCR, digests_of
 
 REGISTERS: Final = range(24)
@@ -39,10 +41,11 @@ EVENT_LOG: Final = Path("/sys/kernel/security/tpm0/binary_bios_measurements")
 PUBLIC, PRIVATE, CONTEXT = identity.PUBLIC, identity.PRIVATE, identity.CONTEXT
 # A key of the endorsement hierarchy that follows from the TPM's seed: nothing of it is stored, and no other TPM has it.
 _MAC_KEY: Final = ("-C", "e", "-g", "sha256", "-G", "hmac")
+_AK_ATTRIBUTES: Final = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|restricted|sign|noda"
 _MAC_ATTRIBUTES: Final = "fixedtpm|fixedparent|sensitivedataorigin|userwithauth|sign|noda"
 # The form in which tpm2-tools keep a credential in a file: their own magic and version, then what the wire has.
 _BLOB_HEADER: Final = bytes.fromhex("badcc0de00000001")
-_SCHEMES: Final = {"ecc": "ecdsa", "rsa": "rsassa"}
+_SCHEMES: Final = {"ecc": "ecc256:ecdsa-sha256:null", "rsa": "rsa2048:rsassa-sha256:null"}
 _BANKS: Final = {20: "sha1", 32: "sha256", 48: "sha384", 64: "sha512"}
 
 
@@ -113,6 +116,10 @@ class TpmTools:
         """Extend PCR 15 with an event of the agent, in every bank that the boot's log has; raises TpmFailure."""
         await self._commands.perform(lambda _: self._measure(event))
 
+    async def leave_initrd(self) -> None:
+        """Say in PCR 11, in every bank, that the initial file system is over; raises TpmFailure unless it moved."""
+        await self._commands.perform(lambda scratch: leave_by_tpm(self._commands, scratch))
+
     async def seal(self, directory: Path) -> None:
         """Authenticate the files of an identity as they are now."""
         await self._commands.perform(partial(self._seal, directory=directory))
@@ -148,10 +155,13 @@ class TpmTools:
 
     def _make(self, scratch: Path, algorithm: str) -> None:
         parent = self._endorsement.handle(scratch)
-        self._commands.tool(
-            "createak", "-C", parent, "-c", str(scratch / CONTEXT), "-G", algorithm, "-g", "sha256",
-            "-s", _SCHEMES[algorithm], "-u", str(scratch / PUBLIC), "-r", str(scratch / PRIVATE),
-        )  # fmt: skip
+        # Not `tpm2_createak`: its keys are under the TPM's protection against guessing. Every power cut without a shutdown counts
+        # as a guess there, and after some of them the machine could prove nothing any more. The key has no password to guess.
+        with self._endorsement.session(scratch) as session:
+            self._commands.tool(
+                "create", "-C", parent, "-P", session, "-G", _SCHEMES[algorithm], "-g", "sha256", "-a", _AK_ATTRIBUTES,
+                "-u", str(scratch / PUBLIC), "-r", str(scratch / PRIVATE),
+            )  # fmt: skip
         self._commands.clean()
 
     def _mac(self, scratch: Path, data: bytes) -> bytes:
@@ -269,10 +279,13 @@ class TpmAttester:
 
     tee: Final = "tpm"
 
-    def __init__(self, tools: TpmTools, directory: Path, registers: Collection[int] = REGISTERS) -> None:
+    def __init__(
+        self, tools: TpmTools, directory: Path, registers: Collection[int] = REGISTERS, disks: DisksFile | None = None
+    ) -> None:
         self._tools = tools
         self._directory = directory
         self._registers = registers
+        self._disks = disks or DisksFile()
 
     async def trusted(self) -> None:
         """Refuse an identity that is not the agent's own, or not of this TPM; raises IdentityRefused, TpmFailure."""
@@ -312,6 +325,19 @@ class TpmAttester:
     async def measure(self, event: bytes) -> None:
         """Extend PCR 15; raises TpmFailure."""
         await self._tools.measure(event)
+
+    async def leave_initrd(self) -> bool:
+        """Extend PCR 11; raises TpmFailure."""
+        await self._tools.leave_initrd()
+        return True
+
+    async def opened(self, disks: Sequence[DiskReport]) -> None:
+        """Keep the reports for this boot; raises ReportFailure."""
+        await asyncio.to_thread(self._disks.keep, disks)
+
+    async def disks(self) -> Sequence[DiskReport]:
+        """The reports of this boot; raises ReportFailure."""
+        return await asyncio.to_thread(self._disks.disks)
 
     async def started_with(self, init_data: str) -> None:
         """Does nothing: no register of a TPM has the digest of the document. PCR 15 has what was taken from it."""

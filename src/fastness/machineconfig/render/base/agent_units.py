@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from fastness.kinds.fastness_dev.trust_model import TrustModel
+from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.render.base.kubelet import KUBECONFIG
 from fastness.machineconfig.render.base.node_inputs import NodeInputs
 from fastness.machineconfig.render.base.rows import CONFIDENTIAL, EVERYWHERE, NOT_CONFIDENTIAL, Row, When
@@ -49,6 +50,9 @@ ROWS: Final = (
     *(Row(name, reason, partial(_text, name), NOT_CONFIDENTIAL, enabled=True) for name, reason in _UNITS.items()),
     *(Row(name, f"{reason}; the measured image brings the unit", "", CONFIDENTIAL, enabled=True)
       for name, reason in _UNITS.items()),
+    Row(names.BOOT_LOADER_FILE, "with a new image the agent brings that image's boot loader too, before firmware or a kernel"
+        " refuses the old one; in confidential pools the loader is part of what a machine proves, and comes with the image alone",
+        names.UPDATE_BOOT_LOADER, NOT_CONFIDENTIAL),
     Row("fastness-identity.service", "keeps the key that the machine enrolled with; the image brings the unit", "", ATTESTING,
         enabled=True),
     Row("fastness-attest.service", "proves the machine again and renews its node's certificates; the image brings the unit", "",

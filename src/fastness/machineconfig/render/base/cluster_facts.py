@@ -25,6 +25,7 @@ from fastness.formats.yaml import load_documents
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of
+from fastness.kinds.openshift.config import is_installers
 from fastness.machineconfig.render.base.node_inputs import Distribution, MissingInput, NodeSources, Runtime
 from fastness.machineconfig.trust.sources import DOCKER_CONFIG, SourcedTrust, TrustSources, sourced_trust
 
@@ -68,7 +69,8 @@ class ClusterObjects:
     @property
     def openshift(self) -> bool:
         """Whether an installer of OpenShift made this cluster."""
-        return any(obj is not None for obj in (self.infrastructure, self.cluster_version, self.network, self.dns))
+        others = (self.cluster_version, self.network, self.dns)
+        return is_installers(self.infrastructure) or any(obj is not None for obj in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,12 @@ def contents(controller: Object, objects: ClusterObjects) -> tuple[NodeSources, 
         MissingInput(place, f"cannot be read: {why}", "grant that to the controllers, or name another object")
         for place, why in objects.unreadable.items()
     ]
-    wrong += [MissingInput(problem.place, problem.reason, problem.way_out) for problem in objects.sourced.problems]
+    # A bad bundle of one registry is no reason to keep every pool from its next config: no config has it in it.
+    wrong += [
+        MissingInput(problem.place, problem.reason, problem.way_out)
+        for problem in objects.sourced.problems
+        if problem.is_rendered
+    ]
     secret = ""
     if isinstance(reference, Mapping) and reference.get("name") and not objects.unreadable:
         secret, problem = _docker_config(reference, objects.pull_secret)

@@ -101,7 +101,8 @@ def _swap(inputs: NodeInputs) -> JsonObject:
 def _taints(inputs: NodeInputs) -> list[JsonObject]:
     taints: list[JsonObject] = []
     if inputs.control_plane and not inputs.openshift:
-        taints.append({"key": f"{names.NODE_ROLE_PREFIX}control-plane", "effect": "NoSchedule"})
+        role = names.ARBITER if inputs.role == names.ARBITER else "control-plane"
+        taints.append({"key": f"{names.NODE_ROLE_PREFIX}{role}", "effect": "NoSchedule"})
     if inputs.attested:
         taints.append(dict(NOT_ATTESTED))
     return taints
@@ -193,9 +194,10 @@ def _flags(inputs: NodeInputs) -> list[str]:
 
 
 def _openshift_flags(inputs: NodeInputs) -> list[str]:
-    role = names.NODE_ROLE_PREFIX
-    roles = [f"{role}control-plane", f"{role}master"] if inputs.control_plane else [f"{role}{names.WORKER}"]
-    labels = ",".join([*roles, "node.openshift.io/os_id=${ID}", "${CUSTOM_KUBELET_LABELS}"])
+    # An arbiter has a vote and no API server: with the labels of a master the pool of masters would take it.
+    roles = {names.MASTER: ("control-plane", names.MASTER)}.get(inputs.role, (inputs.role,))
+    own = ("node.openshift.io/os_id=${ID}", "${CUSTOM_KUBELET_LABELS}")
+    labels = ",".join((*(f"{names.NODE_ROLE_PREFIX}{role}" for role in roles), *own))
     flags = [
         "--container-runtime-endpoint=/var/run/crio/crio.sock", f"--node-labels={labels}",
         "--minimum-container-ttl-duration=6m0s", f"--volume-plugin-dir={VOLUME_PLUGINS}",
@@ -203,7 +205,7 @@ def _openshift_flags(inputs: NodeInputs) -> list[str]:
     if inputs.platform in ON_PREMISES:
         flags.append("--address=${KUBELET_NODE_IP}")
     if inputs.control_plane:
-        flags.append(f"--register-with-taints={names.MASTER_LABEL}=:NoSchedule")
+        flags.append(f"--register-with-taints={names.NODE_ROLE_PREFIX}{inputs.role}=:NoSchedule")
     if inputs.platform in CREDENTIALS:
         file = CREDENTIALS[inputs.platform][0]
         flags += [

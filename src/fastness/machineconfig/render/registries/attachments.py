@@ -14,7 +14,11 @@ from fastness.machineconfig.render.registries.scopes import inside, repository
 
 
 def signed_places(scopes: Iterable[str], entries: Sequence[Entry]) -> list[str]:
-    """All scopes, the places that serve them, and those that serve a part of them; by name."""
+    """All scopes, the places that serve them, and entries inside them with the places that serve those; by name.
+
+    An entry inside a scope needs no line of its own, as the scope's counts for it; it stands there because others write it so,
+    and whoever compares the two files must find the same. A wildcard has no location, and is left out.
+    """
     signed, entry_of = set(scopes), by_scope(entries)
     served: set[str] = set()
     for scope in signed:
@@ -23,7 +27,7 @@ def signed_places(scopes: Iterable[str], entries: Sequence[Entry]) -> list[str]:
             served.update(places(entry, repository(scope)))
     for entry in entries:
         if inside(scope_of(entry), signed):
-            served.update(str(mirror.get("location")) for mirror in mirrors_of(entry))
+            served.update(str(place["location"]) for place in (entry, *mirrors_of(entry)) if place.get("location"))
     return sorted(signed | served)
 
 

@@ -130,13 +130,21 @@ def node_refusal(nodes: Object | None, standing: str) -> tuple[str, bool]:
     spec = (nodes or {}).get("spec") or {}
     mode = spec.get("cgroupMode") or ""
     if mode not in CGROUP_MODES:
-        return f"unsupported cgroup mode {mode!r}: systemd and the kubelet have v2 alone; set cgroupMode to v2", False
+        return cgroup_refusal(mode), False
     requested = spec.get("workerLatencyProfile") or DEFAULT
     if requested not in REPORT_EVERY:
         return f"workerLatencyProfile {requested!r} is not one of {', '.join(REPORT_EVERY)}", True
     if is_prohibited(standing, requested):
         return f"workerLatencyProfile cannot go from {standing} to {requested} directly; set {MEDIUM} first", True
     return "", False
+
+
+def cgroup_refusal(mode: str) -> str:
+    """Why a mode of control groups is not followed; it is for the condition, the pools and whoever writes it."""
+    return (
+        f"unsupported cgroup mode {mode!r}: systemd and the kubelet have v2 alone, and another takes kernel arguments, "
+        "which confidential pools refuse; set cgroupMode to v2"
+    )
 
 
 def is_prohibited(standing: str, requested: str) -> bool:

@@ -27,7 +27,7 @@ from fastness.kinds.objects import object_name
 from fastness.kube.errors import AlreadyExists, Invalid
 from fastness.kube.informers import Informer
 from fastness.kube.port import Cluster, PatchType, WriteOptions
-from fastness.protocol.kbs_path import ResourcePath, split_path
+from fastness.protocol.kbs_path import ResourcePath, disk_of, split_path
 from fastness.record.entry import Record, RecordEntry
 from fastness.release.door.broker.values import NAME, RegisteredValues
 from fastness.release.live.admins import Admin
@@ -63,6 +63,8 @@ class Administration:
     async def write_resource(self, request: Request, admin: Admin) -> Answer:
         """Seal and store a resource; raises Refusal, ApiError, RecordError."""
         path = _path(request.values)
+        if disk_of(path) is not None:
+            raise Refusal(403, "reserved-path", "keys of disks are made here, and written by nobody")
         value = SecretBytes(await request.body(MAX_RESOURCE))
         # Before the write, and only the path: a write that fails afterwards is one entry too many, a secret in the record would
         # be for ever.

@@ -39,7 +39,7 @@ from fastness.release.handshake import Handshake, HandshakeError, Macs, cookie_i
 from fastness.release.live.refusal_log import RefusalLog
 from fastness.release.live.releases import Releases, in_time
 from fastness.release.live.settings import Settings
-from fastness.release.live.tokens import TokenIssuer
+from fastness.release.live.tokens import AUDIENCES, BROKER, TokenIssuer
 from fastness.release.source import BrokerSource, Content, read_resource
 from fastness.runtime.clock import Clock, Entropy
 
@@ -132,7 +132,9 @@ class Steps:
         if judgement.alarm:
             self._events.alarmed(judgement.subject, judgement.alarm)
         try:
-            token, claims = self._tokens.issue(self._proved(judgement, attempt), self._lifetime(judgement))
+            # A gate has no disk keys: it refuses such a token by its audience, before it decides anything.
+            audiences = (BROKER,) if judgement.subject.is_unlock else AUDIENCES
+            token, claims = self._tokens.issue(self._proved(judgement, attempt), self._lifetime(judgement), audiences)
             caller = proven_caller(claims)
             if caller is None:
                 raise BadToken("the verdict does not make a token", "See the log of the broker.")
@@ -179,6 +181,8 @@ class Steps:
             raise Refusal(404, "no-such-resource", "there is no such resource", grant.verdict)
         entry = _entry(grant, content)
         await self._releases.settle(grant, path, entry, changes, query=query, rendered=content.rendered)
+        if content.note is not None:
+            await content.note()
         if content.is_config:
             metrics.RELEASES.inc(str(grant.basis))
         if not content.rendered and not is_pool_trust(path):  # as at the gate: on day two the rollout tells
@@ -200,7 +204,10 @@ class Steps:
         return Handshake(self._macs, AUDIENCE, demands.challenge_lifetime, demands.accepted)
 
     def _proved(self, judgement: Judgement, attempt: Attempt) -> Proved:
-        return replace(_proved(judgement, attempt), reattest=int(self._settings.current.reattest.total_seconds()))
+        proved = _proved(judgement, attempt)
+        # Whoever unlocks a disk proves itself for good once it is open, and is told then how often.
+        again = 0 if proved.subject.is_unlock else int(self._settings.current.reattest.total_seconds())
+        return replace(proved, reattest=again)
 
     def _lifetime(self, judgement: Judgement) -> timedelta:
         """As long as the cluster says, and never longer than the verdict counts."""
@@ -220,7 +227,7 @@ def session_cookie(request: Request) -> str:
 def _entry(grant: Grant, content: Content) -> RecordEntry:
     """What the record says of a release before it happens."""
     facts = {**grant.described(), **content.facts}
-    return RecordEntry("release", grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=facts)
+    return RecordEntry(content.what, grant.subject.thumbprint, grant.resource, grant.verdict, grant.id, detail=facts)
 
 
 def _refused(judgement: Judgement) -> Refusal:

@@ -17,7 +17,10 @@ from typing import Final, NamedTuple, Self
 
 from fastness.attestation.live.attempt import Verifier
 from fastness.attestation.live.policy_workers import PolicyWorkers
+from fastness.attestation.loops.disk_recovery import DiskRecovery
 from fastness.crypto.x509 import Certificate
+from fastness.disks.live.key_store import DiskKeys
+from fastness.disks.loops.key_maker import DiskKeyMaker
 from fastness.enrolment.live.bootstrap_tokens import BootstrapTokens
 from fastness.enrolment.live.door_events import DoorEvents
 from fastness.http.freshness import Touch
@@ -39,6 +42,7 @@ from fastness.kinds.fastness_dev.rollout import NODE_OVERLAY
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE
+from fastness.kube.controllers import Runner
 from fastness.kube.informers import Informer, Informers
 from fastness.kube.port import Cluster
 from fastness.observe import metrics
@@ -52,6 +56,7 @@ from fastness.release.door.broker.values import RegisteredValues
 from fastness.release.live.admins import Admins
 from fastness.release.live.callers import Callers
 from fastness.release.live.copies import PoolConfigs
+from fastness.release.live.disk_keys import DiskKeySource
 from fastness.release.live.overlays import Overlays
 from fastness.release.live.refusal_log import RefusalLog
 from fastness.release.live.releases import Assignments, Releases
@@ -164,10 +169,9 @@ async def broker(
     keys = await _Keys.open(cluster, informers, clock, entropy)
     sealed = SealedResources(cluster, cipher)
     delivery = await _delivery(configs, keys.tokens, cluster, informers, clock)
-    joining, secrets = BootstrapTokens(cluster, clock, entropy), SecretResources(cluster, caches.kbs_configs)
-    sources: list[BrokerSource] = [BootstrapTokenSource(joining), sealed, secrets, StatusResource()]
-    if delivery is not None:
-        sources.insert(0, delivery)
+    disks = DiskKeys(cluster, cipher, entropy)
+    sources = [*([delivery] if delivery is not None else ()), *_sources(cluster, sealed, disks, caches, clock, entropy)]
+    makers = _disk_loops(cluster, informers, disks, record, clock, entropy)
     events = DoorEvents(cluster, FACE, clock, caches.confidential)
     workers = workers or PolicyWorkers(clock)
     workers.tell = events.policy_exceeded
@@ -187,7 +191,8 @@ async def broker(
         steps, Administration(cluster, sealed, caches.policies, values, record), limiter, clock, entropy,
         tokens=keys.tokens, callers=callers, admins=keys.admins, parts=parts, touch=touch, events=events,
     ).app  # fmt: skip
-    tasks: Tasks = {"events": events.run, "keys": partial(keep_renewed, FACE, clock, *keys.renewals(cluster, entropy))}
+    renewing = partial(keep_renewed, FACE, clock, *keys.renewals(cluster, entropy))
+    tasks: Tasks = {"events": events.run, "disks": makers.run, "keys": renewing}
     if delivery is not None:
         tasks = {**tasks, "copies": delivery.run}
     served = ServedCertificate(FACE, certificates)
@@ -197,6 +202,25 @@ async def broker(
                 yield BrokerDoor(port, certificates, keys.tokens, keys.macs, app.routes)
     finally:
         await events.close()
+
+
+def _sources(
+    cluster: Cluster, sealed: SealedResources, disks: DiskKeys, caches: _Caches, clock: Clock, entropy: Entropy
+) -> list[BrokerSource]:
+    """What machines are given, in the order in which it is looked for."""
+    # Ahead of what administrators write: nothing that lies under the name of a disk key is ever read from elsewhere.
+    keys = DiskKeySource(cluster, disks, caches.confidential, clock, entropy)
+    tokens = BootstrapTokenSource(BootstrapTokens(cluster, clock, entropy))
+    return [keys, tokens, sealed, SecretResources(cluster, caches.kbs_configs), StatusResource()]
+
+
+def _disk_loops(
+    cluster: Cluster, informers: Informers, keys: DiskKeys, record: Record, clock: Clock, entropy: Entropy
+) -> Runner:
+    """The loops that need the vault, and so run here: keys of disks are made, and given to approvers."""
+    maker = DiskKeyMaker(cluster, informers, keys, record, clock)
+    recovery = DiskRecovery(cluster, informers, keys, record, clock, entropy)
+    return Runner([maker, recovery], informers, clock, entropy)
 
 
 def _own_parts(certificates: DoorCertificates) -> Sequence[Certificate]:

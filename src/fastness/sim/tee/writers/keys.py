@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from functools import lru_cache
 from typing import Final, Protocol
 
 from cryptography.hazmat.primitives import hashes, serialization
@@ -158,3 +159,13 @@ class Seed:
         """The next bytes of this branch."""
         self._drawn += 1
         return hashlib.shake_256(b"token\0" + self._key + self._drawn.to_bytes(8, "big")).digest(length)
+
+    def rsa(self, bits: int) -> RsaKey:
+        """The RSA key that a fresh branch of this name gives."""
+        return _rsa_key(self._key, bits)
+
+
+# Every vendor of one seed has the same authorities, and finding the primes of one takes ten milliseconds.
+@lru_cache(maxsize=64)
+def _rsa_key(key: bytes, bits: int) -> RsaKey:
+    return RsaKey.draw(bits, Seed(key))

@@ -31,13 +31,13 @@ def test_of_a_scope_with_a_tag_the_repository_is_served() -> None:
     assert places(None, idms("a", {"a.io": ["m.io"]}), signed("p", "a.io/x:1")) == {"a.io/x:1", "m.io/x"}
 
 
-def test_mirrors_of_parts_of_a_scope_are_there() -> None:
+def test_parts_of_a_scope_and_their_mirrors_are_there_and_wildcards_by_their_mirrors() -> None:
     given = (
         None,
-        idms("a", {"a.io/ns": ["m.io/ns"], "r.b.io": ["n.io"], "c.io": ["o.io"]}),
+        idms("a", {"a.io/ns": ["m.io/ns"], "r.b.io": ["n.io"], "*.s.b.io": ["w.io"], "c.io": ["o.io"]}),
         signed("p", "a.io", "*.b.io"),
     )
-    assert places(*given) == {"a.io", "*.b.io", "m.io/ns", "n.io"}
+    assert places(*given) == {"a.io", "*.b.io", "a.io/ns", "m.io/ns", "r.b.io", "n.io", "w.io"}
 
 
 def test_mirrors_that_an_entry_got_from_a_source_are_there() -> None:

@@ -125,7 +125,8 @@ def test_groups_need_their_gate() -> None:
         ({"workerLatencyProfile": LOW}, MEDIUM, "", False),
         ({"workerLatencyProfile": ""}, MEDIUM, "", False),
         ({"cgroupMode": "v1"}, DEFAULT,
-         "unsupported cgroup mode 'v1': systemd and the kubelet have v2 alone; set cgroupMode to v2", False),
+         "unsupported cgroup mode 'v1': systemd and the kubelet have v2 alone, and another takes kernel arguments, "
+         "which confidential pools refuse; set cgroupMode to v2", False),
         ({"workerLatencyProfile": "Slow"}, DEFAULT,
          f"workerLatencyProfile 'Slow' is not one of {DEFAULT}, {MEDIUM}, {LOW}", True),
         ({"workerLatencyProfile": LOW}, DEFAULT,

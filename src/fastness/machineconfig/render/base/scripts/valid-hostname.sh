@@ -7,9 +7,9 @@ set -eu
 left=${1:-300}
 
 while :; do
-    name=$(hostname)
+    given=$(hostname)
     # A resolver may give the absolute form; the dot at its end is no part of the name of a node.
-    name=${name%.}
+    name=${given%.}
     case $name in
         "" | localhost | localhost.localdomain) ;;
         *) break ;;
@@ -22,6 +22,11 @@ while :; do
     sleep 1
 done
 
+# A name that lasts already needs nobody: hostnamed is started by a bus that gives it 25 seconds, and a busy first boot takes more.
+if [ "$given" = "$name" ] && [ "$(cat "${ROOT:-}/etc/hostname" 2> /dev/null)" = "$name" ]; then
+    echo "this machine is called $name"
+    exit 0
+fi
 hostnamectl set-hostname --static "$name"
 hostnamectl set-hostname --transient "$name"
 echo "this machine is called $name"

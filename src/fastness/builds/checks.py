@@ -1,0 +1,147 @@
+"""What is wrong with a MachineOSConfig, told before anything is built.
+
+    problems = checked(config, pools, secrets)       all of them; none: a build may begin
+
+The pool must be there, and have this MachineOSConfig alone; secrets must be there, be of a registry, and name the one that is
+pushed to; the place to push to must be a name with a tag; what people wrote must be a Containerfile that can be built here.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from fastness.builds import containerfile
+from fastness.formats import oci
+from fastness.formats.errors import FormatError
+from fastness.kinds.machineconfiguration.names import OPERATOR_NAMESPACE
+from fastness.kinds.objects import object_name
+
+Object = Mapping[str, Any]
+DOCKER_CONFIG: Final = ".dockerconfigjson"
+DOCKER_CFG: Final = ".dockercfg"
+PUSH: Final = "renderedImagePushSecret"
+PULL: Final = "baseImagePullSecret"
+
+
+class BuildProblem(NamedTuple):
+    """One thing that is wrong: a reason for programs, the field, a sentence, and what to do."""
+
+    reason: str
+    field: str
+    message: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message} ({self.hint})"
+
+
+def pool_of(config: Object) -> str:
+    """The pool that a MachineOSConfig is for."""
+    return str(((config.get("spec") or {}).get("machineConfigPool") or {}).get("name") or "")
+
+
+def secret_name(config: Object, field: str) -> str:
+    """The Secret that a field names; empty for none."""
+    return str(((config.get("spec") or {}).get(field) or {}).get("name") or "")
+
+
+def checked(
+    config: Object, others: Iterable[Object], pools: Iterable[str], secrets: Mapping[str, Object | None]
+) -> tuple[BuildProblem, ...]:
+    """Everything that is wrong; `secrets` has, by field, each Secret that is named, None for one that is not there."""
+    return (*_pool_problems(config, others, pools), *_secret_problems(config, secrets), *written(config))
+
+
+def written(config: Object) -> tuple[BuildProblem, ...]:
+    """What is wrong whatever else there is in the cluster."""
+    return (*_push_problems(config), *_text_problems(config))
+
+
+def _pool_problems(config: Object, others: Iterable[Object], pools: Iterable[str]) -> Iterator[BuildProblem]:
+    pool, field, existing = pool_of(config), "spec.machineConfigPool.name", sorted(pools)
+    if pool not in existing:
+        yield BuildProblem(
+            "PoolNotFound", field, f"there is no pool {pool!r}", f"there are: {', '.join(existing) or 'none'}"
+        )
+    name = object_name(config).name
+    rivals = sorted(
+        object_name(each).name for each in others if pool_of(each) == pool and object_name(each).name != name
+    )
+    if rivals and min(rivals) < name:
+        text = f"the pool has the MachineOSConfig {rivals[0]} already"
+        yield BuildProblem("PoolTaken", field, text, "a pool has one; delete the other")
+
+
+def _secret_problems(config: Object, secrets: Mapping[str, Object | None]) -> Iterator[BuildProblem]:
+    for field in (PUSH, PULL):
+        name, place = secret_name(config, field), f"spec.{field}.name"
+        if not name:
+            continue
+        secret = secrets.get(field)
+        if secret is None:
+            text = f"there is no Secret {OPERATOR_NAMESPACE}/{name}"
+            make = f"kubectl -n {OPERATOR_NAMESPACE} create secret docker-registry {name} …"
+            hint = f"make it: {make}, after kubectl create namespace {OPERATOR_NAMESPACE} where there is none"
+            yield BuildProblem("SecretNotFound", place, text, hint)
+            continue
+        try:
+            content = registry_credentials(secret)
+            if field == PUSH and (target := _reference(config)) is not None:
+                oci.credentials(content, target)
+        except (FormatError, ValueError) as error:
+            text = f"Secret {OPERATOR_NAMESPACE}/{name} is not of a registry: {error}"
+            hint = f"its type is kubernetes.io/dockerconfigjson, with the key {DOCKER_CONFIG}"
+            yield BuildProblem("SecretNotOfRegistry", place, text, hint)
+
+
+def registry_credentials(secret: Object) -> bytes:
+    """The content of a Secret of a registry, in today's form; raises ValueError."""
+    values = secret.get("data") or {}
+    try:
+        if values.get(DOCKER_CONFIG):
+            return base64.b64decode(str(values[DOCKER_CONFIG]), validate=True)
+        if values.get(DOCKER_CFG):
+            return b'{"auths":' + base64.b64decode(str(values[DOCKER_CFG]), validate=True) + b"}"
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("its content is not base64") from error
+    raise ValueError(f"it has no {DOCKER_CONFIG}")
+
+
+def _reference(config: Object) -> oci.Reference | None:
+    try:
+        return oci.reference(push_spec(config))
+    except FormatError:
+        return None
+
+
+def push_spec(config: Object) -> str:
+    """Where the image is pushed to, as it was written."""
+    return str((config.get("spec") or {}).get("renderedImagePushSpec") or "")
+
+
+def _push_problems(config: Object) -> Iterator[BuildProblem]:
+    field = "spec.renderedImagePushSpec"
+    try:
+        reference = oci.reference(push_spec(config))
+    except FormatError as error:
+        yield BuildProblem("PushSpecInvalid", field, str(error), "write HOST[:PORT]/REPOSITORY:TAG")
+        return
+    if reference.digest:
+        yield BuildProblem(
+            "PushSpecInvalid", field, "names a digest", "write a tag: the digest is known after the build"
+        )
+
+
+def _text_problems(config: Object) -> Iterator[BuildProblem]:
+    for index, entry in enumerate((config.get("spec") or {}).get("containerFile") or ()):
+        field = f"spec.containerFile[{index}]"
+        arch = entry.get("containerfileArch", "NoArch")
+        if arch != "NoArch":
+            text = f"is for {arch}, and images are built for one architecture"
+            yield BuildProblem("ContainerfileInvalid", f"{field}.containerfileArch", text, "write NoArch")
+        for problem in containerfile.problems(str(entry.get("content") or "")):
+            what, _, hint = problem.rpartition(": ")
+            yield BuildProblem("ContainerfileInvalid", f"{field}.content", what, hint)

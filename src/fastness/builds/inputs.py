@@ -1,0 +1,134 @@
+"""Everything that an image is made of, in one value with one digest.
+
+    made_of = inputs(config, rendered, sources, setting)     raises StillRendering
+    made_of.digest                                           equal inputs, equal image: nothing is built twice
+    build_name(config, pool, rendered)                       the name of the MachineOSBuild
+
+The name of a build follows from the MachineOSConfig and from the whole rendered config: a change of either is another build, and
+taking it back leads to the old one. The digest follows from what goes into the image alone: a build whose digest exists already
+takes that image, which is what every change of class disk does.
+
+Contents are taken from the MachineConfigs, and only when these make the rendered config: else the words about what is public
+would be newer than the contents that they are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fastness.builds.placement import Placed, Setting, Where, placed
+from fastness.crypto.digests import sha256
+from fastness.formats import data_url, json
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, object_name
+from fastness.machineconfig.render.blame import PartKind
+from fastness.machineconfig.render.merge import Source, merged_document
+
+Object = Mapping[str, Any]
+NAME_HEX: Final = 32
+# Part of the digest: an image that another version would make differently is not the same image.
+METHOD: Final = 1
+NULL: Final = "/dev/null"
+_MODE: Final = 0o644
+
+
+class StillRendering(Exception):
+    """The rendered config is not what the MachineConfigs make: it is about to be rendered anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFile:
+    """A regular file of an image, or with `link` a symbolic link."""
+
+    path: str
+    content: bytes = b""
+    mode: int = _MODE
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInputs:
+    """What an image is made of."""
+
+    base: str
+    layer: str = ""
+    files: tuple[ImageFile, ...] = ()
+    placed: tuple[Placed, ...] = field(default=(), compare=False)
+
+    @property
+    def digest(self) -> str:
+        """One word for all of it."""
+        files = [[each.path, str(sha256(each.content)), each.mode, each.link] for each in self.files]
+        return str(sha256(json.canonical({"method": METHOD, "base": self.base, "layer": self.layer, "files": files})))
+
+
+def inputs(config: Object, rendered: Object, sources: Sequence[Source], setting: Setting) -> BuildInputs:
+    """What goes into the image of a MachineOSConfig for a rendered config; raises StillRendering."""
+    document, spec = merged_document(sources), rendered.get("spec") or {}
+    if json.canonical(document) != json.canonical(spec.get("config") or {}):
+        raise StillRendering
+    everything = placed(sources, setting)
+    chosen = {each.path: each for each in everything if each.where is Where.IMAGE}
+    files = tuple(sorted(_files(document, chosen), key=lambda each: each.path))
+    return BuildInputs(str(spec.get("osImageURL") or ""), layer_of(config), files, everything)
+
+
+def layer_of(config: Object) -> str:
+    """What people add: the text for all architectures."""
+    texts = (config.get("spec") or {}).get("containerFile") or ()
+    return next((str(each.get("content") or "") for each in texts if _is_for_all(each)), "")
+
+
+def _is_for_all(entry: Object) -> bool:
+    return str(entry.get("containerfileArch", "NoArch")) == "NoArch"
+
+
+def build_name(config: Object, pool: Object, rendered: Object) -> str:
+    """The name of the build of a MachineOSConfig for the config that a pool has."""
+    spec = rendered.get("spec") or {}
+    made_of = {
+        "configuration": (pool.get("spec") or {}).get("configuration") or {}, "config": config.get("spec") or {},
+        "base": spec.get("osImageURL") or "", "extensions": spec.get("baseOSExtensionsContainerImage") or "",
+        "release": annotations_of(rendered).get(names.RELEASE_IMAGE_VERSION, ""), "method": METHOD,
+    }  # fmt: skip
+    return f"{object_name(config).name}-{sha256(json.canonical(made_of)).hex[:NAME_HEX]}"
+
+
+def _files(document: Object, chosen: Mapping[str, Placed]) -> list[ImageFile]:
+    storage = document.get("storage") or {}
+    files = [
+        ImageFile(str(entry["path"]), _content(entry), _MODE if entry.get("mode") is None else int(entry["mode"]))
+        for entry in storage.get("files") or () if _is(chosen, str(entry.get("path")), PartKind.FILE)
+    ]  # fmt: skip
+    files += [
+        ImageFile(str(entry["path"]), link=str(entry.get("target") or ""))
+        for entry in storage.get("links") or () if _is(chosen, str(entry.get("path")), PartKind.LINK)
+    ]  # fmt: skip
+    for unit in (document.get("systemd") or {}).get("units") or ():
+        files += _unit_files(unit, chosen)
+    return files
+
+
+def _unit_files(unit: Object, chosen: Mapping[str, Placed]) -> list[ImageFile]:
+    path = f"/etc/systemd/system/{unit.get('name')}"
+    files: list[ImageFile] = []
+    if path in chosen and unit.get("mask") is True:
+        files.append(ImageFile(path, link=NULL))
+    elif path in chosen and unit.get("contents"):
+        files.append(ImageFile(path, str(unit["contents"]).encode()))
+    for dropin in unit.get("dropins") or ():
+        place = f"{path}.d/{dropin.get('name')}"
+        if place in chosen and dropin.get("contents"):
+            files.append(ImageFile(place, str(dropin["contents"]).encode()))
+    return files
+
+
+def _is(chosen: Mapping[str, Placed], path: str, kind: PartKind) -> bool:
+    return path in chosen and chosen[path].part is kind
+
+
+def _content(entry: Object) -> bytes:
+    resource = {key: value for key, value in (entry.get("contents") or {}).items() if value is not None}
+    return data_url.contents(resource)

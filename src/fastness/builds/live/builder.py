@@ -1,0 +1,67 @@
+"""The port of builders: what the loop of builds asks of whoever builds, here or in a Job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from fastness.builds.errors import NoBuilder
+from fastness.builds.inputs import BuildInputs
+from fastness.machineconfig.streams.access import RegistryAccess
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One image to be made: of what, with which labels, pushed where; credentials are for transfers, never for the build."""
+
+    name: str
+    inputs: BuildInputs
+    target: str
+    pull: RegistryAccess = field(repr=False)
+    push: RegistryAccess = field(repr=False)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Builder(Protocol):
+    """Somebody who builds images and knows the registry that they are in."""
+
+    async def obstacle(self) -> str:
+        """Why nothing can be built here, with what to do; empty when it can."""
+
+    async def build(self, order: Order) -> str:
+        """Build an image and push it: the image by digest; raises BuildError."""
+
+    async def require(self, image: str, access: RegistryAccess) -> None:
+        """Have the registry show an image by digest; raises TransferFailed, `absent` where it is not there."""
+
+    async def delete(self, image: str, access: RegistryAccess) -> None:
+        """Take an image by digest out of its registry; raises TransferFailed."""
+
+
+class Nobody:
+    """No builder: for control planes that have no place to build in."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    async def obstacle(self) -> str:
+        """Always the same."""
+        return self._why
+
+    async def build(self, order: Order) -> str:
+        """Not asked while there is an obstacle; raises NoBuilder."""
+        raise NoBuilder(f"{order.name}: {self._why}")
+
+    async def require(self, image: str, access: RegistryAccess) -> None:
+        """Not asked either; raises NoBuilder."""
+        raise NoBuilder(f"{image}: {self._why}")
+
+    async def delete(self, image: str, access: RegistryAccess) -> None:
+        """Nothing was built here, so nothing is deleted."""
+
+
+NO_BUILDER: Final = Nobody(
+    "this control plane has no place to build images in: build where `fastness up` runs, or build outside and name the image in "
+    "osImageURL of a MachineConfig; deleting the MachineOSConfig lets the pool go on"
+)

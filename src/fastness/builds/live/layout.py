@@ -1,0 +1,142 @@
+"""Images as directories (OCI image layout): the base that a build begins with, and what it made.
+
+    write_base(directory, manifest, config)      beside blobs that were saved before
+    made = collect(out, base)                    what is pushed: a manifest, and where each of its parts lies
+
+What a build left is hostile: a link, a device, a part that is missing or another than its name says is a failed build. Layers of
+the base are not taken from it at all. The first layers of what was made must be those of the base, and the bytes that go to the
+registry are the bytes that came from there: so the base of an image can be compared with the base that was named.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from fastness.builds.errors import BuildFailed
+from fastness.formats import json, oci
+from fastness.formats.errors import FormatError
+
+MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
+CONFIG: Final = "application/vnd.oci.image.config.v1+json"
+LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
+MOST_LAYERS: Final = 500
+_BLOCK: Final = 1024 * 1024
+_TODAY: Final = {
+    "application/vnd.docker.image.rootfs.diff.tar.gzip": f"{LAYER}+gzip", "application/vnd.docker.image.rootfs.diff.tar": LAYER,
+    "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip": f"{LAYER}+gzip",
+}  # fmt: skip
+
+
+class Part(NamedTuple):
+    """A part of an image, and the file that holds it."""
+
+    descriptor: oci.Descriptor
+    path: Path
+
+
+class Made(NamedTuple):
+    """An image that can be pushed."""
+
+    manifest: bytes
+    parts: tuple[Part, ...]
+
+    @property
+    def digest(self) -> str:
+        """The digest of the image."""
+        return oci.digest_of(self.manifest)
+
+
+def blob_path(layout: Path, digest: str) -> Path:
+    """Where a part lies in a layout."""
+    return layout / "blobs" / "sha256" / digest.removeprefix("sha256:")
+
+
+def write_base(layout: Path, manifest: bytes, config: bytes) -> None:
+    """Make a layout of an image whose layers were saved, named `base`; raises FormatError, OSError."""
+    document, settings = json.decode(manifest), json.decode(config)
+    layers = [
+        {"mediaType": _TODAY.get(each.get("mediaType"), each.get("mediaType") or f"{LAYER}+gzip"),
+         "digest": each["digest"], "size": each["size"]}
+        for each in document["layers"]
+    ]  # fmt: skip
+    if not settings.get("history"):
+        # Builders count layers by the history, and makers of images may leave it out.
+        settings["history"] = [{"created_by": "base"} for _ in layers]
+    described = _stored(layout, json.canonical(settings), CONFIG)
+    whole = {"schemaVersion": 2, "mediaType": MANIFEST, "config": described, "layers": layers}
+    entry = _stored(layout, json.canonical(whole), MANIFEST)
+    named = {**entry, "annotations": {"org.opencontainers.image.ref.name": "base"}}
+    (layout / "index.json").write_bytes(json.canonical({"schemaVersion": 2, "manifests": [named]}))
+    (layout / "oci-layout").write_bytes(b'{"imageLayoutVersion":"1.0.0"}')
+
+
+def _stored(layout: Path, content: bytes, media_type: str) -> dict[str, Any]:
+    digest = oci.digest_of(content)
+    blob_path(layout, digest).write_bytes(content)
+    return {"mediaType": media_type, "digest": digest, "size": len(content)}
+
+
+def collect(out: Path, base: Path) -> Made:
+    """What a build made, on the layers of its base; raises BuildFailed."""
+    try:
+        _require_plain(out)
+        first, first_config = _image(base)
+        second, config = _image(out)
+        before = list(first_config["rootfs"]["diff_ids"])
+        after = list(config["rootfs"]["diff_ids"])
+        layers = second["layers"]
+        if after[: len(before)] != before or len(after) != len(layers) or len(first["layers"]) != len(before):
+            raise BuildFailed("the layers of the base image changed in the build")
+        unchanged = first["layers"]
+        layers = [*unchanged, *layers[len(unchanged) :]]
+        if len(layers) > MOST_LAYERS:
+            raise BuildFailed(f"the image has more than {MOST_LAYERS} layers")
+        manifest = json.canonical(
+            {"schemaVersion": 2, "mediaType": MANIFEST, "config": second["config"], "layers": layers}
+        )
+        image = oci.manifest(manifest)
+        if isinstance(image, oci.Index):
+            raise BuildFailed("the build made a list of images")
+        places = [base] * len(unchanged) + [out] * (len(layers) - len(unchanged))
+        parts = [Part(image.config, blob_path(out, image.config.digest))]
+        parts += [
+            Part(layer, blob_path(place, layer.digest)) for layer, place in zip(image.layers, places, strict=True)
+        ]
+        for part in parts:
+            _require_content(part)
+        return Made(manifest, tuple(parts))
+    except (FormatError, OSError, KeyError, TypeError, IndexError) as error:
+        raise BuildFailed(f"what the build left is not an image: {error}") from error
+
+
+def _image(layout: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Manifest and configuration of the one image of a layout; raises FormatError, OSError, KeyError, TypeError, IndexError."""
+    index = json.decode(_read(layout / "index.json"))
+    manifest = json.decode(_read(blob_path(layout, oci.manifest_digest(index))))
+    return manifest, json.decode(_read(blob_path(layout, str(manifest["config"]["digest"]))))
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(oci.MAX_MANIFEST + 1)
+    if len(content) > oci.MAX_MANIFEST:
+        raise BuildFailed(f"{path.name} of the image is too large")
+    return content
+
+
+def _require_plain(directory: Path) -> None:
+    for place, directories, files in os.walk(directory):
+        for name in (*directories, *files):
+            mode = Path(place, name).lstat().st_mode
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                raise BuildFailed(f"the build left {name[:80]!r} in the place of its image, which is not a file")
+    if directory.is_symlink():
+        raise BuildFailed("the build left a link in the place of its image")
+
+
+def _require_content(part: Part) -> None:
+    if oci.digest_of_file(part.path) != part.descriptor.digest or part.path.stat().st_size != part.descriptor.size:
+        raise BuildFailed(f"a part of the image is not what its name says: {part.descriptor.digest}")

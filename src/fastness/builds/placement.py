@@ -1,0 +1,193 @@
+"""Image or disk: where every part of a pool's configuration lives, and why.
+
+The rule, from the top; the first line that fits counts:
+
+    certificates, credentials, the agent's own records     disk   they change without a reboot, or are secret
+    what a confidential pool holds, unless it is public    disk   a registry and a builder would see it
+    keys and passwords of people                           disk   below a home directory, which is /var
+    /var, /home, /root, /run, /tmp, /boot, …               disk   an image brings these only to the first boot, or not at all
+    what takes effect without a reboot                     disk   in the image, every change of it would be a reboot
+    what does not belong to root, directories, hard links  disk   the agent writes them
+    everything else, /etc and /usr                         image
+
+Public is a MachineConfig with the annotation `fastness.dev/public: "true"`. In a confidential pool all who had a word about a
+file have to be public: what was overridden may still show in a mode or an owner.
+Kernel arguments, kernel types and extensions are not in an image yet: the agent brings them to the machine, as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration import names
+from fastness.kinds.objects import annotations_of, object_name
+from fastness.machineconfig.render.blame import Blame, Origin, PartKind
+from fastness.machineconfig.render.merge import Source
+from fastness.machineconfig.rollout.disruption import Act, Actions, Policies
+from fastness.machineconfig.trust.files import CLOUD_CA, INTERNAL_PULL_SECRET, KUBECONFIGS, REGISTRIES
+
+Object = Mapping[str, Any]
+PUBLIC: Final = "fastness.dev/public"
+UNITS: Final = "/etc/systemd/system"
+KEYS: Final = "/home/core/.ssh/authorized_keys.d/ignition"
+_OF_THE_DISK: Final = (
+    ("/var", "/var belongs to the machine: an image brings it to the first boot only"),
+    ("/home", "/home is /var/home: a file of an image is not there after the boot"),
+    ("/root", "/root is /var/roothome: a file of an image is not there after the boot"),
+    ("/opt", "/opt is below /var on image hosts"), ("/srv", "/srv is below /var on image hosts"),
+    ("/mnt", "/mnt is below /var on image hosts"), ("/usr/local", "/usr/local is below /var on image hosts"),
+    ("/run", "/run is memory"), ("/tmp", "/tmp is memory"),  # noqa: S108 - a place on a machine, nothing is written here
+    ("/boot", "/boot belongs to the boot loader"),
+    ("/proc", "/proc is the kernel's"), ("/sys", "/sys is the kernel's"), ("/dev", "/dev is the kernel's"),
+)  # fmt: skip
+_BESIDE: Final = (
+    (names.KUBELET_CA, "changes with the authority of the cluster, without a reboot"),
+    (CLOUD_CA, "changes with the ControllerConfig, without a reboot"),
+    (REGISTRIES, "certificates of registries change without a reboot"),
+    (INTERNAL_PULL_SECRET, "is a credential"), *((path, "is a credential") for path in KUBECONFIGS),
+    ("/var/lib/kubelet/config.json", "is the pull secret"),
+    ("/etc/machine-config-daemon", "records of the agent about this machine"),
+    ("/var/lib/fastness", "state of the agent on this machine"),
+)  # fmt: skip
+
+
+class Where(StrEnum):
+    """Where a part of a configuration lives."""
+
+    IMAGE = "image"
+    DISK = "disk"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One path, or one part that has no path: where it lives, why, and who brought it."""
+
+    path: str
+    where: Where
+    why: str
+    owner: str
+    part: PartKind | None = None
+
+    def to_json(self) -> JsonObject:
+        """As `-o json` prints it."""
+        return {"path": self.path, "where": str(self.where), "why": self.why, "owner": self.owner}
+
+
+class Setting(NamedTuple):
+    """What placing depends on beside the configs: confidential pools keep back what is not public."""
+
+    policies: Policies
+    confidential: bool = False
+    public: frozenset[str] = frozenset()
+
+
+def public_configs(configs: Iterable[Object]) -> frozenset[str]:
+    """The MachineConfigs that say that anybody may read them."""
+    return frozenset(object_name(config).name for config in configs if annotations_of(config).get(PUBLIC) == "true")
+
+
+def placed(sources: Sequence[Source], setting: Setting) -> tuple[Placed, ...]:
+    """Every part of a pool's configuration, by path; what the control plane writes beside it last."""
+    entries = _entries(sources)
+    parts = [_part(origin, entries, setting) for origin in Blame(sources).origins if origin.kind in _PLACED]
+    theirs = [Placed(path, Where.DISK, why, "control plane") for path, why in _BESIDE]
+    return tuple(sorted(parts, key=lambda each: each.path)) + tuple(theirs)
+
+
+_PLACED: Final = frozenset({
+    PartKind.FILE, PartKind.DIRECTORY, PartKind.LINK, PartKind.UNIT, PartKind.DROPIN, PartKind.USER, PartKind.KEY,
+    PartKind.ARGUMENT, PartKind.EXTENSION, PartKind.FIELD,
+})  # fmt: skip
+
+
+def _part(origin: Origin, entries: Mapping[tuple[PartKind, str], Object], setting: Setting) -> Placed:
+    path = _path(origin)
+    where, why = _decided(origin, path, entries.get((origin.kind, origin.name)) or {}, setting)
+    return Placed(path, where, why, origin.source, origin.kind)
+
+
+def _decided(origin: Origin, path: str, entry: Object, setting: Setting) -> tuple[Where, str]:
+    if origin.kind is PartKind.FIELD:
+        return (
+            (Where.IMAGE, "the image that the build begins with")
+            if origin.name == "osImageURL"
+            else (Where.DISK, _LATER)
+        )
+    if origin.kind in (PartKind.ARGUMENT, PartKind.EXTENSION):
+        return Where.DISK, _LATER
+    if (beside := _below(path, _BESIDE)) is not None:
+        return Where.DISK, beside
+    if setting.confidential:
+        held = sorted({touch.config for touch in origin.history} - setting.public)
+        if held:
+            return Where.DISK, f"confidential: {', '.join(held)} is not marked {PUBLIC}"
+    if origin.kind in (PartKind.KEY, PartKind.USER):
+        return Where.DISK, "keys and passwords of people are written by the agent"
+    if (mutable := _below(path, _OF_THE_DISK)) is not None:
+        return Where.DISK, mutable
+    actions = _actions(origin, path, setting.policies)
+    if all(action.type is not Act.REBOOT for action in actions):
+        return Where.DISK, f"takes effect without a reboot ({', '.join(map(str, actions))})"
+    return _by_shape(origin.kind, entry)
+
+
+_LATER: Final = "brought to the machine by the agent: builds do not install it yet"
+
+
+def _by_shape(kind: PartKind, entry: Object) -> tuple[Where, str]:
+    if kind is PartKind.DIRECTORY or entry.get("hard"):
+        return Where.DISK, "written by the agent"
+    foreign = any((entry.get(name) or {}).get("id") or (entry.get(name) or {}).get("name", "root") != "root"
+                  for name in ("user", "group"))  # fmt: skip
+    if foreign:
+        return Where.DISK, "belongs to an account of the machine"
+    if kind is PartKind.UNIT and entry.get("enabled") is not None:
+        return Where.IMAGE, "its file; enabling it is the agent's"
+    return Where.IMAGE, "changes with a reboot only"
+
+
+def _actions(origin: Origin, path: str, policies: Policies) -> Actions:
+    if origin.kind in (PartKind.UNIT, PartKind.DROPIN):
+        return policies.for_unit(origin.name.partition("/")[0])
+    return policies.for_file(path)
+
+
+def _path(origin: Origin) -> str:
+    match origin.kind:
+        case PartKind.UNIT:
+            return f"{UNITS}/{origin.name}"
+        case PartKind.DROPIN:
+            unit, _, dropin = origin.name.partition("/")
+            return f"{UNITS}/{unit}.d/{dropin}"
+        case PartKind.KEY | PartKind.USER:
+            return KEYS if origin.kind is PartKind.KEY else f"user {origin.name}"
+        case PartKind.ARGUMENT | PartKind.EXTENSION | PartKind.FIELD:
+            return f"{origin.kind} {origin.name}"
+        case _:
+            return origin.name
+
+
+def _below(path: str, places: Iterable[tuple[str, str]]) -> str | None:
+    return next((why for place, why in places if path == place or path.startswith(f"{place}/")), None)
+
+
+def _entries(sources: Sequence[Source]) -> dict[tuple[PartKind, str], Object]:
+    """The last word about each file, link, directory and unit; merging keeps fields that only an earlier one sets."""
+    last: dict[tuple[PartKind, str], dict[str, Any]] = {}
+    for source in sources:
+        for key, entry in _mentioned(source.document or {}):
+            last[key] = {**last.get(key, {}), **{name: value for name, value in entry.items() if value is not None}}
+    return dict(last)
+
+
+def _mentioned(document: Object) -> Iterator[tuple[tuple[PartKind, str], Object]]:
+    storage, units = document.get("storage") or {}, (document.get("systemd") or {}).get("units") or ()
+    for kind, name in ((PartKind.FILE, "files"), (PartKind.DIRECTORY, "directories"), (PartKind.LINK, "links")):
+        for entry in storage.get(name) or ():
+            yield (kind, str(entry.get("path"))), entry
+    for entry in units:
+        yield (PartKind.UNIT, str(entry.get("name"))), entry

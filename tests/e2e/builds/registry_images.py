@@ -1,0 +1,73 @@
+"""Images in a registry of tests: a base to build on, what anybody gets who pulls what was built, and who is still building."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fastness.builds.live.sandbox import FIRST_USER, USERS
+from tests.bed.images import MANIFEST, Image, busybox_image, pause_image, push
+from tests.components import require_program
+from tests.e2e.machineconfig.local_registry import LocalRegistry
+
+
+def pushed_busybox(registry: LocalRegistry) -> str:
+    """An image with a shell, by digest."""
+    return _pushed(registry, busybox_image(_busybox()))
+
+
+def pushed_other(registry: LocalRegistry) -> str:
+    """Another image with a shell and little else, by digest."""
+    return _pushed(registry, replace(busybox_image(_busybox()), path="bed/other", layer=pause_image(_busybox()).layer))
+
+
+def _busybox() -> Path:
+    return require_program(Path("/bin/busybox"), "busybox-static")
+
+
+def _pushed(registry: LocalRegistry, image: Image) -> str:
+    push(registry.url, image)
+    with httpx.Client(base_url=registry.url, trust_env=False) as http:
+        answer = http.head(f"/v2/{image.path}/manifests/{image.tag}", headers={"accept": MANIFEST}).raise_for_status()
+    return f"{registry.address}/{image.path}@{answer.headers['docker-content-digest']}"
+
+
+def pulled(registry: LocalRegistry, image: str) -> tuple[dict[str, bytes], dict[str, Any], list[str]]:
+    """Every file of an image, lower layers first, its configuration, and the digests of its layers; as anybody pulls it."""
+    path, digest = image.removeprefix(f"{registry.address}/").split("@")
+    with httpx.Client(base_url=registry.url, trust_env=False) as http:
+        manifest = http.get(f"/v2/{path}/manifests/{digest}", headers={"accept": MANIFEST}).raise_for_status().json()
+        config = http.get(f"/v2/{path}/blobs/{manifest['config']['digest']}").raise_for_status().json()
+        files: dict[str, bytes] = {}
+        for layer in manifest["layers"]:
+            packed = http.get(f"/v2/{path}/blobs/{layer['digest']}").raise_for_status().content
+            with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed))) as archive:
+                for member in archive:
+                    content = archive.extractfile(member) if member.isreg() else None
+                    files[member.name] = content.read() if content else member.linkname.encode()
+    return files, config, [layer["digest"] for layer in manifest["layers"]]
+
+
+def tags(registry: LocalRegistry, path: str) -> list[str]:
+    """The tags of a repository; none for one that is not there."""
+    answer = httpx.get(f"{registry.url}/v2/{path}/tags/list", trust_env=False)
+    return list(answer.json().get("tags") or ()) if answer.status_code == httpx.codes.OK else []
+
+
+def processes_of_builds() -> list[str]:
+    """The processes that belong to users of builds."""
+    mine = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            owner = place.stat().st_uid
+        except OSError:
+            continue
+        if FIRST_USER <= owner < FIRST_USER + USERS:
+            mine.append(place.name)
+    return mine

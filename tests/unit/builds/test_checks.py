@@ -1,0 +1,66 @@
+"""What is told about a MachineOSConfig before anything is built."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from fastness.builds.checks import PULL, PUSH, checked
+from fastness.kinds.kind import JsonObject
+
+REGISTRY = {"data": {".dockerconfigjson": base64.b64encode(b'{"auths": {}}').decode()}}
+
+
+def described(name: str = "worker", pool: str = "worker", **spec: Any) -> JsonObject:
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "machineConfigPool": {"name": pool}, "renderedImagePushSecret": {"name": "push"},
+            "renderedImagePushSpec": "registry.example/os/worker:latest", **spec,
+        },
+    }  # fmt: skip
+
+
+def reasons(
+    config: JsonObject, secrets: dict[str, Any] | None = None, others: tuple[JsonObject, ...] = ()
+) -> list[str]:
+    given = {PUSH: REGISTRY, PULL: REGISTRY} if secrets is None else secrets
+    return [problem.reason for problem in checked(config, (config, *others), ("master", "worker"), given)]
+
+
+def test_one_that_is_good_is_told_nothing() -> None:
+    assert reasons(described(containerFile=[{"content": "RUN true"}])) == []
+
+
+@pytest.mark.parametrize("value", ["nothing", "registry.example/os@sha256:" + "a" * 64, "short:1"])
+def test_a_place_that_nothing_can_be_pushed_to_is_named(value: str) -> None:
+    assert reasons(described(renderedImagePushSpec=value)) == ["PushSpecInvalid"]
+
+
+def test_secrets_must_be_there_and_of_a_registry() -> None:
+    both = described(baseImagePullSecret={"name": "pull"})
+    assert reasons(both, {PUSH: None, PULL: None}) == ["SecretNotFound", "SecretNotFound"]
+    for bad in ({"data": {"password": "eA=="}}, {"data": {".dockerconfigjson": "%"}}, {}):
+        assert reasons(both, {PUSH: bad, PULL: REGISTRY}) == ["SecretNotOfRegistry"]
+    old = {"data": {".dockercfg": base64.b64encode(json.dumps({"registry.example": {}}).encode()).decode()}}
+    assert reasons(both, {PUSH: old, PULL: REGISTRY}) == []
+
+
+def test_the_pool_must_be_there_and_have_no_other() -> None:
+    assert reasons(described(pool="infra")) == ["PoolNotFound"]
+    assert reasons(described("worker"), others=(described("older"),)) == ["PoolTaken"]
+    assert reasons(described("older"), others=(described("worker"),)) == []
+
+
+@pytest.mark.row("003-44")
+def test_every_problem_of_a_containerfile_is_told_with_its_field() -> None:
+    texts = [{"content": "NONSENSE\nFROM x"}, {"containerfileArch": "ARM64", "content": "RUN a"}]
+    problems = checked(described(containerFile=texts), (), ("worker",), {PUSH: REGISTRY})
+    assert [(problem.reason, problem.field) for problem in problems] == [
+        ("ContainerfileInvalid", "spec.containerFile[0].content"),
+        ("ContainerfileInvalid", "spec.containerFile[0].content"),
+        ("ContainerfileInvalid", "spec.containerFile[1].containerfileArch"),
+    ]

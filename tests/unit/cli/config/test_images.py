@@ -1,0 +1,142 @@
+"""MachineOSConfigs on the command line: checked, planned, and every path with its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from fastness.cli.main import cli
+from fastness.kinds.kind import JsonObject
+from fastness.kinds.machineconfiguration.names import API_VERSION, ROLE_LABEL
+
+BASE = f"registry.example.com/os/base@sha256:{'0' * 64}"
+CLUSTER = {"apiVersion": "fastness.dev/v1alpha1", "kind": "ConfidentialCluster", "metadata": {"name": "cluster"}}
+
+
+def described(text: str = "RUN true", **spec: Any) -> JsonObject:
+    return {
+        "apiVersion": API_VERSION, "kind": "MachineOSConfig", "metadata": {"name": "worker"},
+        "spec": {
+            "machineConfigPool": {"name": "worker"}, "imageBuilder": {"imageBuilderType": "Job"},
+            "renderedImagePushSecret": {"name": "push"}, "renderedImagePushSpec": "registry.example.com/os/worker:latest",
+            "containerFile": [{"content": text}], **spec,
+        },
+    }  # fmt: skip
+
+
+def config(name: str, *paths: str, text: str = "a", **more: Any) -> JsonObject:
+    files = [{"path": path, "contents": {"source": f"data:,{text}"}} for path in paths]
+    document = {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}
+    meta = {"name": name, "labels": {ROLE_LABEL: "worker"}, "annotations": more.pop("annotations", {})}
+    return {"apiVersion": API_VERSION, "kind": "MachineConfig", "metadata": meta, "spec": {"config": document, **more}}
+
+
+def run(directory: Path, present: list[JsonObject], change: list[JsonObject], *words: str) -> Result:
+    """A verb with the cluster in one file and the change in another, whose names stand for CLUSTER and CHANGE."""
+    places = {"CLUSTER": directory / "cluster.yaml", "CHANGE": directory / "change.yaml"}
+    for path, objects in zip(places.values(), (present, change), strict=True):
+        path.write_text(yaml.safe_dump_all(objects))
+    return CliRunner().invoke(cli, [str(places.get(word, word)) for word in words])
+
+
+PLAN = ("plan", "-f", "CHANGE", "--offline", "CLUSTER", "-o", "json")
+BEFORE = config("10-base", "/etc/a", osImageURL=BASE)
+
+
+def image(result: Result) -> JsonObject:
+    (plan,) = json.loads(result.stdout)["images"]
+    return dict(plan)
+
+
+@pytest.mark.row("003-74")
+@pytest.mark.parametrize(
+    ("present", "change", "builds", "reboots"),
+    [
+        ([BEFORE], [described()], True, True),
+        ([BEFORE, described()], [described("RUN other")], True, True),
+        ([BEFORE, described()], [config("20-more", "/etc/b")], True, True),
+    ],
+)
+def test_a_plan_says_whether_an_image_is_built_and_booted(
+    tmp_path: Path, present: list[JsonObject], change: list[JsonObject], builds: bool, reboots: bool
+) -> None:
+    result = run(tmp_path, present, change, *PLAN)
+    assert (image(result)["builds"], image(result)["reboots"]) == (builds, reboots)
+    assert result.exit_code == 2
+
+
+@pytest.mark.row("003-74")
+def test_a_plan_says_what_builds_nothing(tmp_path: Path) -> None:
+    same = run(tmp_path, [BEFORE, described()], [described()], *PLAN)
+    assert (image(same)["builds"], image(same)["reboots"], same.exit_code) == (False, False, 0)
+    disk = run(tmp_path, [BEFORE, described()], [config("20-more", "/var/b")], *PLAN)
+    assert "images" not in json.loads(disk.stdout)
+    gone = run(
+        tmp_path, [BEFORE, described()], [], "plan", "--delete", "machineosconfig/worker", "--offline", "CLUSTER"
+    )
+    assert "nothing is built: nodes go back to the image that their config names" in gone.stdout
+    assert "every node reboots" in gone.stdout
+    unknown = run(tmp_path, [BEFORE], [], "plan", "--delete", "machineosconfig/worker", "--offline", "CLUSTER")
+    assert "there is no MachineOSConfig 'worker' to delete" in unknown.stderr
+
+
+@pytest.mark.row("003-74")
+def test_a_plan_of_a_confidential_pool_says_what_will_be_public_and_that_values_change(tmp_path: Path) -> None:
+    public = config("20-public", "/etc/banner", annotations={"fastness.dev/public": "true"})
+    cluster = {
+        **CLUSTER,
+        "spec": {"mode": "Enforce", "pools": [{"name": "worker", "trustModel": "ConfidentialCluster"}]},
+    }
+    result = run(tmp_path, [BEFORE, public, cluster], [described()], *PLAN)
+    plan = image(result)
+    assert (plan["public"], plan["valuesChange"]) == (["/etc/banner", "field osImageURL"], True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (described("NONSENSE"), "spec.containerFile[0].content: line 1: NONSENSE is no instruction"),
+        (described(machineConfigPool={"name": "infra"}), "there is no pool 'infra' (there are: master, worker)"),
+        (described(renderedImagePushSpec="x"), "spec.renderedImagePushSpec"),
+    ],
+)
+def test_a_plan_of_what_cannot_be_built_says_why_and_ends_with_no(
+    tmp_path: Path, change: JsonObject, said: str
+) -> None:
+    result = run(tmp_path, [BEFORE], [change], "plan", "-f", "CHANGE", "--offline", "CLUSTER")
+    assert said in result.stdout
+    assert result.exit_code == 1
+
+
+@pytest.mark.row("003-75")
+@pytest.mark.row("003-80")
+def test_every_path_is_listed_with_its_place_its_owner_and_why(tmp_path: Path) -> None:
+    more = config("20-more", "/etc/chrony.conf", "/var/lib/x", "/home/core/x")
+    words = ("image", "what-goes-where", "worker", "--offline", "CLUSTER")
+    listed = json.loads(run(tmp_path, [BEFORE, more], [], *words, "-o", "json").stdout)
+    by_path = {part["path"]: part for part in listed}
+    assert (by_path["/etc/chrony.conf"]["where"], by_path["/etc/chrony.conf"]["owner"]) == ("image", "20-more")
+    assert (by_path["/var/lib/x"]["where"], by_path["/home/core/x"]["where"]) == ("disk", "disk")
+    assert "not there after the boot" in by_path["/home/core/x"]["why"]
+    for ours in ("/etc/docker/certs.d", "/var/lib/kubelet/config.json", "/var/lib/fastness"):
+        assert (by_path[ours]["where"], by_path[ours]["owner"]) == ("disk", "control plane")
+    assert "parts are in the image" in run(tmp_path, [BEFORE, more], [], *words).stdout
+    missing = run(tmp_path, [BEFORE], [], "image", "what-goes-where", "infra", "--offline", "CLUSTER")
+    assert "there is no pool 'infra'" in missing.stderr
+
+
+def test_validate_knows_names_of_today_and_of_earlier_times(tmp_path: Path) -> None:
+    assert run(tmp_path, [], [described()], "validate", "CHANGE").stdout == "1 MachineOSConfig is good.\n"
+    old = described(buildInputs={"baseOSImagePullspec": BASE})
+    del old["spec"]["renderedImagePushSpec"]
+    result = run(tmp_path, [], [old], "validate", "CHANGE")
+    assert (
+        "MachineOSConfig worker: spec.buildInputs: is a name of an earlier time (today its members stand"
+        in result.stdout
+    )
+    assert result.exit_code == 1
