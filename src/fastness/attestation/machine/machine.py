@@ -228,7 +228,7 @@ def replaced_by(machines: Iterable[Mapping[str, Any]]) -> list[tuple[JsonObject,
 
     Only an approved Machine replaces others. One that is revoked already needs nothing.
     """
-    by_key: dict[str, list[tuple[tuple[str, str], JsonObject, Membership]]] = {}
+    by_key: dict[str, list[tuple[Machine, JsonObject]]] = {}
     for machine in machines:
         machine_view = view(machine, Machine)
         if (
@@ -236,22 +236,36 @@ def replaced_by(machines: Iterable[Mapping[str, Any]]) -> list[tuple[JsonObject,
             and machine_view.status.key_thumbprint
             and not is_being_deleted(machine)
         ):
-            age = (machine_view.metadata.creation_timestamp or "", machine_view.metadata.name)
-            by_key.setdefault(machine_view.status.endorsement.key, []).append(
-                (age, dict(machine), membership_of(machine_view))
-            )
+            by_key.setdefault(machine_view.status.endorsement.key, []).append((machine_view, dict(machine)))
     replaced = []
     for entries in by_key.values():
-        approved = [entry for entry in entries if entry[2] is Membership.APPROVED]
-        if not approved:
-            continue
-        newest = max(approved, key=lambda entry: entry[0])
-        replaced += [
-            (machine, newest[1])
-            for age, machine, standing in sorted(entries, key=lambda entry: entry[0])
-            if age < newest[0] and standing is not Membership.REVOKED
-        ]
+        ages = _ages(typed for typed, _ in entries)
+        entries.sort(key=lambda entry: ages[entry[0].metadata.uid])
+        newest = next((each for each in reversed(entries) if membership_of(each[0]) is Membership.APPROVED), None)
+        if newest is not None:
+            older = entries[: entries.index(newest)]
+            replaced += [(old, newest[1]) for typed, old in older if membership_of(typed) is not Membership.REVOKED]
     return replaced
+
+
+def _ages(machines: Iterable[Machine]) -> dict[str, tuple[str, int, str]]:
+    """How old Machines of one TPM are, by uid: larger is newer.
+
+    Times have whole seconds, and a machine that is installed by a program can enrol twice in one. Between two of a second the
+    one that was told to supersede the other is the newer; by their names alone the older could revoke its successor.
+    """
+    by_uid = {machine.metadata.uid: machine for machine in machines}
+
+    def generation(machine: Machine) -> int:
+        seen = [machine.metadata.uid]
+        while (before := by_uid[seen[-1]].status.supersedes) in by_uid and before not in seen:
+            seen.append(before)
+        return len(seen)
+
+    return {
+        uid: (machine.metadata.creation_timestamp or "", generation(machine), machine.metadata.name)
+        for uid, machine in by_uid.items()
+    }
 
 
 def of_same_tpm(newcomer: Newcomer, machines: Iterable[Mapping[str, Any]]) -> list[Machine]:
@@ -267,9 +281,10 @@ def of_same_tpm(newcomer: Newcomer, machines: Iterable[Mapping[str, Any]]) -> li
 
 def predecessor_of(peers: Iterable[Machine]) -> str:
     """Uid of the newest Machine of a TPM that still counts, which a newcomer replaces; empty without one."""
-    live = (peer for peer in peers if membership_of(peer) is not Membership.REVOKED)
-    ages = [((peer.metadata.creation_timestamp or "", peer.metadata.name), peer.metadata.uid) for peer in live]
-    return max(ages)[1] if ages else ""
+    peers = list(peers)
+    ages = _ages(peers)
+    live = [peer.metadata.uid for peer in peers if membership_of(peer) is not Membership.REVOKED]
+    return max(live, key=ages.__getitem__, default="")
 
 
 def _first_conditions(newcomer: Newcomer, name: str, now: datetime) -> list[JsonObject]:

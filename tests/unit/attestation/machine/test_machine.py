@@ -153,16 +153,30 @@ def test_a_machine_without_a_tpm_says_nothing_of_an_endorsement() -> None:
 
 
 def test_the_newest_approved_machine_of_a_tpm_replaces_the_older_ones() -> None:
-    first = stored("2026-01-01T00:00:00Z", thumbprint="sha256:" + "1" * 64)
-    second = stored("2026-01-02T00:00:00Z", thumbprint="sha256:" + "2" * 64)
-    waiting = stored("2026-01-03T00:00:00Z", thumbprint="sha256:" + "3" * 64, approved=False)
-    gone = stored("2025-01-01T00:00:00Z", thumbprint="sha256:" + "4" * 64, revoked=SUPERSEDED)
-    foreign = stored("2025-01-01T00:00:00Z", thumbprint="sha256:" + "5" * 64, endorsement=OTHER)
+    first = stored("2026-01-01T00:00:00Z", "1", thumbprint="sha256:" + "1" * 64)
+    second = stored("2026-01-02T00:00:00Z", "2", thumbprint="sha256:" + "2" * 64)
+    waiting = stored("2026-01-03T00:00:00Z", "3", thumbprint="sha256:" + "3" * 64, approved=False)
+    gone = stored("2025-01-01T00:00:00Z", "4", thumbprint="sha256:" + "4" * 64, revoked=SUPERSEDED)
+    foreign = stored("2025-01-01T00:00:00Z", "5", thumbprint="sha256:" + "5" * 64, endorsement=OTHER)
     replacements = replaced_by([waiting, second, gone, foreign, first])
-    assert [(old["metadata"]["name"], new["metadata"]["name"]) for old, new in replacements] == [
-        (first["metadata"]["name"], second["metadata"]["name"])
-    ]
+    assert [(old["metadata"]["uid"], new["metadata"]["uid"]) for old, new in replacements] == [("1", "2")]
     assert replaced_by([waiting, foreign]) == []
+
+
+@pytest.mark.parametrize("names", ["123", "321", "213"])
+def test_of_machines_that_enrolled_in_one_second_the_one_that_supersedes_is_newer(names: str) -> None:
+    prints = [f"sha256:{digit * 64}" for digit in names]
+    machines = [stored(uid="a", thumbprint=prints[0])]
+    machines.append(stored(uid="b", thumbprint=prints[1], supersedes="a"))
+    machines.append(stored(uid="c", thumbprint=prints[2], supersedes="b"))
+    replacements = replaced_by(reversed(machines))
+    assert [(old["metadata"]["uid"], new["metadata"]["uid"]) for old, new in replacements] == [("a", "c"), ("b", "c")]
+    assert predecessor_of(of_same_tpm(newcomer(), machines)) == "c"
+
+
+def test_two_machines_that_name_each_other_are_ordered_and_end_no_loop() -> None:
+    pair = [stored(uid="a", thumbprint="sha256:" + "1" * 64, supersedes="b"), stored(uid="b", supersedes="a")]
+    assert [(old["metadata"]["uid"], new["metadata"]["uid"]) for old, new in replaced_by(pair)] == [("a", "b")]
 
 
 def test_a_tpm_in_quarantine_or_distrusted_bars_its_other_keys_and_a_replaced_one_does_not() -> None:
