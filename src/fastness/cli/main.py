@@ -10,6 +10,8 @@ import difflib
 import sys
 import traceback
 from collections.abc import Mapping
+from types import ModuleType
+from typing import Final, cast
 
 import click
 
@@ -18,6 +20,8 @@ from fastness.cli.errors import Exit
 from fastness.cli.lazy import LazyGroup, Verb
 from fastness.runtime.memory import collect_rarely
 
+# The command of httpx, which loads rich and pygments wherever they are installed: 70 modules that nobody here uses.
+HTTPX_COMMAND: Final = "httpx._main"
 VERBS: Mapping[str, Verb] = {
     "up": Verb("fastness.cli.run.up:up", "Run a whole control plane on this machine."),
     "serve": Verb("fastness.cli.run.serve:serve", "Run roles of the control plane against a Kubernetes API server."),
@@ -126,9 +130,15 @@ def cli() -> None:
     """Fastness: a machine gets configuration, keys and a place in the cluster only after it has proved what it booted."""
 
 
+def _leave_out(module: str) -> None:
+    """Have the import of a module fail, for whoever can do without it."""
+    sys.modules.setdefault(module, cast("ModuleType", None))
+
+
 def main() -> None:
     """Entry point of the command; what nobody expected is a defect: its traceback is shown and the exit code says so."""
     collect_rarely()
+    _leave_out(HTTPX_COMMAND)
     try:
         cli.main(prog_name="fastness", standalone_mode=True)
     except Exception:  # noqa: BLE001  # the outermost supervisor: nothing is above it

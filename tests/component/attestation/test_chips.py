@@ -263,6 +263,7 @@ async def test_a_distrusted_chip_ends_tokens_and_refuses_everybody_on_it(site: S
     assert await site.attest(guest) == (403, "distrusted")
     assert await site.attest(await site.enrolled(guest=1)) == (403, "distrusted")
     assert await site.attest(elsewhere) == (200, "")
+    await caches_caught_up(site.world)
     await loop.reconcile(KEY)
     await caches_caught_up(site.world)
     stored = await site.world.cluster.get(DISTRUST.resource, "burnt")
@@ -281,6 +282,7 @@ async def test_a_distrusted_endorsement_key_revokes_every_machine_of_its_tpm(emb
                 await broker.resource(STATUS)
             assert dead.value.reason == "revoked"
         loop = Distrusting(world.cluster, world.informers, Kept(), world.clock)
+        await caches_caught_up(world)
         await loop.reconcile(KEY)
 
         async def revoked() -> bool:

@@ -21,7 +21,9 @@ from tests.embedded.fixtures import Embedded
 
 
 async def status(world: AttestingWorld) -> JsonObject:
-    await Confidential(world.cluster, world.informers, world.clock).reconcile(KEY)
+    loop = Confidential(world.cluster, world.informers, world.clock)
+    await world.informers.synced()  # the loop has asked for caches that nobody had before
+    await loop.reconcile(KEY)
     return await world.cluster.get(CONFIDENTIAL_CLUSTER.resource, "cluster")
 
 

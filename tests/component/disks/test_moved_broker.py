@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from fastness.runtime.clock import SystemClock
 from fastness.sim.disks.container import SealedVolumes
 from fastness.sim.tee.attester import SimAttester
 from tests.attesting import ENTROPY
+from tests.unanswered import unanswered_port
 from tests.unlocking import DiskSite, Members, disk_site, leave_initrd
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -42,11 +42,10 @@ def site(shared: DiskSite) -> DiskSite:
 
 
 @pytest.fixture
-def nobody() -> Any:
+def nobody() -> Iterator[str]:
     """An address where nobody answers, for as long as the test runs."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    return f"https://127.0.0.1:{port}"
+    with unanswered_port() as port:
+        yield f"https://127.0.0.1:{port}"
 
 
 def broker_of(site: DiskSite) -> str:

@@ -197,7 +197,8 @@ async def test_a_new_key_ends_what_was_recovered(site: DiskSite, desk: Desk, tmp
     # While there are two, both are given, the one that the disk has under the name that was asked for.
     await desk.ask(name, key="twice")
     await desk.agree("ada", "grace")
-    assert (await desk.open("both.key", "twice")).exit_code == 0
+    both = await desk.open("both.key", "twice")
+    assert both.exit_code == 0, both.output
     assert (tmp_path / "both.key").read_bytes() == (tmp_path / "var.key").read_bytes()
     assert (tmp_path / "both.key.k2").read_bytes() != (tmp_path / "var.key").read_bytes()
     again = site.boot("tpm", 2)

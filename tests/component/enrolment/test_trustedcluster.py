@@ -7,7 +7,7 @@ import base64
 import json
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from fastness.machineconfig.loops.timing import SIMULATED
 from tests.attesting import ENTROPY, AttestingWorld, attesting_world, until
 from tests.embedded.fixtures import Embedded
 from tests.enrolling import MovedClock
+from tests.unanswered import unanswered_port
 
 
 @asynccontextmanager
@@ -217,12 +218,13 @@ async def _says(world: AttestingWorld, name: str, message: str) -> bool:
 
 @pytest.mark.row("000-62")
 async def test_an_address_where_nobody_answers_is_not_installed(embedded_server: Embedded) -> None:
-    """The port was free a moment ago, and nobody listens on it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = int(taken.getsockname()[1])
-        assert await answers(f"https://127.0.0.1:{port}") is None
+        assert await answers(f"https://127.0.0.1:{taken.getsockname()[1]}") is None
     cluster = embedded_server.cluster
-    async with attesting_world(cluster) as world, loops(cluster, world.informers, answers):
+    async with AsyncExitStack() as stack:
+        port = stack.enter_context(unanswered_port())
+        world = await stack.enter_async_context(attesting_world(cluster))
+        await stack.enter_async_context(loops(cluster, world.informers, answers))
         await make(cluster, "far", publicTrusteeAddr="127.0.0.1", trusteeKbsPort=port)
         await until(lambda: stands(cluster, "far", "Installed", "Unreachable"))
         await until(lambda: stands(cluster, "far", "KnownTrusteeAddress", "Unreachable"))

@@ -11,7 +11,7 @@ from fastness.kinds.registry import find
 from fastness.kube.errors import Forbidden
 from fastness.kube.port import PatchType, WriteOptions
 from tests.component.machineconfig.worker_pool import CONFIG, NODE, POOL, WorkerPool, config, until
-from tests.realkube.cluster import free_ports
+from tests.unanswered import unanswered_port
 
 CONTROLLER = find("machineconfiguration.openshift.io", "v1", "controllerconfigs").resource
 STREAM = find("machineconfiguration.openshift.io", "v1", "osimagestreams").resource
@@ -92,7 +92,8 @@ async def test_a_pool_whose_base_image_nobody_knows_is_degraded_and_never_update
 async def test_a_tag_is_refused_where_no_registry_can_be_asked(workers: WorkerPool) -> None:
     await workers.add_node("a")
     plain = (await workers.settled())["spec"]["configuration"]["name"]
-    (port,) = free_ports(1)
-    await workers.cluster.create(CONFIG, config("99-os", osImageURL=f"127.0.0.1:{port}/os:9"))
-    assert f"127.0.0.1:{port}/os:9 cannot be read: 127.0.0.1:{port} cannot be asked" in await render_message(workers)
-    assert await workers.goal() == plain
+    with unanswered_port() as port:
+        await workers.cluster.create(CONFIG, config("99-os", osImageURL=f"127.0.0.1:{port}/os:9"))
+        told = await render_message(workers)
+        assert f"127.0.0.1:{port}/os:9 cannot be read: 127.0.0.1:{port} cannot be asked" in told
+        assert await workers.goal() == plain

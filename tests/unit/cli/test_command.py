@@ -91,7 +91,10 @@ def test_asking_for_help_imports_nothing_heavy(words: tuple[str, ...]) -> None:
         (("version",), HEAVY),
         (("kubeconfig", "--state", "/nowhere"), HEAVY),
         (("crds", "--roles"), ("httpx", "uvicorn", "fastness.app.controllers")),
-        (("agent", "boot", "--trust", "/nowhere"), ("fastness.agent.apply", "fastness.agent.kata", "fastness.keys")),
+        (
+            ("agent", "boot", "--trust", "/nowhere"),
+            ("fastness.agent.apply", "fastness.agent.kata", "fastness.keys", "rich", "pygments"),
+        ),
         (("agent", "run", "--node", "n", "--root", "/nowhere/root", "--kubeconfig", "/nowhere"), NOT_ON_NODES),
         (("up", "--help"), HEAVY + RUNNING),
         (("up", "--machines", "many"), HEAVY + RUNNING),

@@ -21,7 +21,14 @@ from typing import Final
 
 from fastness.attestation.verdict.approvers import CONFIG_MAP as APPOINTMENTS
 from fastness.attestation.verdict.approvers import read_appointments
-from fastness.attestation.verdict.recovery import BadRecovery, Recovery, agreed_recovery, concerned_volume, digest_of
+from fastness.attestation.verdict.recovery import (
+    BadRecovery,
+    Recovery,
+    agreed_recovery,
+    concerned_volume,
+    digest_of,
+    issue_time,
+)
 from fastness.crypto.entropy import RandomBytes
 from fastness.crypto.jwe import sealed
 from fastness.disks.keyring import answer, next_opening
@@ -128,7 +135,7 @@ class DiskRecovery:
         content = answer(volume, keys, pool_disk(cluster, typed.status.pool), opening)
         told = {
             "at": rfc3339(now), "by": recovery.people[:256], "reason": recovery.reason, "keys": ids,
-            "issued": rfc3339(recovery.issued), "statement": digest_of(text),
+            "issued": issue_time(recovery.issued), "statement": digest_of(text),
             "answer": sealed(content, recovery.recipient, self._entropy).decode(),
         }  # fmt: skip
         await self._events.warning(machine, "DiskRecovered", _given(recovery, typed.metadata.name))

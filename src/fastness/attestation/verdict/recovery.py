@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from fastness.attestation.verdict.breakglass import LONGEST, MOST_BYTES, NEEDED, SKEW, signers
@@ -76,8 +76,14 @@ def statement_of(
     """What is signed, as JSON; times in UTC."""
     return {
         "cluster": cluster, "machine": machine.metadata.uid, "name": machine.metadata.name, "volume": volume, "reason": reason,
-        "membership": str(membership_of(machine)), "key": dict(key), "issued": rfc3339(issued), "expires": rfc3339(expires),
+        "membership": str(membership_of(machine)), "key": dict(key), "issued": issue_time(issued),
+        "expires": rfc3339(expires),
     }  # fmt: skip
+
+
+def issue_time(issued: datetime) -> str:
+    """When a statement was made, to the microsecond: what is asked for anew within a second is another statement, and newer."""
+    return f"{issued.astimezone(UTC).isoformat(timespec='microseconds')[:26]}Z"
 
 
 def message(statement: Object) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fastness.attestation.verdict.breakglass import message as override_message
-from fastness.attestation.verdict.recovery import BadRecovery, agreed_recovery, message, statement_of
+from fastness.attestation.verdict.recovery import BadRecovery, agreed_recovery, issue_time, message, statement_of
 from fastness.crypto.jwk import public_jwk
 from fastness.crypto.keys import PrivateKey
 from fastness.formats import json
@@ -30,7 +30,7 @@ def cluster(recovery: str | None = "Approvers") -> dict[str, Any]:
 
 
 def machine(approval: str = "Approved", issued: datetime | None = None, uid: str = MACHINE_UID) -> Machine:
-    recovery = {"recovery": {"issued": rfc3339(issued)}} if issued else {}
+    recovery = {"recovery": {"issued": issue_time(issued)}} if issued else {}
     conditions = [{"type": "Approved", "status": "True" if approval == "Approved" else "False", "reason": approval}]
     disk = {"volume": "var", "state": "Open", "keyId": "k1", **recovery}
     return view(
@@ -143,3 +143,8 @@ def test_an_approver_who_does_not_count_any_more_is_nobody() -> None:
     with pytest.raises(BadRecovery) as refused:
         agreed_recovery(signed(), cluster(), machine(), people("ada", "eve"), NOW)
     assert refused.value.code == "not-agreed"
+
+
+def test_a_statement_that_was_made_later_within_the_same_second_counts() -> None:
+    earlier = machine(issued=NOW - timedelta(microseconds=1))
+    assert agreed_recovery(signed(), cluster(), earlier, people("ada", "grace"), NOW).issued == NOW

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from fastness.kube.access.policy import Policy, aggregated_rules, authorize, rules_for
 from fastness.kube.access.user import Attributes, User, refusal
+from tests.growth import lines
 from tests.unit.kube.access.rbac_world import binding, cluster_binding, cluster_role, role, rule, subject, user
 
 ALICE = user("alice", "dev")
@@ -216,13 +216,10 @@ def test_hot_answer_is_remembered_and_cheap() -> None:
     bindings = [cluster_binding(f"b{i}", f"r{i}", subject("User", "alice")) for i in range(50)]
     policy = Policy.build(roles, bindings)
     attributes = asks(ALICE, "get", "pods", "default", "p")
-    authorize(attributes, policy)
-    start = time.thread_time_ns()
-    for _ in range(1000):
-        authorize(attributes, policy)
-    spent = (time.thread_time_ns() - start) / 1000
-    # 3 µs is the aim, measured in bench; here only a factor of ten above it counts as broken.
-    assert spent < 30_000
+    first = lines(lambda: authorize(attributes, policy))
+    # 3 µs is the aim, measured in bench; here a thousand rules are looked through once, and never again.
+    assert first > 1000
+    assert lines(lambda: authorize(attributes, policy)) < 50
 
 
 def test_cache_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
