@@ -282,7 +282,7 @@ class VirtualMachine:
         proofs, attester = self.fleet.proofs, self._attester
         assert proofs is not None  # noqa: S101  # asked only when it is there
         assert attester is not None  # noqa: S101  # likewise
-        patience = RetryBudget(self.fleet.clock, self.fleet.entropy, proofs.patience, pause=0.2)
+        patience = RetryBudget(self.fleet.clock, self.fleet.entropy, proofs.patience, pause=0.2, tell=self._say)
         ask = await ask_of_host((Given(user_data),), attester, ACCEPT, patience)
         names_of_volumes = await volumes_of(self.fleet.cluster, self.spec.pool)
         initrd = self.volumes.boot(attester, proofs.trust().tls, patience, self._say) if names_of_volumes else None

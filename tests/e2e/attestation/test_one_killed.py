@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from fastness.agent.boot.boot import BootedConfig, BootRefused, BootRequest, boot_once
-from fastness.agent.boot.enrol import RetryBudget
+from fastness.agent.boot.enrol import RetryBudget, once_each
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.secret import SecretText
@@ -44,6 +44,7 @@ class Site:
         self.doors: dict[str, Door] = {}
         self.user_data = ""
         self.believed: ImageTrust
+        self.said: list[str] = []
 
     def start(self, name: str) -> None:
         """Start a replica, or start it again."""
@@ -80,9 +81,9 @@ class Site:
             applied = run(["kubectl", "apply", "--server-side", "-f", "-"], self.env, stdin=orjson.dumps(obj).decode())
             assert applied.code == 0, applied.err
 
-    def deliver_by(self, via: str) -> None:
+    def deliver_by(self, via: str, sync: str = "OnDemand") -> None:
         """Choose the way to the configurations."""
-        patch = f'{{"spec":{{"delivery":{{"via":"{via}"}}}}}}'
+        patch = f'{{"spec":{{"delivery":{{"via":"{via}","sync":"{sync}"}}}}}}'
         patched = run(["kubectl", "patch", "confidentialcluster", "cluster", "--type=merge", "-p", patch], self.env)
         assert patched.code == 0, patched.err
 
@@ -114,9 +115,16 @@ class Site:
     async def _walk(self, tpm: Swtpm, directory: Path, ticket: str) -> BootedConfig:
         ask = BootRequest("worker", SecretText(ticket), self.fronts["enrol"].url, ACCEPT)
         attester = TpmAttester(TpmTools(tpm.tcti, event_log=directory / "none"), directory / "ak")
-        return await boot_once(
-            attester, ask, self.believed, RetryBudget(SystemClock(), SystemEntropy(), 2 * PATIENCE, pause=0.3)
+        self.said.clear()
+        patience = RetryBudget(
+            SystemClock(), SystemEntropy(), 2 * PATIENCE, pause=0.3, tell=once_each(self.said.append)
         )
+        return await boot_once(attester, ask, self.believed, patience)
+
+    async def until_it_says(self, words: str) -> str:
+        """What the machine that boots tells on its console about its wait."""
+        await asyncio.to_thread(eventually, lambda: any(words in line for line in self.said), f"a wait for {words}")
+        return next(line for line in self.said if words in line)
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +168,53 @@ async def test_a_machine_gets_its_configuration_although_a_door_is_killed_in_the
     assert killed == [role]
     assert orjson.loads(booted.body)["ignition"]["version"].startswith("3.")
     site.start(f"{role}-a")
+
+
+def both(role: str) -> list[str]:
+    return [f"{role}-{letter}" for letter in "ab"]
+
+
+@pytest.mark.row("000-65")
+async def test_machines_that_boot_while_there_is_no_gate_wait_for_it_and_come_again(
+    site: Site, swtpm: Swtpm, tmp_path: Path
+) -> None:
+    site.deliver_by("Gate")
+    for name in both("gate"):
+        site.kill(name)
+    waiting = asyncio.create_task(site.boot(swtpm, tmp_path))
+    assert "the gate" in await site.until_it_says("waiting for the configuration (unreachable)")
+    assert not waiting.done()
+    site.start("gate-b")
+    assert orjson.loads((await waiting).body)["ignition"]["version"].startswith("3.")
+    site.start("gate-a")
+
+
+@pytest.mark.row("000-77")
+async def test_brokers_that_start_while_the_config_server_is_down_say_what_machines_wait_for(
+    site: Site, swtpm: Swtpm, tmp_path: Path
+) -> None:
+    site.deliver_by("Broker", sync="OnChange")
+    before = await site.boot(swtpm, tmp_path)  # its broker has a copy from now on
+    for name in both("configserver"):
+        site.kill(name)
+    again = await site.boot_again(swtpm, tmp_path)
+    assert again.body == before.body, "from the copy: the config server does not run"
+    for name in both("broker"):
+        site.kill(name)
+        site.start(name)
+    waiting = asyncio.create_task(site.boot_again(swtpm, tmp_path))
+    said = await site.until_it_says("config-server-unreachable")
+    assert "the config server does not answer, and this broker has no copy yet" in said
+    about = f"involvedObject.name={before.machine.name},reason=Refused"
+    events = ["kubectl", "get", "events", "-A", "--field-selector", about]
+    await asyncio.to_thread(
+        eventually, lambda: "this broker has no copy yet" in run(events, site.env).out, "an event at its Machine"
+    )
+    assert not waiting.done()
+    site.start("configserver-a")
+    assert (await waiting).body == before.body
+    site.start("configserver-b")
+    site.deliver_by("Gate")
 
 
 async def test_a_machine_waits_for_the_next_leader_when_the_controllers_are_killed(

@@ -210,6 +210,7 @@ class _Boot:
                 raise error
             if error.reason in MOVED:
                 raise _DeliveredElsewhere(seconds) from error
+            self._patience.tell(f"waiting for the configuration ({error.reason}): {error.message}")
             return seconds
 
         body = await retry(self._once, DoorRefused, pause, self._patience.clock)

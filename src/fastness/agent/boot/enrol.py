@@ -15,7 +15,7 @@ over a transport, which is HTTPS on a machine and a function call in the simulat
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
@@ -79,12 +79,26 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RetryBudget:
-    """How long to go on; jitter comes from the entropy."""
+    """How long to go on; jitter comes from the entropy. Before every wait `tell` hears what the machine waits for."""
 
     clock: Clock
     entropy: Entropy
     seconds: float = 3600.0
     pause: float = 5.0
+    tell: Callable[[str], None] = lambda _: None
+
+
+def once_each(tell: Callable[[str], None]) -> Callable[[str], None]:
+    """Says each news once: a wait of a night must not scroll away why."""
+    last = ""
+
+    def news(words: str) -> None:
+        nonlocal last
+        if words != last:
+            tell(words)
+        last = words
+
+    return news
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +227,7 @@ async def enrol(
         wait = min(wait, MAX_WAIT_SECONDS) * (1 + patience.entropy.fraction())
         if patience.clock.monotonic() + wait >= end:
             raise DoorUnreachable(f"the machine could not enrol in {patience.seconds:.0f} seconds: {error}")
+        patience.tell(f"waiting to enrol: {error}")
         return max(wait, 1.0)
 
     return await retry(both_messages, (_ComeBack, DoorUnreachable, EnrolmentFailed), pause, patience.clock)

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from fastness.agent.boot.boot import BootedConfig, BootRefused, BootRequest, boot_once
-from fastness.agent.boot.enrol import RetryBudget
+from fastness.agent.boot.enrol import RetryBudget, once_each
 from fastness.agent.boot.forwarder import Forwarder
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.boot.join import write_secret
@@ -160,7 +160,7 @@ async def _boot(
 ) -> BootedConfig:  # fmt: skip
     attester = await attester_of(hardware, first_boot=True)
     make = volumes_maker(attester, trust, hardware, *volumes)
-    patience = RetryBudget(SystemClock(), SystemEntropy(), math.inf)
+    patience = RetryBudget(SystemClock(), SystemEntropy(), math.inf, tell=once_each(tell))
 
     async def read(accept: str) -> BootRequest:
         return await ask_of_host(places or (), attester, accept, patience, tell)

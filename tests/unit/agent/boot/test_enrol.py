@@ -21,6 +21,7 @@ from fastness.agent.boot.enrol import (
     RetryBudget,
     enrol,
     first_message,
+    once_each,
     read_enrolled,
     read_offer,
 )
@@ -64,14 +65,16 @@ def guest() -> SimAttester:
     return SimAttester(VENDOR.chip("snp", serial=1).boot())
 
 
-async def run(door: Script, seconds: float = 600.0, advance: float = 2000.0) -> tuple[Enrolled | Exception, float]:
+async def run(
+    door: Script, seconds: float = 600.0, advance: float = 2000.0, tell: Callable[[str], None] = lambda _: None
+) -> tuple[Enrolled | Exception, float]:
     """What came of it, and how long it took on the virtual clock."""
     clock = VirtualClock()
     ended: list[float] = []
 
     async def go() -> Enrolled:
         try:
-            return await enrol(door, guest(), TICKET, RetryBudget(clock, SeededEntropy(3), seconds))
+            return await enrol(door, guest(), TICKET, RetryBudget(clock, SeededEntropy(3), seconds, tell=tell))
         finally:
             ended.append(clock.monotonic())
 
@@ -101,6 +104,13 @@ async def test_a_door_that_asks_for_patience_gets_it_with_jitter() -> None:
     assert isinstance(outcome, Enrolled)
     assert 30 + 5 + 2 <= took <= 2 * (30 + 5 + 2)
     assert took != int(took)
+
+
+async def test_whoever_looks_at_the_console_sees_what_the_machine_waits_for() -> None:
+    said: list[str] = []
+    door = Script([no(503, "slow-down", 30), no(503, "slow-down"), DoorUnreachable("no route"), OFFER])
+    await run(door, tell=once_each(said.append))
+    assert said == ["waiting to enrol: slow-down: why", "waiting to enrol: no route"]
 
 
 async def test_the_longest_wait_is_bounded_whatever_the_door_says() -> None:
