@@ -33,6 +33,7 @@ from fastness.enrolment.door.server import EnrolServer, enrolment_door
 from fastness.enrolment.live.enrolments import DoorUrls
 from fastness.enrolment.live.tickets import join_ticket, mint, ticket_hash
 from fastness.http.opening import ListenOptions
+from fastness.keys.shared_cipher import Cipher
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.join_ticket import JOIN_TICKET
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
@@ -46,7 +47,7 @@ from fastness.protocol.machine_names import machine_name
 from fastness.release.configs import ConfigService
 from fastness.release.door.broker.opening import broker_door
 from fastness.release.door.broker.server import BrokerDoor, BrokerOptions
-from fastness.release.live.resources import Cipher, SealedResources
+from fastness.release.live.resources import SealedResources
 from fastness.runtime.clock import Clock, SystemEntropy
 from fastness.sim.announce import announce_vendor
 from fastness.sim.tee.attester import SimAttester

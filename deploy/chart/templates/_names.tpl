@@ -30,6 +30,12 @@ fastness-{{ .role }}.{{ .root.Release.Namespace }}.svc
 {{- if $given -}}{{ $given }}{{- else -}}https://{{ include "fastness.host" . }}:{{ .port }}{{- end -}}
 {{- end }}
 
+{{/* Where people reach the page: as somebody said, or by its Ingress; empty where nobody knows. */}}
+{{- define "fastness.pageUrl" -}}
+{{- $page := .Values.page -}}
+{{- if $page.url -}}{{ $page.url }}{{- else if and $page.ingress.enabled $page.ingress.host -}}https://{{ $page.ingress.host }}{{- end -}}
+{{- end }}
+
 {{/* Objects that outlive the release, because what they hold cannot be made again. */}}
 {{- define "fastness.kept" -}}
 {{- if .Values.keep -}}

@@ -1,6 +1,6 @@
 {{/*
 The Deployment of one role with its disruption budget.
-root, role, arguments (of `fastness serve`), ports (name to number), certificate (a Secret that is mounted, if any).
+root, role, arguments (of `fastness serve`), ports (name to number), mounts (a list of volumes, each mounted at `at`, read-only).
 */}}
 {{- define "fastness.role" -}}
 {{- $root := .root -}}
@@ -110,15 +110,14 @@ spec:
           {{- include "fastness.containerSecurity" $root | nindent 10 }}
         volumeMounts:
         - {name: tmp, mountPath: /tmp}
-        {{- with .certificate }}
-        - {name: certificate, mountPath: /etc/fastness-certificate, readOnly: true}
+        {{- range .mounts }}
+        - {name: {{ .volume.name }}, mountPath: {{ .at }}, readOnly: true}
         {{- end }}
       volumes:
       - name: tmp
         emptyDir: {sizeLimit: 64Mi}
-      {{- with .certificate }}
-      - name: certificate
-        secret: {secretName: {{ . }}}
+      {{- range .mounts }}
+      - {{ toYaml .volume | nindent 8 | trim }}
       {{- end }}
 ---
 apiVersion: policy/v1
@@ -151,15 +150,19 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
-{{/* The Service of one role: root, role, ports (name to a pair of the Service's and the pod's). */}}
+{{/*
+The Service of one role: root, role, ports (name to a pair of the Service's and the pod's), affinity if any. `inside`: for this
+cluster alone, whatever the values say; what machines are to reach has a Service of its own then, whose name ends in `suffix`.
+*/}}
 {{- define "fastness.service" -}}
 {{- $values := get .root.Values .role -}}
 {{- $service := $values.service | default (dict "type" "ClusterIP") }}
+{{- if .inside }}{{ $service = dict "type" "ClusterIP" }}{{ end }}
 ---
 apiVersion: v1
 kind: Service
 metadata:
-  name: fastness-{{ .role }}
+  name: fastness-{{ .role }}{{ .suffix }}
   namespace: {{ .root.Release.Namespace }}
   labels:
     {{- include "fastness.labels" .root | nindent 4 }}
@@ -169,6 +172,10 @@ metadata:
   {{- end }}
 spec:
   type: {{ $service.type }}
+  {{- with .affinity }}
+  # A session is in the memory of one replica: whoever logged in there goes on there.
+  sessionAffinity: {{ . }}
+  {{- end }}
   selector:
     {{- include "fastness.selector" . | nindent 4 }}
   ports:

@@ -28,6 +28,7 @@ from fastness.http.listener import Listener
 from fastness.http.opening import ListenOptions
 from fastness.keys.home import GONE, WAY_BACK, was_lost
 from fastness.keys.ring_files import ring_file
+from fastness.keys.shared_cipher import Cipher
 from fastness.keys.vault import Vault
 from fastness.kinds.crd.sets import own_names
 from fastness.kinds.kind import Resource
@@ -46,7 +47,7 @@ from fastness.page.admission import ReviewDoor
 from fastness.page.server import PageOptions, ProviderOptions
 from fastness.record.live.tiles import ConfigMapTiles
 from fastness.release.door.config_server.server import ConfigDoor
-from fastness.release.live.vault_secret import open_vault_secret
+from fastness.release.live.vault_secret import SharedVault
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.runtime.memory import settle_memory
 from fastness.runtime.tasks import background, work_until
@@ -200,13 +201,13 @@ def _sentence(part: Part, host: str, door: AnyDoor) -> str:
             return f"{part} on {url}"
 
 
-async def _vault(options: ReplicaOptions, cluster: Cluster, clock: Clock, entropy: Entropy) -> Vault | None:
+async def _vault(options: ReplicaOptions, cluster: Cluster, clock: Clock, entropy: Entropy) -> Cipher | None:
     """The key of the broker, made if it is not there; nobody else needs one."""
     path = options.vault
     if Part.BROKER not in options.parts or (path is None and not options.vault_secret):
         return None
     if path is None:
-        return await open_vault_secret(cluster, clock.now(), entropy)
+        return await SharedVault.begin(cluster, clock, entropy)
     return Vault.open_file(ring_file(path, options.kms), clock.now(), entropy, create=not path.exists())
 
 

@@ -27,6 +27,7 @@ from fastness.builds.live.builder import NO_BUILDER, Builder
 from fastness.enrolment.door.app import Pace
 from fastness.enrolment.door.server import EnrolServer
 from fastness.http.opening import Authorities, ListenOptions
+from fastness.keys.shared_cipher import Cipher
 from fastness.kube.controllers.controller import Controller
 from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.controllers.runner import Feed
@@ -41,7 +42,6 @@ from fastness.record.live.tiles import TileStore
 from fastness.release.door.broker.server import BrokerDoor
 from fastness.release.door.config_server.server import ConfigDoor
 from fastness.release.door.gate.server import GateDoor
-from fastness.release.live.resources import Cipher
 from fastness.runtime.clock import Clock
 
 

@@ -27,9 +27,9 @@ from fastness.disks.live.key_store import DiskKeys
 from fastness.record.entry import RecordEntry
 from fastness.record.live.record import ClusterRecord
 from fastness.release.live.resources import SealedResources
+from fastness.release.live.vault_turning import ACT
 from fastness.runtime.clock import Clock, Entropy
 
-WHAT: Final = "act-rotate-vault-key"
 STEPS: Final = ("key", "resources", "rows", "recorded", "checked", "retired")
 Point = Callable[[str], None]
 
@@ -72,7 +72,7 @@ async def rotate_vault(
         present, *old = vault.key_ids
         detail = {"reason": reason, "key": present, "before": ", ".join(old)}
         record = ClusterRecord(server.cluster, clock, entropy, "api")
-        await record.append(RecordEntry(WHAT, who, "vault", detail=detail))
+        await record.append(RecordEntry(ACT, who, "vault", detail=detail))
         point("recorded")
     check_with_key(state, vault.with_present_key_alone(entropy))  # afterwards nothing needs the old ones
     point("checked")

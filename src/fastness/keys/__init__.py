@@ -14,5 +14,6 @@ mac_keys.py            The MAC keys of the doors: challenge cookies, sessions, n
 people.py              People who log in at an identity provider: whose token it is, and what of it counts here
 pki.py                 The keys of the API: its authority, its serving certificate, its administrator, its token key
 ring_files.py          Where the ring of vault keys lives: in a private file, or in one that a command wraps
+shared_cipher.py       A cipher whose key another process may turn: opening what is newer, leaving no write behind
 vault.py               The vault: what is secret at rest is sealed with a key that is not in the store
 """

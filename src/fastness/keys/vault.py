@@ -79,6 +79,11 @@ class Vault:
         return tuple(key.id.hex() for key in self._ring.keys)
 
     @property
+    def begun(self) -> str:
+        """When the key that seals was made, as RFC 3339."""
+        return self._created[self._ring.keys[0].id]
+
+    @property
     def macs(self) -> Macs:
         """The keys that authenticate a store, and whether one without tags is refused."""
         return Macs(tuple(StoreMac.derive(key) for key in self._ring.keys), required=self._authenticated)

@@ -15,6 +15,8 @@ import yaml
 from fastness.app import chart
 from fastness.app.accounts import ACCOUNTS, everything
 from fastness.app.parts import Part
+from fastness.cli.run.people_options import people_of
+from fastness.cli.run.serve import serve
 from fastness.kinds.crd.sets import OTHERS, own_names
 from fastness.observe import metrics
 from tests.realkube.fixtures import binaries_or_skip
@@ -96,14 +98,6 @@ def test_rights_are_those_of_the_accounts_and_nothing_is_added(defaults: Documen
     }
 
 
-def test_the_internal_port_is_reached_by_gate_and_broker_alone(defaults: Documents) -> None:
-    open_to_all, inner = of_kind(defaults, "NetworkPolicy")["fastness-configserver"]["spec"]["ingress"]
-    assert {entry["port"] for entry in open_to_all["ports"]} == {9090, 22624}
-    assert [entry["port"] for entry in inner["ports"]] == [22626]
-    who = [entry["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for entry in inner["from"]]
-    assert who == ["gate", "broker"]
-
-
 def test_only_our_own_definitions_come_without_asking_and_keys_and_record_outlive_the_release(
     helm: Path, defaults: Documents
 ) -> None:
@@ -130,6 +124,11 @@ def test_only_our_own_definitions_come_without_asking_and_keys_and_record_outliv
         (("certificates.issuer.name=site",), "certificates.issuer needs the kinds of cert-manager"),
         (("certificates.issuer.name=No Name",), "at '/certificates/issuer/name'"),
         (("leaveSeconds=0",), "at '/leaveSeconds'"),
+        (("oidc.issuerUrl=http://login.example.com",), "at '/oidc/issuerUrl'"),
+        (("oidc.issuerUrl=https://login.example.com",), "oidc.issuerUrl and oidc.clientId belong together"),
+        (("oidc.issuerUrl=https://login.example.com", "oidc.clientId=page"), "oidc.issuerUrl needs page.url"),
+        (("oidc.clientSecret.name=oidc",), "oidc.clientSecret and oidc.ca are for a provider"),
+        (("page.url=https://page.example.com/somewhere",), "at '/page/url'"),
         (("monitoring.alerts=true",), "monitoring needs the kinds of the Prometheus operator"),
     ],
 )
@@ -159,6 +158,62 @@ def test_an_issuer_of_the_site_issues_for_the_page_alone(helm: Path, defaults: D
     assert not of_kind(defaults, "Certificate")
     refused = template(helm, *CERT_MANAGER, "--set", "page.hosts={10.0.0.1}")
     assert "page.hosts: 10.0.0.1 is an address" in refused.stderr
+
+
+PROVIDER = (
+    "--set", "oidc.issuerUrl=https://login.example.com/realms/a,oidc.clientId=page,page.url=https://page.example.com",
+    "--set", "oidc.clientSecret.name=page-client,oidc.ca.name=site-ca,oidc.usernameClaim=email",
+)  # fmt: skip
+
+
+def test_an_identity_provider_is_told_to_the_page_alone_and_its_secret_mounted_there_alone(
+    helm: Path, defaults: Documents
+) -> None:
+    deployments = of_kind(rendered(helm, *PROVIDER), "Deployment")
+    page = deployments.pop("fastness-page")["spec"]["template"]["spec"]
+    (container,) = page["containers"]
+    assert {
+        "--oidc-issuer-url=https://login.example.com/realms/a", "--oidc-client-id=page", "--oidc-username-claim=email",
+        "--oidc-username-prefix=oidc:", "--oidc-groups-claim=groups", "--oidc-groups-prefix=oidc:",
+        "--page-url=https://page.example.com", "--oidc-client-secret-file=/etc/fastness-oidc-client/secret",
+        "--oidc-ca-file=/etc/fastness-oidc-ca/ca.crt",
+    } <= set(container["args"])  # fmt: skip
+    volumes = {volume["name"]: volume for volume in page["volumes"]}
+    assert volumes["oidc-client"]["secret"] == {
+        "secretName": "page-client", "items": [{"key": "client-secret", "path": "secret"}],
+    }  # fmt: skip
+    assert volumes["oidc-ca"]["configMap"] == {"name": "site-ca", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    mounted = {mount["name"]: mount for mount in container["volumeMounts"]}
+    assert all(mounted[name]["readOnly"] is True for name in ("oidc-client", "oidc-ca"))
+    plain = of_kind(defaults, "Deployment")
+    assert all(deployments[name] == plain[name] for name in deployments)
+    assert "oidc" not in json.dumps(plain["fastness-page"])
+
+
+def test_people_come_back_to_the_host_of_the_ingress_unless_another_address_is_given(helm: Path) -> None:
+    said = (
+        "oidc.issuerUrl=https://login.example.com,oidc.clientId=page,page.ingress.enabled=true,page.ingress.host=p.test"
+    )
+    deployments = of_kind(rendered(helm, "--set", said), "Deployment")
+    assert (
+        "--page-url=https://p.test" in deployments["fastness-page"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    )
+
+
+def test_a_browser_stays_at_one_replica_of_the_page_and_machines_are_spread(defaults: Documents) -> None:
+    kept = {name: entry["spec"].get("sessionAffinity") for name, entry in of_kind(defaults, "Service").items()}
+    assert {name for name, affinity in kept.items() if affinity == "ClientIP"} == {"fastness-page"}
+
+
+@pytest.mark.parametrize("words", [(), ("--set", "adopt={kata}"), PROVIDER])
+def test_the_program_knows_every_argument_that_the_chart_gives(helm: Path, words: tuple[str, ...]) -> None:
+    for name, deployment in of_kind(rendered(helm, *words), "Deployment").items():
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        verb, *arguments = container["args"]
+        assert verb == "serve", name
+        given = serve.make_context("serve", arguments).params
+        assert given["roles"] == name.removeprefix("fastness-")
+        people_of({**given, "oidc_client_secret_file": None})  # which is mounted in the pod alone
 
 
 def test_doors_go_on_answering_for_a_while_and_the_test_asks_the_gate(helm: Path, defaults: Documents) -> None:

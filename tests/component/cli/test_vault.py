@@ -25,7 +25,7 @@ from fastness.apiserver import ApiServer, ServerOptions, open_apiserver
 from fastness.apiserver.store import SealBroken, StoreForged
 from fastness.app.backups import check_backup, make_backup
 from fastness.app.product import PRODUCT
-from fastness.app.vault_rotation import STEPS, WHAT
+from fastness.app.vault_rotation import STEPS
 from fastness.cli.run.vault import vault
 from fastness.crypto.secret import SecretBytes
 from fastness.keys.ring_files import PlainRingFile
@@ -34,6 +34,7 @@ from fastness.kinds.fastness_dev.audit import AUDIT_BATCH
 from fastness.kinds.registry import find
 from fastness.protocol.kbs_path import parse_path
 from fastness.release.live.resources import SealedResources
+from fastness.release.live.vault_turning import ACT
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from tests.granting import grant_of
 from tests.patience import PATIENCE
@@ -95,7 +96,7 @@ async def whole(state: Path) -> list[dict[str, object]]:
         assert resource is not None
         assert resource.value.reveal() == b"hunter2"
         batches = (await server.cluster.list(AUDIT_BATCH.resource)).items
-        return [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == WHAT]
+        return [entry for batch in batches for entry in batch["spec"]["entries"] if entry["what"] == ACT]
 
 
 async def test_a_process_that_is_killed_after_any_step_leaves_a_state_that_opens_and_the_next_one_ends_it(

@@ -9,8 +9,8 @@ How a key is changed follows from who would be locked out:
     begun       a new one signs in two minutes, the one before is still believed; a second rotation takes it away
     succeeded   an authority gets a successor, which is handed out first and issues after the overlap
 
-Roles follow their Secrets, so nothing has to be restarted. The vault keys are not here: what they seal must be sealed anew while
-nobody writes (`fastness vault rotate`; docs/how-to/rotate-keys-in-an-emergency.md). Who asked, and why, stands at each Secret.
+Roles follow their Secrets, so nothing has to be restarted. The vault keys are not here: what they seal must be
+sealed anew (`fastness vault rotate`; docs/how-to/rotate-keys-in-an-emergency.md). Who asked, and why, stands at each Secret.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ keys.py             `fastness keys`: the keys of a cluster, and new ones for all
 people_options.py   The identity provider that people log in at, as options of `up` and `serve`
 replica_process.py  What `fastness serve` does once its options are read
 serve.py            `fastness serve`: roles of the control plane against a Kubernetes API server
+shared_vault.py     `fastness vault rotate` on a Kubernetes: its brokers are asked, and watched while they turn the key they share
 sim.py              `fastness sim`: what virtual machines there are, and what can be done to them while `fastness up` runs
 state.py            `fastness backup`, `restore` and `state migrate`: the store of a state directory, as a whole
 state_directory.py  The state directory of a control plane: the option that names it, and `fastness kubeconfig`

@@ -46,7 +46,7 @@ def list_keys(kubeconfig: Path | None, context: str, output: str) -> None:
 @keys.command()
 @click.argument("names", nargs=-1)
 @click.option(
-    "--all", "everything", is_flag=True, help="Every key that roles hold; not the vault key, which needs a stop."
+    "--all", "everything", is_flag=True, help="Every key that roles hold; not the vault key (`fastness vault rotate`)."
 )
 @click.option("--reason", required=True, help="Why; it stands at each Secret, with your name.")
 @click.option("--dry-run", is_flag=True, help="Say what would happen, and change nothing.")

@@ -1,6 +1,7 @@
 """`fastness vault`: the key that seals what is secret at rest.
 
 fastness vault rotate --reason "…" [--state DIR]     a new key; everything is sealed and tagged anew, then the old one goes
+fastness vault rotate --reason "…" --context NAME    the same on a Kubernetes, by its brokers, while they serve
 fastness vault create FILE                           a key of its own, for backups of a Kubernetes
 fastness vault show [--state DIR]                    the ids of the keys, and whether a rotation is to be ended
 fastness vault wrap --kms COMMAND [--state DIR]      from now on the command of a key management service wraps the keys
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import click
 
+from fastness.cli.cluster import cluster_options
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json
 from fastness.cli.room_errors import reported_errors
@@ -66,13 +68,29 @@ def show(state: Path, kms: tuple[str, ...], output: str) -> None:
 @state_option
 @click.option("--reason", required=True, help="Why; it goes on the record with your name.")
 @kms_option
+@cluster_options
+@click.option(
+    "--wait", type=click.IntRange(0, 86_400), default=600, show_default=True,
+    help="On a Kubernetes: seconds to wait until the brokers are done; 0: ask, and do not wait.",
+)  # fmt: skip
 @output_option
-def rotate(state: Path, reason: str, kms: tuple[str, ...], output: str) -> None:
+def rotate(
+    state: Path, reason: str, kms: tuple[str, ...], kubeconfig: Path | None, context: str, wait: int, output: str
+) -> None:
     """Begin a new vault key while no control plane runs on the directory.
 
     Everything is sealed and tagged anew; the old key goes when all of it was read with the new one. An attempt that was cut short
     goes on where it was. Backups from before open with the old vault.json alone: keep it with them.
+
+    With --kubeconfig or --context the brokers of a Kubernetes are asked, which share theirs in a Secret (`serve --vault-secret`):
+    they go on serving meanwhile.
     """
+    if kubeconfig is not None or context:
+        # It connects to a cluster, and whoever turns the key of a directory needs none.
+        from fastness.cli.run.shared_vault import ask_brokers
+
+        ask_brokers(kubeconfig, context, reason, wait, output)
+        return
     if not (state / "state.db").is_file():
         raise CliError(f"{state / 'state.db'} does not exist", "Name the state directory with --state.", Exit.MISSING)
     # Imported here: a rotation opens a whole API server, and the verbs beside it read one file.

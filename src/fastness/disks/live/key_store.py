@@ -11,31 +11,24 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from fastness.crypto.errors import BrokenSeal, UnknownSealKey
 from fastness.crypto.secret import SecretBytes
 from fastness.disks.keyring import KEY_BYTES, PIN_BYTES, context, entry_name, key_ids, pin_text, secret_name
 from fastness.keys.authorities import SECRETS, create_in_namespace
+from fastness.keys.shared_cipher import Cipher, lasts, opened
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import metadata
-from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from fastness.kube.places import DISKS
 from fastness.kube.port import Cluster, DeleteOptions, PatchType, Scope, WriteOptions
 from fastness.runtime.clock import Entropy
 
 TYPE: Final = "fastness.dev/disk-keys"
 LABEL: Final = "fastness.dev/machine"
+TRIES: Final = 5
 _AS: Final = WriteOptions(manager="disk-keys")
-
-
-class Cipher(Protocol):
-    """Seals and opens; `keys.vault.Vault` is one."""
-
-    def seal(self, plaintext: bytes, context: bytes) -> bytes:
-        """An envelope that opens only with the same context."""
-
-    def open(self, sealed: bytes, context: bytes) -> bytes:
-        """What was sealed; raises BrokenSeal, UnknownSealKey."""
 
 
 class HeldKeys:
@@ -74,52 +67,95 @@ class DiskKeys(HeldKeys):
         self._entropy = entropy
 
     async def make(self, machine: str, volume: str, key_id: str, *, pin: bool = False) -> None:
-        """A new key, unless there is one of that id; `pin`: as the Clevis pin takes it. Raises Conflict, ApiError."""
+        """A new key, unless there is one of that id; `pin`: as the Clevis pin takes it. Raises Conflict, ApiError, TrustError."""
         key = pin_text(self._entropy.token(PIN_BYTES)) if pin else self._entropy.token(KEY_BYTES)
-        sealed = self._cipher.seal(key, context(machine, volume, key_id))
-        data = {entry_name(volume, key_id): base64.b64encode(sealed).decode()}
+        tied = context(machine, volume, key_id)
+        sealed = self._cipher.seal(key, tied)
+        if await self._add(machine, entry_name(volume, key_id), sealed):
+            await self._keep(machine, entry_name(volume, key_id), sealed, lambda: self._cipher.seal(key, tied))
+
+    async def _keep(self, machine: str, entry: str, sealed: bytes, anew: Callable[[], bytes]) -> None:
+        """See that an entry is sealed with the vault key of now, which may be turned meanwhile; raises ApiError, TrustError."""
+        for _ in range(TRIES):
+            if await lasts(self._cipher, sealed):
+                return
+            secret = await self.entries(machine) or {}
+            stored = entries_of(secret).get(entry)
+            if stored is None:
+                return  # destroyed since, and stays so
+            again = anew()
+            patch = _tied_patch(secret, {entry: again})
+            with suppress(Conflict, NotFound):
+                await self._cluster.patch(SECRETS, secret_name(machine), patch, PatchType.MERGE, DISKS, _AS)
+                stored = again
+            sealed = stored
+        raise Unavailable("the vault key changes faster than keys of disks are made")
+
+    async def _add(self, machine: str, entry: str, sealed: bytes) -> bool:
+        """Store an entry unless there is one; whether it was stored. Raises Conflict, ApiError."""
         secret = await self.entries(machine)
         if secret is None:
             meta = {"name": secret_name(machine), "namespace": DISKS, "labels": {LABEL: machine}}
+            data = {entry: base64.b64encode(sealed).decode()}
             made = {"apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": meta, "data": data}
-            # Another broker was faster: its key is the one, and the next look finds it.
-            with suppress(AlreadyExists):
+            try:
                 await create_in_namespace(self._cluster, made, _AS)
-            return
-        if entry_name(volume, key_id) in entries_of(secret):
-            return
-        patch = {"metadata": {"resourceVersion": metadata(secret)["resourceVersion"]}, "data": data}
+            except AlreadyExists:  # another broker was faster: its key is the one, and the next look finds it
+                return False
+            return True
+        if entry in entries_of(secret):
+            return False
+        patch = _tied_patch(secret, {entry: sealed})
         await self._cluster.patch(SECRETS, secret_name(machine), patch, PatchType.MERGE, DISKS, _AS)
+        return True
 
     async def read(self, machine: str, volume: str) -> list[tuple[str, SecretBytes]]:
-        """The keys of a volume, newest first; raises ApiError, BrokenSeal, UnknownSealKey."""
-        secret = await self.entries(machine)
-        entries = entries_of(secret or {})
-        return [
-            (key_id, SecretBytes(self._opened(machine, volume, key_id, entries))) for key_id in key_ids(entries, volume)
-        ]
+        """The keys of a volume, newest first; raises ApiError, BrokenSeal, UnknownSealKey, TrustError."""
+        entries = entries_of(await self.entries(machine) or {})
+        found = []
+        for key_id in key_ids(entries, volume):
+            sealed = entries[entry_name(volume, key_id)]
+            found.append((key_id, SecretBytes(await opened(self._cipher, sealed, context(machine, volume, key_id)))))
+        return found
 
-    def _opened(self, machine: str, volume: str, key_id: str, entries: Mapping[str, bytes]) -> bytes:
-        return self._cipher.open(entries[entry_name(volume, key_id)], context(machine, volume, key_id))
+    async def reseal(self, is_current: Callable[[bytes], bool], unreadable: Callable[[str], None] | None = None) -> int:
+        """Seal every key with the present vault key that is not yet; how many were not. Others may read and write meanwhile.
 
-    async def reseal(self, is_current: Callable[[bytes], bool]) -> int:
-        """Seal every key with the present vault key that is not yet; how many. Raises ApiError, BrokenSeal, UnknownSealKey."""
-        count = 0
-        for secret in (await self._cluster.list(SECRETS, Scope(DISKS))).items:
-            machine = str((metadata(secret).get("labels") or {}).get(LABEL) or "")
-            old = {name: sealed for name, sealed in entries_of(secret).items() if not is_current(sealed)}
-            if not old:
-                continue
-            data = {name: self._sealed_anew(machine, name, sealed) for name, sealed in old.items()}
-            patch = {"metadata": {"resourceVersion": metadata(secret)["resourceVersion"]}, "data": data}
-            await self._cluster.patch(SECRETS, str(metadata(secret)["name"]), patch, PatchType.MERGE, DISKS, _AS)
-            count += len(old)
-        return count
+        What no key opens is told to `unreadable`, or raised where nobody listens. Raises ApiError, BrokenSeal, UnknownSealKey.
+        """
+        secrets = (await self._cluster.list(SECRETS, Scope(DISKS))).items
+        return sum([await self._reseal(secret, is_current, unreadable) for secret in secrets])
 
-    def _sealed_anew(self, machine: str, name: str, sealed: bytes) -> str:
+    async def _reseal(
+        self, secret: JsonObject, is_current: Callable[[bytes], bool], unreadable: Callable[[str], None] | None
+    ) -> int:
+        data: dict[str, bytes] = {}
+        machine = str((metadata(secret).get("labels") or {}).get(LABEL) or "")
+        for name, sealed in entries_of(secret).items():
+            try:
+                if not is_current(sealed):
+                    data[name] = self._sealed_anew(machine, name, sealed)
+            except (BrokenSeal, UnknownSealKey):
+                if unreadable is None:
+                    raise
+                unreadable(f"machine/{machine}/disk-{name}")
+        if data:
+            patch = _tied_patch(secret, data)
+            # Whoever wrote or destroyed it since wins; it counts all the same, so that nobody takes this for the last pass.
+            with suppress(Conflict, NotFound):
+                await self._cluster.patch(SECRETS, str(metadata(secret)["name"]), patch, PatchType.MERGE, DISKS, _AS)
+        return len(data)
+
+    def _sealed_anew(self, machine: str, name: str, sealed: bytes) -> bytes:
         volume, _, key_id = name.rpartition(".")
         tied = context(machine, volume, key_id)
-        return base64.b64encode(self._cipher.seal(self._cipher.open(sealed, tied), tied)).decode()
+        return self._cipher.seal(self._cipher.open(sealed, tied), tied)
+
+
+def _tied_patch(secret: JsonObject, entries: Mapping[str, bytes]) -> JsonObject:
+    """A change that counts for the Secret as it was read, and for no other."""
+    data = {name: base64.b64encode(sealed).decode() for name, sealed in entries.items()}
+    return {"metadata": {"resourceVersion": metadata(secret)["resourceVersion"]}, "data": data}
 
 
 def entries_of(secret: Mapping[str, Any]) -> dict[str, bytes]:

@@ -18,4 +18,5 @@ settings.py        What the cluster demands now: rules, lifetimes, policies abou
 signed_configs.py  A configuration for one machine, put together and signed by the config server, with a key of its own
 tokens.py          Tokens that say what a machine proved: EAR, ES256, under keys of this cluster
 vault_secret.py    The vault key of the broker in a Secret of its own, for a cluster whose replicas share no disk
+vault_turning.py   A new vault key for brokers that share one, while all of them go on serving
 """

@@ -21,20 +21,22 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from contextlib import suppress
+from typing import Any, Final
 
 from fastness.crypto.digests import Algorithm, parse_digest, sha256
-from fastness.crypto.errors import BadDigest
+from fastness.crypto.errors import BadDigest, BrokenSeal, UnknownSealKey
 from fastness.crypto.secret import SecretBytes
 from fastness.enrolment.live.bootstrap_tokens import BootstrapTokens, is_bootstrap_token
 from fastness.http.refusals import Refusal
 from fastness.keys.authorities import SECRETS, create_in_namespace
 from fastness.keys.errors import TokenContended
+from fastness.keys.shared_cipher import Cipher, lasts, opened
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, labels_of, metadata, object_name
 from fastness.kinds.trusted_execution.subject import Basis, Grant
-from fastness.kube.errors import AlreadyExists, NotFound
+from fastness.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from fastness.kube.informers import Informer
 from fastness.kube.places import SEALED
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
@@ -50,17 +52,8 @@ SECRETS_REPOSITORY: Final = "default"
 # Settings of the broker count here alone: whoever may write into some other namespace must not decide what is trusted.
 # Apart from our keys: whoever may read any resource here must not be able to read a key of another role.
 SEALED_NAMESPACE: Final = SEALED
+TRIES: Final = 5
 _AS: Final = WriteOptions(manager="broker")
-
-
-class Cipher(Protocol):
-    """Seals and opens; `keys.vault.Vault` is one."""
-
-    def seal(self, plaintext: bytes, context: bytes) -> bytes:
-        """An envelope that opens only with the same context."""
-
-    def open(self, sealed: bytes, context: bytes) -> bytes:
-        """What was sealed; raises BrokenSeal, UnknownSealKey."""
 
 
 class BootstrapTokenSource:
@@ -127,16 +120,23 @@ class SealedResources:
         except NotFound:
             return None
         sealed = _data(secret).get("sealed")
-        return None if sealed is None else Content(SecretBytes(self._cipher.open(sealed, _context(path))))
+        return None if sealed is None else Content(SecretBytes(await opened(self._cipher, sealed, _context(path))))
 
     async def write(self, path: ResourcePath, value: SecretBytes) -> bool:
-        """Write a resource, replacing what was there; whether it is new. Raises ApiError."""
-        sealed = base64.b64encode(self._cipher.seal(value.reveal(), _context(path))).decode()
-        name = resource_name(path)
+        """Write a resource, replacing what was there; whether it is new. Raises ApiError, TrustError."""
+        new = False
+        for _ in range(TRIES):
+            sealed = self._cipher.seal(value.reveal(), _context(path))
+            new = await self._store(path, sealed) or new
+            if await lasts(self._cipher, sealed):
+                return new
+        raise Unavailable("the vault key changes faster than resources are written")
+
+    async def _store(self, path: ResourcePath, sealed: bytes) -> bool:
+        name, data = resource_name(path), {"sealed": base64.b64encode(sealed).decode()}
         meta = {
             "name": name, "namespace": SEALED_NAMESPACE, "labels": {STORE_LABEL: "sealed"}, "annotations": {PATH: str(path)},
         }  # fmt: skip
-        data = {"sealed": sealed}
         try:
             made = {"apiVersion": "v1", "kind": "Secret", "type": TYPE, "metadata": meta, "data": data}
             await create_in_namespace(self._cluster, made, _AS)
@@ -145,15 +145,33 @@ class SealedResources:
             return False
         return True
 
-    async def reseal(self, is_current: Callable[[bytes], bool]) -> int:
-        """Seal every resource with the present key that is not yet; how many. Raises ApiError, BrokenSeal, UnknownSealKey."""
+    async def reseal(self, is_current: Callable[[bytes], bool], unreadable: Callable[[str], None] | None = None) -> int:
+        """Seal every resource with the present key that is not yet; how many were not. Others may read and write meanwhile.
+
+        What no key opens is told to `unreadable`, or raised where nobody listens. Raises ApiError, BrokenSeal, UnknownSealKey.
+        """
         count = 0
         for path in filter(None, map(parse_path, await self.list())):
-            secret = await self._cluster.get(SECRETS, resource_name(path), SEALED_NAMESPACE)
+            try:
+                secret = await self._cluster.get(SECRETS, resource_name(path), SEALED_NAMESPACE)
+            except NotFound:
+                continue
             sealed = _data(secret).get("sealed")
-            if sealed is not None and not is_current(sealed):
-                await self.write(path, SecretBytes(self._cipher.open(sealed, _context(path))))
-                count += 1
+            try:
+                if sealed is None or is_current(sealed):
+                    continue
+                value = self._cipher.open(sealed, _context(path))
+            except (BrokenSeal, UnknownSealKey):
+                if unreadable is None:
+                    raise
+                unreadable(str(path))
+                continue
+            count += 1
+            anew = base64.b64encode(self._cipher.seal(value, _context(path))).decode()
+            patch = {"metadata": {"resourceVersion": metadata(secret)["resourceVersion"]}, "data": {"sealed": anew}}
+            # Whoever wrote or deleted it since wins; it counts all the same, so that nobody takes this for the last pass.
+            with suppress(Conflict, NotFound):
+                await self._cluster.patch(SECRETS, resource_name(path), patch, PatchType.MERGE, SEALED_NAMESPACE, _AS)
         return count
 
     async def delete(self, path: ResourcePath) -> bool:

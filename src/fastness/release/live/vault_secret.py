@@ -6,6 +6,9 @@ What the broker keeps in `fastness-resources` and `fastness-disks` is sealed wit
 that open nothing; whoever reads all Secrets of the cluster, or etcd as it lies on a disk, has both. Encryption at rest of the API
 server, or a file of the operator's own (`--vault`, with `--kms` wrapped), is what keeps the key apart.
 
+Brokers follow it: `SharedVault` is read again before a write counts, and when something was sealed with a key that is not known.
+`vault_turning` turns it while all of them serve.
+
 A ring is made when the Secret is empty and nothing is sealed yet. An empty Secret beside sealed data means that the key was lost:
 a new one would let the broker start well and lose everything with the next write.
 """
@@ -24,10 +27,12 @@ from fastness.keys.errors import DamagedKeyFile, MissingVaultKey
 from fastness.keys.vault import Vault
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
+from fastness.kinds.objects import metadata
+from fastness.kube.errors import Unavailable
 from fastness.kube.places import DISKS
 from fastness.kube.port import Cluster, Scope
 from fastness.release.live.resources import SEALED_NAMESPACE
-from fastness.runtime.clock import Entropy
+from fastness.runtime.clock import Clock, Entropy
 
 NAME: Final = "broker-vault"
 RING: Final = "ring.json"
@@ -55,7 +60,7 @@ async def open_vault_secret(cluster: Cluster, now: datetime, entropy: Entropy) -
     """The vault of this cluster; the first broker begins it. Raises MissingVaultKey, DamagedKeyFile, ApiError."""
     for _ in range(TRIES):
         secret = await found_secret(cluster, NAME)
-        ring = SecretRing(_ring_in(secret or {}))
+        ring = SecretRing(ring_in(secret or {}))
         if ring.content is not None:
             return Vault.open_file(ring, now, entropy, create=False)
         vault = Vault.open_file(ring, now, entropy, create=not await _is_anything_sealed(cluster))
@@ -70,8 +75,57 @@ async def open_vault_secret(cluster: Cluster, now: datetime, entropy: Entropy) -
 
 def vault_in(secret: JsonObject, now: datetime, entropy: Entropy) -> Vault | None:
     """The vault that a Secret holds, None for an empty one; raises DamagedKeyFile."""
-    content = _ring_in(secret)
+    content = ring_in(secret)
     return None if content is None else Vault.open_file(SecretRing(content), now, entropy, create=False)
+
+
+class SharedVault:
+    """The vault as the Secret has it: what one broker turns, all others follow. A `SharedCipher`."""
+
+    def __init__(self, cluster: Cluster, vault: Vault, clock: Clock, entropy: Entropy) -> None:
+        self._cluster = cluster
+        self._vault = vault
+        self._clock = clock
+        self._entropy = entropy
+        self._version = ""
+
+    @classmethod
+    async def begin(cls, cluster: Cluster, clock: Clock, entropy: Entropy) -> SharedVault:
+        """The vault of this cluster, begun if nothing is sealed; raises MissingVaultKey, DamagedKeyFile, ApiError."""
+        return cls(cluster, await open_vault_secret(cluster, clock.now(), entropy), clock, entropy)
+
+    @property
+    def present(self) -> Vault:
+        """The keys as they were last read."""
+        return self._vault
+
+    def seal(self, plaintext: bytes, context: bytes) -> bytes:
+        """An envelope that opens only with the same context."""
+        return self._vault.seal(plaintext, context)
+
+    def open(self, sealed: bytes, context: bytes) -> bytes:
+        """What was sealed; raises BrokenSeal, UnknownSealKey."""
+        return self._vault.open(sealed, context)
+
+    def is_current(self, sealed: bytes) -> bool:
+        """Whether an envelope was sealed with the present key."""
+        return self._vault.is_current(sealed)
+
+    async def refresh(self) -> None:
+        """Read the keys anew; raises ApiError, DamagedKeyFile."""
+        await self.read()
+
+    async def read(self) -> JsonObject:
+        """The Secret as it is now, with its keys taken up; raises Unavailable where it holds none, ApiError, DamagedKeyFile."""
+        secret = await found_secret(self._cluster, NAME)
+        vault = vault_in(secret or {}, self._clock.now(), self._entropy)
+        if secret is None or vault is None:
+            # What is sealed now would not open again when this process ends.
+            raise Unavailable(f"the Secret {NAMESPACE}/{NAME} holds no key: see docs/how-to/recover-the-vault-key.md")
+        version = str(metadata(secret)["resourceVersion"])
+        if version != self._version:
+            self._vault, self._version = vault, version
+        return secret
 
 
 async def _is_anything_sealed(cluster: Cluster) -> bool:
@@ -79,7 +133,8 @@ async def _is_anything_sealed(cluster: Cluster) -> bool:
     return any(page.items for page in places)
 
 
-def _ring_in(secret: JsonObject) -> SecretBytes | None:
+def ring_in(secret: JsonObject) -> SecretBytes | None:
+    """The ring that a Secret holds, None for an empty one; raises DamagedKeyFile."""
     text = (secret.get("data") or {}).get(RING)
     if text is None:
         return None

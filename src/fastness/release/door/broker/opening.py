@@ -17,13 +17,15 @@ from fastness.attestation.live.policy_workers import PolicyWorkers
 from fastness.attestation.live.simulated_vendor import SimulatedVendor
 from fastness.attestation.live.verifier import ClusterVerifier
 from fastness.enrolment.live.guest_tickets import Admissions
+from fastness.keys.shared_cipher import Cipher
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
 from fastness.record.live.record import ClusterRecord
 from fastness.release.configs import ConfigService
 from fastness.release.door.broker.server import BrokerDoor, BrokerOptions, broker
-from fastness.release.live.resources import Cipher
 from fastness.release.live.revocations import MachineRevocations
+from fastness.release.live.vault_secret import SharedVault
+from fastness.release.live.vault_turning import VaultTurning
 from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.tasks import background
 
@@ -54,6 +56,9 @@ async def broker_door(
     revocations = MachineRevocations(cluster, informers, clock)
     await revocations.synced()
     news = CollateralNews(cluster, clock, f"broker-{entropy.token(6).hex()}", vendor.state)
+    turning = {}
+    if isinstance(cipher, SharedVault):
+        turning = {"vault": VaultTurning(cluster, cipher, record, clock, entropy).run}
     async with (
         broker(
             cluster,
@@ -68,7 +73,7 @@ async def broker_door(
             configs=configs,
             workers=workers,
         ) as door,
-        background("broker", collateral=news.run, uses=admissions.uses.run),
+        background("broker", collateral=news.run, uses=admissions.uses.run, **turning),
     ):
         try:
             yield door, verifier

@@ -32,6 +32,7 @@ from fastness.keys.certificates import DoorCertificates
 from fastness.keys.home import home_of
 from fastness.keys.keyrings import keep_renewed
 from fastness.keys.mac_keys import MacKeys
+from fastness.keys.shared_cipher import Cipher
 from fastness.kinds.confidentialcontainers.broker import KBS_CONFIG
 from fastness.kinds.fastness_dev.appraisal_policy import APPRAISAL_POLICY
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
@@ -62,7 +63,6 @@ from fastness.release.live.refusal_log import RefusalLog
 from fastness.release.live.releases import Assignments, Releases
 from fastness.release.live.resources import (
     BootstrapTokenSource,
-    Cipher,
     SealedResources,
     SecretResources,
     StatusResource,
