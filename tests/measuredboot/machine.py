@@ -71,22 +71,29 @@ def boot(uki: bytes, nonce: bytes, *, secure_boot: bool = False) -> Booted:
         code, variables = SECURE if secure_boot else PLAIN
         shutil.copy(FIRMWARE / variables, place / "vars.fd")
         write_disk(place / "esp.img", uki)
-        with running(_tpm(place), place / "swtpm.log"):
-            wait_for(place / "tpm.sock")
-            started = time.monotonic()
-            with running(qemu(place, FIRMWARE / code, secure_boot=secure_boot), place / "qemu.log") as machine:
-                serial = conversation(machine, {b"@@NONCE": nonce.hex().encode()}, started + DEADLINE)
-            return _collected(serial, time.monotonic() - started)
+        return boot_in(place, FIRMWARE / code, nonce, secure_boot=secure_boot)
+
+
+def boot_in(place: Path, code: Path, nonce: bytes, *, secure_boot: bool, writable: bool = False) -> Booted:
+    """Boot a machine whose variables and disk lie in a directory, and let it answer the nonce."""
+    with running(_tpm(place), place / "swtpm.log"):
+        wait_for(place / "tpm.sock")
+        started = time.monotonic()
+        command = qemu(place, code, secure_boot=secure_boot, writable=writable)
+        with running(command, place / "qemu.log") as machine:
+            serial = conversation(machine, {b"@@NONCE": nonce.hex().encode()}, started + DEADLINE)
+        return _collected(serial, time.monotonic() - started)
 
 
 def _tpm(place: Path) -> list[str]:
-    (place / "tpm").mkdir()
+    (place / "tpm").mkdir(exist_ok=True)
     return [str(SWTPM), "socket", "--tpm2", "--tpmstate", f"dir={place}/tpm",
             "--ctrl", f"type=unixio,path={place}/tpm.sock", "--terminate"]  # fmt: skip
 
 
-def qemu(place: Path, code: Path, *, secure_boot: bool) -> list[str]:
-    """The command of a machine whose parts lie in a directory."""
+def qemu(place: Path, code: Path, *, secure_boot: bool, writable: bool = False) -> list[str]:
+    """The command of a machine whose parts lie in a directory; a boot loader writes to its disk, firmware alone does not."""
+    mode = "off" if writable else "on"
     machine = ["-machine", "q35,smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]
     return [
         str(QEMU), "-accel", "tcg", *(machine if secure_boot else ["-machine", "q35"]), "-cpu", "qemu64", "-m", "512",
@@ -96,7 +103,7 @@ def qemu(place: Path, code: Path, *, secure_boot: bool) -> list[str]:
         "-drive", f"if=pflash,format=raw,unit=1,file={place}/vars.fd",
         "-chardev", f"socket,id=ctpm,path={place}/tpm.sock", "-tpmdev", "emulator,id=tpm0,chardev=ctpm",
         "-device", "tpm-crb,tpmdev=tpm0",
-        "-drive", f"if=none,id=d0,format=raw,readonly=on,file={place}/esp.img",
+        "-drive", f"if=none,id=d0,format=raw,readonly={mode},file={place}/esp.img",
         "-device", "virtio-blk-pci,drive=d0,bootindex=0",
     ]  # fmt: skip
 

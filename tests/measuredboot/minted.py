@@ -76,6 +76,12 @@ def stub(version: str = "252.1-1") -> bytes:
     return pe({".text": b"stub", ".sbat": b"sbat,1", ".sdmagic": magic})
 
 
+def loader(version: str = "252.39-1", *, text: bytes = b"loader") -> bytes:
+    """A systemd-boot."""
+    magic = f"#### LoaderInfo: systemd-boot {version} ####\0".encode()
+    return pe({".text": text, ".sbat": b"sbat,1", ".sdmagic": magic})
+
+
 def sections(**changes: bytes) -> dict[str, bytes]:
     """What a unified kernel image has besides its stub."""
     base = {"linux": kernel(), "osrel": b"ID=test\n", "cmdline": b"quiet x=1", "initrd": b"initrd " * 99, **changes}

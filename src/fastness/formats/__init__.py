@@ -1,5 +1,6 @@
 """Bytes to values and back, without I/O: the one home of hostile input.
 
+    composefs.py        What `cfsctl` prints: images of a composefs repository, what a pull brought, the root on a command line
     continue_token.py   The continue token of a paginated list: where the next page starts, and at which version of the store
     coreos_stream.py    CoreOS stream metadata: which boot images a release has, on every platform and architecture
     cpio.py             The initial file system of a boot image

@@ -4,15 +4,17 @@
     check/          What the host of a machine can say to it, and which of these ways an image leaves open
     errors.py       Why an image cannot be measured ahead of time
     firmware.py     What the firmware of a machine brings to a measurement: the variables of Secure Boot
-    measure.py      What a machine will measure when it boots a unified kernel image from a boot option
+    loader.py       What a version of systemd-boot does with the command line of the image that it starts
+    measure.py      What a machine will measure when it boots a unified kernel image, by itself or through systemd-boot
     measurement.py  A prediction: events in the order in which they happen, and the registers that they end in
     stub.py         What a version of systemd-stub does with the sections of an image: measure, tidy, pack
+    transition.py   What machines may measure while an image replaces another
     uki.py          Writing unified kernel images: a boot stub and sections, the same bytes for the same input
     verity.py       dm-verity: a tree of hashes over a file system that is only read
 
 How it is used:
 
-    measurement = measure_uki(uki, FirmwareVars.of_store(vars_fd), secure_boot=True)
+    measurement = predict(BootChain(uki, systemd_boot, gpt), FirmwareVars.of_store(vars_fd), secure_boot=True)
     measurement.registers[11].hex()
 
 Where a real boot left the prediction is said by `attestation/values/prediction.py`.

@@ -1,17 +1,21 @@
-"""What a machine will measure when it boots a unified kernel image from a boot option.
+"""What a machine will measure when it boots a unified kernel image from a boot option, by itself or through systemd-boot.
 
-Computed from the file and the firmware's variables alone, SHA-256 bank. The formulas hold for EDK2 firmware, the versions of
-systemd-stub in `stub` and Linux from `OLDEST_KERNEL` on; each was compared with the registers of a real boot.
+    predict(BootChain(uki, loader, gpt), firmware, secure_boot=False) -> Measurement
+
+Computed from the files and the firmware's variables alone, SHA-256 bank. The formulas hold for EDK2 firmware, the versions of
+systemd-stub in `stub` and of systemd-boot in `loader`, and Linux from `OLDEST_KERNEL` on; each was compared with the registers
+of a real boot.
 
 | PCR | from |
 | --- | --- |
 | 2, 3, 6 | a separator: no option ROM, nothing else |
-| 4 | that a boot option is called, a separator, the image; without Secure Boot also the kernel in it, which firmware loads |
-| 5 | a separator, leaving boot services; no disk with a GPT was measured before |
-| 7 | Secure Boot and its keys, a separator, with Secure Boot the key that let the image start |
+| 4 | that a boot option is called, a separator, the boot loader if there is one, the image; without Secure Boot its kernel, too |
+| 5 | a separator, the partition table of the disk where it has a GPT, leaving boot services |
+| 7 | Secure Boot and its keys, a separator, with Secure Boot each key that let something start, once |
 | 9 | the EFI stub of the kernel: its command line and the initial file system as the boot stub hands it over |
 | 11 | the boot stub: name and content of each section |
-| 12, 14 | nothing: no load options beside the image, no credentials, no shim |
+| 12 | the load options that systemd-boot passes, measured by it and, without Secure Boot, by the boot stub again; else nothing |
+| 14 | nothing: no shim |
 
 PCR 0 and 1 depend on firmware build and machine type and are taken from a boot. What cannot be known from the file is
 refused (`Unpredictable`) or left out with a note, never guessed.
@@ -19,17 +23,23 @@ refused (`Unpredictable`) or left out with a note, never guessed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from fastness.crypto.silicon.registers import hashed
+from fastness.formats.evidence.efi.gpt import Gpt
 from fastness.formats.evidence.efi.signature_lists import GLOBAL
 from fastness.formats.evidence.efi.variables import variable_data
 from fastness.formats.evidence.pe.authenticode import covered
 from fastness.formats.evidence.pe.image import PeImage
+from fastness.formats.evidence.pe.loader import Loader, parse_loader
 from fastness.formats.evidence.pe.uki import Uki, parse_uki
 from fastness.images.authority import Authority, authority_of
 from fastness.images.errors import NotBootable
 from fastness.images.firmware import FirmwareVars
+from fastness.images.loader import passed_line
 from fastness.images.measurement import BANK, MeasuredEvent, Measurement
 from fastness.images.stub import StubRules, command_line, handed_initrd, rules_for
 
@@ -38,25 +48,60 @@ OLDEST_KERNEL: Final = (6, 1)
 _SEPARATOR: Final = bytes(4)
 
 
+class Disk(Enum):
+    """A disk without a partition table, and one that is not known: identifiers of partitions differ from machine to machine."""
+
+    BARE = "bare"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class BootChain:
+    """What a machine boots: the image, the systemd-boot that firmware starts before it, the partition table of their disk.
+
+    Empty bytes are a machine whose boot option is the image itself. Where nobody knows the disk, PCR 5 is not predicted.
+    """
+
+    uki: bytes
+    loader: bytes = b""
+    disk: Gpt | Disk = Disk.BARE
+
+
 def measure_uki(uki: bytes, firmware: FirmwareVars, *, secure_boot: bool) -> Measurement:
+    """Predict the registers of a boot of the image alone; raises ImageError, Unpredictable or NotBootable."""
+    return predict(BootChain(uki), firmware, secure_boot=secure_boot)
+
+
+def predict(chain: BootChain, firmware: FirmwareVars, *, secure_boot: bool) -> Measurement:
     """Predict the registers of a boot; raises ImageError, Unpredictable or NotBootable."""
-    parsed = parse_uki(uki)
-    rules = rules_for(parsed)
-    digest = authenticode(parsed.image)
-    authority = _authority(parsed, firmware, digest) if secure_boot else None
-    line = command_line(parsed, rules)
-    old = parsed.kernel_version < OLDEST_KERNEL
+    uki = parse_uki(chain.uki)
+    loader = parse_loader(chain.loader) if chain.loader else None
+    rules = rules_for(uki)
+    passed = passed_line(loader, uki) if loader else ""
+    started = [loader.image, uki.image] if loader else [uki.image]
+    authorities = _allowed(started, firmware) if secure_boot else []
     events = [
         *(_separator(pcr) for pcr in (2, 3, 6)),
         *_firmware_policy(firmware, secure_boot=secure_boot),
-        *_boot_path(parsed, digest, secure_boot=secure_boot),
-        *_left_boot_services(),
-        *_authorities(authority),
-        *_stub_sections(parsed, rules),
-        *_kernel_events(line, handed_initrd(parsed, rules)),
+        *_boot_path(uki, loader, secure_boot=secure_boot),
+        *_disk_and_leaving(chain.disk),
+        *_authorities(authorities),
+        *_stub_sections(uki, rules),
+        *_passed_options(passed, times=1 if secure_boot else 2),
+        *_kernel_events(command_line(uki, rules), handed_initrd(uki, rules)),
     ]
-    notes = [f"PCR 9 is not predicted: kernel {parsed.release} is older than 6.1"] if old else []
-    return Measurement.of([pcr for pcr in REGISTERS if not (old and pcr == 9)], events, notes)
+    unknown = _not_predicted(uki, chain.disk)
+    return Measurement.of([pcr for pcr in REGISTERS if pcr not in unknown], events, list(unknown.values()))
+
+
+def _not_predicted(uki: Uki, disk: Gpt | Disk) -> dict[int, str]:
+    """Registers that the files do not decide, each with the reason."""
+    notes = {}
+    if uki.kernel_version < OLDEST_KERNEL:
+        notes[9] = f"PCR 9 is not predicted: kernel {uki.release} is older than 6.1"
+    if disk is Disk.UNKNOWN:
+        notes[5] = "PCR 5 is not predicted: the partition table of the disk is not known"
+    return notes
 
 
 def authenticode(image: PeImage) -> bytes:
@@ -64,14 +109,15 @@ def authenticode(image: PeImage) -> bytes:
     return hashed(BANK, b"".join(covered(image)))
 
 
-def _authority(uki: Uki, firmware: FirmwareVars, digest: bytes) -> Authority:
+def _allowed(started: Sequence[PeImage], firmware: FirmwareVars) -> list[Authority]:
+    """Why firmware lets each of these start; raises NotBootable."""
     if not firmware.owned:
         raise NotBootable(
             "setup-mode",
             "the variables hold no platform key (PK): this firmware cannot have Secure Boot on",
             "Give the variables of a machine with enrolled keys, or measure without Secure Boot.",
         )
-    return authority_of(uki.image, digest, firmware)
+    return [authority_of(image, authenticode(image), firmware) for image in started]
 
 
 def _separator(pcr: int) -> MeasuredEvent:
@@ -95,13 +141,16 @@ def _firmware_policy(firmware: FirmwareVars, *, secure_boot: bool) -> list[Measu
     ]
 
 
-def _boot_path(uki: Uki, digest: bytes, *, secure_boot: bool) -> list[MeasuredEvent]:
+def _boot_path(uki: Uki, loader: Loader | None, *, secure_boot: bool) -> list[MeasuredEvent]:
     application = "EV_EFI_BOOT_SERVICES_APPLICATION"
     events = [
         _event(4, "EV_EFI_ACTION", b"Calling EFI Application from Boot Option", "a boot option is called", "EfiCall"),
         _separator(4),
-        MeasuredEvent(4, application, digest, "the unified kernel image", "Pcr4Uki"),
     ]
+    if loader:
+        text = f"the boot loader, systemd-boot {loader.name}"
+        events.append(MeasuredEvent(4, application, authenticode(loader.image), text, "Pcr4Loader"))
+    events.append(MeasuredEvent(4, application, authenticode(uki.image), "the unified kernel image", "Pcr4Uki"))
     # With Secure Boot on, the stub answers for the kernel itself, and firmware does not measure it a second time.
     if not secure_boot:
         inner = authenticode(uki.kernel)
@@ -109,19 +158,35 @@ def _boot_path(uki: Uki, digest: bytes, *, secure_boot: bool) -> list[MeasuredEv
     return events
 
 
-def _left_boot_services() -> list[MeasuredEvent]:
+def _disk_and_leaving(disk: Gpt | Disk) -> list[MeasuredEvent]:
+    gpt = disk if isinstance(disk, Gpt) else None
+    table = f"the partition table of the disk, {len(gpt.used)} partitions" if gpt else ""
     return [
         _separator(5),
+        *([_event(5, "EV_EFI_GPT_EVENT", gpt.measured, table, "Gpt")] if gpt else ()),
         _event(5, "EV_EFI_ACTION", b"Exit Boot Services Invocation", "boot services are left", "ExitInvocation"),
         _event(5, "EV_EFI_ACTION", b"Exit Boot Services Returned with Success", "they were left", "ExitSuccess"),
     ]
 
 
-def _authorities(authority: Authority | None) -> list[MeasuredEvent]:
-    if authority is None:
-        return []
-    data = variable_data(authority.vendor, authority.variable, authority.entry)
-    return [_event(7, "EV_EFI_VARIABLE_AUTHORITY", data, authority.description, "UkiAuthority")]
+def _authorities(authorities: Sequence[Authority]) -> list[MeasuredEvent]:
+    """An entry that lets several programs start is measured when the first of them does."""
+    measured: dict[bytes, str] = {}
+    for each in authorities:
+        measured.setdefault(variable_data(each.vendor, each.variable, each.entry), each.description)
+    return [
+        _event(7, "EV_EFI_VARIABLE_AUTHORITY", data, text, "UkiAuthority" if number == 0 else f"Authority{number}")
+        for number, (data, text) in enumerate(measured.items())
+    ]
+
+
+def _passed_options(line: str, *, times: int) -> list[MeasuredEvent]:
+    """The command line that the boot loader passes: measured by it, and by a boot stub that takes it."""
+    options, who = line.encode("utf-16-le") + b"\0\0", ("the boot loader", "the boot stub")
+    return [
+        _event(12, "EV_IPL", options, f"command line passed by {who[turn]}: {line[:200]}", f"Options{turn}")
+        for turn in range(times if line else 0)
+    ]
 
 
 def _stub_sections(uki: Uki, rules: StubRules) -> list[MeasuredEvent]:

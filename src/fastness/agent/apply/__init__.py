@@ -15,6 +15,7 @@
     failed_boot.py   A system that the machine did not come up with: remembered, so that nobody reboots into it for ever
     moved_state.py   The agent's own files move below /var/lib/fastness, where an encrypted volume can be under them
     node_trust.py    Keeps what a machine has beside its config as the control plane says, whatever else the machine does
+    trial.py         A system that was booted once: kept when the machine has proved itself with it, left when it cannot
     trust_writer.py  Writes what a machine has beside its config: certificates and credentials that change without a rollout
     validate.py      Does the disk say what the config says? Every difference, each with a text for people
     drift.py         Notices at once when a managed file changes

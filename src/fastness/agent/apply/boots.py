@@ -22,6 +22,7 @@ from fastness.agent.apply.apply import Applier
 from fastness.agent.apply.failed_boot import FailedBoot, forget_failed_boot, read_failed_boot, write_failed_boot
 from fastness.agent.apply.journal import Phase
 from fastness.agent.apply.ports import Host
+from fastness.agent.apply.trial import why_left
 from fastness.agent.apply.update import Goal
 from fastness.agent.apply.validate import system_drifts
 from fastness.agent.errors import BootFailed, NoBaseImage
@@ -99,8 +100,8 @@ class Boots:
     def _failed(self, lacking: list[str]) -> str:
         """Go back from a system that the machine did not come up with; why, for people; raises AgentError, DriverError."""
         journal, goal = self._applier.journal, self._goal()
-        log = self._host.system.last_boot_log()
-        details = f"; the last shutdown said: {log}" if log else ""
+        log, left = self._host.system.last_boot_log(), why_left(self._host)
+        details = (f"; the last shutdown said: {log}" if log else "") + (f"; it was left: {left}" if left else "")
         reason = f"the reboot into {journal.begin.target} did not bring it: {'; '.join(lacking)}{details}"
         if goal is not None and journal.undo:
             # Before anything is undone: a crash in between must not forget that this was tried.

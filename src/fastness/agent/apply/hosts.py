@@ -18,8 +18,10 @@ from fastness.agent.apply.moved_state import HOME, move_state
 from fastness.agent.apply.pins.ports import ContainerImages
 from fastness.agent.apply.ports import Files, Host, OperatingSystem, Watcher
 from fastness.agent.host import containerd_images, crio_images
+from fastness.agent.host.boot_entries import BootEntries
 from fastness.agent.host.boot_loader import HostBootLoader
 from fastness.agent.host.bootc import BootcOs
+from fastness.agent.host.composefs import ComposefsOs
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.image_host import AUTO, Choice, detect
@@ -69,6 +71,10 @@ class PlainSystem:
     def discard(self) -> None:
         """Nothing to forget."""
 
+    def on_trial(self) -> bool:
+        """Never: nothing is deployed here."""
+        return False
+
     def booted_well(self) -> None:
         """Nothing to clean."""
 
@@ -94,6 +100,8 @@ def deployed_by(choice: str, root: Files, ostree_name: str, tell: Callable[[str]
             return BootcOs(root)
         case "rpm-ostree":
             return RpmOstreeOs(root)
+        case "composefs":
+            return ComposefsOs(root, BootEntries())
         case "ostree":
             return OstreeOs(Path("/sysroot"), ostree_name)
         case _:

@@ -36,6 +36,7 @@ from fastness.agent.apply.ports import Host
 from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
 from fastness.agent.apply.report import Persistent, Reporter
 from fastness.agent.apply.steps import Disk, repair_steps
+from fastness.agent.apply.trial import WINDOW, Trial, require_kubelet
 from fastness.agent.apply.trust_writer import TrustWriter
 from fastness.agent.apply.update import Goal, Update, applied, run_actions
 from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
@@ -45,7 +46,6 @@ from fastness.agent.errors import (
     DrainTimeout,
     DriftFound,
     Irreconcilable,
-    KubeletDown,
     SetAside,
     Superseded,
 )
@@ -68,7 +68,6 @@ from fastness.runtime.tasks import uninterrupted
 
 DRIFT_POLICY: Final = "fastness.dev/drift-policy"
 REPAIR: Final = "repair"
-KUBELET: Final = "kubelet.service"
 # The annotation is for many to write, and each proof is work for the broker and an entry of the record.
 PROOF_GAP: Final = 60.0
 _RETRY: Final = Backoff(first=1.0, most=60.0)
@@ -91,6 +90,7 @@ class Settings:
     resync: float = 600.0
     drift_settle: float = 0.2
     kubelet_window: float = 300.0
+    trial: float = WINDOW
     pins: Pace = _PINS
 
 
@@ -145,6 +145,7 @@ class Agent:
         self._proved_at: float | None = None
         self._moved = False
         self._boots = Boots(host, self._applier)
+        self._trial = Trial(host, prove, clock, settings.trial)
         self._images = Images()
 
     async def run(self) -> None:
@@ -159,6 +160,7 @@ class Agent:
             self._set_aside = error if isinstance(error, SetAside) else None
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each.run()) for each in (self._own, self._drift, self._pins)]
+            tasks.append(group.create_task(self._trial.watch()))
             try:
                 await self._own.synced()
                 await self._follow()
@@ -211,6 +213,10 @@ class Agent:
             self._set_aside = None
             raise untold
         await self._prove_if_moved(node)
+        if why := await self._trial.ended():
+            await self._reporter.event(names.Event.BOOT_FAILED, f"back to the system before: {why}", warning=True)
+            await uninterrupted(lambda: self._host.power.reboot(f"back to the system before: {why}"))
+            return True
         await uninterrupted(self._recover_if_needed)
         if self._applier.journal.phase is not Phase.IDLE and await self._resume():
             return True
@@ -304,7 +310,9 @@ class Agent:
         await self._check(current, node)
         notes = annotations_of(node)
         if notes.get(names.CURRENT_CONFIG) != current.name:
-            await uninterrupted(lambda: self._require_kubelet(current.name))
+            # A machine has arrived when its kubelet runs with what it came to: "Done" would lead the rollout on to the next one.
+            # Only then: a kubelet that is restarted later is no news about the config.
+            await uninterrupted(lambda: require_kubelet(self._host, current.name))
         marked = self._progress(current.name, current.name)
         if names.drain_verb(notes.get(names.DESIRED_DRAIN, "")) == names.DRAIN:
             await marked(
@@ -323,15 +331,6 @@ class Agent:
         if not self._bootstrapped:
             await uninterrupted(lambda: disk.note_bootstrapped(self._host.root))
             self._bootstrapped = True
-
-    def _require_kubelet(self, config: str) -> None:
-        """A machine has arrived when its kubelet runs with what it came to: "Done" would lead the rollout on to the next one.
-
-        Only then: a kubelet that is restarted later is no news about the config. Where it is not enabled nobody waits for it.
-        """
-        units = self._host.units
-        if units.is_enabled(KUBELET) == "enabled" and not units.is_running(KUBELET):
-            raise KubeletDown(f"{KUBELET} does not run with {config}")
 
     async def _check(self, current: Goal, node: JsonObject) -> None:
         """The disk says what the config says: all of it once, later what changed; repairs if that is the policy."""

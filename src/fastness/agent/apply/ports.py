@@ -111,6 +111,9 @@ class OperatingSystem(Protocol):
     def discard(self) -> None:
         """Forget what was staged."""
 
+    def on_trial(self) -> bool:
+        """Whether what runs was booted once, and the next boot goes back unless `booted_well` comes first."""
+
     def booted_well(self) -> None:
         """The machine runs what it should; what it would have fallen back to is not needed any more."""
 

@@ -1,7 +1,9 @@
 """Adapters to a host: files, units, operating system, power, and what notices a change.
 
+    boot_entries.py       Kernel images on the EFI system partition, and which of them systemd-boot takes: always, once, this time
     boot_loader.py        The boot loader of a host, brought up to date from an image that was staged
     bootc.py              The operating system of a host that `bootc` deploys
+    composefs.py          The operating system of a sealed host: images side by side, booted once, kept when proved
     containerd_images.py  Images of containerd, through its own program `ctr`, in the namespace where Kubernetes looks
     crio_images.py        Images of CRI-O: `crictl` asks and pulls as the kubelet does, and a drop-in names what is pinned
     devices.py            Feature discovery, the part about things of which a machine has several

@@ -99,6 +99,10 @@ class BootcOs:
             self._switch(booted.image)
             self._verify(booted.image)
 
+    def on_trial(self) -> bool:
+        """Never: bootc goes back only when somebody asks it to."""
+        return False
+
     def booted_well(self) -> None:
         """Nothing to clean: bootc keeps one deployment to fall back to and replaces it itself."""
 

@@ -4,6 +4,7 @@
     bootc booted it, with layered packages         rpm-ostree: bootc refuses such a machine
     rpm-ostree knows container images              rpm-ostree, unless bootc is preferred and booted it
     bootc booted it                                bootc
+    its command line names its root, cfsctl there  composefs
     neither                                        a package host
 
 Asked of the programs and not of marker files: machines with composefs have none of those that ostree leaves.
@@ -11,18 +12,21 @@ Asked of the programs and not of marker files: machines with composefs have none
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from fastness.agent.host import bootc, rpm_ostree_os
+from fastness.agent.host import bootc, composefs, rpm_ostree_os
 from fastness.agent.host.engine import Commands
 from fastness.agent.host.errors import CommandFailed
+from fastness.agent.host.process import Run
+from fastness.formats.composefs import root_on
 from fastness.formats.errors import OsStatusError
 from fastness.formats.os_status import OsEntry, bootc_status, features
 
 AUTO: Final = "auto"
 BOOTC: Final = "bootc"
 RPM_OSTREE: Final = "rpm-ostree"
+COMPOSEFS: Final = "composefs"
 PACKAGES: Final = "none"
 
 
@@ -33,14 +37,18 @@ class Choice(NamedTuple):
     why: str
 
 
-def driver_for(booted: OsEntry | None, rpm_ostree_features: frozenset[str], *, prefer_bootc: bool = False) -> Choice:
-    """The driver of a machine that bootc booted like this, or not at all."""
+def driver_for(
+    booted: OsEntry | None, rpm_ostree_features: frozenset[str], *, prefer_bootc: bool = False, sealed: bool = False
+) -> Choice:
+    """The driver of a machine that bootc booted like this, or not at all; `sealed` when its command line names its root."""
     layers = "container" in rpm_ostree_features
     if booted is not None and booted.composefs:
         return Choice(BOOTC, "bootc booted this machine with composefs, which rpm-ostree does not know")
     if booted is not None and booted.incompatible:
         why = "this machine has layered packages, which bootc refuses"
         return Choice(RPM_OSTREE, why) if layers else Choice(PACKAGES, f"{why}, and no rpm-ostree knows images")
+    if sealed and booted is None:
+        return Choice(COMPOSEFS, "the command line names the root of this machine, and bootc did not boot it")
     if layers and not (prefer_bootc and booted is not None):
         return Choice(RPM_OSTREE, "rpm-ostree knows images here" + (", and bootc is not preferred" if booted else ""))
     if booted is not None:
@@ -51,6 +59,7 @@ def driver_for(booted: OsEntry | None, rpm_ostree_features: frozenset[str], *, p
 def detect(
     commands: Commands | None = None, *, bootc_program: Sequence[str] = (bootc.PROGRAM,),
     rpm_ostree_program: Sequence[str] = (rpm_ostree_os.PROGRAM,), prefer_bootc: bool = False,
+    cfsctl_program: Sequence[str] = (composefs.PROGRAM,), cmdline: Callable[[], str] = composefs.CMDLINE.read_text,
 ) -> Choice:  # fmt: skip
     """The driver of this machine."""
     ask = (commands or Commands()).ask
@@ -64,4 +73,15 @@ def detect(
         listed = features(ask([*rpm_ostree_program, "--version"]))
     except CommandFailed:
         listed = frozenset()
-    return driver_for(booted, listed, prefer_bootc=prefer_bootc)
+    return driver_for(booted, listed, prefer_bootc=prefer_bootc, sealed=_sealed(ask, cfsctl_program, cmdline))
+
+
+def _sealed(ask: Run, program: Sequence[str], cmdline: Callable[[], str]) -> bool:
+    """Whether this machine boots a root that its command line names, and has the program that keeps such roots."""
+    try:
+        if not root_on(cmdline()):
+            return False
+        ask([*program, "--version"])
+    except (CommandFailed, OSError):
+        return False
+    return True

@@ -69,6 +69,10 @@ class MemoryOs:
         self._staged = None
         self._save()
 
+    def on_trial(self) -> bool:
+        """Never: what was booted stays."""
+        return False
+
     def booted_well(self) -> None:
         """Nothing is kept to fall back to."""
 

@@ -102,6 +102,10 @@ class OstreeOs:
         for _ in range(entries.index(booted) if booted else 0):
             self._admin("undeploy", "0")
 
+    def on_trial(self) -> bool:
+        """Never: what was deployed stays first in the order."""
+        return False
+
     def booted_well(self) -> None:
         """The deployment before stays as the way back: nothing of ours depends on it."""
 

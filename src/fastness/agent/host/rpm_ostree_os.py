@@ -111,6 +111,10 @@ class RpmOstreeOs:
         """Drop what is staged; raises ImageFailure."""
         self._ask("cleanup", "-p")
 
+    def on_trial(self) -> bool:
+        """Never: rpm-ostree goes back only when somebody asks it to."""
+        return False
+
     def booted_well(self) -> None:
         """The machine runs what it should: drop what it would fall back to; raises ImageFailure."""
         self._ask("cleanup", "-r")

@@ -77,8 +77,9 @@ Sources = Callable[[Clock, Entropy], Awaitable[Source]]
     help="With --root: where journal and originals are kept. Default: beside the root, with .state added to its name.",
 )  # fmt: skip
 @click.option(
-    "--os", "system", type=click.Choice(["auto", "bootc", "rpm-ostree", "ostree", "none"]), default="auto", show_default=True,
-    help="What deploys the operating system of this machine; auto asks bootc and rpm-ostree, none is a package host.",
+    "--os", "system", type=click.Choice(["auto", "bootc", "rpm-ostree", "composefs", "ostree", "none"]), default="auto",
+    show_default=True,
+    help="What deploys the operating system of this machine; auto asks bootc, rpm-ostree and cfsctl, none is a package host.",
 )  # fmt: skip
 @click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
