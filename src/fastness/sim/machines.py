@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from fastness.agent.apply import disk
+from fastness.agent.apply.boots import leave_unproved
 from fastness.agent.apply.hosts import DirectoryMachine
 from fastness.agent.apply.node import Agent
 from fastness.agent.apply.ports import Watcher
@@ -205,7 +206,14 @@ class VirtualMachine:
         if new:
             await self._first_boot()
         elif self._attester is not None and await self._opened(self._attester):
-            await self._prove_again(self._attester)
+            try:
+                await self._prove_again(self._attester)
+            except BootRefused as error:
+                refusal = error.message
+                if not await uninterrupted(lambda: leave_unproved(self.machine.host, refusal)):
+                    raise
+                await self._reboot()
+                return
         await self._join()
         self.boots += 1
         configs = self._configs()
@@ -216,9 +224,12 @@ class VirtualMachine:
         self.running, self.console, self._refusals = True, "running", 0
         async with self._staying_attested():
             await agent.run()
+        await self._reboot()
+
+    async def _reboot(self) -> None:
         self.running, self.console = False, "rebooting"
         await self._tell(kubelet.REBOOTING)
-        await fleet.clock.sleep(fleet.reboot_seconds)
+        await self.fleet.clock.sleep(self.fleet.reboot_seconds)
         await uninterrupted(self.machine.reboot)
 
     def _booting(self) -> Conditions:

@@ -49,6 +49,7 @@ class Play:
         self.states: list[str] = []
         self.ended = asyncio.Event()
         self.configs: RenderedConfigs | None = None
+        self.prove: Callable[[], Awaitable[None]] | None = None
 
     async def prepare(self, *configs: JsonObject, current: str) -> None:
         """The objects that are there before the agent starts."""
@@ -168,8 +169,9 @@ class Play:
         """The machine: an agent, and after each reboot another one."""
         while True:
             agent = Agent(
-                self.as_node, self.machine.host, NODE_NAME, SystemClock(), SeededEntropy(1), QUICK, configs=self.configs
-            )
+                self.as_node, self.machine.host, NODE_NAME, SystemClock(), SeededEntropy(1), QUICK, configs=self.configs,
+                prove=self.prove,
+            )  # fmt: skip
             await agent.run()
             self.ended.set()
             self.machine.reboot()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fastness.agent.apply.ports import OperatingSystem
+from fastness.agent.errors import AgentError
 from fastness.agent.host.states import File
 from fastness.kinds.machineconfiguration import names
 from tests.component.agent.cluster import Play
@@ -85,6 +86,29 @@ async def test_a_deployment_that_is_not_finalized_degrades_the_node_with_what_th
     assert "No space left on device" in notes[names.REASON]
     assert notes[names.CURRENT_CONFIG] == "rendered-worker-plain"
     assert (engine.read()["booted"]["image"], engine.read()["staged"]) == (BASE, None)
+
+
+@pytest.mark.row("003-72")
+async def test_an_image_that_comes_up_and_is_refused_by_the_doors_is_left_again(play: EnginePlay) -> None:
+    async def prove() -> None:
+        if play.engine.read()["booted"]["image"] == A:
+            raise AgentError("PCR 4 is no approved value")
+
+    play.prove = prove
+    async with play.alive():
+        await play.settled()
+        await play.want("rendered-worker-override")
+        notes = await play.until(
+            lambda notes: notes[names.STATE] == "Degraded" and len(play.machine.power.reasons) == 2
+            and names.POST_CONFIG_ACTION not in notes
+        )  # fmt: skip
+        assert "PCR 4 is no approved value" in notes[names.REASON]
+        assert notes[names.CURRENT_CONFIG] == "rendered-worker-plain"
+        assert play.engine.read()["booted"]["image"] == BASE
+        assert play.engine.read()["booted"]["kargs"] == ["root=UUID=1"]
+        await play.want("rendered-worker-plain")
+        await play.done("rendered-worker-plain")
+    assert len(play.machine.power.reasons) == 2
 
 
 async def test_the_boot_loader_comes_with_an_image_only_where_the_configuration_asks_for_it(play: EnginePlay) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fastness.agent.apply import disk
-from fastness.agent.apply.node import DRIFT_POLICY, REPAIR
+from fastness.agent.apply.disk_check import DRIFT_POLICY, REPAIR
 from fastness.agent.errors import BadConfig
 from fastness.agent.host.states import ABSENT, File
 from fastness.apiserver import LocalCluster

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.errors import NotFound
 from fastness.kube.port import PatchType
+from fastness.sim.hardware import Conditions
+from fastness.sim.machines import VirtualMachine
 from fastness.sim.registry import REPOSITORY, SimRegistry
 from tests.patience import PATIENCE
 
@@ -215,6 +218,31 @@ async def test_a_tag_is_resolved_once_and_means_the_same_until_somebody_names_an
     assert fleet.lies == []
 
 
+@pytest.mark.row("003-09")
+async def test_a_pool_with_a_node_that_drifted_goes_back_when_the_config_is_deleted(tmp_path: Path) -> None:
+    async with workers(tmp_path, 2) as fleet:
+        files = [{"path": path, "contents": {"source": "data:,x"}} for path in ("/etc/one", "/etc/two")]
+        ignition = {"ignition": {"version": "3.4.0"}, "storage": {"files": files}}
+        config: JsonObject = {
+            "apiVersion": names.API_VERSION, "kind": "MachineConfig",
+            "metadata": {"name": "99-os", "labels": {names.ROLE_LABEL: "worker"}}, "spec": {"config": ignition},
+        }  # fmt: skip
+        await fleet.cluster.create(MACHINE_CONFIG.resource, config)
+        await fleet.until(lambda: fleet.updated(sources=True))
+        drifted = next(iter(fleet.simulation._open.machines)).machine.root
+        (drifted / "etc/one").write_text("by hand")
+
+        async def told() -> bool:
+            return "/etc/one" in await fleet.degraded("NodeDegraded")
+
+        await fleet.until(told)
+        await fleet.take_back()
+        await fleet.until(lambda: fleet.updated(sources=False))
+        assert not (drifted / "etc/one").exists()
+        assert await fleet.degraded("NodeDegraded") == ""
+    assert fleet.lies == []
+
+
 async def waiting_for(fleet: Workers, image: str) -> bool:
     message = str((condition(await fleet.pool(), "Updating") or {}).get("message"))
     return image in message and "waiting" in message
@@ -244,6 +272,44 @@ async def test_machines_that_prove_themselves_wait_for_an_approval_and_then_prov
         assert [(condition(machine, "Attested") or {}).get("status") for machine in machines] == ["True"] * fleet.count
     assert fleet.most_at_once == 1
     assert fleet.lies == []
+
+
+@pytest.mark.row("003-72")
+async def test_a_machine_that_does_not_attest_with_a_new_image_goes_back_alone_and_no_other_follows(
+    tmp_path: Path,
+) -> None:
+    async with workers(tmp_path, 2, "cluster") as fleet:
+        base, new = fleet.registry.installed, fleet.registry.push("43.0").reference
+        tried: set[str] = set()
+        for machine in fleet.simulation._open.machines:
+
+            def measured(machine: VirtualMachine = machine) -> Conditions:
+                if machine.machine.system.booted().image != new:
+                    return machine.conditions
+                tried.add(machine.name)
+                return replace(machine.conditions, boot_loader=True, version="43.0")
+
+            machine._booting = measured  # type: ignore[method-assign]
+        await approve(fleet, new)
+        await fleet.override(new)
+
+        async def told() -> bool:
+            return "came up with" in await fleet.degraded("NodeDegraded")
+
+        await fleet.until(told)
+        assert "was refused" in await fleet.degraded("NodeDegraded")
+        await fleet.until(lambda: all_attested(fleet))
+        assert fleet.booted() == {base}
+        assert len(tried) == 1
+        await fleet.take_back()
+        await fleet.until(lambda: fleet.updated(sources=False))
+        assert len(tried) == 1
+    assert fleet.lies == []
+
+
+async def all_attested(fleet: Workers) -> bool:
+    machines = (await fleet.cluster.list(MACHINE.resource)).items
+    return [(condition(machine, "Attested") or {}).get("status") for machine in machines] == ["True"] * fleet.count
 
 
 INFRA = "infra"

@@ -12,6 +12,8 @@
     apply.py         Carries out steps on a host and undoes them, with the journal ahead of every one
     boots.py         What of an update happens across a boot: did the machine come up with the system that it was to have
     built_image.py   The image that was built for a pool, over the config that a machine was given
+    disk_check.py    Whether the disk of a node says what its config says, and what follows if it does not
+    earlier_configs.py  The configs that this machine had: going back to one is never refused for what drifted
     failed_boot.py   A system that the machine did not come up with: remembered, so that nobody reboots into it for ever
     moved_state.py   The agent's own files move below /var/lib/fastness, where an encrypted volume can be under them
     node_trust.py    Keeps what a machine has beside its config as the control plane says, whatever else the machine does

@@ -42,6 +42,7 @@ from fastness.agent.errors import DamagedJournal, IncompleteUndo
 from fastness.agent.host.boot_loader import LEFT_ALONE, LoaderUpdate
 from fastness.agent.host.errors import CopyDamaged, DriverError, ImageFailure, PathTaken, UnitFailure, UnsafePath
 from fastness.agent.host.states import ABSENT, Absent, Deployment, Pull, Stored
+from fastness.formats.image_reference import same_image
 
 # One wait for the disk for so many paths: a config of hundreds of files costs few of them (decision 10).
 MAX_BATCH = 64
@@ -258,9 +259,11 @@ class Carrier:
             case Enable(unit, _):
                 # Static, masked and not-found have no links: disabling brings back what there was, nothing.
                 return Enable(unit, _UNDO_WORDS.get(self._host.units.is_enabled(unit), Word.DISABLED))
-            case Stage():
-                # What was staged before was no part of the config before either: an undo leaves the machine as it runs.
-                return Stage(None)
+            case Stage(deployment, old):
+                # What was staged before was no part of the config before either: an undo leaves the machine as it runs, or
+                # leads back to what runs now, should it have come up with the new one by then.
+                back = old._replace(image=old.image or self._host.system.booted().image)
+                return Stage(None, deployment or old, back=back, back_packages=step.back_packages)
 
     def carry_out(self, step: Step) -> None:
         """Carry out a step; raises DriverError."""
@@ -278,7 +281,7 @@ class Carrier:
                 if boot_loader:
                     self.loader = self._host.boot_loader.update(deployment.image)
             case Stage():
-                self._host.system.discard()
+                self._unstage(step)
 
     def carry_back(self, step: Step) -> None:
         """Do the undo of a step, which may have happened or not; raises DriverError."""
@@ -298,6 +301,14 @@ class Carrier:
             self.pull = error.pull
             raise
         self.pull = Pull.DONE
+
+    def _unstage(self, step: Stage) -> None:
+        """The next boot runs what runs now; or what ran before a boot that brought another image, which an undo leads back to."""
+        system, back = self._host.system, step.back
+        if back is None or not back.image or same_image(system.booted().image, back.image):
+            system.discard()
+        else:
+            system.stage(back, step.old, step.back_packages)
 
     def _put(self, step: Put) -> None:
         tree = self._tree(step.tree)

@@ -5,6 +5,7 @@
                   another, and the system is what it should   the update is over
                   another, and it is not                      power was lost before the reboot was asked for: begin anew
                                                               otherwise: remembered, undone, and one more reboot, back
+    unproved(…) the machine came up, and nobody believes what it booted: the same way back
     refuse(…)   what must not be tried: an image that nobody knows, a system that this machine did not come up with
     look(…)     what is booted, and what it would go back to; what somebody staged beside the config is dropped
 
@@ -15,7 +16,7 @@ twice. Everything here blocks.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
@@ -27,10 +28,12 @@ from fastness.agent.apply.update import Goal
 from fastness.agent.apply.validate import system_drifts
 from fastness.agent.errors import BootFailed, NoBaseImage
 from fastness.agent.host.errors import DriverError
+from fastness.agent.host.states import File
 from fastness.formats.image_reference import same_image
 from fastness.kinds.machineconfiguration import names
 from fastness.observe.logs import logger
 
+SEEN: Final = "/seen-boot"
 _log = logger("agent")
 
 
@@ -99,10 +102,32 @@ class Boots:
 
     def _failed(self, lacking: list[str]) -> str:
         """Go back from a system that the machine did not come up with; why, for people; raises AgentError, DriverError."""
-        journal, goal = self._applier.journal, self._goal()
         log, left = self._host.system.last_boot_log(), why_left(self._host)
         details = (f"; the last shutdown said: {log}" if log else "") + (f"; it was left: {left}" if left else "")
-        reason = f"the reboot into {journal.begin.target} did not bring it: {'; '.join(lacking)}{details}"
+        return self._leave(
+            f"the reboot into {self._applier.journal.begin.target} did not bring it: {'; '.join(lacking)}{details}"
+        )
+
+    @property
+    def on_trial(self) -> bool:
+        """Whether the machine came up with another image for an update that is not over: it has to prove itself first."""
+        journal = self._applier.journal
+        rebooted = journal.phase is Phase.BOOTING and journal.boot_before not in ("", self._host.power.boot_id())
+        return rebooted and bool(journal.begin.image) and bool(journal.undo)
+
+    def unproved(self, refusal: str) -> str:
+        """Go back from an image that the machine came up with and that nobody believes; why; raises AgentError, DriverError.
+
+        Empty where it is no image on trial that was refused: the machine stays where it is, and others find out why.
+        """
+        if not self.on_trial:
+            return ""
+        begin = self._applier.journal.begin
+        return self._leave(f"the machine came up with {begin.image} of {begin.target} and was refused: {refusal}")
+
+    def _leave(self, reason: str) -> str:
+        """Remember what failed, undo it, and be ready for the reboot that leads back; why it failed."""
+        journal, goal = self._applier.journal, self._goal()
         if goal is not None and journal.undo:
             # Before anything is undone: a crash in between must not forget that this was tried.
             write_failed_boot(self._host.state, FailedBoot(goal.desired.deployment, reason))
@@ -134,6 +159,27 @@ class Boots:
         system.discard()
         return Images(booted, base, staged.image)
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the machine was not seen to be well since it booted; raises DriverError."""
+        entry = self._host.state.look(SEEN)
+        return not isinstance(entry, File) or entry.content.decode(errors="replace") != self._host.power.boot_id()
+
+    def note_well(self) -> None:
+        """The machine is well in this boot; raises DriverError."""
+        if self.is_new:
+            self._host.state.put(SEEN, File(self._host.power.boot_id().encode(), 0o600))
+
     def _goal(self) -> Goal | None:
         config = disk.read_current(self._host.root)
         return disk.goal(self._host.root, config) if config is not None else None
+
+
+def leave_unproved(host: Host, refusal: str) -> bool:
+    """Whether the image that a machine booted is left again, as who should believe it refused; raises AgentError, DriverError.
+
+    For whoever proves a boot before there is an agent: then the machine has to reboot, and its agent tells why.
+    """
+    applier = Applier(host)
+    applier.recover()
+    return bool(Boots(host, applier).unproved(refusal))

@@ -265,8 +265,10 @@ def _step_to_json(step: Step) -> JsonObject:
             }  # fmt: skip
         case Enable(unit, word):
             return {"enable": unit, "word": str(word)}
-        case Stage(deployment):
-            return {"stage": list(deployment) if deployment is not None else None}
+        case Stage(deployment, old, back=back, back_packages=packages):
+            # Earlier agents know `stage` alone, and drop what is staged: an image may bring one of them back.
+            undo = {"back": list(back), "from": list(old), "packages": packages} if back is not None else {}
+            return {"stage": list(deployment) if deployment is not None else None, **undo}
         case Copy():
             # What stood at the path before is a state; the source of the copy may be gone when the undo comes.
             raise ValueError("a copy is undone by a state")
@@ -281,10 +283,15 @@ def _step_from_json(value: Mapping[str, Any]) -> Step:
     if "enable" in value:
         return Enable(str(value["enable"]), Word(value["word"]))
     staged: Sequence[Any] | None = value["stage"]
-    if staged is None:
-        return Stage(None)
-    image, arguments, kernel, extensions = staged
-    return Stage(Deployment(str(image), tuple(arguments), str(kernel), tuple(extensions)))
+    if staged is None and "back" in value:
+        back, old = _deployment_from_json(value["back"]), _deployment_from_json(value["from"])
+        return Stage(None, old, back=back, back_packages=str(value["packages"]))
+    return Stage(_deployment_from_json(staged) if staged is not None else None)
+
+
+def _deployment_from_json(value: Sequence[Any]) -> Deployment:
+    image, arguments, kernel, extensions = value
+    return Deployment(str(image), tuple(arguments), str(kernel), tuple(extensions))
 
 
 def _state_to_json(state: State | Stored) -> JsonObject | None:

@@ -23,28 +23,26 @@ from typing import Any, Final
 
 from fastness.agent.apply import disk
 from fastness.agent.apply.apply import Applier
-from fastness.agent.apply.boots import After, Boots, Images
+from fastness.agent.apply.boots import After, Boots, Resumed
 from fastness.agent.apply.built_image import with_image
 from fastness.agent.apply.cluster import ApiConfigs, OwnNode, RenderedConfigs, desired_overlay, desires
 from fastness.agent.apply.desired import Desired
+from fastness.agent.apply.disk_check import DRIFT_POLICY, DiskCheck
 from fastness.agent.apply.drift import DriftMonitor
-from fastness.agent.apply.journal import Begin, Phase
+from fastness.agent.apply.journal import Phase
 from fastness.agent.apply.node_trust import NodeTrustKeeper
 from fastness.agent.apply.pins.loop import PinnedImages
 from fastness.agent.apply.pins.plan import Pace
 from fastness.agent.apply.ports import Host
 from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
 from fastness.agent.apply.report import Persistent, Reporter
-from fastness.agent.apply.steps import Disk, repair_steps
 from fastness.agent.apply.trial import WINDOW, Trial, require_kubelet
 from fastness.agent.apply.trust_writer import TrustWriter
 from fastness.agent.apply.update import Goal, Update, applied, run_actions
-from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
 from fastness.agent.errors import (
     AgentError,
     BootFailed,
     DrainTimeout,
-    DriftFound,
     Irreconcilable,
     SetAside,
     Superseded,
@@ -66,8 +64,6 @@ from fastness.runtime.clock import Clock, Entropy
 from fastness.runtime.retries import Backoff
 from fastness.runtime.tasks import uninterrupted
 
-DRIFT_POLICY: Final = "fastness.dev/drift-policy"
-REPAIR: Final = "repair"
 # The annotation is for many to write, and each proof is work for the broker and an entry of the record.
 PROOF_GAP: Final = 60.0
 _RETRY: Final = Backoff(first=1.0, most=60.0)
@@ -135,18 +131,16 @@ class Agent:
         self._pins = PinnedImages(cluster, host.images, node, clock, entropy, settings.pins)
         self._own.subscribe(self._pins.noticed)
         self._drift = DriftMonitor(host.watcher, clock, settings.drift_settle, self._own.changed.set)
+        self._boots = Boots(host, self._applier)
+        self._disk = DiskCheck(host, self._applier, self._boots, self._reporter, self._drift)
         self._current = _EMPTY
         self._recovered = False
         self._set_aside: SetAside | None = None
-        self._checked = ""
         self._bootstrapped = False
-        self._reported_drifts: list[Drift] = []
         self._prove = prove
         self._proved_at: float | None = None
         self._moved = False
-        self._boots = Boots(host, self._applier)
         self._trial = Trial(host, prove, clock, settings.trial)
-        self._images = Images()
 
     async def run(self) -> None:
         """Do all of it until the machine goes down, or until cancelled."""
@@ -187,7 +181,7 @@ class Agent:
                 _log.warning("agent.interrupted", node=self.node, reason=error.reason, error=error)
                 pause, failures = self._pause(failures), failures + 1
             if not await self._own.wait(pause):
-                self._checked = ""  # a quiet time is over: look at everything again, whatever the watcher missed
+                self._disk.forget()  # a quiet time is over: look at everything again, whatever the watcher missed
                 await self._miss_authority()
 
     async def _miss_authority(self) -> None:
@@ -266,7 +260,7 @@ class Agent:
         if not begin.reboots:
             await uninterrupted(lambda: run_actions(self._applier, self._host, list(journal.remaining)))
             return False
-        resumed = await uninterrupted(self._boots.resume)
+        resumed = await self._resumed()
         match resumed.after:
             case After.REBOOT:
                 await self._reboot(begin.target)
@@ -284,6 +278,17 @@ class Agent:
                 await self._reporter.progress(done, current=begin.source, desired=begin.target)
         return False
 
+    async def _resumed(self) -> Resumed:
+        """What follows for an update that ends with a reboot; an image counts when the machine has proved that it booted it."""
+        if self._prove is not None and self._boots.on_trial:
+            try:
+                await self._prove()
+            except AgentError as error:
+                # A refusal, and no door that is away: that one would be asked again, with the old image as far as before.
+                refusal = error.message
+                return Resumed(After.FAILED, await uninterrupted(lambda: self._boots.unproved(refusal)))
+        return await uninterrupted(self._boots.resume)
+
     async def _load(self, reported: str) -> Goal:
         """What holds on this machine: the record on disk, else what the first boot wrote, else nothing."""
         config = disk.read_current(self._host.root)
@@ -300,14 +305,14 @@ class Agent:
             loaded = config
             await uninterrupted(lambda: disk.record_base_image(self._host.root, self._host.system, loaded))
             self._current = disk.goal(self._host.root, config)
-            self._checked = ""
+            self._disk.forget()
         return self._current
 
     async def _settle(self, current: Goal, node: JsonObject) -> None:
         """The machine is where it should be: prove it, put the node back to work, say so."""
         if current is _EMPTY:
             return
-        await self._check(current, node)
+        await self._disk.check(current, node)
         notes = annotations_of(node)
         if notes.get(names.CURRENT_CONFIG) != current.name:
             # A machine has arrived when its kubelet runs with what it came to: "Done" would lead the rollout on to the next one.
@@ -324,76 +329,30 @@ class Agent:
         await self._reporter.annotate(
             current=current.name, state=names.NodeState.DONE, reason="", action=None,
             overlays=" ".join(current.overlays) or None, overlay=current.overlay or None,
-            booted=self._images.booted or None, base=self._images.base or None, image=current.image or None,
+            booted=self._disk.images.booted or None, base=self._disk.images.base or None, image=current.image or None,
         )  # fmt: skip
         await marked(Mark(Progress.NODE_DEGRADED, FALSE, "the node is well"))
         await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.title}"))
+        await self._disk.settled(current)
         if not self._bootstrapped:
             await uninterrupted(lambda: disk.note_bootstrapped(self._host.root))
             self._bootstrapped = True
 
-    async def _check(self, current: Goal, node: JsonObject) -> None:
-        """The disk says what the config says: all of it once, later what changed; repairs if that is the policy."""
-        suspects = self._drift.suspects()
-        only = suspects if self._checked == current.name else None
-        if only is None:
-            await self._look_at_images(current)
-        differences = await uninterrupted(lambda: drifts(current.desired, self._host, only))
-        if differences and annotations_of(node).get(DRIFT_POLICY) == REPAIR:
-            await self._reporter.event(
-                names.Event.CONFIG_DRIFT_DETECTED,
-                "repairing: " + describe_drifts(current.name, differences),
-                warning=True,
-            )
-            await self._repair(current)
-            differences = await uninterrupted(lambda: drifts(current.desired, self._host))
-        if self._checked != current.name or differences:
-            self._drift.watch(watched(current.desired))
-        if differences:
-            reason = names.Event.ON_DISK_VALIDATION_FAILED if only is None else names.Event.CONFIG_DRIFT_DETECTED
-            self._checked = ""
-            if self._reported_drifts != differences:
-                self._reported_drifts = differences
-                await self._reporter.event(reason, describe_drifts(current.name, differences), warning=True)
-            raise DriftFound(describe_drifts(current.name, differences))
-        self._checked, self._reported_drifts = current.name, []
-
-    async def _look_at_images(self, current: Goal) -> None:
-        self._images = await uninterrupted(lambda: self._boots.look(current))
-        self._reporter.images(self._images.booted, current.desired.deployment.image or self._images.booted)
-        if dropped := self._images.dropped:
-            text = f"{dropped} was staged for the next boot, and {current.name} asks for what runs: dropped"
-            await self._reporter.event(names.Event.STAGED_IMAGE_DROPPED, text, warning=True)
-
-    async def _repair(self, current: Goal) -> None:
-        """Write what differs again, by the journal."""
-        host = self._host
-        place = Disk(host.root, host.originals, host.units)
-        begin = Begin(current.name, current.name)
-
-        def work() -> None:
-            self._applier.apply(begin, repair_steps(current.desired, current.config, place))
-            self._applier.end()
-
-        await uninterrupted(work)
-
     async def _update(self, current: Goal, target: str, node: JsonObject, *, forced: bool) -> bool:
         """Bring the machine to another config, or to other overlays; True when it goes down."""
         config = with_image(await self._configs.fetch(*names.split_target(target)), names.image_in_target(target))
+        goal = disk.goal(self._host.root, config)
         # A machine that differs from its own config would be brought to a state that nobody planned from.
-        if not forced and current is not _EMPTY:
-            await self._preflight(current, node)
-        self._drift.watch(())
-        self._checked = ""
+        drifted = await self._disk.before_update(current, goal, node) if not forced and current is not _EMPTY else ()
+        self._disk.stop_watching()
         # The answer to a write is the API's newest state; a cache behind a broken watch may still say what was withdrawn.
         if not desires(await self._begin(node), target):
             return False  # withdrawn already: the watch is about to say so, and wakes us
-        goal = disk.goal(self._host.root, config)
         await uninterrupted(lambda: self._boots.refuse(goal, forced=forced))
         single = annotations_of(node).get(names.CONTROL_PLANE_TOPOLOGY) == names.SINGLE_REPLICA
         update = Update(
             current, goal, await self._configuration(), host=self._host, applier=self._applier, reporter=self._reporter,
-            drains=self, blocking=uninterrupted, single_node=single, force=forced,
+            drains=self, blocking=uninterrupted, single_node=single, force=forced, drifted=drifted,
         )  # fmt: skip
         down = await update.run()
         if forced:
@@ -409,13 +368,6 @@ class Agent:
         failed = annotations_of(node).get(names.STATE) in (names.NodeState.DEGRADED, names.NodeState.UNRECONCILABLE)
         answer = None if failed else await self._reporter.state(names.NodeState.WORKING)
         return answer or await self._own.live()
-
-    async def _preflight(self, current: Goal, node: JsonObject) -> None:
-        try:
-            await self._check(current, node)
-        except DriftFound as error:
-            await self._reporter.event(names.Event.PREFLIGHT_DRIFT_CHECK_FAILED, error.message, warning=True)
-            raise
 
     async def _configuration(self) -> JsonObject | None:
         try:

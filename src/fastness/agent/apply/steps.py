@@ -99,13 +99,16 @@ class Enable:
 class Stage:
     """The next boot runs a deployment; None: what runs now. `old` is what was asked for before, and goes.
 
-    With `boot_loader` that of its image comes as well, as far as that goes.
+    With `boot_loader` that of its image comes as well, as far as that goes. An undo has no deployment but `back`, which ran when
+    the step began: a machine that came up with another image since goes there again, with packages of `back_packages`.
     """
 
     deployment: Deployment | None
     old: Deployment = NOTHING
     extensions_image: str = ""
     boot_loader: bool = False
+    back: Deployment | None = None
+    back_packages: str = ""
 
 
 Step = Put | Copy | Enable | Stage
@@ -164,10 +167,13 @@ def directory_stamp(directory: str) -> str:
     return f"/noorig{directory}.mcdmade"
 
 
-def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk, *, restage: bool = False) -> list[Step]:
+def plan_steps(
+    old: Desired, new: Desired, config: Any, disk: Disk, *, restage: bool = False, mend: bool = False
+) -> list[Step]:
     """The steps from the old config to the new one, `config` being the object to remember; raises BadConfig.
 
-    With `restage` the system is deployed even if both configs ask for the same: what runs may be another.
+    With `restage` the system is deployed even if both configs ask for the same: what runs may be another. With `mend` units are
+    enabled as the new config says even if both say the same: somebody may have changed that.
     """
     written = [step for path, target in new.paths.items() for step in _write(path, target, old, disk)]
     made = dict.fromkeys(
@@ -188,6 +194,7 @@ def plan_steps(old: Desired, new: Desired, config: Any, disk: Disk, *, restage: 
         *removed,
         *(_forget(directory_stamp(directory)) for directory in unneeded),
         *_units_after(old, new, disk, written),
+        *(_strayed_units(old, new, disk) if mend else ()),
         *_password(old, new, disk),
         # After the files: a machine that loses power before this line boots what it had, with a journal that takes the files
         # back.
@@ -203,18 +210,21 @@ def _stage(old: Desired, new: Desired, *, restage: bool) -> Iterator[Stage]:
     same = after._replace(image="") == before._replace(image="") and same_image(before.image, after.image)
     if restage or not same:
         another = not same_image(before.image, after.image)
-        yield Stage(after, before, new.extensions_image, another and new.updates_boot_loader)
+        loader = another and new.updates_boot_loader
+        yield Stage(after, before, new.extensions_image, loader, back_packages=old.extensions_image)
 
 
 def repair_steps(current: Desired, config: Any, disk: Disk) -> list[Step]:
     """The steps that make the disk what the current config says again."""
-    units = [
-        Enable(name, Word.ENABLED if unit.enabled else Word.DISABLED)
-        for name, unit in current.units.items()
-        if not unit.masked and unit.enabled is not None and _exists(name, unit, current, disk)
-        and (disk.units.is_enabled(name) == Word.ENABLED) != unit.enabled
-    ]  # fmt: skip
-    return [*plan_steps(current, current, config, disk), *units]
+    return plan_steps(current, current, config, disk, mend=True)
+
+
+def _strayed_units(old: Desired, new: Desired, disk: Disk) -> Iterator[Enable]:
+    """Units that are enabled or not, other than the config says."""
+    for name, unit in new.units.items():
+        strayed = unit.enabled is not None and (disk.units.is_enabled(name) == Word.ENABLED) != unit.enabled
+        if strayed and not unit.masked and _exists(name, unit, old, disk):
+            yield Enable(name, Word.ENABLED if unit.enabled else Word.DISABLED)
 
 
 def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put | Copy]:

@@ -14,11 +14,12 @@ update waits, it ends with `Superseded` and the sync begins again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from fastness.agent.apply import accounts
 from fastness.agent.apply.apply import Applier
 from fastness.agent.apply.built_image import image_in
 from fastness.agent.apply.desired import Desired
@@ -27,6 +28,7 @@ from fastness.agent.apply.ports import Host
 from fastness.agent.apply.progress import FALSE, TRUE, UNKNOWN, Mark
 from fastness.agent.apply.report import Reporter
 from fastness.agent.apply.steps import Disk, Stage, Step, plan_steps
+from fastness.agent.apply.validate import Drift, of_system
 from fastness.agent.errors import AgentError, DrainTimeout, Irreconcilable
 from fastness.agent.host.errors import DriverError
 from fastness.agent.host.states import Deployment, Pull
@@ -37,7 +39,7 @@ from fastness.kinds.machineconfiguration.names import Progress
 from fastness.machineconfig.overlay.merged import overlay_in, versions_in
 from fastness.machineconfig.render import reconcile
 from fastness.machineconfig.rollout import disruption
-from fastness.machineconfig.rollout.diff import compare
+from fastness.machineconfig.rollout.diff import ConfigChange, Difference, How, Part, compare
 from fastness.machineconfig.rollout.disruption import CRIO, Act, Decision
 from fastness.machineconfig.rollout.nodes import drain_request
 
@@ -120,7 +122,9 @@ class Update:
         blocking: Blocking,
         single_node: bool = False,
         force: bool = False,
+        drifted: Sequence[Drift] = (),
     ) -> None:
+        """`drifted` is what differs from the old config on this machine: all of it is put right on the way."""
         self._old = old
         self._new = new
         self._configuration = configuration
@@ -130,7 +134,9 @@ class Update:
         self._drains = drains
         self._blocking = blocking
         self._single_node = single_node
-        self._force = force
+        # What runs is not what the old config says, so nothing that follows from comparing configs holds for it.
+        self._force = force or any(of_system(drift) for drift in drifted)
+        self._drifted = drifted
 
     async def run(self) -> bool:
         """Bring the machine to the new config; True when it must reboot now; raises AgentError, DriverError, ApiError."""
@@ -140,7 +146,8 @@ class Update:
         disk = Disk(self._host.root, self._host.originals, self._host.units)
         config = self._new.config
         old, new = self._old.desired, self._new.desired
-        steps = await self._blocking(lambda: plan_steps(old, new, config, disk, restage=self._force))
+        restage, mend = self._force, bool(self._drifted)
+        steps = await self._blocking(lambda: plan_steps(old, new, config, disk, restage=restage, mend=mend))
         # Before pods are moved away for what cannot be done.
         await self._blocking(lambda: self._applier.check(steps))
         await self._mark(Mark(Progress.UPDATE_PREPARED, TRUE, f"update to {self._new.title}: {decision.headline}"))
@@ -185,7 +192,8 @@ class Update:
             raise Irreconcilable(f"can't reconcile config {self._old.name} with {self._new.name}: {reasons}")
         policies = disruption.policies_of(self._configuration)
         old, new = self._old.spec_for(booted.image), self._new.spec_for(booted.image)
-        return disruption.decide(compare(old, new), policies, force=self._force)
+        changes = (*compare(old, new).changes, *_put_right(self._drifted))
+        return disruption.decide(Difference(changes), policies, force=self._force)
 
     async def _drain(self) -> bool:
         if self._single_node:
@@ -253,6 +261,17 @@ def applied(status: str, message: str, *, image: bool, pulled: str = "") -> Mark
     if image:
         children |= {Progress.APPLIED_OS_IMAGE: status, Progress.IMAGE_PULLED: pulled or status}
     return Mark(Progress.UPDATE_EXECUTED, status, message, children)
+
+
+def _put_right(drifted: Iterable[Drift]) -> Iterator[ConfigChange]:
+    """What drifted, as changes of a config: who reads a file has to read it again when it is put right."""
+    for drift in drifted:
+        if drift.path == accounts.SHADOW:
+            yield ConfigChange(Part.USER, names.CORE_USER, How.CHANGED)
+        elif drift.path.startswith("/"):
+            yield ConfigChange(Part.FILE, drift.path, How.CHANGED)
+        elif not of_system(drift):
+            yield ConfigChange(Part.UNIT, drift.path, How.CHANGED)
 
 
 def _drained(message: str, status: str) -> Mark:

@@ -35,6 +35,7 @@ _NOT_OURS: Final = frozenset({
     "/etc/mco/internal-registry-pull-secret.json",
 })  # fmt: skip
 _NOT_ENABLED: Final = ("disabled", "masked", "masked-runtime", "not-found")
+OPERATING_SYSTEM, ARGUMENTS, EXTENSIONS, KERNEL = "operating system", "kernel arguments", "extensions", "kernel"
 _IS_ENABLED: Final = ("enabled", "enabled-runtime")
 
 
@@ -46,6 +47,11 @@ class Drift(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.what}"
+
+
+def of_system(drift: Drift) -> bool:
+    """Whether it is the booted system that differs, which no file puts right."""
+    return drift.path in (OPERATING_SYSTEM, ARGUMENTS, EXTENSIONS, KERNEL)
 
 
 def drifts(desired: Desired, host: Host, only: Iterable[str] | None = None) -> list[Drift]:
@@ -172,21 +178,21 @@ def system_drifts(desired: Desired, system: OperatingSystem) -> Iterator[Drift]:
     booted, expected = system.booted(), desired.deployment
     if expected.image and not booted.image:
         why = f"cannot apply an OS image: this machine does not boot one, expected {expected.image}"
-        yield Drift("operating system", why)
+        yield Drift(OPERATING_SYSTEM, why)
     elif expected.image and not same_image(booted.image, expected.image):
-        yield Drift("operating system", f"booted {booted.image}, expected {expected.image}")
+        yield Drift(OPERATING_SYSTEM, f"booted {booted.image}, expected {expected.image}")
     # Where the image is right already, what is staged would take the machine away from it at its next boot.
     staged = system.staged()
     if staged is not None and staged.image and not same_image(staged.image, expected.image or booted.image):
         yield Drift(
-            "operating system", f"the next boot would run {staged.image}, expected {expected.image or booted.image}"
+            OPERATING_SYSTEM, f"the next boot would run {staged.image}, expected {expected.image or booted.image}"
         )
     # Only what is missing: the image and the boot loader add arguments of their own.
     missing = [argument for argument in expected.arguments if argument not in booted.arguments]
     if missing:
-        yield Drift("kernel arguments", f"missing {' '.join(missing)}")
+        yield Drift(ARGUMENTS, f"missing {' '.join(missing)}")
     absent = [extension for extension in expected.extensions if extension not in booted.extensions]
     if absent:
-        yield Drift("extensions", f"missing {' '.join(absent)}")
+        yield Drift(EXTENSIONS, f"missing {' '.join(absent)}")
     if expected.kernel != booted.kernel:
-        yield Drift("kernel", f"running {booted.kernel or 'default'}, expected {expected.kernel or 'default'}")
+        yield Drift(KERNEL, f"running {booted.kernel or 'default'}, expected {expected.kernel or 'default'}")

@@ -218,6 +218,7 @@ class Event(StrEnum):
     ON_DISK_VALIDATION_FAILED = "OnDiskStateValidationFailed"
     PREFLIGHT_DRIFT_CHECK_FAILED = "PreflightConfigDriftCheckFailed"
     CONFIG_DRIFT_DETECTED = "ConfigDriftDetected"
+    CONFIG_DRIFT_REPLACED = "ConfigDriftReplaced"
     JOURNAL_SET_ASIDE = "JournalSetAside"
     ACTION_PROHIBITED = "ActionProhibited"
     SETTINGS_LEFT_OUT = "SettingsLeftOut"

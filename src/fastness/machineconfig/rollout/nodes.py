@@ -115,6 +115,11 @@ class NodeFacts:
         return self.moving and self.degraded
 
     @property
+    def stuck(self) -> bool:
+        """Whether the node is not well with the very thing that it has: somebody changed its disk, or a unit does not run."""
+        return self.degraded and self.managed and not self.moving
+
+    @property
     def unavailable(self) -> bool:
         """Whether the node counts against the budget."""
         # A failed node that still takes pods is available; counted otherwise, one bad config would lock the pool against its

@@ -5,6 +5,8 @@
   that breaks machines stops by itself.
 * A node that failed on the way to an older goal is available, but its agent tries again when it likes. So it goes before others,
   and keeps a place of the budget until it was told.
+* A node that is not well where it is has used up a place already, and goes first, in that place: what it goes back to, or the
+  next image, replaces what is wrong with it. Otherwise it would keep the whole pool where it is, itself included.
 * A node that is on its way to a config that nobody wants any more is called back at once: taking a bad config back always heals.
 * A candidate is a node that is ready and was not told to go to the goal yet. When there are more than the budget allows, zones
   go one after the other and old nodes before young ones.
@@ -124,12 +126,13 @@ def candidates(
     """
     back, waiting, failing, used = _sorted_out(nodes, goal)
     # Counted before `hold` takes any away: a node that failed and is held back still has its place in the budget.
-    astray = sum(node.failing for node in waiting)
+    stuck = sum(node.stuck for node in waiting)
+    astray = sum(node.failing for node in waiting) + stuck
     held = next((why for why in map(hold, (*back, *waiting)) if why is not None), "")
     if held:
         back = tuple(node for node in back if hold(node) is None)
         waiting = [node for node in waiting if hold(node) is None]
-    used = used if unavailable is None else unavailable
+    used = (used if unavailable is None else unavailable) - stuck
     # A node that comes back is busy for a moment, so it counts even if it was available until now.
     capacity = budget - used - sum(not node.unavailable for node in back)
     if capacity <= 0:
@@ -151,11 +154,11 @@ def candidates(
 
 
 def _within(waiting: Iterable[NodeFacts], capacity: int, astray: int) -> list[NodeFacts]:
-    """As many as there is room for: who failed elsewhere first, others only where all of these have a place."""
+    """As many as there is room for: who failed or is stuck elsewhere first, others only where all of these have a place."""
     lost: list[NodeFacts] = []
     others: list[NodeFacts] = []
     for node in sorted(waiting, key=lambda node: node.age_order):
-        (lost if node.failing else others).append(node)
+        (lost if node.failing or node.stuck else others).append(node)
     return [*lost[:capacity], *others[: max(0, capacity - astray)]]
 
 

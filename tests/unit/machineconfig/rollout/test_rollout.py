@@ -76,6 +76,18 @@ def test_nodes_that_are_unavailable_use_up_the_budget() -> None:
     assert len(candidates(nodes, GOAL, 2).nodes) == 1
 
 
+@pytest.mark.row("003-09")
+def test_a_node_that_is_stuck_where_it_is_goes_first_in_the_place_that_it_takes_already() -> None:
+    stuck = [facts(node(name, current=OLD, desired=OLD, state="Degraded")) for name in ("s", "t")]
+    nodes = [ready("a"), *stuck]
+    assert [entry.name for entry in candidates(nodes, GOAL, 1).nodes] == ["s"]
+    assert [entry.name for entry in candidates(nodes, GOAL, 2).nodes] == ["s", "t"]
+    assert [entry.name for entry in candidates(nodes, GOAL, 3).nodes] == ["s", "t", "a"]
+    # Who is unavailable for another reason has the place of both.
+    away = facts(node("u", current=OLD, ready=False))
+    assert candidates([*nodes, away], GOAL, 1).nodes == ()
+
+
 def test_nodes_that_failed_on_the_way_use_it_up_too_so_a_bad_config_stops() -> None:
     failed = facts(node("f", current=OLD, desired="new", state="Degraded"))
     assert candidates([failed, ready("a")], GOAL, 1).nodes == ()

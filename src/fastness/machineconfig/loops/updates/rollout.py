@@ -8,8 +8,9 @@ each gets the name of its next config as an annotation. The agent on the node do
 * A machine that tries for longer than its RolloutPolicy allows stays with what it has, and is not told the same again.
 * Waves of a RolloutPolicy survive a restart in an annotation of the pool.
 * Taking a bad config back retargets every node that failed on it: undo always recovers.
-* In a pool that enforces attestation a node whose machine is not attested is left where it is. It uses up no budget, and the
-  pool names it. What a Machine is sent to is written on it first: the doors give it that and nothing else.
+* In a pool that enforces attestation a node whose machine is not attested is left where it is. It uses up no budget, unless it
+  was on its way to the goal, and the pool names it. What a Machine is sent to is written on it first: the doors give it that and
+  nothing else.
 * What a node goes to is the config of its pool with the NodeOverlays for its machine: a change of these is one more update, under
   the same budget, in the same waves. Where they cannot be merged the node stays where it is.
 * A pool with a MachineOSConfig goes to the image that was built for its config, and nowhere before there is one.
@@ -254,11 +255,13 @@ class Rollout:
             return PoolProgress(problem=str(error), why=str(error))
         await self._mark(members, goal)
         await self._assign_late(pool, members, goal)
-        behind = [node for node in members.behind() if node.name not in unproved and not self._is_elsewhere(node.name)]
+        # One that was sent to the goal and does not prove itself there keeps its place: a second one would fare no better.
+        out = {name for name in unproved if not (members.nodes[name].moving and members.nodes[name].targets(goal))}
+        behind = [node for node in members.behind() if node.name not in out and not self._is_elsewhere(node.name)]
         last = await self._operator_node(pool, len(behind))
         choice = rollout.candidates(
             behind, goal, budget, operator_node=last,
-            unavailable=members.counts.unavailable - sum(members.nodes[name].unavailable for name in unproved),
+            unavailable=members.counts.unavailable - sum(members.nodes[name].unavailable for name in out),
             hold=try_for.not_again(goal, rollout.mergeable(goal, self._images.hold(object_name(pool).name, goal))),
         )  # fmt: skip
         choice = held.limit(choice)
