@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from fastness.formats import cosign, oci, toml
 from fastness.formats import json as strict_json
-from fastness.formats import oci, toml
 from fastness.formats.client_hello import server_name
 from fastness.formats.continue_token import ContinueToken, decode_continue_token
 from fastness.formats.coreos_stream import parse_stream
@@ -19,6 +19,7 @@ from fastness.formats.errors import SelectorError, TemplateError, TokenError
 from fastness.formats.gotemplate import parse_template
 from fastness.formats.image_reference import parse_image
 from fastness.formats.oci_layer import file_in_layer
+from fastness.formats.oci_tree import LayerReader, Room, merged
 from fastness.formats.os_status import bootc_status, rpm_ostree_status
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
@@ -124,6 +125,28 @@ def _image_login(data: bytes) -> object:
 
 def _layer(data: bytes) -> object:
     return file_in_layer(data, "a", most=1024 * 1024)
+
+
+def _tree(data: bytes) -> object:
+    """A layer in pieces, on top of another, and the tree of both."""
+    below = LayerReader(lambda _: True, Room())
+    below.feed(_tar())
+    reader = LayerReader(lambda path: not path.startswith("b"), Room(1024 * 1024, 64 * 1024))
+    for at in range(0, len(data), 500):
+        reader.feed(data[at : at + 500])
+    layer = reader.finish()
+    assert not any(".." in path.split("/") for path in layer.members)
+    return merged([below.finish(), layer])
+
+
+def _signatures(data: bytes) -> object:
+    return cosign.parts(data) if b'"layers"' in data else cosign.signed_digest(data)
+
+
+_SIGNED: Final = (
+    b'{"critical":{"identity":{"docker-reference":"a"},"image":{"docker-manifest-digest":"sha256:%s"},'
+    b'"type":"cosign container image signature"},"optional":null}'
+) % (b"0" * 64)
 
 
 def _tar() -> bytes:
@@ -452,6 +475,39 @@ TARGETS: Final = (
         (b"\0" * 512, b"\xff", b"7777777", b"ustar", b"path=", b"L", b"x", b"g", b"S", b"\x1f\x8b"),
         calls_per_byte=200,
         base_calls=20000,
+    ),
+    Target(
+        "tree of an image",
+        _tree,
+        (_tar(), gzip.compress(_tar(), mtime=0)),
+        (
+            b"\0" * 512,
+            b"\xff",
+            b"7777777",
+            b"ustar",
+            b"path=",
+            b"L",
+            b"x",
+            b"g",
+            b"S",
+            b".wh.",
+            b".wh..wh..opq",
+            b"../",
+            b"\x80",
+        ),
+        calls_per_byte=200,
+        base_calls=20000,
+    ),
+    Target(
+        "signature of an image",
+        _signatures,
+        (
+            _SIGNED,
+            b'{"layers":[{"mediaType":"application/vnd.dev.cosign.simplesigning.v1+json","digest":"sha256:%s","size":3,'
+            b'"annotations":{"dev.cosignproject.cosign/signature":"AAAA"}}],"config":{"digest":"sha256:%s","size":1}}'
+            % (b"0" * 64, b"1" * 64),
+        ),
+        (*_JSON_TOKENS, b'"critical":', b'"image":', b"sha256:", b'"layers":', b'"annotations":', b"null"),
     ),
     Target(
         "image name",

@@ -232,6 +232,7 @@ class _Process:
             view.cluster, view.informers, self._clock, self._entropy, timing=settings.timing, doors=await self._pointers(view),
             may_write=may_write, tiles=settings.tiles, watched=watched, statuses=view.cluster.statuses, without=without,
             providers=settings.providers, resolve_image=settings.resolve_image, builder=settings.builder,
+            simulated_images=settings.simulated_images,
         )  # fmt: skip
         loops, feeds = [*settings.loops.controllers, *product], dict(settings.loops.feeds)
         runner = Runner(loops, view.informers, self._clock, self._entropy, feeds=feeds)

@@ -105,7 +105,7 @@ WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_O, "installplans"): ("create", STATUS),
     (_O, "operatorgroups"): (STATUS,),
     (_O, "subscriptions"): (STATUS,),
-    (_T, "approvedimages"): (STATUS,),
+    (_T, "approvedimages"): ("create", STATUS),  # a standing approval of what was built here
     (_T, "attestationkeys"): (STATUS,),
     (_T, "machines"): (STATUS,),
     (_T, "trustedexecutionclusters"): (STATUS,),

@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
+from fastness.attestation.live.image_contents import Simulated
 from fastness.attestation.live.named_record import NamedRecord
 from fastness.attestation.live.statuses import Statuses
 from fastness.attestation.loops import door_certificates as certificates
 from fastness.attestation.loops.approvers import Approvers
+from fastness.attestation.loops.built_images import BuiltImages
 from fastness.attestation.loops.challenges import ChallengeSweeper, LaunchSweeper
 from fastness.attestation.loops.confidential import Confidential
 from fastness.attestation.loops.distrust import Distrusting
 from fastness.attestation.loops.door_certificates import DoorIssuer
+from fastness.attestation.loops.image_values import ImageValues
 from fastness.attestation.loops.images import Images
 from fastness.attestation.loops.legacy_certificates import LegacyCertificates
 from fastness.attestation.loops.policies import Policies
@@ -55,6 +58,7 @@ from fastness.machineconfig.loops.controllers import REGISTRIES, machine_config_
 from fastness.machineconfig.loops.machines.machine_api import machine_api_loops
 from fastness.machineconfig.loops.machines.other_machine_api import FAMILY as MACHINE_API
 from fastness.machineconfig.loops.other_operators import FAMILY as MACHINE_CONFIG
+from fastness.machineconfig.loops.rendering.image_contents import RegistryReader
 from fastness.machineconfig.loops.rendering.render import ResolveImage
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.loops.updates.overlays import NodeOverlays
@@ -73,7 +77,7 @@ PLAIN: Final = (
     PoolTokenController, JoinedNodeController, TrustedClusters, Elsewhere, AttestationKeys, NotActedOnLoop,
 )  # fmt: skip
 """Loops that need the cluster, its caches and the time."""
-RECORDED: Final = (Approvers, Machines, DiskKeyLife, Distrusting, Joins, UnattestedJoins)
+RECORDED: Final = (Approvers, BuiltImages, Machines, DiskKeyLife, Distrusting, Joins, UnattestedJoins)
 """Loops whose decisions go into the record."""
 
 
@@ -94,12 +98,14 @@ def product_loops(
     resolve_image: ResolveImage | None = None,
     images: RegistryImages = REGISTRIES,
     builder: Builder = NO_BUILDER,
+    simulated_images: Simulated | None = None,
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
 
     `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
     Machines, where the cluster that the loops get signs them. `providers` make machines for machine sets here. `resolve_image`
     asks a registry which image a tag means; `images` are looked into for streams of operating systems; `builder` builds them.
+    `simulated_images` says what virtual machines measure, in a simulated cluster.
     """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
@@ -121,6 +127,8 @@ def product_loops(
     ]
     loops += [loop(fenced(loop.name, loop.writes), informers, clock) for loop in PLAIN]
     loops += [loop(fenced(loop.name, loop.writes), informers, decisions, clock) for loop in RECORDED]
+    reading = fenced(ImageValues.name, ImageValues.writes)
+    loops.append(ImageValues(reading, informers, clock, RegistryReader(reading), simulated_images))
     if statuses:
         signed = fenced(MachineStatuses.name, MachineStatuses.writes)
         loops.append(MachineStatuses(signed, informers, decisions, clock, statuses))

@@ -202,6 +202,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
         providers=(*PROVIDERS, *((VIRTUAL,) if simulated is not None else ())),
         resolve_image=simulated.resolve_image if simulated is not None else None,
         builder=Buildah(options.state / "builds"),
+        simulated_images=simulated.measured if simulated is not None else None,
         places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops((*kube.controllers, telling, *machines), kube.feeds),
     )  # fmt: skip
 

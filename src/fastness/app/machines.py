@@ -22,10 +22,12 @@ from typing import Final
 from fastness.agent.boot.image_trust import ImageTrust
 from fastness.agent.host.errors import ImageFailure
 from fastness.apiserver import ApiServer
+from fastness.attestation.live.image_contents import ImageUnreadable
 from fastness.attestation.values.from_images import MEASUREMENTS
 from fastness.crypto.digests import sha256
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
+from fastness.formats.errors import JsonError
 from fastness.formats.evidence.snp.tcb import Generation
 from fastness.formats.words import counted
 from fastness.keys.key_files import read_private, write_private
@@ -111,6 +113,14 @@ class Simulated:
     async def resolve_image(self, image: str) -> str:
         """The image that a tag means, as the simulated registry says; raises DriverError."""
         return await asyncio.to_thread(self.simulation.registry.pull, image)
+
+    async def measured(self, image: str) -> JsonObject:
+        """What virtual machines measure that boot an image, as a manifest; raises ImageUnreadable."""
+        try:
+            manifest = json.decode(await asyncio.to_thread(self.simulation.registry.manifest, image))
+        except (ImageFailure, JsonError) as error:
+            raise ImageUnreadable(str(error)) from error
+        return dict(manifest)
 
     def _reach_registries(self, cluster: Cluster) -> None:
         """Let machines pull from real registries, as nodes do: by mirrors and with the pull secret of the cluster."""

@@ -22,6 +22,7 @@ from fastness.admission.door.server import WebhookServer
 from fastness.app.parts import Part
 from fastness.attestation.live.collateral import Collateral
 from fastness.attestation.live.collateral_files import CACHE, IMPORTED
+from fastness.attestation.live.image_contents import Simulated
 from fastness.attestation.live.vendor_services import SECONDS, Services, VendorServices
 from fastness.builds.live.builder import NO_BUILDER, Builder
 from fastness.enrolment.door.app import Pace
@@ -133,7 +134,8 @@ class PlaneSettings:
     """What the parts are told; what is said about a part that does not run is not looked at.
 
     Without an `election` this process is alone, and `addresses` are those of its own doors. Without `tiles` the record is in
-    the cluster, without `resolve_image` images have to be named by digest, without a `builder` none are built. `providers`
+    the cluster, without `resolve_image` images have to be named by digest, without a `builder` none are built.
+    `simulated_images` says what virtual machines measure. `providers`
     make machines for machine sets. `opened` hears of every door that opened, `tell` of controllers that are not started.
     """
 
@@ -147,6 +149,7 @@ class PlaneSettings:
     node_certificates: bool = True
     resolve_image: ResolveImage | None = None
     builder: Builder = NO_BUILDER
+    simulated_images: Simulated | None = None
     join_tokens: bool = True
     pace: Pace = field(default_factory=Pace)
     documents: Documents = field(default_factory=Documents)

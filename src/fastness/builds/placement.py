@@ -31,7 +31,7 @@ from fastness.machineconfig.rollout.disruption import Act, Actions, Policies
 from fastness.machineconfig.trust.files import CLOUD_CA, INTERNAL_PULL_SECRET, KUBECONFIGS, REGISTRIES
 
 Object = Mapping[str, Any]
-PUBLIC: Final = "fastness.dev/public"
+PUBLIC: Final = names.PUBLIC
 UNITS: Final = "/etc/systemd/system"
 KEYS: Final = "/home/core/.ssh/authorized_keys.d/ignition"
 _OF_THE_DISK: Final = (

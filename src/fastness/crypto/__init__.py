@@ -8,6 +8,7 @@
     entropy.py       Where keys, nonces and serial numbers come from
     errors.py        What can be wrong with keys, certificates, envelopes and tokens
     fips.py          Whether cryptography here runs in FIPS mode, and what that would cover
+    image_keys.py    Keys that sign images: ECDSA on P-256 with SHA-256, as cosign makes them
     imported_authority.py  An authority that somebody else made, imported to issue for servers of given names
     issuer_keys.py   Tokens of somebody else's issuer: RS256 and ES256 by the keys that it publishes
     jwe.py           Sealing to a machine's key: JWE in flattened JSON, as guests of the KBS protocol open it

@@ -32,8 +32,11 @@
     gotemplate/         Templates in Go's text/template language: from text to a tree, without running anything
     regexp/             Regular expressions as Go and RE2 read them, where they run, and how much that costs
     client_hello.py     The server name in a TLS ClientHello, before anybody answers it
+    cosign.py           Signatures of images as cosign writes them, beside the image
     oci.py              Images of a registry, as bytes and headers: references, manifests, configurations, challenges, credentials
     oci_layer.py        One file out of a layer of an image: a tar archive, plain or packed with gzip
+    oci_tree.py         The files of an image, out of its layers: single paths of the tree that a machine would boot
+    tar_stream.py       Tar archives that come in pieces: every member in order, the content of those that somebody wants
 
 Every parser is a total function: it returns a value or raises one `FormatError` (tree in `errors`), within explicit bounds on
 size, depth and work. Nothing here reads a clock, a file or a random number, and nothing recurses deeper than its input may nest.

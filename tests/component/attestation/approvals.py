@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from fastness.attestation.loops.images import IMAGES, SETS, Images
 from fastness.attestation.loops.policies import POLICIES, Policies
@@ -23,7 +23,7 @@ from fastness.kube.controllers.fenced import FencedCluster
 from fastness.kube.informers import Informers
 from fastness.kube.informers.placed import scopes_of
 from fastness.kube.places import AT_HOME, Places
-from fastness.kube.port import Cluster
+from fastness.kube.port import Cluster, WriteOptions
 from tests.unit.attestation.inprocess import decided
 from tests.virtual import SeededEntropy, VirtualClock
 
@@ -32,6 +32,7 @@ DIGEST = "ab" * 32
 IMAGE = f"registry.example/os@sha256:{DIGEST}"
 SET = f"image-{DIGEST}"
 MAX_TURNS = 5000
+W = TypeVar("W", bound="World")
 PCRS = {number: f"{number:064x}" for number in (4, 7, 11, 12, 14)}
 
 
@@ -77,6 +78,8 @@ class World:
         self.cluster = cluster
         self.clock = clock
         self.informers = informers
+        self.status = WriteOptions(subresource="status")
+        self.followed: list[Resource] = [IMAGES, SETS]
 
         def fenced(loop: Any) -> FencedCluster:
             return FencedCluster(cluster, loop.name, loop.writes)
@@ -102,7 +105,7 @@ class World:
 
     async def _caught_up(self) -> None:
         """Wait until the caches hold what the API holds."""
-        for resource in (IMAGES, SETS):
+        for resource in self.followed:
             informer = self.informers.of(resource)
             for _ in range(MAX_TURNS):
                 there = await self._counting(resource)
@@ -144,7 +147,18 @@ async def world(
     places: Places = AT_HOME,
 ) -> AsyncIterator[World]:
     """The loops over an API."""
+    async with world_of(World, cluster, attempt, places) as made:
+        yield made
+
+
+@asynccontextmanager
+async def world_of(
+    kind: type[W],
+    cluster: Cluster,
+    attempt: Callable[[Mapping[str, Any]], Awaitable[Trial]] = in_process,
+    places: Places = AT_HOME,
+) -> AsyncIterator[W]:
+    """A world with more loops."""
     clock = VirtualClock(datetime.now(UTC))
     async with Informers(cluster, clock=clock, entropy=SeededEntropy(), places=places) as informers:
-        made = World(cluster, informers, clock, attempt)
-        yield made
+        yield kind(cluster, informers, clock, attempt)

@@ -103,15 +103,15 @@ async def test_a_changed_manifest_replaces_the_set_as_a_whole(embedded_server: E
         assert (await here.judge(quoted(changed))).affirms("tpm")
 
 
-async def test_an_image_without_measurements_says_what_to_do_and_has_no_values(embedded_server: Embedded) -> None:
+async def test_an_image_that_nobody_read_yet_says_so_and_has_no_values(embedded_server: Embedded) -> None:
     async with world(embedded_server.cluster) as here:
         bare = approved_image()
         del bare["metadata"]["annotations"]
         await here.cluster.create(IMAGES, bare)
         await here.settle()
         committed = await here.condition(IMAGES, "os", "Committed", NAMESPACE)
-        assert (committed["status"], committed["reason"]) == ("False", "ComputationFailed")
-        assert "fastness image approve" in committed["message"]
+        assert (committed["status"], committed["reason"]) == ("False", "Computing")
+        assert "read from its registry" in committed["message"]
         assert (await here.cluster.list(SETS)).items == []
 
 

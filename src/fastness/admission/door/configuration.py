@@ -112,6 +112,9 @@ def configuration(where: Reachable, bundle: str, recorded: str = REVIEW_PATH) ->
         _entry("alarms.fastness.dev", [
             _rule("fastness.dev", ["distrusts"], ("CREATE",)), _rule(_MACHINES, ["machines"], ("UPDATE",)),
         ], recorded, conditions=(_PEOPLE, _DISTRUSTS), policy="Ignore", effects=_RECORDS),
+        _entry("authors.fastness.dev", [
+            _rule(MCO_GROUP, ["machineosconfigs"], (*_WRITE, "DELETE")), _rule(MCO_GROUP, ["machineconfigs"]),
+        ], recorded, conditions=(_PEOPLE,), policy="Ignore", effects=_RECORDS),
         _entry("home.fastness.dev", [_rule("", ["namespaces"], ("DELETE",))], recorded, conditions=(_HOME,), effects=_RECORDS),
         _entry("owners.fastness.dev", _by_group(WITHOUT_OWNERS), conditions=(_OWNED,)),
         _entry("bars.fastness.dev", [_rule(_MACHINES, ["machines"], ("DELETE",))]),

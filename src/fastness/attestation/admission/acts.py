@@ -24,6 +24,7 @@ from fastness.attestation.values.from_images import MEASUREMENTS
 from fastness.attestation.verdict import breakglass
 from fastness.crypto.digests import sha256
 from fastness.kinds.fastness_dev.cluster import REASON
+from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, metadata
 from fastness.kinds.trusted_execution.disks import RECOVER
 from fastness.kinds.trusted_execution.machine import REKEY
@@ -204,6 +205,15 @@ def _machine(request: AdmissionRequest) -> Iterator[str]:
         yield VOUCH
 
 
+def _published(request: AdmissionRequest) -> Iterator[str]:
+    """MachineConfigs that say that they are public: what they hold goes into images, which anybody reads."""
+    was, becomes = (annotations_of(side).get(names.PUBLIC) == "true" for side in (request.old or {}, request.new))
+    if becomes and not was:
+        yield "publish-config"
+    elif becomes and _spec(request.old or {}) != _spec(request.new):
+        yield "change-published-config"
+
+
 def _cluster(request: AdmissionRequest) -> Iterator[str]:
     """What is done to the ConfidentialCluster without lowering it: making it, raising it, overriding."""
     if request.operation is Operation.CREATE:
@@ -222,6 +232,7 @@ def _spec(obj: Object) -> Object:
 
 _OURS: Final = "fastness.dev"
 _MACHINES: Final = "trusted-execution-clusters.io"
+_CONFIGS: Final = "machineconfiguration.openshift.io"
 _LOWERINGS: Final[Mapping[tuple[str, str], Callable[[AdmissionRequest], dict[str, str]]]] = {
     ("", "namespaces"): _home_lowering,
     (_OURS, "confidentialclusters"): _cluster_lowering,
@@ -235,5 +246,7 @@ _EVERYDAY: Final[Mapping[tuple[str, str], Whats]] = {
     (_OURS, "distrusts"): _written("distrust", "change-distrust", "take-distrust-back"),
     (_MACHINES, "approvedimages"): _written("approve-image", "change-image", "withdraw-image"),
     (_MACHINES, "machines"): _machine,
+    (_CONFIGS, "machineosconfigs"): _written("describe-image", "change-description", "remove-description"),
+    (_CONFIGS, "machineconfigs"): _published,
 }
 RECORDED: Final = tuple(_EVERYDAY)

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from fastness.attestation.admission import strength
 from fastness.attestation.admission.strength import at, entries
 from fastness.attestation.evidence.roots import DEFAULT_EVIDENCE
+from fastness.kinds.fastness_dev.cluster import BUILT_HERE
 from fastness.kinds.fastness_dev.trust_model import evicts, listed_pools, mode_of, trust_model
 
 Object = Mapping[str, Any]
@@ -160,6 +161,33 @@ def _legacy_stubs(old: Object, new: Object) -> Iterator[str]:
         yield f"anybody gets the configuration of pool {pool} under the name {server_name}"
 
 
+def _standing_approval(old: Object, new: Object) -> Iterator[str]:
+    before, after = (at(side, "images", "approval") == BUILT_HERE for side in (old, new))
+    if after and not before:
+        pools = ", ".join(sorted(strength.texts(at(new, "images", "pools")))) or "none yet"
+        yield f"images that are built here count without anybody's approval (pools: {pools})"
+
+
+def _standing_pools(old: Object, new: Object) -> Iterator[str]:
+    """Pools that the standing approval is for, whether it is on yet or not: who switches it on need not look at them again."""
+    before, after = (strength.texts(at(side, "images", "pools")) for side in (old, new))
+    for pool in sorted(after - before):
+        yield f"a standing approval of images that are built here is for pool {pool} too"
+
+
+def _signers(old: Object, new: Object) -> Iterator[str]:
+    """Signatures that images needed and need no more; another key, or fewer places, is such a one."""
+    after = {str(entry.get("name")): entry for entry in entries(new, "images", "signers")}
+    for before in entries(old, "images", "signers"):
+        name = str(before.get("name"))
+        now, places = after.get(name), strength.texts(before.get("images"))
+        kept = strength.texts(now.get("images")) if now is not None else frozenset()
+        if now is None or now.get("key") != before.get("key"):
+            yield f"images need no signature by {name} with its old key any more"
+        elif kept and not (places and places <= kept):
+            yield f"fewer images need a signature by {name}"
+
+
 def _longer(default: str, *path: str) -> Compare:
     return lambda old, new: strength.longer(old, new, path, default)
 
@@ -211,6 +239,11 @@ ORDER: Final[tuple[Row, ...]] = (
         _switched_on("machines are trusted on first use", "join", "trustOnFirstUse")),
     Row("join.legacyStubs", "more", "whoever reaches the gate under that name gets secrets of the pool, and a token to join it",
         _legacy_stubs),
+    Row("images.approval", "BuiltHere", "whoever writes a MachineOSConfig decides what machines of its pool may boot",
+        _standing_approval),
+    Row("images.pools", "more", "the same, for one more pool",
+        _standing_pools),
+    Row("images.signers", "fewer", "images count that nobody signed", _signers),
     Row("breakGlass.approvers", "any change", "whoever loses a colleague is outvoted as easily as whoever gains one",
         _changed("{name} may agree to overrides", "{name} may agree to overrides no more", "breakGlass", "approvers")),
     Row("breakGlass.delay", "shorter", "less time to see who was appointed before it counts",

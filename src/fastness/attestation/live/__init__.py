@@ -7,6 +7,7 @@ collateral.py         Vendors' documents at hand: Intel's, AMD's, and those of m
 collateral_files.py   Vendors' documents as files: what an operator imports, and what was fetched before
 collateral_report.py  A door tells the cluster what documents of vendors it has
 guard_state.py        How strict the cluster was when the controllers last put that on the record
+image_contents.py     What loops ask of whoever reaches registries: the files of an image, the signatures beside it
 launches.py           Launches of SNP guests: a disk key is released in the first session ever seen of a launch
 lowerings.py          Who confirmed a lowering, as the record has it
 machines.py           Machines in the cluster: found by the key that is their identity, written once by enrolment

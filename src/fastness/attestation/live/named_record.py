@@ -100,6 +100,11 @@ class NamedRecord:
             entry = _named(entry, await self._behind(act_resource(entry), whats))
         await self._record.append(entry)
 
+    async def person(self, resource: str, whats: Iterable[str]) -> str:
+        """Who did one of these acts to an object last, as an edge wrote it down."""
+        act = await self._behind(resource, tuple(whats))
+        return act.who if act is not None else UNKNOWN
+
     async def _behind(self, resource: str, whats: Iterable[str]) -> PersonAct | None:
         try:
             # In this order: a batch that is not there any more is in the record by then.

@@ -19,8 +19,10 @@ from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import ObjectName, annotations_of, is_being_deleted, object_name, view
+from fastness.kinds.openshift.machines import CONTROL_PLANE_MACHINE_SET, MACHINE_SET
 from fastness.kinds.trusted_execution.approvals import APPROVED_IMAGE
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kinds.trusted_execution.membership import Membership, membership_of
@@ -32,6 +34,7 @@ from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.runtime.clock import Clock
 
 KEY: Final = ObjectName("", "*")
+_MAKERS: Final = (MACHINE_SET, CONTROL_PLANE_MACHINE_SET)
 GATHER_SECONDS: Final = 1.0
 _AS: Final = WriteOptions(manager="image-life")
 
@@ -53,8 +56,10 @@ class ImageLives:
             NODE.resource,
             MACHINE.resource,
         )
-        self.sources: Sequence[Source] = tuple(
-            Source(informer, self._if_changed, delay=GATHER_SECONDS) for informer in watched
+        optional = (MACHINE_OS_CONFIG.resource, *(kind.resource for kind in _MAKERS))
+        self.sources: Sequence[Source] = (
+            *(Source(informer, self._if_changed, delay=GATHER_SECONDS) for informer in watched),
+            *(Source(informer, self._if_changed, delay=GATHER_SECONDS, optional=True) for informer in optional),
         )
         self._cluster = cluster
         self._clock = clock
@@ -64,7 +69,9 @@ class ImageLives:
         self._sets = informers.of(REFERENCE_VALUE_SET.resource)
         self._approvals = informers.of(APPROVED_IMAGE.resource)
         self._pools, self._configs = informers.of(MACHINE_CONFIG_POOL.resource), informers.of(MACHINE_CONFIG.resource)
-        for informer in watched[:3]:
+        self._described = informers.of(MACHINE_OS_CONFIG.resource)
+        self._makers = tuple(informers.of(kind.resource) for kind in _MAKERS)
+        for informer in (*watched[:3], *optional):
             informers.of(informer).subscribe(self._something)
         informers.of(NODE.resource).subscribe(lambda old, new: self._note(self._named, old, new, _named))
         informers.of(MACHINE.resource).subscribe(lambda old, new: self._note(self._booted, old, new, _booted))
@@ -113,10 +120,18 @@ class ImageLives:
 
     def _next(self, old: Life, image: str, uses: Uses, now: datetime) -> Life:
         approvals = [approval for approval in self._approvals.list() if approval["spec"].get("image") == image]
-        keep = any(annotations_of(approval).get(KEEP) == "true" for approval in approvals)
+        keep = any(annotations_of(approval).get(KEEP) == "true" or self._starts(approval) for approval in approvals)
         made = [datetime.fromisoformat(approval["metadata"]["creationTimestamp"]) for approval in approvals]
         renewed = old.left is not None and any(moment > old.left for moment in made)
         return advanced(old, image, uses, now, renewed=renewed, keep=keep)
+
+    def _starts(self, approval: JsonObject) -> bool:
+        """Whether machine sets start machines with an image: it is of the release that they boot, or nobody can tell theirs."""
+        release = annotations_of(approval).get(names.BOOT_IMAGE)
+        noted = (
+            annotations_of(maker).get(names.BOOT_IMAGE, "") for informer in self._makers for maker in informer.list()
+        )
+        return bool(release) and any(note.partition(" ")[0] in ("", release) for note in noted)
 
     def _uses(self) -> Uses:
         desired = {
@@ -126,8 +141,11 @@ class ImageLives:
         images = {image for configs in self._named.values() for image in configs[2:]}
         by_config = {config: self._image(config) for config in (desired | used) - {""}}
         named = {config: image for config, image in by_config.items() if image}
+        # A pool with a MachineOSConfig goes to the image that was built for it, in the place of the one that its config names.
+        built = {str((each.get("status") or {}).get("currentImagePullSpec") or "") for each in self._described.list()}
         return Uses(
-            frozenset(digest_of(named[config]) for config in desired & named.keys()),
+            frozenset(digest_of(named[config]) for config in desired & named.keys())
+            | frozenset(digest_of(image) for image in built - {""}),
             frozenset(digest_of(image) for image in {named[config] for config in used & named.keys()} | images - {""}),
             frozenset(digest_of(image) for images in self._booted.values() for image in images),
             uncertain=any(image is None for image in by_config.values()),
@@ -140,9 +158,11 @@ class ImageLives:
 
 
 def _named(node: JsonObject) -> tuple[str, ...]:
-    """The configs and images that a node has and aims at."""
+    """The configs and images that a node has and aims at, and the image that it would go back to."""
     notes = annotations_of(node)
-    keys = (names.CURRENT_CONFIG, names.DESIRED_CONFIG, names.CURRENT_IMAGE, names.DESIRED_IMAGE)
+    keys = (
+        names.CURRENT_CONFIG, names.DESIRED_CONFIG, names.CURRENT_IMAGE, names.DESIRED_IMAGE, names.BOOTED_IMAGE,
+    names.BASE_IMAGE, )  # fmt: skip
     return tuple(notes.get(key, "") for key in keys)
 
 

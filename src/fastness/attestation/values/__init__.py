@@ -1,5 +1,6 @@
 """Reference values and their life.
 
+computed.py     Values that were computed from the bytes of an image, as they stand on its ReferenceValueSet
 differences.py  Where a machine differs from what was expected, register by register and event by event
 from_images.py  From an approved image to reference values
 image_life.py   The life of an image's reference values

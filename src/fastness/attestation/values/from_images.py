@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from fastness.attestation.values.computed import NOTHING, Computed
 from fastness.attestation.values.measured import COMPARED, is_measured
 from fastness.attestation.values.tuples import IMAGE
 from fastness.attestation.values.values import EVENT_PREFIX
@@ -70,30 +71,75 @@ def set_name(image: str) -> str:
     return f"image-{match[1]}"
 
 
-def set_of_image(image: str, approvals: Sequence[Object]) -> JsonObject:
-    """The ReferenceValueSet of an image with these approvals, at least one; raises BadValues."""
-    values = joined(_distinguished([(object_name(entry).name, states_of_approval(entry)) for entry in approvals]))
+def set_of_image(image: str, approvals: Sequence[Object], computed: Computed = NOTHING) -> JsonObject:
+    """The ReferenceValueSet of an image with these approvals, at least one; raises BadValues.
+
+    What approvals say goes before what was computed from the image. An image that was built here is its pool's alone.
+    """
+    told = [(object_name(entry).name, states_of_approval(entry)) for entry in approvals if carries_measurements(entry)]
+    values = joined(_distinguished(told)) if told else values_of_computed(computed)
     if not values:
         raise BadValues(
             "no-measurements",
             "nobody said what a machine measures when it boots the image",
             "Approve it with `fastness image approve`, which measures it or reads a manifest.",
         )
+    pools = _own_pools(image, _pools(approvals), computed)
+    # No beginning: it counts at once, whatever the clocks of verifiers say.
+    validity = {"notAfter": rfc3339(max(end_of(approval) for approval in approvals))}
+    return _set(image, values, pools, {"validity": validity})
+
+
+def unapproved_set(image: str, computed: Computed) -> JsonObject:
+    """The ReferenceValueSet of a build that nobody approved: its values, which count for nothing; raises BadValues."""
+    return _set(image, values_of_computed(computed), sorted(computed.pools), {})
+
+
+def _set(image: str, values: list[JsonObject], pools: list[str], more: Mapping[str, Any]) -> JsonObject:
     if len(values) > MAX_VALUES:
         raise BadValues("too-many-values", f"{len(values)} values are more than {MAX_VALUES}", "Leave out events.")
+    spec = {"source": IMAGE, "image": image, "values": values, **({"pools": pools} if pools else {}), **more}
     return {
         "apiVersion": REFERENCE_VALUE_SET.api_version,
         "kind": REFERENCE_VALUE_SET.kind,
         "metadata": {"name": set_name(image)},
-        "spec": {
-            "source": IMAGE,
-            "image": image,
-            "values": values,
-            **({"pools": pools} if (pools := _pools(approvals)) else {}),
-            # No beginning: it counts at once, whatever the clocks of verifiers say.
-            "validity": {"notAfter": rfc3339(max(end_of(approval) for approval in approvals))},
-        },
+        "spec": spec,
     }
+
+
+def _own_pools(image: str, pools: list[str], computed: Computed) -> list[str]:
+    """The pools that values count for: those of the approvals, of a build its own alone; raises BadValues where none is left."""
+    if not computed.pools:
+        return pools
+    own = sorted(computed.pools & set(pools)) if pools else sorted(computed.pools)
+    if not own:
+        named = ", ".join(pools)
+        raise BadValues(
+            "other-pool",
+            f"{image} was built for pool {', '.join(sorted(computed.pools))}, and its approval is for {named}",
+            "Approve it for the pool that it was built for; values of a build count for no other.",
+        )
+    return own
+
+
+def carries_measurements(approval: Object) -> bool:
+    """Whether an ApprovedImage says itself what machines measure."""
+    notes = annotations_of(approval)
+    return MEASUREMENTS in notes or LABEL in notes
+
+
+def values_of_computed(computed: Computed) -> list[JsonObject]:
+    """The values that were computed from an image, each register with the file that gave it; raises BadValues."""
+    if computed.manifest is None:
+        return []
+    files: dict[str, list[str]] = {}
+    for source in computed.sources:
+        for name in source.get("values") or ():
+            files.setdefault(str(name), []).append(str(source.get("file")))
+    return [
+        {**value, "note": f"computed from {', '.join(files[value['name']])}"[:256]} if value["name"] in files else value
+        for value in joined(states_of_manifest(dict(computed.manifest)))
+    ]
 
 
 def values_of_approval(approval: Object) -> list[JsonObject]:

@@ -30,6 +30,7 @@ from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
 from fastness.cli.images.placement import what_goes_where
+from fastness.cli.images.show import show_image
 from fastness.cli.output import output_option, show_json, table, tell
 from fastness.cli.room_errors import reported_errors
 from fastness.crypto.errors import CryptoError
@@ -62,6 +63,7 @@ def image() -> None:
 
 image.add_command(trust)
 image.add_command(what_goes_where)
+image.add_command(show_image)
 
 
 @image.command("approve")
@@ -86,18 +88,38 @@ image.add_command(what_goes_where)
 @click.option("--name", default="", help="Name of the ApprovedImage; default made from the digest.")
 @click.option("--namespace", "-n", default=NAMESPACE, show_default=True, help="Where it is kept.")
 @click.option("--until", default="", help="When the approval ends, as 2027-01-31T00:00:00Z; default a year from now.")
+@click.option(
+    "--wait",
+    "seconds",
+    type=click.IntRange(0, 3600),
+    default=60,
+    show_default=True,
+    help="Without measurements: how many seconds to wait until the control plane computed them.",
+)
 @ways_options
 @cluster_options
 @output_option
 def approve(
     reference: str, manifest: Path | None, label: Path | None, uki: Path | None, firmware_vars: Path | None,
     secure_boot: bool, trusted: Path | None, zero: Sequence[int], variants: Sequence[str], pools: Sequence[str],
-    name: str, namespace: str, until: str, root: Path | None, strict: bool, kubeconfig: Path | None, context: str,
-    output: str,
+    name: str, namespace: str, until: str, seconds: int, root: Path | None, strict: bool, kubeconfig: Path | None,
+    context: str, output: str,
 ) -> None:  # fmt: skip
-    """Approve the image REFERENCE, named by digest, and the values that its machines measure."""
-    if sum(source is not None for source in (manifest, label, uki)) != 1:
-        raise CliError("say what machines measure", "Give one of --manifest, --label and --uki.", Exit.USAGE)
+    """Approve the image REFERENCE, named by digest, and the values that its machines measure.
+
+    Without --manifest, --label and --uki the control plane reads the image from its registry and computes them.
+    """
+    given = sum(source is not None for source in (manifest, label, uki))
+    if given > 1:
+        raise CliError(
+            "say once what machines measure", "Give one of --manifest, --label and --uki, or none.", Exit.USAGE
+        )
+    if not given:
+        if zero or variants or root is not None or strict:
+            hint = "Give one of --manifest, --label and --uki, or leave all of them to the control plane."
+            raise CliError("--zero, --variant, --root and --strict go with measurements", hint, Exit.USAGE)
+        left_to_the_cluster(reference, name, namespace, until, pools, trusted, seconds, kubeconfig, context, output)
+        return
     if uki is None and (firmware_vars is not None or secure_boot):
         raise CliError("--firmware-vars and --secure-boot go with --uki", code=Exit.USAGE)
     measured = _measured(uki, firmware_vars, secure_boot) if uki is not None else _read(manifest or label)
@@ -115,6 +137,49 @@ def approve(
     tell(f"{namespace}/{approval['metadata']['name']}: approved; machines that measure the following are accepted")
     rows = [(value["name"], value["value"], ", ".join(value.get("variants", ()))) for value in values]
     click.echo(table(rows if any(row[2] for row in rows) else [row[:2] for row in rows]))
+
+
+def left_to_the_cluster(
+    reference: str, name: str, namespace: str, until: str, pools: Sequence[str], trusted: Path | None, seconds: int,
+    kubeconfig: Path | None, context: str, output: str,
+) -> None:  # fmt: skip
+    """Approve an image whose values the control plane computes from the registry, and tell what came of it."""
+    try:
+        set_name(reference)
+    except BadValues as error:
+        raise CliError(error.message, error.hint, Exit.USAGE) from error
+    notes = {**({VALID_UNTIL: until} if until else {}), **({POOLS: ",".join(pools)} if pools else {})}
+    notes |= _authorities(trusted) if trusted is not None else {}
+    meta = {"name": name or set_name(reference), "namespace": namespace, "annotations": notes}
+    approval = {
+        "apiVersion": APPROVED_IMAGE.api_version, "kind": APPROVED_IMAGE.kind, "metadata": meta, "spec": {"image": reference},
+    }  # fmt: skip
+    with reported_errors():
+        committed = asyncio.run(_approve_and_wait(approval, kubeconfig, context, seconds))
+    where, said = f"{namespace}/{meta['name']}", str(committed.get("message") or "nobody has looked at it yet")
+    if output == "json":
+        show_json({"name": meta["name"], "namespace": namespace, "image": reference, "committed": dict(committed)})
+    elif committed.get("status") == "True":
+        tell(f"{where}: approved; {said}")
+    if committed.get("status") != "True" and committed.get("reason") not in (None, "Computing"):
+        raise CliError(
+            f"{where}: approved, and its values do not count ({committed.get('reason')}): {said}", code=Exit.NO
+        )
+    if committed.get("status") != "True":
+        tell(f"{where}: approved; {said}. `fastness image show {reference}` tells how it goes on")
+
+
+async def _approve_and_wait(approval: JsonObject, kubeconfig: Path | None, context: str, seconds: int) -> JsonObject:
+    await _approve(approval, kubeconfig, context)
+    meta = approval["metadata"]
+    async with connected(kubeconfig, context) as cluster:
+        for turn in range(max(1, seconds * 4)):
+            present = await cluster.get(APPROVED_IMAGE.resource, meta["name"], meta["namespace"])
+            committed = condition(present, "Committed") or {}
+            if turn and committed and committed.get("reason") != "Computing":
+                break
+            await asyncio.sleep(0.25 if seconds else 0)
+    return dict(committed)
 
 
 def _say_open_ways(manifest: Any, uki: Path | None, root: Path | None, *, strict: bool) -> None:

@@ -63,6 +63,7 @@ CURRENT_BUILD: Final = f"{GROUP}/current-machine-os-build"
 REBUILD: Final = f"{GROUP}/rebuild"
 # Whether the image of a MachineOSConfig can be built, a condition of it; and what an image was made of, on its build.
 BUILDABLE: Final = "Buildable"
+PUBLIC: Final = "fastness.dev/public"
 IMAGE_INPUTS: Final = "fastness.dev/image-inputs"
 BUILD_FINALIZER: Final = "fastness.dev/built-image"
 

@@ -1,5 +1,7 @@
 """What machine configuration asks of others than the cluster.
 
+image_signatures.py  The signatures beside an image, where cosign puts them
+image_tree.py        The boot files of an image in a registry, read out of its layers as they come
 registry.py          Images in registries: their labels and single files, read without pulling them
 registry_session.py  A talk with one registry about one image: manifests and blobs, read and written
 """

@@ -23,8 +23,11 @@ from typing import Final, Protocol, TypeVar
 import httpx
 
 from fastness.formats import oci
+from fastness.formats.cosign import Signature, signature_tag
 from fastness.formats.errors import FormatError
 from fastness.formats.oci_layer import file_in_layer
+from fastness.machineconfig.live.image_signatures import read_signatures
+from fastness.machineconfig.live.image_tree import Contents, TreeReader
 from fastness.machineconfig.live.registry_session import Refused, Session, opened, trust_in
 from fastness.machineconfig.render.errors import BadStreams
 from fastness.machineconfig.streams.access import RegistryAccess
@@ -80,6 +83,19 @@ class RegistryClient:
             raise Refused(f"it has no file {path}")
 
         return await self._asked(image, access, read)
+
+    async def contents(self, image: str, access: RegistryAccess, reader: TreeReader) -> Contents:
+        """What a reader of trees asks for of an image by digest; raises BadStreams."""
+        try:
+            return await self._asked(image, access, reader.read_contents)
+        except TimeoutError as error:
+            raise BadStreams(f"{image} takes too long to read") from error
+
+    async def signatures(self, image: str, access: RegistryAccess) -> list[Signature]:
+        """The signatures beside an image by digest, where cosign puts them; none where there are none; raises BadStreams."""
+        reference = _reference(image)
+        tagged = oci.Reference(reference.registry, reference.repository, signature_tag(reference.digest))
+        return await self._first(tagged, access, read_signatures)
 
     async def _asked(self, image: str, access: RegistryAccess, read: Callable[[Session], Awaitable[T]]) -> T:
         reference = _reference(image)

@@ -77,9 +77,13 @@ class Session:
 
     async def digest(self) -> str:
         """The digest of what a tag names; raises FormatError, Refused, HTTPError."""
+        return oci.digest_of(await self.tagged())
+
+    async def tagged(self) -> bytes:
+        """The manifest that a tag names, on the registry's word; raises FormatError, Refused, HTTPError."""
         body = await self._get(f"manifests/{self._image.tag}", oci.MAX_MANIFEST)
         oci.manifest(body)  # a page of an error has a digest, too
-        return oci.digest_of(body)
+        return body
 
     async def blob(self, part: oci.Descriptor, most: int) -> bytes:
         """A part of the image; raises Refused, HTTPError, FormatError."""
@@ -108,6 +112,33 @@ class Session:
                     await asyncio.to_thread(file.write, chunk)
         if f"sha256:{seen.hexdigest()}" != part.digest:
             raise Refused(f"it answered with something else than {part.digest}")
+
+    async def pieces(self, part: oci.Descriptor) -> AsyncIterator[bytes]:
+        """A part of the image as it comes; raises Refused, HTTPError, FormatError, Refused at the end where it is another one.
+
+        What was read before the end is nobody's word yet: whoever reads believes none of it until this is through.
+        """
+        seen, count = hashlib.sha256(), 0
+        async with self._answered("GET", f"blobs/{part.digest}") as answer:
+            async for chunk in answer.aiter_bytes(CHUNK):
+                count += len(chunk)
+                if count > part.size:
+                    raise Refused(f"it answered with more than the {part.size} bytes of {part.digest}")
+                seen.update(chunk)
+                yield chunk
+        if f"sha256:{seen.hexdigest()}" != part.digest:
+            raise Refused(f"it answered with something else than {part.digest}")
+
+    async def manifest_for(self, platform: str) -> oci.Manifest:
+        """What the image for a platform is made of, and no other; raises FormatError, Refused, HTTPError."""
+        body = await self._verified(f"manifests/{self._image.digest}", self._image.digest, oci.MAX_MANIFEST)
+        content = oci.manifest(body)
+        if isinstance(content, oci.Index):
+            chosen = content.of(platform)
+            content = oci.manifest(await self._verified(f"manifests/{chosen.digest}", chosen.digest, oci.MAX_MANIFEST))
+        if isinstance(content, oci.Index):
+            raise Refused("a list of images names another list")
+        return content
 
     async def upload(self, part: oci.Descriptor, path: Path) -> None:
         """Have a part of an image in the registry; raises Refused, HTTPError, FormatError, OSError."""

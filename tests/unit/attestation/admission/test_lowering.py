@@ -49,8 +49,7 @@ def test_every_field_of_the_schema_is_in_the_order_or_cannot_weaken() -> None:
 
 # Fields of the contract that have no behaviour yet, and are in no schema: whoever adds one cannot forget it here.
 TO_COME = (
-    ("guests", "accept"), ("guests", "evidence"), ("images", "approval"), ("images", "pools"), ("images", "signers"),
-    ("attestation", "tokenIssuers"),
+    ("guests", "accept"), ("guests", "evidence"), ("attestation", "tokenIssuers"),
 )  # fmt: skip
 
 
@@ -252,3 +251,51 @@ def test_a_deletion_is_confirmed_on_the_stored_object_also_without_a_generation(
     )
     again = {**namespace, "metadata": {**namespace["metadata"], "uid": "another"}}
     assert isinstance(confirmed(write("DELETE", "namespaces", None, again), ["all machines are forgotten"]), Denied)
+
+
+def images(**fields: Any) -> Object:
+    return {"mode": "Enforce", "images": fields}
+
+
+SIGNER = {"name": "release", "key": "-----BEGIN PUBLIC KEY-----a", "images": ["registry.example/os"]}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ({}, {"approval": "BuiltHere"}, "images.approval"),
+        (
+            {"approval": "Manual", "pools": ["worker"]},
+            {"approval": "BuiltHere", "pools": ["worker"]},
+            "images.approval",
+        ),
+        (
+            {"approval": "BuiltHere", "pools": ["worker"]},
+            {"approval": "BuiltHere", "pools": ["worker", "gpu"]},
+            "images.pools",
+        ),
+        ({"signers": [SIGNER]}, {}, "images.signers"),
+        ({"signers": [SIGNER]}, {"signers": [{**SIGNER, "key": "-----BEGIN PUBLIC KEY-----b"}]}, "images.signers"),
+        ({"signers": [{**SIGNER, "images": []}]}, {"signers": [SIGNER]}, "images.signers"),
+        ({"signers": [SIGNER]}, {"signers": [{**SIGNER, "images": ["registry.example/other"]}]}, "images.signers"),
+    ],
+)
+def test_approving_images_unseen_and_asking_for_fewer_signatures_lowers(old: Object, new: Object, field: str) -> None:
+    changes = weakenings({"spec": images(**old)}, {"spec": images(**new)})
+    assert {change.field for change in changes} == {field}
+    assert weakenings({"spec": images(**new)}, {"spec": images(**new)}) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"approval": "BuiltHere", "pools": ["worker", "gpu"]}, {"approval": "BuiltHere", "pools": ["gpu"]}),
+        ({"approval": "BuiltHere", "pools": ["worker"]}, {"approval": "Manual"}),
+        ({}, {"approval": "Manual"}),
+        ({}, {"signers": [SIGNER]}),
+        ({"signers": [SIGNER]}, {"signers": [{**SIGNER, "images": []}]}),
+        ({"signers": [SIGNER]}, {"signers": [{**SIGNER, "images": ["registry.example/os", "quay.example"]}]}),
+    ],
+)
+def test_what_asks_for_more_of_images_needs_no_confirmation(old: Object, new: Object) -> None:
+    assert weakenings({"spec": images(**old)}, {"spec": images(**new)}) == ()

@@ -3,6 +3,7 @@
     cluster_kinds.py    Configs that follow from the cluster's own settings: nodes.config and the FeatureGate, for every pool
     defaults.py         What a cluster has if nobody made it: built-in pools, settings of disruption
     generated.py        Configs that follow from other objects: the base of each role, KubeletConfigs, ContainerRuntimeConfigs
+    image_contents.py   Images of operating systems, read for attestation as nodes would pull them
     keep.py             Generated configs are what they should be: made, put back when edited, made anew by another version
     node_sources.py     Where facts about the cluster are read: Services, Secrets, ConfigMaps, OpenShift's own objects
     prune.py            Rendered configs that nobody uses any more are deleted, all but the last five of each pool
