@@ -3,6 +3,8 @@
     checks.py          is what a MachineOSConfig names there and good?          before anything is built
     placement.py       image or disk, for every path of a config, and why
     inputs.py          everything that an image is made of, its digest, and the name of the build
+    packages.py        extensions and kernel types, by the base's own package manager (packages.sh runs in the build)
+    kernel_arguments.py  arguments as files of the image
     containerfile.py   what people write, and the whole file that is built
     life.py            conditions of a build, which one is current, which may go
     plan.py            what a change would do to images: built or not, booted or not

@@ -1,13 +1,16 @@
 """Containerfiles: what people add to an image, and the file that is built.
 
     problems(text)                  all that is wrong with what somebody wrote; nothing when it can be built
-    whole(layer, labels)            the file for the builder: base, config, then what people wrote
+    whole(layer, labels, packages)  the file for the builder: base, packages, config, then what people wrote
+    layer_names(…)                  what each layer on top of the base is
 
-Two stages at least: `configs` is the base with the files of the pool's config, and what people write goes on top of it, in a
-layer of its own. Whoever begins with `FROM configs AS final` says so; whoever does not, gets that line.
+A stage is a layer: `packages` is the base with the packages that the config asks for, `configs` has the files of the config, and
+what people write goes on top of it, in a layer of its own. Whoever begins with `FROM configs AS final` says so; whoever does
+not, gets that line. Files of a config lie over those that packages bring: whoever wrote a MachineConfig has the last word.
 
-A build has no network, and no image but the base was pulled for it. So a stage begins with `configs` or with an earlier stage,
-and nothing is copied or added from anywhere else: that is told before a build, not after it.
+A build has no network, and no image but the base, and the extensions image where one is named, was pulled for it. So a stage
+begins with `configs` or with an earlier stage, and nothing is copied or added from anywhere else but the stage `extensions`: that
+is told before a build, not after it.
 """
 
 from __future__ import annotations
@@ -17,11 +20,18 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from fastness.builds.packages import NO_PACKAGES, STAGE, Packages
 from fastness.formats import json
 
 CONFIGS: Final = "configs"
 FINAL: Final = "final"
+PACKAGES: Final = "packages"
+CONFIG: Final = "config"
+CONTENT: Final = "content"
 BASE: Final = "oci:/build/base:base"
+EXTENSIONS: Final = "oci:/build/extensions:base"
+LAYER: Final = "dev.fastness.layer"
+"""The annotation of a layer that says what it is."""
 ROOT: Final = "root"
 MOST_BYTES: Final = 4096
 MOST_INSTRUCTIONS: Final = 100
@@ -94,8 +104,8 @@ def _problems(steps: list[Instruction]) -> Iterator[str]:
 
 def _sources(number: int, word: str, text: str, stages: set[str]) -> Iterator[str]:
     for source in _taken_from(text.split()[1:]):
-        if source not in stages and not source.isdecimal():
-            yield f"line {number}: {word} from {source[:80]}: only earlier stages are there in a build"
+        if source not in (*stages, STAGE) and not source.isdecimal():
+            yield f"line {number}: {word} from {source[:80]}: a build has earlier stages, and the extensions image as {STAGE}"
     if word == "ADD" and _REMOTE.search(text):
         yield f"line {number}: ADD from elsewhere: a build has no network; put the file into a MachineConfig or the base image"
 
@@ -108,11 +118,27 @@ def _taken_from(words: list[str]) -> Iterator[str]:
         yield from (part.partition("=")[2] for part in parts if part.startswith("from="))
 
 
-def whole(layer: str, labels: Mapping[str, str]) -> str:
-    """The file that is built: the base with the config, then what people wrote."""
+def uses_stage(text: str, stage: str) -> bool:
+    """Whether a Containerfile takes something from a stage."""
+    return any(stage in _taken_from(each.text.split()[1:]) for each in instructions(text))
+
+
+def whole(layer: str, labels: Mapping[str, str], packages: Packages = NO_PACKAGES) -> str:
+    """The file that is built: the base, what is installed, the config, then what people wrote."""
     named = " ".join(f"{key}={json.encode(value).decode()}" for key, value in sorted(labels.items()))
-    lines = [f"FROM {BASE} AS {CONFIGS}", f"COPY {ROOT}/ /", f"LABEL {named}"]
+    lines = [f"FROM {EXTENSIONS} AS {STAGE}"] if packages or uses_stage(layer, STAGE) else []
+    if packages:
+        lines += [f"FROM {BASE} AS {PACKAGES}", packages.command(), f"FROM {PACKAGES} AS {CONFIGS}"]
+    else:
+        lines.append(f"FROM {BASE} AS {CONFIGS}")
+    lines += [f"COPY {ROOT}/ /", f"LABEL {named}"]
     first = next((each.word for each in instructions(layer)), "")
     if first and first not in ("FROM", "ARG"):
         lines.append(f"FROM {CONFIGS} AS {FINAL}")
     return "\n".join([*lines, layer.strip("\n")]).strip("\n") + "\n"
+
+
+def layer_names(layer: str, packages: Packages) -> tuple[str, ...]:
+    """What the layers on top of the base are, lowest first; whatever comes after them is what people wrote."""
+    config = (*((PACKAGES,) if packages else ()), CONFIG)
+    return (*config, CONTENT) if any(True for _ in instructions(layer)) else config

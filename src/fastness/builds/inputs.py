@@ -14,23 +14,35 @@ would be newer than the contents that they are about.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from fastness.builds.placement import Placed, Setting, Where, placed
+from fastness.builds import kernel_arguments
+from fastness.builds.containerfile import uses_stage
+from fastness.builds.kernel_arguments import Arguments, arguments_for
+from fastness.builds.packages import NO_PACKAGES, STAGE, Packages, packages_for
+from fastness.builds.placement import UNITS, Placed, Setting, Where, placed
 from fastness.crypto.digests import sha256
 from fastness.formats import data_url, json
+from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, object_name
 from fastness.machineconfig.render.blame import PartKind
 from fastness.machineconfig.render.merge import Source, merged_document
+from fastness.protocol.ignition_spec import CURRENT
 
 Object = Mapping[str, Any]
 NAME_HEX: Final = 32
 # Part of the digest: an image that another version would make differently is not the same image.
 METHOD: Final = 1
+NO_BASE: Final = "no base image is known: name one in osImageURL of a MachineConfig, a stream, or the ControllerConfig"
 NULL: Final = "/dev/null"
+_ALWAYS: Final = frozenset({"method", "base", "layer", "files"})
+_NO_EXTENSIONS: Final = (
+    f"the Containerfile takes packages from the stage {STAGE}, and no MachineConfig names an image for it in "
+    "baseOSExtensionsContainerImage"
+)
 _MODE: Final = 0o644
 
 
@@ -56,12 +68,54 @@ class BuildInputs:
     layer: str = ""
     files: tuple[ImageFile, ...] = ()
     placed: tuple[Placed, ...] = field(default=(), compare=False)
+    packages: Packages = NO_PACKAGES
+    removed_arguments: tuple[str, ...] = ()
+    enabled: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
         """One word for all of it."""
         files = [[each.path, str(sha256(each.content)), each.mode, each.link] for each in self.files]
-        return str(sha256(json.canonical({"method": METHOD, "base": self.base, "layer": self.layer, "files": files})))
+        made_of = {
+            "method": METHOD, "base": self.base, "layer": self.layer, "files": files, "packages": list(self.packages.install),
+            "extensions": self.extensions, "withoutArguments": list(self.removed_arguments), "enabled": list(self.enabled),
+        }  # fmt: skip
+        # What is not there is not named: an image that needs nothing of a later version keeps its name.
+        return str(sha256(json.canonical({key: value for key, value in made_of.items() if value or key in _ALWAYS})))
+
+    @property
+    def document(self) -> JsonObject:
+        """Files and units as an Ignition document, which the agent's own writer brings into the image."""
+        files = [
+            {"path": each.path, "mode": each.mode, "overwrite": True, "contents": {"source": data_url.encode(each.content)}}
+            for each in self.files if not each.link
+        ]  # fmt: skip
+        links = [{"path": each.path, "target": each.link, "overwrite": True} for each in self.files if each.link]
+        units = [{"name": name, "enabled": True} for name in self.enabled]
+        return {
+            "ignition": {"version": CURRENT}, "storage": {"files": files, "links": links}, "systemd": {"units": units},
+        }  # fmt: skip
+
+    @property
+    def extensions(self) -> str:
+        """The extensions image that the build needs; empty where nothing is taken from it."""
+        return self.packages.source if self.packages or self.takes_from_extensions else ""
+
+    @property
+    def takes_from_extensions(self) -> bool:
+        """Whether what people wrote takes something from the extensions image."""
+        return uses_stage(self.layer, STAGE)
+
+    @property
+    def problem(self) -> tuple[str, str]:
+        """Why an image cannot be made of this, as a reason and a sentence; both empty when it can."""
+        if not self.base:
+            return "NoBaseImage", NO_BASE
+        if problem := self.packages.problem:
+            return "ExtensionsImageInvalid", problem
+        if self.takes_from_extensions and not self.packages.source:
+            return "ExtensionsImageInvalid", _NO_EXTENSIONS
+        return "", ""
 
 
 def inputs(config: Object, rendered: Object, sources: Sequence[Source], setting: Setting) -> BuildInputs:
@@ -71,8 +125,32 @@ def inputs(config: Object, rendered: Object, sources: Sequence[Source], setting:
         raise StillRendering
     everything = placed(sources, setting)
     chosen = {each.path: each for each in everything if each.where is Where.IMAGE}
-    files = tuple(sorted(_files(document, chosen), key=lambda each: each.path))
-    return BuildInputs(str(spec.get("osImageURL") or ""), layer_of(config), files, everything)
+    # A confidential pool refuses both in MachineConfigs: what is asked for there stays out of the image, too.
+    arguments = Arguments() if setting.confidential else arguments_for(spec)
+    packages = packages_for({} if setting.confidential else spec, str(spec.get("baseOSExtensionsContainerImage") or ""))
+    files = [*_files(document, chosen), *_arguments_file(arguments)]
+    return BuildInputs(
+        str(spec.get("osImageURL") or ""), layer_of(config), tuple(sorted(files, key=lambda each: each.path)), everything,
+        packages, arguments.removed, tuple(sorted(_enabled(document, chosen))),
+    )  # fmt: skip
+
+
+def _arguments_file(arguments: Arguments) -> list[ImageFile]:
+    if not arguments.added:
+        return []
+    return [ImageFile(kernel_arguments.PLACE, kernel_arguments.arguments_file(arguments.added))]
+
+
+def _enabled(document: Object, chosen: Mapping[str, Placed]) -> Iterator[str]:
+    """The units that start at boot, of those whose file is in the image; the agent sees to the others."""
+    for unit in (document.get("systemd") or {}).get("units") or ():
+        if (
+            unit.get("enabled")
+            and unit.get("contents")
+            and not unit.get("mask")
+            and f"{UNITS}/{unit['name']}" in chosen
+        ):
+            yield str(unit["name"])
 
 
 def layer_of(config: Object) -> str:
@@ -112,7 +190,7 @@ def _files(document: Object, chosen: Mapping[str, Placed]) -> list[ImageFile]:
 
 
 def _unit_files(unit: Object, chosen: Mapping[str, Placed]) -> list[ImageFile]:
-    path = f"/etc/systemd/system/{unit.get('name')}"
+    path = f"{UNITS}/{unit.get('name')}"
     files: list[ImageFile] = []
     if path in chosen and unit.get("mask") is True:
         files.append(ImageFile(path, link=NULL))

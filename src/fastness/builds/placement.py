@@ -6,13 +6,14 @@ The rule, from the top; the first line that fits counts:
     what a confidential pool holds, unless it is public    disk   a registry and a builder would see it
     keys and passwords of people                           disk   below a home directory, which is /var
     /var, /home, /root, /run, /tmp, /boot, …               disk   an image brings these only to the first boot, or not at all
+    kernel arguments, kernel type, extensions              image  a confidential pool refuses them in MachineConfigs
     what takes effect without a reboot                     disk   in the image, every change of it would be a reboot
     what does not belong to root, directories, hard links  disk   the agent writes them
     everything else, /etc and /usr                         image
 
 Public is a MachineConfig with the annotation `fastness.dev/public: "true"`. In a confidential pool all who had a word about a
 file have to be public: what was overridden may still show in a mode or an owner.
-Kernel arguments, kernel types and extensions are not in an image yet: the agent brings them to the machine, as before.
+Packages come from the extensions image that the config names, arguments are a file of the image (`kernel_arguments`).
 """
 
 from __future__ import annotations
@@ -111,14 +112,8 @@ def _part(origin: Origin, entries: Mapping[tuple[PartKind, str], Object], settin
 
 
 def _decided(origin: Origin, path: str, entry: Object, setting: Setting) -> tuple[Where, str]:
-    if origin.kind is PartKind.FIELD:
-        return (
-            (Where.IMAGE, "the image that the build begins with")
-            if origin.name == "osImageURL"
-            else (Where.DISK, _LATER)
-        )
-    if origin.kind in (PartKind.ARGUMENT, PartKind.EXTENSION):
-        return Where.DISK, _LATER
+    if origin.kind in (PartKind.FIELD, PartKind.ARGUMENT, PartKind.EXTENSION):
+        return _of_the_system(origin, setting.confidential)
     if (beside := _below(path, _BESIDE)) is not None:
         return Where.DISK, beside
     if setting.confidential:
@@ -135,7 +130,27 @@ def _decided(origin: Origin, path: str, entry: Object, setting: Setting) -> tupl
     return _by_shape(origin.kind, entry)
 
 
-_LATER: Final = "brought to the machine by the agent: builds do not install it yet"
+_FIELDS: Final = {
+    "osImageURL": (Where.IMAGE, "the image that the build begins with"),
+    "baseOSExtensionsContainerImage": (Where.IMAGE, "where packages of the image come from"),
+    "kernelType": (Where.IMAGE, "installed in the build, from the extensions image"),
+}
+
+
+def _of_the_system(origin: Origin, confidential: bool) -> tuple[Where, str]:
+    """What changes what a machine boots."""
+    if confidential and origin.name not in ("osImageURL", "baseOSExtensionsContainerImage"):
+        return (
+            Where.DISK,
+            "refused in a confidential pool: a layer of the MachineOSConfig brings it (validate --suggest)",
+        )
+    match origin.kind:
+        case PartKind.ARGUMENT:
+            return Where.IMAGE, f"a file below {names.KARGS_DIRECTORY}: comes and goes with the image"
+        case PartKind.EXTENSION:
+            return Where.IMAGE, "installed in the build, from the extensions image"
+        case _:
+            return _FIELDS.get(origin.name, (Where.DISK, "decided when a machine is installed"))
 
 
 def _by_shape(kind: PartKind, entry: Object) -> tuple[Where, str]:
@@ -145,8 +160,8 @@ def _by_shape(kind: PartKind, entry: Object) -> tuple[Where, str]:
                   for name in ("user", "group"))  # fmt: skip
     if foreign:
         return Where.DISK, "belongs to an account of the machine"
-    if kind is PartKind.UNIT and entry.get("enabled") is not None:
-        return Where.IMAGE, "its file; enabling it is the agent's"
+    if kind is PartKind.UNIT and not entry.get("contents") and not entry.get("mask"):
+        return Where.DISK, "a unit of the base: enabling it is the agent's"
     return Where.IMAGE, "changes with a reboot only"
 
 

@@ -102,8 +102,8 @@ def _planned(state: State, proposal: Proposal, pool: str, described: Sequence[Ob
     new = _made_of(state, target, after, proposal.onto(state.configs))
     if new is None:
         return ImagePlan(pool, problems=("the pool would not render, or its image is named by a tag",))
-    if not new.base:
-        return ImagePlan(pool, problems=("no base image is known: name one in osImageURL of a MachineConfig",))
+    if new.problem[1]:
+        return ImagePlan(pool, problems=(new.problem[1],))
     same = old is not None and old.digest == new.digest
     exists = life.same_image(state.os_builds, new.digest, "") is not None
     confidential = _is_confidential(state, pool)

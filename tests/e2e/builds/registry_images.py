@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from fastness.builds.containerfile import LAYER
 from fastness.builds.live.sandbox import FIRST_USER, USERS
 from tests.bed.images import MANIFEST, Image, busybox_image, pause_image, push
 from tests.components import require_program
@@ -19,23 +21,44 @@ from tests.e2e.machineconfig.local_registry import LocalRegistry
 
 def pushed_busybox(registry: LocalRegistry) -> str:
     """An image with a shell, by digest."""
-    return _pushed(registry, busybox_image(_busybox()))
+    return pushed(registry, busybox_image(_busybox()))
 
 
 def pushed_other(registry: LocalRegistry) -> str:
     """Another image with a shell and little else, by digest."""
-    return _pushed(registry, replace(busybox_image(_busybox()), path="bed/other", layer=pause_image(_busybox()).layer))
+    return pushed(registry, replace(busybox_image(_busybox()), path="bed/other", layer=pause_image(_busybox()).layer))
+
+
+def pushed_with(registry: LocalRegistry, files: Mapping[str, bytes]) -> str:
+    """An image with a shell and some files, by digest."""
+    image = busybox_image(_busybox())
+    sink = io.BytesIO(image.layer)
+    with tarfile.open(fileobj=sink, mode="a", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return pushed(registry, replace(image, path="bed/with", layer=sink.getvalue()))
 
 
 def _busybox() -> Path:
     return require_program(Path("/bin/busybox"), "busybox-static")
 
 
-def _pushed(registry: LocalRegistry, image: Image) -> str:
+def pushed(registry: LocalRegistry, image: Image) -> str:
+    """Push an image; its name by digest."""
     push(registry.url, image)
     with httpx.Client(base_url=registry.url, trust_env=False) as http:
         answer = http.head(f"/v2/{image.path}/manifests/{image.tag}", headers={"accept": MANIFEST}).raise_for_status()
     return f"{registry.address}/{image.path}@{answer.headers['docker-content-digest']}"
+
+
+def layer_notes(registry: LocalRegistry, image: str) -> list[str]:
+    """What the manifest of an image says of each of its layers; empty for one of which it says nothing."""
+    path, digest = image.removeprefix(f"{registry.address}/").split("@")
+    url = f"{registry.url}/v2/{path}/manifests/{digest}"
+    manifest = httpx.get(url, headers={"accept": MANIFEST}, trust_env=False).raise_for_status().json()
+    return [(layer.get("annotations") or {}).get(LAYER, "") for layer in manifest["layers"]]
 
 
 def pulled(registry: LocalRegistry, image: str) -> tuple[dict[str, bytes], dict[str, Any], list[str]]:

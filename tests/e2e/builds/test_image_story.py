@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
+from fastness.builds.kernel_arguments import PLACE
 from fastness.builds.placement import PUBLIC
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NAMESPACE, NODE, SECRET
@@ -26,6 +27,7 @@ from fastness.kinds.objects import annotations_of, condition, labels_of
 from fastness.kinds.openshift.images import IMAGE
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import PatchType
+from fastness.machineconfig.render.suggest import PushPlace, os_config
 from fastness.sim.registry import INSTALLED_VERSION
 from tests.components import require_program, require_root
 from tests.e2e.builds.registry_images import processes_of_builds, pulled, pushed_busybox, pushed_other, tags
@@ -56,6 +58,7 @@ class Pool:
         self.simulation = plane.simulated.simulation
         self.registry = registry
         self.base = base
+        self.since = ""
 
     async def prepare(self) -> None:
         """What every administrator has before a first build: a secret, a registry that is known, a base image."""
@@ -84,7 +87,7 @@ class Pool:
         await self.config(name, {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [entry]}}}, **notes)
 
     async def describe(self, text: str, secret: str = "push", pool: str = "worker") -> None:
-        await self.cluster.create(MACHINE_OS_CONFIG.resource, {
+        made = await self.cluster.create(MACHINE_OS_CONFIG.resource, {
             "apiVersion": names.API_VERSION, "kind": "MachineOSConfig", "metadata": {"name": pool},
             "spec": {
                 "machineConfigPool": {"name": pool}, "imageBuilder": {"imageBuilderType": "Job"},
@@ -92,6 +95,7 @@ class Pool:
                 "containerFile": [{"content": text}],
             },
         })  # fmt: skip
+        self.since = made["metadata"]["resourceVersion"]
 
     async def change(self, text: str) -> None:
         patch = {"spec": {"containerFile": [{"containerfileArch": "NoArch", "content": text}]}}
@@ -99,6 +103,11 @@ class Pool:
 
     def booted(self) -> set[str]:
         return {machine.machine.system.booted().image for machine in self.simulation._open.machines}
+
+    def arguments(self) -> set[str]:
+        """The kernel arguments that were set on machines, beside those of their image."""
+        machines = self.simulation._open.machines
+        return {argument for machine in machines for argument in machine.machine.system.booted().arguments}
 
     def on_disk(self, path: str) -> bytes:
         """A file on the disk of the one machine."""
@@ -163,9 +172,13 @@ async def worker_pool(directory: Path, registry: LocalRegistry, profile: str = "
 @pytest.mark.row("003-05")
 @pytest.mark.row("003-07")
 @pytest.mark.row("003-08")
+@pytest.mark.row("003-26")
 @pytest.mark.row("003-27")
+@pytest.mark.row("003-31")
+@pytest.mark.row("003-32")
 @pytest.mark.row("003-50")
 @pytest.mark.row("003-51")
+@pytest.mark.row("003-52")
 @pytest.mark.row("003-53")
 @pytest.mark.row("003-56")
 @pytest.mark.row("003-57")
@@ -181,15 +194,18 @@ async def test_a_layer_becomes_the_image_that_machines_boot_and_deleting_it_brin
         await pool.until(pool.built)
         first = await pool.built()
         await _told_everywhere(pool, first)
+        assert await _phases(pool) == ["Prepared", "Building", "Succeeded"]
 
         other = pushed_other(registry)
         chrony = [{"path": CHRONY, "mode": 420, "contents": {"source": "data:,server%20a"}}]
         document = {"ignition": {"version": "3.4.0"}, "storage": {"files": chrony}}
-        await pool.config("50-chrony", {"osImageURL": other, "config": document})
+        await pool.config("50-chrony", {"osImageURL": other, "kernelArguments": ["nosmt"], "config": document})
         await pool.until(lambda: _is_new(pool, first))
         second = await pool.built()
         files, config, layers = pulled(registry, second)
         assert (files[CHRONY.lstrip("/")], files["etc/mine"]) == (b"server a", b"mine\n")
+        assert files[PLACE.lstrip("/")] == b'kargs = ["nosmt"]\n', "arguments come with the image"
+        assert pool.arguments() == set(), "and nobody sets them on the machine"
         assert layers[0] == pulled(registry, other)[2][0], "built on the new base"
         assert config["config"]["Labels"]["baseOSContainerImage"] == other
         assert len(layers) == 3
@@ -208,12 +224,29 @@ async def test_a_layer_becomes_the_image_that_machines_boot_and_deleting_it_brin
 
         await pool.cluster.delete(MACHINE_CONFIG.resource, "50-chrony")
         await pool.until(lambda: pool.settled(first))
+        assert PLACE.lstrip("/") not in pulled(registry, first)[0], "and go with it"
         assert {each["status"]["digestedImagePushSpec"] for each in await pool.builds()} == {first, second}
 
         await pool.cluster.delete(MACHINE_OS_CONFIG.resource, "worker")
         await pool.until(lambda: pool.settled(pool.base))
         await pool.until(lambda: _builds(pool, 0))
         assert pool.on_disk("var/lib/mine") == b"on disk"
+
+
+async def _phases(pool: Pool) -> list[str]:
+    """What `kubectl get machineosbuild -w` shows of the first build, from its creation to its end."""
+    (build,) = await pool.builds()
+    seen: list[str] = []
+    async with pool.cluster.watch(MACHINE_OS_BUILD.resource, since=pool.since) as events, asyncio.timeout(PATIENCE):
+        async for event in events:
+            true = [
+                each for each in (event.object.get("status") or {}).get("conditions") or () if each["status"] == "True"
+            ]
+            seen += [each["type"] for each in true if each["type"] not in seen]
+            if "Succeeded" in seen:
+                break
+    assert build["status"]["buildStart"] < build["status"]["buildEnd"]
+    return seen
 
 
 async def _told_everywhere(pool: Pool, image: str) -> None:
@@ -321,6 +354,8 @@ async def _building(pool: Pool) -> bool:
     return any((condition(each, "Building") or {}).get("status") == "True" for each in await pool.builds())
 
 
+@pytest.mark.row("000-29")
+@pytest.mark.row("003-33")
 async def test_no_layer_of_a_confidential_pool_holds_what_only_attested_machines_may_read(
     registry: LocalRegistry, tmp_path: Path
 ) -> None:
@@ -328,10 +363,18 @@ async def test_no_layer_of_a_confidential_pool_holds_what_only_attested_machines
         installed = pool.booted()
         await pool.file("50-secret", "/etc/secret", "canary-of-the-config")
         await pool.file("60-public", "/etc/banner", "welcome", **{PUBLIC: "true"})
-        await pool.describe("RUN cat /etc/banner > /etc/seen; cat /etc/secret >> /etc/seen; true")
+        place = PushPlace("worker", f"{registry.address}/os/worker:latest", "push")
+        refused = {"metadata": {"name": "99-smt"}, "spec": {"kernelArguments": ["nosmt"]}}
+        suggested = os_config([refused], place)
+        assert suggested is not None
+        suggested["spec"]["containerFile"][0]["content"] += (
+            "RUN cat /etc/banner > /etc/seen; cat /etc/secret >> /etc/seen; true"
+        )
+        await pool.cluster.create(MACHINE_OS_CONFIG.resource, suggested)
         await pool.until(lambda: _image(pool))
         files, config, _ = pulled(registry, await _image(pool))
         assert files["etc/banner"] == files["etc/seen"] == b"welcome"
+        assert files["usr/lib/bootc/kargs.d/50-99-smt.toml"] == b'kargs = ["nosmt"]\n', "the way out can be gone"
         assert not any(b"canary-of-the-config" in content for content in (*files.values(), json.dumps(config).encode()))
         await pool.until(lambda: _says(pool, "Updating", "values"))
         assert pool.booted() == installed, "nobody boots what nobody approved"

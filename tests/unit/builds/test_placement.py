@@ -78,8 +78,10 @@ def test_units_keys_arguments_and_what_the_control_plane_writes_are_listed_with_
     assert parts["/etc/systemd/system/u.service"].where is Where.IMAGE
     assert parts["/etc/systemd/system/u.service.d/1.conf"].where is Where.IMAGE
     assert parts["/home/core/.ssh/authorized_keys.d/ignition"].where is Where.DISK
-    assert "builds do not install it yet" in parts["kernelArgument x=1"].why
-    assert parts["extension usbguard"].where is Where.DISK
+    assert parts["kernelArgument x=1"].where is parts["extension usbguard"].where is Where.IMAGE
+    secret = {part.path: part for part in placed(sources(whole), Setting(DEFAULTS, confidential=True))}
+    assert "validate --suggest" in secret["kernelArgument x=1"].why
+    assert secret["extension usbguard"].where is Where.DISK
     assert {parts["/var/lib/kubelet/config.json"].owner, parts["/etc/docker/certs.d"].owner} == {"control plane"}
     assert parts["/etc/systemd/system/u.service"].owner == "a"
 

@@ -10,6 +10,7 @@
     journal.py       The apply journal, without I/O: what was begun, and what a restart has to do about it
     copies.py        Copies of what an update replaces, and where they go with a journal that cannot be undone
     apply.py         Carries out steps on a host and undoes them, with the journal ahead of every one
+    into_root.py     A config written into a directory that is no machine yet: the root of an image that is being built
     boots.py         What of an update happens across a boot: did the machine come up with the system that it was to have
     built_image.py   The image that was built for a pool, over the config that a machine was given
     disk_check.py    Whether the disk of a node says what its config says, and what follows if it does not

@@ -47,6 +47,7 @@ class PlainSystem:
     """The operating system of a package host, which nobody deploys: whatever is asked of it is refused."""
 
     finalizer = ""
+    brings_arguments = False
 
     def booted(self) -> Deployment:
         """What was installed."""

@@ -340,7 +340,10 @@ class Agent:
 
     async def _update(self, current: Goal, target: str, node: JsonObject, *, forced: bool) -> bool:
         """Bring the machine to another config, or to other overlays; True when it goes down."""
-        config = with_image(await self._configs.fetch(*names.split_target(target)), names.image_in_target(target))
+        config = with_image(
+            await self._configs.fetch(*names.split_target(target)), names.image_in_target(target),
+            brings_arguments=self._host.system.brings_arguments,
+        )  # fmt: skip
         goal = disk.goal(self._host.root, config)
         # A machine that differs from its own config would be brought to a state that nobody planned from.
         drifted = await self._disk.before_update(current, goal, node) if not forced and current is not _EMPTY else ()

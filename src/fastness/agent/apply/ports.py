@@ -99,6 +99,10 @@ class Units(Protocol):
 class OperatingSystem(Protocol):
     """What a machine boots; all raise DriverError."""
 
+    @property
+    def brings_arguments(self) -> bool:
+        """Whether kernel arguments that an image brings in its files count, without anybody setting them on the machine."""
+
     def booted(self) -> Deployment:
         """What runs now."""
 

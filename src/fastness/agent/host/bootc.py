@@ -38,6 +38,8 @@ _BUILD: Final = "Bake it into the image of the pool."
 class BootcOs:
     """The deployments of this machine, as bootc has them."""
 
+    brings_arguments = True
+
     def __init__(
         self, root: Tree, commands: Commands | None = None, *, program: Sequence[str] = (PROGRAM,),
         launcher: Sequence[str] = ("systemd-run",), cmdline: Callable[[], str] = CMDLINE.read_text,

@@ -31,6 +31,8 @@ def no_registry(reference: str) -> str:
 class MemoryOs:
     """The operating system of a virtual machine."""
 
+    brings_arguments = True
+
     def __init__(
         self,
         installed: Deployment = NOTHING,

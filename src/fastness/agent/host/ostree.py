@@ -46,6 +46,8 @@ class _Entry(NamedTuple):
 class OstreeOs:
     """The deployments of one sysroot; `base` are the kernel arguments that the machine itself needs."""
 
+    brings_arguments = False
+
     finalizer = "ostree-finalize-staged.service"
 
     def __init__(self, sysroot: Path, name: str, *, base: tuple[str, ...] = (), run: Run = run) -> None:

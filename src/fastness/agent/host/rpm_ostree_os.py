@@ -61,6 +61,8 @@ _UNCHANGED_FLAG: Final = "--unchanged-exit-77"
 class RpmOstreeOs:
     """The deployments of this machine, as rpm-ostree has them."""
 
+    brings_arguments = False
+
     finalizer = FINALIZER
 
     def __init__(

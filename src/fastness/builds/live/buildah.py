@@ -1,6 +1,7 @@
 """The builder of this machine: buildah in a sandbox, transfers outside of it.
 
-    lay out   the base is pulled by digest, files of the config and the Containerfile are written     network, credentials
+    lay out   base and extensions are pulled by digest, the agent's own writer writes the config      network, credentials
+    look      arguments of the base that a config takes out: the files that hold them are read        neither
     build     buildah in the sandbox: stages, RUN, an image as a directory                            neither
     collect   what it left is read, compared with digests, put on the layers of the base
     push      to the registry, under the tag of the build; the digest is that of the bytes here       network, credentials
@@ -16,7 +17,7 @@ import os
 import shutil
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +25,19 @@ from typing import Final
 
 import httpx
 
-from fastness.builds import containerfile
+from fastness.agent.apply.into_root import apply_into
+from fastness.agent.errors import AgentError
+from fastness.agent.host.errors import DriverError
+from fastness.agent.host.files import RootedFiles
+from fastness.agent.host.states import File
+from fastness.builds import containerfile, kernel_arguments, packages
 from fastness.builds.errors import BuildFailed, TransferFailed
-from fastness.builds.inputs import ImageFile
 from fastness.builds.live.builder import Order
 from fastness.builds.live.layout import MANIFEST, Made, blob_path, collect, write_base
 from fastness.builds.live.sandbox import FIRST_USER
 from fastness.formats import json, oci
 from fastness.formats.errors import FormatError
+from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.live.registry_session import DELETE, READ, WRITE, Refused, Session, opened, trust_in
 from fastness.machineconfig.render.errors import BadStreams
 from fastness.machineconfig.streams.access import Place, RegistryAccess
@@ -44,11 +50,16 @@ MOST_BASE: Final = 32 * 1024**3
 MOST_LOG: Final = 4 * 1024 * 1024
 TAIL: Final = 2048
 LOOK_EVERY: Final = 0.5
+MOST_ARGUMENT_FILES: Final = 256
 _BUILDAH: Final = f"{PROGRAM} --root /build/store --runroot /build/run --storage-driver vfs"
 _SCRIPT: Final = (
     f"{_BUILDAH} bud --layers=false --timestamp {TIMESTAMP} --pull-never --network none --format oci "
     "-f /build/context/Containerfile -t built /build/context && "
     f"{_BUILDAH} push --quiet built oci:/build/out:built"
+)
+_LOOK: Final = (
+    f'c=$({_BUILDAH} from --quiet --pull-never {containerfile.BASE}) && m=$({_BUILDAH} mount "$c") && '
+    f'for f in "$m"{names.KARGS_DIRECTORY}/*.toml; do [ ! -f "$f" ] || cp "$f" /build/kargs/; done && {_BUILDAH} rm "$c"'
 )
 _log = logger("builds")
 
@@ -98,11 +109,13 @@ class Buildah:
         try:
             async with self._working(work):
                 await self._lay_out(order, work)
+                await self._take_out(order, work)
                 output, code = await self._run(work, ["/bin/sh", "-c", _SCRIPT])
                 await uninterrupted(lambda: self._keep_log(order.name, output))
                 if code != 0:
-                    raise BuildFailed(f"buildah ended with {code}: {output.strip()[-TAIL:]}")
-                made = await uninterrupted(lambda: collect(work / "out", work / "base"))
+                    raise BuildFailed(_why(output, code))
+                layers = containerfile.layer_names(order.inputs.layer, order.inputs.packages)
+                made = await uninterrupted(lambda: collect(work / "out", work / "base", layers))
                 return await self._push(order, made)
         except OSError as error:
             raise BuildFailed(f"{error.filename or self._directory}: {error.strerror}") from error
@@ -124,7 +137,16 @@ class Buildah:
         def begin() -> None:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.rmtree(work, ignore_errors=True)
-            for name in ("base/blobs/sha256", "context/root", "store", "run", "tmp", "out"):
+            for name in (
+                "base/blobs/sha256",
+                "extensions/blobs/sha256",
+                "context/root",
+                "store",
+                "run",
+                "tmp",
+                "out",
+                "kargs",
+            ):
                 (work / name).mkdir(parents=True)
 
         await uninterrupted(begin)
@@ -134,22 +156,20 @@ class Buildah:
             await uninterrupted(lambda: shutil.rmtree(work, ignore_errors=True))
 
     async def _lay_out(self, order: Order, work: Path) -> None:
-        reference = oci.reference(order.inputs.base)
-        if not reference.digest:
-            raise BuildFailed(f"{order.inputs.base} is no image by digest")
-
-        async def save(session: Session) -> None:
-            body = await session.manifest_bytes()
-            manifest = oci.manifest(body)
-            if isinstance(manifest, oci.Index) or manifest.size > MOST_BASE:
-                raise Refused(f"the image is a list of lists, or larger than {MOST_BASE} bytes")
-            for layer in manifest.layers:
-                await session.save(layer, blob_path(work / "base", layer.digest))
-            config = await session.blob(manifest.config, oci.MAX_CONFIG)
-            await uninterrupted(lambda: write_base(work / "base", body, config))
-
-        await _any(order.pull, reference, save, f"the base image {reference} cannot be pulled")
+        await _pull(order.inputs.base, order.pull, work / "base", "the base image")
+        if order.inputs.extensions:
+            await _pull(order.inputs.extensions, order.pull, work / "extensions", "the extensions image")
         await uninterrupted(lambda: _write_context(work / "context", order))
+
+    async def _take_out(self, order: Order, work: Path) -> None:
+        """Write anew the files of the base that hold arguments which a config takes out; raises BuildFailed."""
+        removed = order.inputs.removed_arguments
+        if not removed:
+            return
+        output, code = await self._run(work, ["/bin/sh", "-c", _LOOK])
+        if code != 0:
+            raise BuildFailed(_why(output, code))
+        await uninterrupted(lambda: _rewrite(work, removed))
 
     # ------------------------------------------------------------ the build
 
@@ -213,23 +233,55 @@ async def _listen(process: asyncio.subprocess.Process, output: bytearray) -> Non
 
 
 def _write_context(context: Path, order: Order) -> None:
-    """The files of the config and the Containerfile; raises OSError."""
-    (context / "Containerfile").write_text(containerfile.whole(order.inputs.layer, order.labels))
-    root = context / containerfile.ROOT
-    for file in order.inputs.files:
-        _write(root, file)
+    """The files of the config, by the writer that nodes have, and the Containerfile; raises OSError, BuildFailed."""
+    made_of = order.inputs
+    (context / "Containerfile").write_text(containerfile.whole(made_of.layer, order.labels, made_of.packages))
+    (context / packages.SCRIPT).write_text(packages.script())
+    try:
+        apply_into(context / containerfile.ROOT, {"spec": {"config": made_of.document}})
+    except (AgentError, DriverError) as error:
+        raise BuildFailed(f"the config cannot be written into an image: {error}") from error
 
 
-def _write(root: Path, file: ImageFile) -> None:
-    path = root / file.path.lstrip("/")
-    if ".." in path.parts:
-        raise BuildFailed(f"{file.path} is no path of an image")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if file.link:
-        path.symlink_to(file.link)
-        return
-    path.write_bytes(file.content)
-    path.chmod(file.mode)
+def _rewrite(work: Path, removed: Sequence[str]) -> None:
+    """Files of the base without some arguments, as files of the config; what the look left is hostile."""
+    written = RootedFiles(work / "context" / containerfile.ROOT)
+    found = RootedFiles(work / "kargs")
+    for name in found.names("/")[:MOST_ARGUMENT_FILES]:
+        state = found.inspect(f"/{name}", kernel_arguments.MOST_BYTES)
+        if not isinstance(state, File):
+            raise BuildFailed(f"{names.KARGS_DIRECTORY}/{name[:80]} of the base is no file that can be read")
+        try:
+            content = kernel_arguments.without(state.content, removed)
+        except ValueError as error:
+            raise BuildFailed(f"{names.KARGS_DIRECTORY}/{name[:80]} of the base cannot be read: {error}") from error
+        if content is not None:
+            written.put(f"{names.KARGS_DIRECTORY}/{name}", File(content, 0o644, 0, 0))
+
+
+def _why(output: str, code: int) -> str:
+    """Why a build ended, in our words where it was something of ours that ended it."""
+    told = [line.partition(packages.TOLD)[2] for line in output.splitlines() if line.startswith(packages.TOLD)]
+    return told[-1][-TAIL:] if told else f"buildah ended with {code}: {output.strip()[-TAIL:]}"
+
+
+async def _pull(image: str, access: RegistryAccess, layout: Path, what: str) -> None:
+    """An image by digest as a directory; raises BuildFailed, TransferFailed."""
+    reference = oci.reference(image)
+    if not reference.digest:
+        raise BuildFailed(f"{image} is no image by digest")
+
+    async def save(session: Session) -> None:
+        body = await session.manifest_bytes()
+        manifest = oci.manifest(body)
+        if isinstance(manifest, oci.Index) or manifest.size > MOST_BASE:
+            raise Refused(f"the image is a list of lists, or larger than {MOST_BASE} bytes")
+        for layer in manifest.layers:
+            await session.save(layer, blob_path(layout, layer.digest))
+        config = await session.blob(manifest.config, oci.MAX_CONFIG)
+        await uninterrupted(lambda: write_base(layout, body, config))
+
+    await _any(access, reference, save, f"{what} {reference} cannot be pulled")
 
 
 def _give(work: Path) -> None:

@@ -1,7 +1,8 @@
 """Images as directories (OCI image layout): the base that a build begins with, and what it made.
 
     write_base(directory, manifest, config)      beside blobs that were saved before
-    made = collect(out, base)                    what is pushed: a manifest, and where each of its parts lies
+    made = collect(out, base, names)             what is pushed: a manifest, and where each of its parts lies; `names` says of
+                                                 each layer on top of the base what it is
 
 What a build left is hostile: a link, a device, a part that is missing or another than its name says is a failed build. Layers of
 the base are not taken from it at all. The first layers of what was made must be those of the base, and the bytes that go to the
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from fastness.builds.containerfile import LAYER as LAYER_NAME
 from fastness.builds.errors import BuildFailed
 from fastness.formats import json, oci
 from fastness.formats.errors import FormatError
@@ -79,7 +82,7 @@ def _stored(layout: Path, content: bytes, media_type: str) -> dict[str, Any]:
     return {"mediaType": media_type, "digest": digest, "size": len(content)}
 
 
-def collect(out: Path, base: Path) -> Made:
+def collect(out: Path, base: Path, names: Sequence[str] = ()) -> Made:
     """What a build made, on the layers of its base; raises BuildFailed."""
     try:
         _require_plain(out)
@@ -91,7 +94,7 @@ def collect(out: Path, base: Path) -> Made:
         if after[: len(before)] != before or len(after) != len(layers) or len(first["layers"]) != len(before):
             raise BuildFailed("the layers of the base image changed in the build")
         unchanged = first["layers"]
-        layers = [*unchanged, *layers[len(unchanged) :]]
+        layers = [*unchanged, *_named(layers[len(unchanged) :], names)]
         if len(layers) > MOST_LAYERS:
             raise BuildFailed(f"the image has more than {MOST_LAYERS} layers")
         manifest = json.canonical(
@@ -110,6 +113,17 @@ def collect(out: Path, base: Path) -> Made:
         return Made(manifest, tuple(parts))
     except (FormatError, OSError, KeyError, TypeError, IndexError) as error:
         raise BuildFailed(f"what the build left is not an image: {error}") from error
+
+
+def _named(layers: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Layers with a word about what each is; those beyond the names are more of what the last one is."""
+    if not names:
+        return layers
+    words = [*names, *([names[-1]] * (len(layers) - len(names)))]
+    return [
+        {**each, "annotations": {**(each.get("annotations") or {}), LAYER_NAME: word}}
+        for each, word in zip(layers, words, strict=False)
+    ]
 
 
 def _image(layout: Path) -> tuple[dict[str, Any], dict[str, Any]]:

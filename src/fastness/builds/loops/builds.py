@@ -73,7 +73,6 @@ _BLOCKING: Final = (
     PoolCondition.NODE_DEGRADED,
     PoolCondition.PINNED_IMAGE_SETS_DEGRADED,
 )
-_NO_BASE: Final = "no base image is known: name one in osImageURL of a MachineConfig, a stream, or the ControllerConfig"
 _log = logger("builds")
 
 
@@ -172,8 +171,9 @@ class Builds:
             made_of = self._inputs(config, pool, rendered)
         except StillRendering:
             return Done(again_after=self._retry)
-        if not made_of.base:
-            await self._statuses.buildable(config, "NoBaseImage", _NO_BASE)
+        reason, text = made_of.problem
+        if reason:
+            await self._statuses.buildable(config, reason, text)
             return Done(again_after=self._retry)
         name = build_name(config, pool, rendered)
         if names.REBUILD in annotations_of(config):
@@ -257,7 +257,8 @@ class Builds:
         self, config: JsonObject, build: JsonObject, made_of: BuildInputs, access: tuple[RegistryAccess, RegistryAccess]
     ) -> Done:
         name = object_name(build).name
-        moving = await self._statuses.move(build, BuildPhase.BUILDING, "the image is being built")
+        prepared = await self._statuses.move(build, BuildPhase.PREPARED, f"what goes in is known: {made_of.digest}")
+        moving = await self._statuses.move(prepared or build, BuildPhase.BUILDING, "the image is being built")
         if moving is None:
             return Done()
         labels = {

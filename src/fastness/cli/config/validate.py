@@ -17,11 +17,12 @@ from fastness.cli.manifests import Manifests
 from fastness.cli.output import output_option, show_json, tell
 from fastness.formats.words import counted
 from fastness.kinds.fastness_dev.trust_model import TrustModel
+from fastness.kinds.kind import JsonObject
 from fastness.machineconfig.render.errors import Problem
 from fastness.machineconfig.render.inputs import with_stream
 from fastness.machineconfig.render.render import RenderFailure, Setting
 from fastness.machineconfig.render.render import render as rendered
-from fastness.machineconfig.render.suggest import layer
+from fastness.machineconfig.render.suggest import PushPlace, os_config
 from fastness.machineconfig.render.validate import problems
 
 _PATH = click.Path(path_type=str)
@@ -29,10 +30,19 @@ _PATH = click.Path(path_type=str)
 
 @click.command()
 @click.option("--confidential", is_flag=True, help="Judge as in a confidential pool.")
-@click.option("--suggest", is_flag=True, help="Print an image layer that does what a confidential pool refuses.")
+@click.option(
+    "--suggest", is_flag=True, help="Print a MachineOSConfig whose image does what a confidential pool refuses."
+)
+@click.option(
+    "--pool", default="", help="With --suggest: the pool; the role of the first config where it is not given."
+)
+@click.option("--push-spec", default="", help="With --suggest: where the image is pushed to, HOST/REPOSITORY:TAG.")
+@click.option("--push-secret", default="", help="With --suggest: the Secret with credentials for that registry.")
 @output_option
 @click.argument("files", nargs=-1, required=True, type=_PATH)
-def validate(confidential: bool, suggest: bool, output: str, files: tuple[str, ...]) -> None:
+def validate(
+    confidential: bool, suggest: bool, pool: str, push_spec: str, push_secret: str, output: str, files: tuple[str, ...]
+) -> None:
     """Say everything that is wrong with MachineConfigs and MachineOSConfigs in files; offline.
 
     Exit 0 when all are good, 1 when there are problems, 2 when a file cannot be read.
@@ -41,7 +51,8 @@ def validate(confidential: bool, suggest: bool, output: str, files: tuple[str, .
     located = _problems(read, confidential)
     if not read.of("MachineConfig", images.KIND) and not read.unreadable:
         read.unreadable[", ".join(files)] = f"holds no MachineConfig and no {images.KIND}"
-    snippet = layer(read.of("MachineConfig")) if suggest else ""
+    place = PushPlace(pool, push_spec, push_secret)
+    snippet = _as_yaml(os_config(read.of("MachineConfig"), place)) if suggest else ""
     if output == "json":
         problems = [{"file": file, "line": line, **problem.to_json()} for file, line, problem in located]
         unreadable = [{"file": file, "message": message} for file, message in read.unreadable.items()]
@@ -50,11 +61,35 @@ def validate(confidential: bool, suggest: bool, output: str, files: tuple[str, .
     else:
         _show_problems(read, located)
         if snippet:
-            click.echo(f"\n{snippet}", nl=False)
+            click.echo(f"---\n{snippet}", nl=False)
     if read.unreadable:
         raise SystemExit(Exit.USAGE)
     if any(problem.fatal for _, _, problem in located):
         raise SystemExit(Exit.NO)
+
+
+class _Text(str):
+    """A text of several lines, which YAML writes as it is."""
+
+
+def _block(dumper: yaml.SafeDumper, text: _Text) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes a Containerfile so that people can read it."""
+
+
+_Dumper.add_representer(_Text, _block)
+
+
+def _as_yaml(config: JsonObject | None) -> str:
+    """A MachineOSConfig as it is applied; empty for none."""
+    if config is None:
+        return ""
+    entries = [{**each, "content": _Text(each["content"])} for each in config["spec"]["containerFile"]]
+    whole = {**config, "spec": {**config["spec"], "containerFile": entries}}
+    return yaml.dump(whole, Dumper=_Dumper, sort_keys=False, width=4096)
 
 
 def _problems(read: Manifests, confidential: bool) -> list[tuple[str, int, Problem]]:

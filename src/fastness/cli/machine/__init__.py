@@ -1,6 +1,7 @@
 """Verbs that run on a machine.
 
 agent.py            `fastness agent`: the part of Fastness that runs on a machine
+agent_apply.py      `fastness agent apply`: a config becomes files of an image, by the code that writes them on a machine
 agent_attest.py     `fastness agent attest` and `join`: a machine that goes on proving what it booted
 agent_attester.py   What speaks for the hardware of a machine, with an identity that is the machine's own
 agent_boot.py       `fastness agent boot` and `keep-identity`: the first boot of a machine

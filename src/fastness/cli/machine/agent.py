@@ -22,6 +22,7 @@ from fastness.cli.lazy import LazyGroup, Verb
 from fastness.kube.errors import ApiError, ConfigError
 
 VERBS: Mapping[str, Verb] = {
+    "apply": Verb("fastness.cli.machine.agent_apply:apply", "Write a config into the root directory of an image, once."),
     "attest": Verb("fastness.cli.machine.agent_attest:attest", "Prove this machine again and again, so that it stays attested."),
     "boot": Verb("fastness.cli.machine.agent_boot:boot", "Prove this machine and give Ignition its configuration, once."),
     "features": Verb("fastness.cli.machine.agent_features:features", "Find out what this machine can do and tell the cluster."),

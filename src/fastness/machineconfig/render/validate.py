@@ -41,6 +41,11 @@ EXTENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "sandboxed-containers": ("kata-containers",),
     "sysstat": ("sysstat",),
 }
+KERNELS: Final[Mapping[str, tuple[str, ...]]] = {
+    "realtime": ("kernel-rt-core", "kernel-rt-modules", "kernel-rt-modules-extra"),
+    "64k-pages": ("kernel-64k-core", "kernel-64k-modules", "kernel-64k-modules-core", "kernel-64k-modules-extra"),
+}
+STOCK_KERNEL: Final = ("kernel", "kernel-core", "kernel-modules", "kernel-modules-core", "kernel-modules-extra")
 _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
     "osImageURL": (str, "a string"),
     "baseOSExtensionsContainerImage": (str, "a string"),
@@ -53,7 +58,9 @@ _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
 # systemd.unit(5): the characters of unit names, at most 255 of them.
 _UNIT_NAME: Final = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}", re.ASCII)
 _MEASURED: Final = "is part of what the machine proves when it boots"
-_BAKE: Final = "bake it into the image; --suggest prints the layer"
+_BAKE: Final = (
+    "bake it into the image: `fastness validate --confidential --suggest FILE` writes the MachineOSConfig that does"
+)
 _KERNEL_ARGUMENTS: Final = (names.TUNING_FILE, names.KARGS_DIRECTORY)
 # Where boot loaders read, and what the tools that write their entries are configured by. A machine that boots by another entry
 # than the measured one fails its proof at the next boot, or boots what nobody approved where that is not measured.

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import tomllib
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from fastness.builds.checks import written
 from fastness.formats import data_url as dataurl
 from fastness.machineconfig.render.blame import Blame, PartKind
 from fastness.machineconfig.render.render import sources_of
-from fastness.machineconfig.render.suggest import layer
+from fastness.machineconfig.render.suggest import PushPlace, layer, os_config
 from tests.unit.machineconfig.build import file, ignition, mc, pool
 
 
@@ -80,11 +86,12 @@ def test_the_layer_holds_arguments_kernel_packages_and_files() -> None:
         ),
         kernelArguments=["a=1 b"], kernelType="realtime", fips=True, extensions=["usbguard", "sysstat"],
     )  # fmt: skip
-    text = layer([config], "quay/base@sha256:1")
-    assert text.startswith("FROM quay/base@sha256:1\n")
+    text = layer([config])
+    assert text.startswith("FROM configs AS final\n")
     assert 'kargs = ["a=1", "b", "inner", "fips=1"]' in text
-    assert "dnf -y install usbguard sysstat" in text
-    assert "dnf -y install kernel-rt-core" in text
+    assert "--nogpgcheck --setopt=cachedir=/tmp/dnf install usbguard sysstat" in text
+    assert "swap --allowerasing kernel-core kernel-rt-core" in text
+    assert "bootc" not in text.replace("/usr/lib/bootc/kargs.d", ""), "no program that a base may lack"
     assert 'kargs = ["nosmt"]' in text
     assert 'kargs = ["q"]' in text
     assert "quiet" in text
@@ -93,7 +100,40 @@ def test_the_layer_holds_arguments_kernel_packages_and_files() -> None:
 
 
 def test_there_is_no_layer_without_a_reason() -> None:
-    assert layer([mc("1", ignition(file("/etc/a")), kernelType="default")]) == ""
+    plain = mc("1", ignition(file("/etc/a")), kernelType="default")
+    assert layer([plain]) == ""
+    assert os_config([plain]) is None
+
+
+@pytest.mark.parametrize(
+    ("shipped", "left"),
+    [
+        ('kargs = ["quiet", "a.b"]', ["quiet"]),
+        ('kargs = ["a.b", "quiet"]', ["quiet"]),
+        ('kargs = ["a.b"]', []),
+        ('kargs = [\n  "a.b",\n  "quiet",\n]', ["quiet"]),
+        ('kargs = ["aXb"]', ["aXb"]),
+    ],
+)
+def test_the_layer_takes_an_argument_out_of_files_of_the_base(tmp_path: Path, shipped: str, left: list[str]) -> None:
+    (tmp_path / "1.toml").write_text(f"{shipped}\n")
+    config = mc("1", ignition(kernelArguments={"shouldNotExist": ["a.b"]}))
+    (step,) = [line for line in layer([config]).splitlines() if line.startswith("RUN ")]
+    command = step.removeprefix("RUN ").replace("/usr/lib/bootc/kargs.d", str(tmp_path))
+    subprocess.run(["/bin/sh", "-ec", command], check=True)
+    assert tomllib.loads((tmp_path / "1.toml").read_text())["kargs"] == left
+
+
+@pytest.mark.row("003-33")
+@pytest.mark.row("000-29")
+def test_the_suggested_object_is_whole_and_nothing_in_it_is_refused() -> None:
+    config = mc("99-smt", kernelArguments=["nosmt"])
+    config["metadata"]["labels"] = {"machineconfiguration.openshift.io/role": "infra"}
+    suggested = os_config([config], PushPlace(spec="registry.example.com/os/infra:1", secret="mine"))
+    assert suggested is not None
+    assert suggested["metadata"]["name"] == suggested["spec"]["machineConfigPool"]["name"] == "infra"
+    assert suggested["spec"]["renderedImagePushSecret"] == {"name": "mine"}
+    assert written(suggested) == ()
 
 
 def test_text_in_a_layer_is_quoted_for_the_shell() -> None:
