@@ -1,11 +1,12 @@
 """Images as directories (OCI image layout): the base that a build begins with, and what it made.
 
-    write_base(directory, manifest, config)      beside blobs that were saved before
-    made = collect(out, base)                    what is pushed: a manifest, and where each of its parts lies
+    name = write_base(directory, manifest, config)     beside blobs that were saved before
+    made = collect(out, base, name)                    what is pushed: a manifest, and where each of its parts lies
 
 What a build left is hostile: a link, a device, a part that is missing or another than its name says is a failed build. Layers of
 the base are not taken from it at all. The first layers of what was made must be those of the base, and the bytes that go to the
-registry are the bytes that came from there: so the base of an image can be compared with the base that was named.
+registry are the bytes that came from there: so the base of an image can be compared with the base that was named. Which layers
+these are is remembered by digest outside the directory, for the build could write there.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def blob_path(layout: Path, digest: str) -> Path:
     return layout / "blobs" / "sha256" / digest.removeprefix("sha256:")
 
 
-def write_base(layout: Path, manifest: bytes, config: bytes) -> None:
-    """Make a layout of an image whose layers were saved, named `base`; raises FormatError, OSError."""
+def write_base(layout: Path, manifest: bytes, config: bytes) -> str:
+    """Make a layout of an image whose layers were saved, named `base`: its digest there; raises FormatError, OSError."""
     document, settings = json.decode(manifest), json.decode(config)
     layers = [
         {"mediaType": _TODAY.get(each.get("mediaType"), each.get("mediaType") or f"{LAYER}+gzip"),
@@ -71,6 +72,7 @@ def write_base(layout: Path, manifest: bytes, config: bytes) -> None:
     named = {**entry, "annotations": {"org.opencontainers.image.ref.name": "base"}}
     (layout / "index.json").write_bytes(json.canonical({"schemaVersion": 2, "manifests": [named]}))
     (layout / "oci-layout").write_bytes(b'{"imageLayoutVersion":"1.0.0"}')
+    return str(entry["digest"])
 
 
 def _stored(layout: Path, content: bytes, media_type: str) -> dict[str, Any]:
@@ -79,12 +81,13 @@ def _stored(layout: Path, content: bytes, media_type: str) -> dict[str, Any]:
     return {"mediaType": media_type, "digest": digest, "size": len(content)}
 
 
-def collect(out: Path, base: Path) -> Made:
+def collect(out: Path, base: Path, base_digest: str) -> Made:
     """What a build made, on the layers of its base; raises BuildFailed."""
     try:
         _require_plain(out)
-        first, first_config = _image(base)
-        second, config = _image(out)
+        _require_plain(base)
+        first, first_config = _image(base, base_digest)
+        second, config = _image(out, oci.manifest_digest(json.decode(_read(out / "index.json"))))
         before = list(first_config["rootfs"]["diff_ids"])
         after = list(config["rootfs"]["diff_ids"])
         layers = second["layers"]
@@ -112,11 +115,17 @@ def collect(out: Path, base: Path) -> Made:
         raise BuildFailed(f"what the build left is not an image: {error}") from error
 
 
-def _image(layout: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Manifest and configuration of the one image of a layout; raises FormatError, OSError, KeyError, TypeError, IndexError."""
-    index = json.decode(_read(layout / "index.json"))
-    manifest = json.decode(_read(blob_path(layout, oci.manifest_digest(index))))
-    return manifest, json.decode(_read(blob_path(layout, str(manifest["config"]["digest"]))))
+def _image(layout: Path, digest: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Manifest and configuration of an image of a layout; raises FormatError, OSError, KeyError, TypeError, IndexError."""
+    manifest = json.decode(_named(layout, digest))
+    return manifest, json.decode(_named(layout, str(manifest["config"]["digest"])))
+
+
+def _named(layout: Path, digest: str) -> bytes:
+    content = _read(blob_path(layout, digest))
+    if oci.digest_of(content) != digest:
+        raise BuildFailed(f"a part of the image is not what its name says: {digest}")
+    return content
 
 
 def _read(path: Path) -> bytes:
