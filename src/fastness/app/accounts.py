@@ -20,9 +20,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from fastness.app.controller_account import NAMESPACES, controllers
+from fastness.app.controller_account import BUILDING, NAMESPACES, controllers
 from fastness.app.role_accounts import EVENTS, LOOK, OWN, RoleAccount, Rule, as_rule
 from fastness.attestation.live import collateral_report as collateralnews
+from fastness.builds.build_objects import NAMESPACE as BUILDS
 from fastness.enrolment.live import bootstrap_tokens as bootstrap
 from fastness.keys import client_authorities as clientca
 from fastness.keys import legacy_stubs
@@ -126,7 +127,8 @@ PAGE: Final = RoleAccount(
             "confidentialclusters", "verdicts", "rolloutpolicies", "referencevaluesets", "appraisalpolicies", "distrusts",
             "auditcheckpoints",
         ],
-        _M: ["machineconfigpools", "machineconfigs"], "operator.openshift.io": ["machineconfigurations"],
+        _M: ["machineconfigpools", "machineconfigs", "machineosbuilds", "machineosconfigs"],
+        "operator.openshift.io": ["machineconfigurations"],
         "kataconfiguration.openshift.io": ["kataconfigs"], "node.k8s.io": ["runtimeclasses"], "": ["nodes"], **_MACHINES,
     },
     (
@@ -312,6 +314,13 @@ def _admission(name: str, policy: JsonObject) -> list[JsonObject]:
         {"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": policy},
         {"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": bound},
     ]
+
+
+def builds() -> list[JsonObject]:
+    """What the controllers need where images are built in Jobs."""
+    meta = {"name": "fastness-builds", "namespace": BUILDS}
+    subject = {"kind": "ServiceAccount", "name": CONTROLLERS.account, "namespace": NAMESPACE}
+    return _bound("Role", meta, [as_rule(*rule) for rule in BUILDING], subject)
 
 
 def adopted(namespace: str) -> list[JsonObject]:

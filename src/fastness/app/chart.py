@@ -34,7 +34,7 @@ def rendered() -> dict[str, str]:
         f"crds/{name}.yaml": [entry for entry in manifests() if entry["spec"]["group"] in groups]
         for name, groups in GROUPS.items()
     }
-    people = {"people.yaml": roles(), "adopted.yaml": accounts.adopted(PLACE)}
+    people = {"people.yaml": roles(), "adopted.yaml": accounts.adopted(PLACE), "builds.yaml": accounts.builds()}
     files = {f"{FILES}/{name}": _text(documents) for name, documents in {**definitions, **people}.items()}
     return files | {
         f"{FILES}/accounts/{name}": text.replace(accounts.HEADER, HEADER) for name, text in accounts.rendered().items()

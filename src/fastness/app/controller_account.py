@@ -114,7 +114,8 @@ WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 # Kinds whose writes are limited by place, name or part; the rules stand below.
 LIMITED: Final = frozenset({
     ("", "configmaps"), ("", "events"), ("", "namespaces"), ("", "pods"), ("", "secrets"), ("", "serviceaccounts"),
-    ("apps", "daemonsets"), ("certificates.k8s.io", "certificatesigningrequests"), (_RBAC, "clusterrolebindings"),
+    ("apps", "daemonsets"), ("batch", "jobs"), ("certificates.k8s.io", "certificatesigningrequests"),
+    (_RBAC, "clusterrolebindings"),
     (_RBAC, "clusterroles"), ("security.openshift.io", "securitycontextconstraints"), (_T, "machines"),
     (_API, "machinesets"), (_API, "controlplanemachinesets"), (_API, "machines"), (_METAL, "baremetalhosts"),
     (_BOOT, "fastnessconfigs"),
@@ -205,6 +206,14 @@ _ELSEWHERE: Final[tuple[tuple[str, Rule], ...]] = (
     (kata.DASHBOARD_NAMESPACE, ("", ["configmaps"], CHANGED, [kata.DASHBOARD])),
     (MANAGED, ("", ["configmaps"], ["patch"], [MERGED])),  # which the rule above lets it create
 )
+BUILDING: Final[tuple[Rule, ...]] = (
+    # Jobs that build images, what their pods are given, and what these print. Whoever creates Jobs in a namespace can mount its
+    # Secrets: this is granted only where an administrator turned builds on.
+    ("batch", ["jobs"], ["get", *MADE]),
+    ("", ["configmaps", "secrets"], MADE),
+    ("", ["pods/log"], ["get"]),
+)
+"""In the namespace of builds, where they are turned on."""
 NAMESPACES: Final = (
     OPERATOR_NAMESPACE,
     USER_DATA_NAMESPACE,

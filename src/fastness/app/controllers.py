@@ -30,7 +30,7 @@ from fastness.attestation.loops.retention import Retention
 from fastness.attestation.loops.retirement import ImageLives
 from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
-from fastness.builds.live.builder import NO_BUILDER, Builder
+from fastness.builds.live.builder import MakeBuilder, nobody_builds
 from fastness.builds.loops.builds import Builds
 from fastness.disks.loops.key_life import DiskKeyLife
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
@@ -97,7 +97,7 @@ def product_loops(
     providers: Collection[str] = PROVIDERS,
     resolve_image: ResolveImage | None = None,
     images: RegistryImages = REGISTRIES,
-    builder: Builder = NO_BUILDER,
+    builder: MakeBuilder = nobody_builds,
     simulated_images: Simulated | None = None,
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
@@ -140,7 +140,8 @@ def product_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
-        loops.append(Builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing))
+        building = fenced(Builds.name, Builds.writes)
+        loops.append(Builds(building, informers, clock, builder(building), timing))
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]

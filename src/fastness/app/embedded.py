@@ -201,7 +201,7 @@ def _settings(server: ApiServer, options: PlaneOptions, simulated: Simulated | N
         documents=Documents.below(options.state, services=options.vendor_services),
         providers=(*PROVIDERS, *((VIRTUAL,) if simulated is not None else ())),
         resolve_image=simulated.resolve_image if simulated is not None else None,
-        builder=Buildah(options.state / "builds"),
+        builder=lambda _cluster: Buildah(options.state / "builds"),
         simulated_images=simulated.measured if simulated is not None else None,
         places=EMBEDDED, timing=SIMULATED, loops=FurtherLoops((*kube.controllers, telling, *machines), kube.feeds),
     )  # fmt: skip

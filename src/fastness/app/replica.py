@@ -20,6 +20,8 @@ from fastness.app.control_plane import control_plane
 from fastness.app.doors import url_of
 from fastness.app.parts import INTERNAL_PORT, PORTS, LacksCluster, Part
 from fastness.app.settings import Addresses, AnyDoor, ClusterKeys, Documents, Election, PlaneSettings
+from fastness.builds.job import JobSettings
+from fastness.builds.live.job_builder import JobBuilder
 from fastness.crypto.secret import SecretBytes, SecretText
 from fastness.enrolment.door.app import USUAL_RATE, Pace
 from fastness.formats.words import counted
@@ -102,6 +104,7 @@ class ReplicaOptions:
     places: Places = AT_HOME
     webhook_unreachable: bool = False
     provider: ProviderOptions | None = None
+    builds: JobSettings | None = None
 
     @property
     def listen(self) -> Mapping[Part, ListenOptions]:
@@ -152,6 +155,8 @@ async def _run(options: ReplicaOptions, health: Health, where: str, tell: Tell) 
         settings = replace(settings, page=replace(settings.page, tiles=ConfigMapTiles(cluster)))
         assert settings.election is not None  # noqa: S101  # by settings_of
         settings = replace(settings, election=replace(settings.election, kinds=cluster))
+        if (builds := options.builds) is not None:
+            settings = replace(settings, builder=lambda fenced: JobBuilder(fenced, server, clock, builds))
         keys = ClusterKeys(await _vault(options, cluster, clock, entropy))
         following = {"kinds": cluster.follow} if Part.CONTROLLERS in options.parts else {}
         async with (

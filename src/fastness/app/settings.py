@@ -24,7 +24,7 @@ from fastness.attestation.live.collateral import Collateral
 from fastness.attestation.live.collateral_files import CACHE, IMPORTED
 from fastness.attestation.live.image_contents import Simulated
 from fastness.attestation.live.vendor_services import SECONDS, Services, VendorServices
-from fastness.builds.live.builder import NO_BUILDER, Builder
+from fastness.builds.live.builder import MakeBuilder, nobody_builds
 from fastness.enrolment.door.app import Pace
 from fastness.enrolment.door.server import EnrolServer
 from fastness.http.opening import Authorities, ListenOptions
@@ -148,7 +148,7 @@ class PlaneSettings:
     webhook_url: str = ""
     node_certificates: bool = True
     resolve_image: ResolveImage | None = None
-    builder: Builder = NO_BUILDER
+    builder: MakeBuilder = nobody_builds
     simulated_images: Simulated | None = None
     join_tokens: bool = True
     pace: Pace = field(default_factory=Pace)

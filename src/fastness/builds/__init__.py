@@ -8,8 +8,11 @@
     containerfile.py   what people write, and the whole file that is built
     life.py            conditions of a build, which one is current, which may go
     plan.py            what a change would do to images: built or not, booted or not
+    log.py             the log of a build: bounded, with its progress, without credentials
+    build_objects.py   names and labels of what a build makes in the cluster
+    job.py             the Job of a build: its manifests, and how it stands
     errors.py          what can go wrong with a build
-    live/              the builder (buildah in a sandbox) and transfers from and to registries
+    live/              builders (buildah in a sandbox, here or in a Job) and transfers from and to registries
     loops/             from MachineOSConfig and pool to builds; what nodes boot then is `machineconfig/rollout/built.py`
 
 A build is hostile code. It sees no network, no credential and nothing of the control plane: what it needs is laid into a

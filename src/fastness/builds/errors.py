@@ -24,13 +24,17 @@ class BuildFailed(BuildError):
 
 
 class TransferFailed(BuildError):
-    """An image was not pulled, pushed or deleted; `absent` where the registry says that it is not there."""
+    """An image was not pulled, pushed or deleted; `absent` where the registry says that it is not there.
+
+    `pushing`: the image was built, and nothing but the push is missing.
+    """
 
     code = "build-transfer"
 
-    def __init__(self, message: str, hint: str = "", *, absent: bool = False) -> None:
+    def __init__(self, message: str, hint: str = "", *, absent: bool = False, pushing: bool = False) -> None:
         super().__init__(message, hint)
         self.absent = absent
+        self.pushing = pushing
 
 
 class NoBuilder(BuildError):

@@ -79,6 +79,17 @@ def moved(build: Object, phase: BuildPhase, message: str, now: datetime) -> list
     return conditions
 
 
+def told(build: Object, message: str, now: datetime) -> list[JsonObject] | None:
+    """The conditions of a build that goes on and says how far it is; None for one that does not."""
+    if phase_of(build) is not BuildPhase.BUILDING:
+        return None
+    conditions = list((build.get("status") or {}).get("conditions") or ())
+    return with_condition(
+        conditions, kind=BuildPhase.BUILDING, status="True", reason=_REASONS[BuildPhase.BUILDING],
+        message=message[:_MOST_MESSAGE], now=now,
+    )  # fmt: skip
+
+
 def ended_at(build: Object, now: datetime) -> str:
     """When a build ended: later than it began, also where it took less than a second."""
     start = str((build.get("status") or {}).get("buildStart") or "")

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from fastness.observe.meters import Counter, Gauge, Histogram, Registry
 
 REGISTRY = Registry()
+_SLOW = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -113,6 +114,84 @@ class _Standings:
             self._gauge.labels(standing, "true" if simulated else "false").set(counts[standing, simulated])
 
 
+class _Builds:
+    """Builds of operating system images. Names are those that dashboards of on-cluster layering ask for.
+
+    Pools are what administrators make, and only those with a MachineOSConfig are counted.
+    """
+
+    STATES = ("prepared", "building", "succeeded", "failed", "interrupted")
+
+    def __init__(self) -> None:
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(name, text, labels, registry=REGISTRY)
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, labels, registry=REGISTRY)
+
+        self._state = gauge("ocl_build_state", "1 for the state of a pool's current build", "pool", "state")
+        self._total = counter("ocl_build_total", "Builds that ended, by how", "pool", "state")
+        self._seconds = Histogram(
+            "ocl_build_duration_seconds", "Duration of builds", ("pool",), registry=REGISTRY, buckets=_SLOW
+        )
+        self._queue = Histogram(
+            "ocl_build_queue_duration_seconds", "From the order of a build to its beginning", ("pool",), registry=REGISTRY,
+            buckets=_SLOW,
+        )  # fmt: skip
+        self._start = gauge("ocl_build_start_timestamp_seconds", "Unix time at which the last build began", "pool")
+        self._end = gauge("ocl_build_end_timestamp_seconds", "Unix time at which the last build ended", "pool")
+        self._retries = counter("ocl_build_retries_total", "Builds that were tried again because a registry failed")
+        self._changes = counter("ocl_config_change_total", "Builds that were ordered for a new config", "pool")
+        self._pushes = counter("ocl_image_push_total", "Images that were pushed, or not", "pool", "state")
+        self._push_state = gauge(
+            "ocl_image_push_state", "1 for how the last push of a pool's image ended", "pool", "state"
+        )
+        self._active = gauge("ocl_active_builds", "Builds that run now")
+        self._layered = gauge("ocl_layered_nodes_count", "Nodes that boot an image that was built here", "pool")
+        self._updated = gauge(
+            "ocl_rollout_updated_nodes", "Nodes of a pool with an image of its own that run it", "pool"
+        )
+        self._nodes = gauge("ocl_rollout_total_nodes", "Nodes of a pool with an image of its own", "pool")
+        self._described = gauge("mco_mosc_count", "MachineOSConfigs that there are")
+
+    def ordered(self, pool: str) -> None:
+        """A build was asked for."""
+        self._changes.labels(pool).inc()
+
+    def began(self, pool: str, at: float, waited: float) -> None:
+        """A build runs from now on."""
+        self._active.inc()
+        self._start.labels(pool).set(at)
+        self._queue.labels(pool).observe(max(waited, 0))
+
+    def left(self) -> None:
+        """A build does not run here any more, however it ended."""
+        self._active.inc(-1)
+
+    def ended(self, pool: str, state: str, at: float, seconds: float, pushed: bool | None) -> None:
+        """A build ended; `pushed` is None where nothing came so far."""
+        self._total.labels(pool, state).inc()
+        self._end.labels(pool).set(at)
+        self._seconds.labels(pool).observe(max(seconds, 0))
+        if pushed is not None:
+            word = "succeeded" if pushed else "failed"
+            self._pushes.labels(pool, word).inc()
+            for each in ("succeeded", "failed"):
+                self._push_state.labels(pool, each).set(each == word)
+
+    def retried(self) -> None:
+        """A registry failed, and is asked again."""
+        self._retries.inc()
+
+    def show(self, pool: str, state: str, nodes: tuple[int, int, int], described: int) -> None:
+        """How a pool stands: the state of its build, its layered, updated and all nodes; `described` MachineOSConfigs in all."""
+        for each in self.STATES:
+            self._state.labels(pool, each).set(each == state)
+        for meter, count in zip((self._layered, self._updated, self._nodes), nodes, strict=True):
+            meter.labels(pool).set(count)
+        self._described.set(described)
+
+
 class _Answers:
     """Answers of a door by route and code; both are out of closed sets."""
 
@@ -172,6 +251,7 @@ LAST_ATTESTED = Gauge(
     "fastness_last_attestation_seconds", "Unix time at which a machine last passed an appraisal", registry=REGISTRY
 )
 MACHINE_STANDINGS = _Standings()
+BUILDS = _Builds()
 NODES_NEVER_ATTESTED = Gauge(
     "fastness_nodes_never_attested", "Nodes of confidential pools that never proved anything", registry=REGISTRY
 )

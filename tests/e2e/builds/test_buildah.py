@@ -14,9 +14,11 @@ import pytest
 
 from fastness.builds.errors import BuildFailed, TransferFailed
 from fastness.builds.inputs import BuildInputs, ImageFile
-from fastness.builds.live.buildah import Buildah, BuildLimits
+from fastness.builds.live.buildah import Buildah
 from fastness.builds.live.builder import Order
 from fastness.builds.live.sandbox import FIRST_USER, USERS
+from fastness.builds.live.workshop import BuildLimits
+from fastness.builds.log import BuildLog
 from fastness.machineconfig.streams.access import RegistryAccess
 from tests.components import require_program, require_root
 from tests.e2e.agent.test_container_images import LOGIN
@@ -65,7 +67,7 @@ async def test_base_config_and_what_people_add_are_layers_of_one_image(
     config = ImageFile("/etc/chrony.conf", b"server a\n", 0o640), ImageFile("/etc/localtime", link="/usr/share/zone")
     layer = "FROM configs AS final\nRUN echo mine > /etc/mine && cat /etc/chrony.conf > /etc/seen\n"
     asking = order(registry, base, layer, "worker-a", *config)
-    first, again = [await Buildah(tmp_path / name, SMALL).build(asking) for name in "ab"]
+    first, again = [await Buildah(tmp_path / name, SMALL).build(asking, BuildLog()) for name in "ab"]
     assert first == again, "the same inputs are the same image"
     files, settings_of, layers = pulled(registry, first)
     assert (files["etc/chrony.conf"], files["etc/mine"], files["etc/seen"]) == (b"server a\n", b"mine\n", b"server a\n")
@@ -81,10 +83,12 @@ async def test_base_config_and_what_people_add_are_layers_of_one_image(
 async def test_a_containerfile_that_fails_says_where_and_leaves_nothing(
     registry: LocalRegistry, base: str, tmp_path: Path
 ) -> None:
-    builder = Buildah(tmp_path, SMALL)
+    builder, log = Buildah(tmp_path, SMALL), BuildLog()
     with pytest.raises(BuildFailed, match=r"(?s)ended with .*oh dear"):
-        await builder.build(order(registry, base, "RUN echo oh dear; false", "worker-f"))
-    assert os.listdir(tmp_path) == ["worker-f.log"]
+        await builder.build(order(registry, base, "RUN echo oh dear; false", "worker-f"), log)
+    assert os.listdir(tmp_path) == []
+    assert "oh dear" in log.text
+    assert log.progress.startswith("step ")
     assert "worker-f" not in tags(registry, "os/worker")
     with pytest.raises(TransferFailed) as failure:
         await builder.require(f"{registry.address}/os/worker@sha256:{'0' * 64}", access(registry))
@@ -104,9 +108,10 @@ async def test_a_build_reads_no_vault_and_reaches_nobody(registry: LocalRegistry
     vault.chmod(0o644)  # not permissions keep it away: it is not there
     layer = HOSTILE.format(vault=vault, registry=registry.address, port=registry.address.rpartition(":")[2])
     builder = Buildah(tmp_path / "state" / "builds", SMALL)
-    built = await builder.build(order(registry, base, layer, "worker-h"))
+    kept = BuildLog()
+    built = await builder.build(order(registry, base, layer, "worker-h"), kept)
     files = pulled(registry, built)[0]
-    log = (tmp_path / "state" / "builds" / "worker-h.log").read_text()
+    log = kept.text
     assert not any(CANARY.encode() in content for content in files.values())
     assert CANARY not in log
     assert "REACHED" not in log.replace("echo REACHED", "")
@@ -120,14 +125,14 @@ async def test_a_build_that_forks_without_end_ends_and_leaves_no_process(
     bomb = "RUN b() { b | b & }; b; sleep 2147483647"
     limits = BuildLimits(seconds=6, processes=200, memory=1024**3, file=64 * 1024**2, free=0)
     with pytest.raises(BuildFailed, match=r"did not end within 6 seconds|ended with"):
-        await Buildah(tmp_path, limits).build(order(registry, base, bomb, "worker-b"))
+        await Buildah(tmp_path, limits).build(order(registry, base, bomb, "worker-b"), BuildLog())
     await asyncio.to_thread(eventually, lambda: not processes_of_builds(), "the end of every process of the build")
 
 
 async def test_a_build_that_writes_without_end_fails(registry: LocalRegistry, base: str, tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="buildah ended with"):
         await Buildah(tmp_path, SMALL).build(
-            order(registry, base, "RUN dd if=/dev/zero of=/big bs=1M count=100", "worker-x")
+            order(registry, base, "RUN dd if=/dev/zero of=/big bs=1M count=100", "worker-x"), BuildLog()
         )
 
 
@@ -142,15 +147,16 @@ async def test_credentials_are_for_transfers_and_in_no_layer_and_no_log(
         secret = json.dumps({"auths": {closed.address: {"auth": auth}}}).encode()
         rights = RegistryAccess(settings(image(insecure=[closed.address, registry.address])), secret)
         made_of = BuildInputs(base, "RUN env > /etc/env; find / -xdev -type f > /etc/all 2>/dev/null; true")
+        log = BuildLog()
         target = Order("worker-c", made_of, f"{closed.address}/os/worker:worker-c", rights, rights, {"a": "b"})
-        built = await Buildah(tmp_path / "b", SMALL).build(target)
+        built = await Buildah(tmp_path / "b", SMALL).build(target, log)
         with pytest.raises(TransferFailed, match="wants credentials") as failure:
             await Buildah(tmp_path / "b", SMALL).require(built, access(closed))
         assert not failure.value.absent, "who may not look cannot say that it is gone"
         await Buildah(tmp_path / "b", SMALL).require(built, rights)
         storage = [each.read_bytes() for each in (tmp_path / "r" / "storage").rglob("data")]
         unpacked = [gzip.decompress(each) if each[:2] == b"\x1f\x8b" else each for each in storage]
-    logs = [each.read_bytes() for each in (tmp_path / "b").iterdir()]
+    logs = [log.text.encode()]
     assert storage
     assert not any(word.encode() in text for text in (*unpacked, *logs) for word in (password, auth))
 
@@ -162,7 +168,9 @@ async def test_a_state_directory_may_be_named_from_where_one_stands(
     monkeypatch.chdir(tmp_path)
     builder = Buildah(Path("state/builds"), SMALL)
     assert await builder.obstacle() == ""
-    await builder.require(await builder.build(order(registry, base, "RUN echo mine > /etc/mine\n")), access(registry))
+    await builder.require(
+        await builder.build(order(registry, base, "RUN echo mine > /etc/mine\n"), BuildLog()), access(registry)
+    )
 
 
 async def test_without_the_program_the_builder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

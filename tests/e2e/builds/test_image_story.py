@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
+from fastness.builds.build_objects import LOG, log_name
 from fastness.builds.kernel_arguments import PLACE
 from fastness.builds.placement import PUBLIC
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.kubernetes.core import NAMESPACE, NODE, SECRET
+from fastness.kinds.kubernetes.core import CONFIG_MAP, EVENT, NAMESPACE, NODE, SECRET
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
 from fastness.kinds.machineconfiguration.node import MACHINE_CONFIG_NODE
@@ -28,6 +29,7 @@ from fastness.kinds.openshift.images import IMAGE
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.port import PatchType
 from fastness.machineconfig.render.suggest import PushPlace, os_config
+from fastness.observe import metrics
 from fastness.sim.registry import INSTALLED_VERSION
 from tests.components import require_program, require_root
 from tests.e2e.builds.registry_images import processes_of_builds, pulled, pushed_busybox, pushed_other, tags
@@ -126,6 +128,13 @@ class Pool:
 
     async def builds(self) -> list[JsonObject]:
         return (await self.cluster.list(MACHINE_OS_BUILD.resource)).items
+
+    async def log(self, build: JsonObject) -> str:
+        """What is kept of a build's log."""
+        kept = await self.cluster.get(
+            CONFIG_MAP.resource, log_name(build["metadata"]["name"]), names.OPERATOR_NAMESPACE
+        )
+        return str(kept["data"][LOG])
 
     async def says(self, kind: str) -> JsonObject:
         return dict(condition(await self.get(), kind) or {})
@@ -288,6 +297,7 @@ async def _degraded(pool: Pool, reason: str) -> bool:
 @pytest.mark.row("003-46")
 @pytest.mark.row("003-50")
 @pytest.mark.row("003-54")
+@pytest.mark.row("003-99")
 async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stops_nothing_else(
     registry: LocalRegistry, tmp_path: Path
 ) -> None:
@@ -308,8 +318,11 @@ async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stop
         assert [each["type"] for each in failed["status"]["conditions"] if each["status"] == "True"] == ["Failed"]
         assert failed["status"]["buildStart"] < failed["status"]["buildEnd"]
         assert pool.booted() == {pool.base}, "the old image goes on"
-        log = pool.simulation.state / "builds" / f"{failed['metadata']['name']}.log"
-        assert "what went wrong" in log.read_text()
+        assert "what went wrong" in await pool.log(failed)
+        assert metrics.REGISTRY.value("ocl_build_state", {"pool": "worker", "state": "failed"}) == 1
+        assert (metrics.REGISTRY.value("ocl_build_total", {"pool": "worker", "state": "failed"}) or 0) >= 1
+        events = (await pool.cluster.list(EVENT.resource)).items
+        assert any(each["reason"] == "BuildFailed" and "what went wrong" in each["message"] for each in events)
 
         await pool.change("RUN echo good > /etc/good")
         await pool.until(pool.built)
@@ -317,6 +330,7 @@ async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stop
         assert [(condition(each, "Succeeded") or {}).get("status") for each in await pool.builds()] == ["True"]
 
 
+@pytest.mark.row("003-55")
 @pytest.mark.parametrize("why", [soaking("rebuilt", why="a build and its failure are told by the test above")])
 async def test_a_wish_builds_anew_and_a_build_that_nobody_wants_ends(
     registry: LocalRegistry, tmp_path: Path, why: str

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fastness.builds.errors import BuildFailed
-from fastness.builds.live.layout import CONFIG, LAYER, MANIFEST, blob_path, collect, write_base
+from fastness.builds.live.layout import CONFIG, LAYER, MANIFEST, Made, blob_path, collect, write_base
 from fastness.formats import json, oci
 from fastness.kinds.kind import JsonObject
 
@@ -30,6 +30,11 @@ def image(layout: Path, *layers: bytes, level: int = 9) -> Path:
     return layout
 
 
+def collected(out: Path, base: Path) -> Made:
+    """What the control plane takes of a build whose base it remembers."""
+    return collect(out, base, oci.manifest_digest(json.decode((base / "index.json").read_bytes())))
+
+
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     """A base image of one layer."""
@@ -37,7 +42,7 @@ def base(tmp_path: Path) -> Path:
 
 
 def test_the_layers_of_the_base_go_out_as_they_came_in(tmp_path: Path, base: Path) -> None:
-    made = collect(image(tmp_path / "out", b"base" * 100, b"mine"), base)
+    made = collected(image(tmp_path / "out", b"base" * 100, b"mine"), base)
     kept, mine = made.parts[1:]
     assert kept.path.is_relative_to(base)
     assert mine.path.is_relative_to(tmp_path / "out")
@@ -47,7 +52,18 @@ def test_the_layers_of_the_base_go_out_as_they_came_in(tmp_path: Path, base: Pat
 def test_a_build_that_changed_its_base_failed(tmp_path: Path, base: Path) -> None:
     for layers in ((b"other", b"mine"), (b"mine",), ()):
         with pytest.raises(BuildFailed):
-            collect(image(tmp_path / f"out{len(layers)}", *layers), base)
+            collected(image(tmp_path / f"out{len(layers)}", *layers), base)
+
+
+def test_a_build_that_wrote_another_base_into_its_directory_failed(tmp_path: Path, base: Path) -> None:
+    remembered = oci.manifest_digest(json.decode((base / "index.json").read_bytes()))
+    image(base, b"hostile")
+    out = image(tmp_path / "out", b"hostile", b"mine")
+    with pytest.raises(BuildFailed, match="layers of the base image changed"):
+        collect(out, base, remembered)
+    blob_path(base, remembered).write_bytes(blob_path(base, remembered).read_bytes() + b" ")
+    with pytest.raises(BuildFailed, match="is not what its name says"):
+        collect(out, base, remembered)
 
 
 def test_links_missing_parts_and_other_bytes_are_no_image(tmp_path: Path, base: Path) -> None:
@@ -56,20 +72,20 @@ def test_links_missing_parts_and_other_bytes_are_no_image(tmp_path: Path, base: 
     path = blob_path(linked, oci.digest_of(gzip.compress(b"mine", 9, mtime=0)))
     path.unlink()
     with pytest.raises(BuildFailed, match="not an image"):
-        collect(linked, base)
+        collected(linked, base)
     path.symlink_to(tmp_path / "secret")
     with pytest.raises(BuildFailed, match="which is not a file"):
-        collect(linked, base)
+        collected(linked, base)
     path.unlink()
     path.write_bytes(b"other")
     with pytest.raises(BuildFailed, match="is not what its name says"):
-        collect(linked, base)
+        collected(linked, base)
     whole = tmp_path / "whole"
     whole.symlink_to(base)
     with pytest.raises(BuildFailed, match="a link in the place of its image"):
-        collect(whole, base)
+        collected(whole, base)
     with pytest.raises(BuildFailed, match="not an image"):
-        collect(tmp_path / "nothing", base)
+        collected(tmp_path / "nothing", base)
 
 
 def test_a_base_without_history_and_with_older_names_of_types_can_be_built_on(tmp_path: Path) -> None:

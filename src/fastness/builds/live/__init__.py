@@ -1,7 +1,12 @@
-"""The builder of this machine: buildah in a sandbox, and transfers from and to registries.
+"""Builders, and transfers from and to registries.
 
-builder.py     the port: what a loop asks of whoever builds
-buildah.py     the builder here: lay out, build, collect, push
-sandbox.py     the process around it: namespaces of its own, no network, limits
-layout.py      images as directories: the base that a build begins with, and what it made
+builder.py       the port: what a loop asks of whoever builds
+buildah.py       the builder here: lay out, build, collect, push
+job_builder.py   a builder elsewhere: a Kubernetes Job, asked for, followed, read
+pod.py           what runs in the containers of that Job
+workshop.py      the directory of one build, and what is run in it
+sandbox.py       the process around it: namespaces of its own, no network, limits
+transfers.py     images from and to registries
+layout.py        images as directories: the base that a build begins with, and what it made
+removal.py       taking away what a build left, however deep it lies
 """

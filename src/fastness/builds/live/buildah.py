@@ -12,67 +12,28 @@ driver is, and what could differ (order, names of working containers) is in no l
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
-import ssl
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-import httpx
-
-from fastness.agent.apply.into_root import apply_into
-from fastness.agent.errors import AgentError
-from fastness.agent.host.errors import DriverError
-from fastness.agent.host.files import RootedFiles
-from fastness.agent.host.states import File
-from fastness.builds import containerfile, kernel_arguments, packages
-from fastness.builds.errors import BuildFailed, TransferFailed
+from fastness.builds import containerfile
+from fastness.builds.errors import BuildFailed
+from fastness.builds.live import transfers, workshop
 from fastness.builds.live.builder import Order
-from fastness.builds.live.layout import MANIFEST, Made, blob_path, collect, write_base
-from fastness.builds.live.sandbox import FIRST_USER
-from fastness.formats import json, oci
-from fastness.formats.errors import FormatError
-from fastness.kinds.machineconfiguration import names
-from fastness.machineconfig.live.registry_session import DELETE, READ, WRITE, Refused, Session, opened, trust_in
-from fastness.machineconfig.render.errors import BadStreams
-from fastness.machineconfig.streams.access import Place, RegistryAccess
+from fastness.builds.live.layout import collect
+from fastness.builds.live.removal import remove_tree
+from fastness.builds.live.transfers import Way
+from fastness.builds.live.workshop import BASE, CONTEXT, EXTENSIONS, NO_SANDBOX, OUT, PROGRAM, BuildLimits
+from fastness.builds.log import BuildLog
+from fastness.formats import oci
+from fastness.kinds.kind import JsonObject
+from fastness.machineconfig.streams.access import RegistryAccess
 from fastness.observe.logs import logger
 from fastness.runtime.tasks import uninterrupted
 
-PROGRAM: Final = "buildah"
-TIMESTAMP: Final = 0
-MOST_BASE: Final = 32 * 1024**3
-MOST_LOG: Final = 4 * 1024 * 1024
-TAIL: Final = 2048
-LOOK_EVERY: Final = 0.5
-MOST_ARGUMENT_FILES: Final = 256
-_BUILDAH: Final = f"{PROGRAM} --root /build/store --runroot /build/run --storage-driver vfs"
-_SCRIPT: Final = (
-    f"{_BUILDAH} bud --layers=false --timestamp {TIMESTAMP} --pull-never --network none --format oci "
-    "-f /build/context/Containerfile -t built /build/context && "
-    f"{_BUILDAH} push --quiet built oci:/build/out:built"
-)
-_LOOK: Final = (
-    f'c=$({_BUILDAH} from --quiet --pull-never {containerfile.BASE}) && m=$({_BUILDAH} mount "$c") && '
-    f'for f in "$m"{names.KARGS_DIRECTORY}/*.toml; do [ ! -f "$f" ] || cp "$f" /build/kargs/; done && {_BUILDAH} rm "$c"'
-)
 _log = logger("builds")
-
-
-@dataclass(frozen=True, slots=True)
-class BuildLimits:
-    """What a build may use; `free` bytes must stay on the disk."""
-
-    seconds: float = 3600.0
-    processes: int = 2048
-    memory: int = 8 * 1024**3
-    file: int = 16 * 1024**3
-    free: int = 1024**3
 
 
 class Buildah:
@@ -95,40 +56,57 @@ class Buildah:
             return f"{PROGRAM} is not installed here: install the package {PROGRAM}; nothing is built meanwhile"
         if os.geteuid() != 0:
             return "this control plane does not run as root: builds need users of their own, which only root can give"
-        work = self._directory / "probe"
+        work, log = self._directory / "probe", BuildLog()
         try:
             async with self._working(work):
-                output, code = await self._run(work, [PROGRAM, "--version"])
+                code = await workshop.run(work, workshop.PROBE, self._limits, log.add)
         except (OSError, BuildFailed) as error:
             return f"the sandbox of builds cannot be made here: {error}"
-        return "" if code == 0 else f"the sandbox of builds cannot be made here: {output.strip()[-500:]}"
+        return "" if code == 0 else f"the sandbox of builds cannot be made here: {log.tail(500)}"
 
-    async def build(self, order: Order) -> str:
+    async def build(self, order: Order, log: BuildLog) -> str:
         """Build and push; the image by digest; raises BuildFailed, TransferFailed."""
         work = self._directory / order.name
+        if not oci.reference(order.inputs.base).digest:
+            raise BuildFailed(f"{order.inputs.base} is no image by digest")
         try:
             async with self._working(work):
-                await self._lay_out(order, work)
-                await self._take_out(order, work)
-                output, code = await self._run(work, ["/bin/sh", "-c", _SCRIPT])
-                await uninterrupted(lambda: self._keep_log(order.name, output))
+                log.say(f"pulling the base image {order.inputs.base}")
+                base = await transfers.pull(Way.to_read(order.pull, order.inputs.base), work / BASE)
+                if extensions := order.inputs.extensions:
+                    log.say(f"pulling the extensions image {extensions}")
+                    await transfers.pull(Way.to_read(order.pull, extensions), work / EXTENSIONS, "extensions image")
+                await uninterrupted(lambda: workshop.write_context(work / CONTEXT, order))
+                log.say("building")
+                code = await workshop.build(work, self._limits, log.add)
+                if code in NO_SANDBOX:
+                    raise BuildFailed(f"the sandbox of builds cannot be made here: {log.tail(500)}")
                 if code != 0:
-                    raise BuildFailed(_why(output, code))
+                    raise BuildFailed(workshop.why(log, code))
                 layers = containerfile.layer_names(order.inputs.layer, order.inputs.packages)
-                made = await uninterrupted(lambda: collect(work / "out", work / "base", layers))
-                return await self._push(order, made)
+                made = await uninterrupted(lambda: collect(work / OUT, work / BASE, base, layers))
+                log.say(f"pushing {order.target}")
+                image = await transfers.push(Way.to_write(order.push, order.target), made)
         except OSError as error:
             raise BuildFailed(f"{error.filename or self._directory}: {error.strerror}") from error
+        log.say(f"pushed {image}")
+        _log.info("build.pushed", build=order.name, image=image)
+        return image
+
+    async def forget(self, name: str) -> None:
+        """Nothing of a build is left here once its task has ended."""
+
+    def runs(self, name: str) -> JsonObject | None:
+        """No other object: it runs in this process."""
+        return None
 
     async def require(self, image: str, access: RegistryAccess) -> None:
         """Have the registry show an image; raises TransferFailed."""
-        await _one(access, oci.reference(image), READ, Session.exists, f"{image} is not in its registry")
+        await transfers.require(image, access)
 
     async def delete(self, image: str, access: RegistryAccess) -> None:
         """Take an image out of its registry; raises TransferFailed."""
-        await _one(access, oci.reference(image), DELETE, Session.delete, f"{image} was not deleted")
-
-    # ------------------------------------------------------------ before
+        await transfers.delete(image, access)
 
     @asynccontextmanager
     async def _working(self, work: Path) -> AsyncIterator[None]:
@@ -136,190 +114,10 @@ class Buildah:
 
         def begin() -> None:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.rmtree(work, ignore_errors=True)
-            for name in (
-                "base/blobs/sha256",
-                "extensions/blobs/sha256",
-                "context/root",
-                "store",
-                "run",
-                "tmp",
-                "out",
-                "kargs",
-            ):
-                (work / name).mkdir(parents=True)
+            workshop.begin(work)
 
         await uninterrupted(begin)
         try:
             yield
         finally:
-            await uninterrupted(lambda: shutil.rmtree(work, ignore_errors=True))
-
-    async def _lay_out(self, order: Order, work: Path) -> None:
-        await _pull(order.inputs.base, order.pull, work / "base", "the base image")
-        if order.inputs.extensions:
-            await _pull(order.inputs.extensions, order.pull, work / "extensions", "the extensions image")
-        await uninterrupted(lambda: _write_context(work / "context", order))
-
-    async def _take_out(self, order: Order, work: Path) -> None:
-        """Write anew the files of the base that hold arguments which a config takes out; raises BuildFailed."""
-        removed = order.inputs.removed_arguments
-        if not removed:
-            return
-        output, code = await self._run(work, ["/bin/sh", "-c", _LOOK])
-        if code != 0:
-            raise BuildFailed(_why(output, code))
-        await uninterrupted(lambda: _rewrite(work, removed))
-
-    # ------------------------------------------------------------ the build
-
-    async def _run(self, work: Path, command: list[str]) -> tuple[str, int]:
-        """What a command in the sandbox said, and its exit code; raises BuildFailed where a limit ends it."""
-        await uninterrupted(lambda: _give(work))
-        limits = {"processes": self._limits.processes, "memory": self._limits.memory, "file": self._limits.file}
-        sandbox = [sys.executable, "-P", "-m", "fastness.builds.live.sandbox", str(work), json.encode(limits).decode()]
-        environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-        process = await asyncio.create_subprocess_exec(
-            *sandbox, *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT, env=environment, cwd=self._directory,
-        )  # fmt: skip
-        output = bytearray()
-        listening = asyncio.ensure_future(_listen(process, output))
-        try:
-            async with asyncio.timeout(self._limits.seconds):
-                while not (await asyncio.wait((listening,), timeout=LOOK_EVERY))[0]:
-                    self._require_space(work)
-                code = await process.wait()
-        except TimeoutError as error:
-            raise BuildFailed(f"the build did not end within {self._limits.seconds:.0f} seconds") from error
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await asyncio.shield(process.wait())
-            await asyncio.wait((listening,))
-        return bytes(output).decode(errors="replace"), code
-
-    def _require_space(self, work: Path) -> None:
-        if shutil.disk_usage(work).free < self._limits.free:
-            raise BuildFailed(f"the build was ended: less than {self._limits.free} bytes were left on the disk")
-
-    def _keep_log(self, name: str, output: str) -> None:
-        log = self._directory / f"{name}.log"
-        log.write_text(output)
-        log.chmod(0o600)
-
-    # ------------------------------------------------------------ after
-
-    async def _push(self, order: Order, made: Made) -> str:
-        reference = oci.reference(order.target)
-
-        async def push(session: Session) -> None:
-            for part in made.parts:
-                await session.upload(part.descriptor, part.path)
-            await session.publish(reference.tag, made.manifest, MANIFEST)
-
-        await _one(order.push, reference, WRITE, push, f"{reference} was not pushed")
-        _log.info("build.pushed", build=order.name, image=str(reference.at(made.digest)))
-        return str(reference.at(made.digest))
-
-
-async def _listen(process: asyncio.subprocess.Process, output: bytearray) -> None:
-    """What a process says, the last of it."""
-    stream = process.stdout
-    while stream is not None and (chunk := await stream.read(65536)):
-        output += chunk
-        if len(output) > MOST_LOG:
-            del output[: len(output) - MOST_LOG]
-
-
-def _write_context(context: Path, order: Order) -> None:
-    """The files of the config, by the writer that nodes have, and the Containerfile; raises OSError, BuildFailed."""
-    made_of = order.inputs
-    (context / "Containerfile").write_text(containerfile.whole(made_of.layer, order.labels, made_of.packages))
-    (context / packages.SCRIPT).write_text(packages.script())
-    try:
-        apply_into(context / containerfile.ROOT, {"spec": {"config": made_of.document}})
-    except (AgentError, DriverError) as error:
-        raise BuildFailed(f"the config cannot be written into an image: {error}") from error
-
-
-def _rewrite(work: Path, removed: Sequence[str]) -> None:
-    """Files of the base without some arguments, as files of the config; what the look left is hostile."""
-    written = RootedFiles(work / "context" / containerfile.ROOT)
-    found = RootedFiles(work / "kargs")
-    for name in found.names("/")[:MOST_ARGUMENT_FILES]:
-        state = found.inspect(f"/{name}", kernel_arguments.MOST_BYTES)
-        if not isinstance(state, File):
-            raise BuildFailed(f"{names.KARGS_DIRECTORY}/{name[:80]} of the base is no file that can be read")
-        try:
-            content = kernel_arguments.without(state.content, removed)
-        except ValueError as error:
-            raise BuildFailed(f"{names.KARGS_DIRECTORY}/{name[:80]} of the base cannot be read: {error}") from error
-        if content is not None:
-            written.put(f"{names.KARGS_DIRECTORY}/{name}", File(content, 0o644, 0, 0))
-
-
-def _why(output: str, code: int) -> str:
-    """Why a build ended, in our words where it was something of ours that ended it."""
-    told = [line.partition(packages.TOLD)[2] for line in output.splitlines() if line.startswith(packages.TOLD)]
-    return told[-1][-TAIL:] if told else f"buildah ended with {code}: {output.strip()[-TAIL:]}"
-
-
-async def _pull(image: str, access: RegistryAccess, layout: Path, what: str) -> None:
-    """An image by digest as a directory; raises BuildFailed, TransferFailed."""
-    reference = oci.reference(image)
-    if not reference.digest:
-        raise BuildFailed(f"{image} is no image by digest")
-
-    async def save(session: Session) -> None:
-        body = await session.manifest_bytes()
-        manifest = oci.manifest(body)
-        if isinstance(manifest, oci.Index) or manifest.size > MOST_BASE:
-            raise Refused(f"the image is a list of lists, or larger than {MOST_BASE} bytes")
-        for layer in manifest.layers:
-            await session.save(layer, blob_path(layout, layer.digest))
-        config = await session.blob(manifest.config, oci.MAX_CONFIG)
-        await uninterrupted(lambda: write_base(layout, body, config))
-
-    await _any(access, reference, save, f"{what} {reference} cannot be pulled")
-
-
-def _give(work: Path) -> None:
-    """Everything below a directory belongs to the users of the build."""
-    for place, directories, files in os.walk(work):
-        for name in (*directories, *files):
-            os.lchown(Path(place, name), FIRST_USER, FIRST_USER)
-    os.lchown(work, FIRST_USER, FIRST_USER)
-
-
-Ask = Callable[[Session], Awaitable[None]]
-
-
-async def _one(access: RegistryAccess, reference: oci.Reference, actions: str, ask: Ask, failure: str) -> None:
-    """Ask the registry that an image is named after, and nobody else; raises TransferFailed."""
-    await _asked([access.place(reference)], access, actions, ask, failure)
-
-
-async def _any(access: RegistryAccess, reference: oci.Reference, ask: Ask, failure: str) -> None:
-    """Ask everybody who may have an image, in order; raises TransferFailed."""
-    await _asked(list(access.places(reference)), access, READ, ask, failure)
-
-
-async def _asked(places: list[Place], access: RegistryAccess, actions: str, ask: Ask, failure: str) -> None:
-    reasons, absent = [], bool(places)
-    try:
-        trust = await asyncio.to_thread(trust_in, access.trust)
-        for place in places:
-            try:
-                async with opened(place, trust, actions) as session:
-                    return await ask(session)
-            except (Refused, FormatError) as error:
-                absent = absent and getattr(error, "status", 0) == httpx.codes.NOT_FOUND
-                reasons.append(f"{place.reference.registry}: {error}")
-            except httpx.HTTPError as error:
-                absent = False
-                reasons.append(f"{place.reference.registry} cannot be asked: {str(error) or type(error).__name__}")
-    except (ssl.SSLError, BadStreams) as error:
-        absent = False
-        reasons.append(str(error))
-    raise TransferFailed(f"{failure}: {'; '.join(reasons) or 'nobody may be asked'}", absent=absent)
+            await uninterrupted(lambda: remove_tree(work))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from fastness.builds.errors import NoBuilder
 from fastness.builds.inputs import BuildInputs
+from fastness.builds.log import BuildLog
+from fastness.kinds.kind import JsonObject
+from fastness.kube.port import Cluster
 from fastness.machineconfig.streams.access import RegistryAccess
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One image to be made: of what, with which labels, pushed where; credentials are for transfers, never for the build."""
+    """One image to be made: of what, with which labels, pushed where; credentials are for transfers, never for the build.
+
+    `uid` is that of the MachineOSBuild, whose things everything is that is made for it.
+    """
 
     name: str
     inputs: BuildInputs
@@ -21,6 +27,7 @@ class Order:
     pull: RegistryAccess = field(repr=False)
     push: RegistryAccess = field(repr=False)
     labels: Mapping[str, str] = field(default_factory=dict)
+    uid: str = ""
 
 
 class Builder(Protocol):
@@ -29,8 +36,17 @@ class Builder(Protocol):
     async def obstacle(self) -> str:
         """Why nothing can be built here, with what to do; empty when it can."""
 
-    async def build(self, order: Order) -> str:
-        """Build an image and push it: the image by digest; raises BuildError."""
+    async def build(self, order: Order, log: BuildLog) -> str:
+        """Build an image and push it, telling how it goes: the image by digest; raises BuildError.
+
+        Asked again after a restart it goes on with what is under way, or begins anew. Who cancels it may come back.
+        """
+
+    async def forget(self, name: str) -> None:
+        """Leave nothing of a build: it ended well, or nobody wants it any more."""
+
+    def runs(self, name: str) -> JsonObject | None:
+        """The object of the cluster that runs a build, as `status.builder` names it; None where there is none."""
 
     async def require(self, image: str, access: RegistryAccess) -> None:
         """Have the registry show an image by digest; raises TransferFailed, `absent` where it is not there."""
@@ -49,9 +65,16 @@ class Nobody:
         """Always the same."""
         return self._why
 
-    async def build(self, order: Order) -> str:
+    async def build(self, order: Order, log: BuildLog) -> str:
         """Not asked while there is an obstacle; raises NoBuilder."""
         raise NoBuilder(f"{order.name}: {self._why}")
+
+    async def forget(self, name: str) -> None:
+        """Nothing was made."""
+
+    def runs(self, name: str) -> JsonObject | None:
+        """Nothing runs."""
+        return None
 
     async def require(self, image: str, access: RegistryAccess) -> None:
         """Not asked either; raises NoBuilder."""
@@ -62,6 +85,13 @@ class Nobody:
 
 
 NO_BUILDER: Final = Nobody(
-    "this control plane has no place to build images in: build where `fastness up` runs, or build outside and name the image in "
+    "this control plane has no place to build images in: set builds.enabled in the chart, or build outside and name the image in "
     "osImageURL of a MachineConfig; deleting the MachineOSConfig lets the pool go on"
 )
+MakeBuilder = Callable[[Cluster], Builder]
+"""Who builds, given the cluster as the loop of builds may write it."""
+
+
+def nobody_builds(_cluster: Cluster) -> Builder:
+    """For control planes that were not told where to build."""
+    return NO_BUILDER

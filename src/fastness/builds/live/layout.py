@@ -1,12 +1,13 @@
 """Images as directories (OCI image layout): the base that a build begins with, and what it made.
 
-    write_base(directory, manifest, config)      beside blobs that were saved before
-    made = collect(out, base, names)             what is pushed: a manifest, and where each of its parts lies; `names` says of
-                                                 each layer on top of the base what it is
+    name = write_base(directory, manifest, config)     beside blobs that were saved before
+    made = collect(out, base, name, words)             what is pushed: a manifest, and where each of its parts lies; `words` say
+                                                       of each layer on top of the base what it is
 
 What a build left is hostile: a link, a device, a part that is missing or another than its name says is a failed build. Layers of
 the base are not taken from it at all. The first layers of what was made must be those of the base, and the bytes that go to the
-registry are the bytes that came from there: so the base of an image can be compared with the base that was named.
+registry are the bytes that came from there: so the base of an image can be compared with the base that was named. Which layers
+these are is remembered by digest outside the directory, for the build could write there.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def blob_path(layout: Path, digest: str) -> Path:
     return layout / "blobs" / "sha256" / digest.removeprefix("sha256:")
 
 
-def write_base(layout: Path, manifest: bytes, config: bytes) -> None:
-    """Make a layout of an image whose layers were saved, named `base`; raises FormatError, OSError."""
+def write_base(layout: Path, manifest: bytes, config: bytes) -> str:
+    """Make a layout of an image whose layers were saved, named `base`: its digest there; raises FormatError, OSError."""
     document, settings = json.decode(manifest), json.decode(config)
     layers = [
         {"mediaType": _TODAY.get(each.get("mediaType"), each.get("mediaType") or f"{LAYER}+gzip"),
@@ -74,6 +75,7 @@ def write_base(layout: Path, manifest: bytes, config: bytes) -> None:
     named = {**entry, "annotations": {"org.opencontainers.image.ref.name": "base"}}
     (layout / "index.json").write_bytes(json.canonical({"schemaVersion": 2, "manifests": [named]}))
     (layout / "oci-layout").write_bytes(b'{"imageLayoutVersion":"1.0.0"}')
+    return str(entry["digest"])
 
 
 def _stored(layout: Path, content: bytes, media_type: str) -> dict[str, Any]:
@@ -82,19 +84,20 @@ def _stored(layout: Path, content: bytes, media_type: str) -> dict[str, Any]:
     return {"mediaType": media_type, "digest": digest, "size": len(content)}
 
 
-def collect(out: Path, base: Path, names: Sequence[str] = ()) -> Made:
+def collect(out: Path, base: Path, base_digest: str, words: Sequence[str] = ()) -> Made:
     """What a build made, on the layers of its base; raises BuildFailed."""
     try:
         _require_plain(out)
-        first, first_config = _image(base)
-        second, config = _image(out)
+        _require_plain(base)
+        first, first_config = _image(base, base_digest)
+        second, config = _image(out, oci.manifest_digest(json.decode(_read(out / "index.json"))))
         before = list(first_config["rootfs"]["diff_ids"])
         after = list(config["rootfs"]["diff_ids"])
         layers = second["layers"]
         if after[: len(before)] != before or len(after) != len(layers) or len(first["layers"]) != len(before):
             raise BuildFailed("the layers of the base image changed in the build")
         unchanged = first["layers"]
-        layers = [*unchanged, *_named(layers[len(unchanged) :], names)]
+        layers = [*unchanged, *_labelled(layers[len(unchanged) :], words)]
         if len(layers) > MOST_LAYERS:
             raise BuildFailed(f"the image has more than {MOST_LAYERS} layers")
         manifest = json.canonical(
@@ -115,22 +118,28 @@ def collect(out: Path, base: Path, names: Sequence[str] = ()) -> Made:
         raise BuildFailed(f"what the build left is not an image: {error}") from error
 
 
-def _named(layers: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Layers with a word about what each is; those beyond the names are more of what the last one is."""
-    if not names:
+def _labelled(layers: list[dict[str, Any]], words: Sequence[str]) -> list[dict[str, Any]]:
+    """Layers with a word about what each is; those beyond the words are more of what the last one is."""
+    if not words:
         return layers
-    words = [*names, *([names[-1]] * (len(layers) - len(names)))]
+    every = [*words, *([words[-1]] * (len(layers) - len(words)))]
     return [
         {**each, "annotations": {**(each.get("annotations") or {}), LAYER_NAME: word}}
-        for each, word in zip(layers, words, strict=False)
+        for each, word in zip(layers, every, strict=False)
     ]
 
 
-def _image(layout: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Manifest and configuration of the one image of a layout; raises FormatError, OSError, KeyError, TypeError, IndexError."""
-    index = json.decode(_read(layout / "index.json"))
-    manifest = json.decode(_read(blob_path(layout, oci.manifest_digest(index))))
-    return manifest, json.decode(_read(blob_path(layout, str(manifest["config"]["digest"]))))
+def _image(layout: Path, digest: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Manifest and configuration of an image of a layout; raises FormatError, OSError, KeyError, TypeError, IndexError."""
+    manifest = json.decode(_named(layout, digest))
+    return manifest, json.decode(_named(layout, str(manifest["config"]["digest"])))
+
+
+def _named(layout: Path, digest: str) -> bytes:
+    content = _read(blob_path(layout, digest))
+    if oci.digest_of(content) != digest:
+        raise BuildFailed(f"a part of the image is not what its name says: {digest}")
+    return content
 
 
 def _read(path: Path) -> bytes:

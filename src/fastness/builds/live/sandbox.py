@@ -34,6 +34,15 @@ _PDEATHSIG, _NO_NEW_PRIVILEGES = 1, 38
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def users_here() -> tuple[int, int]:
+    """The first user of builds and how many there are: nobody's, or in a pod with users of its own all but its first."""
+    for line in Path("/proc/self/uid_map").read_text().splitlines():
+        first, _, count = (int(word) for word in line.split())
+        if first <= FIRST_USER and first + count >= FIRST_USER + USERS:
+            return FIRST_USER, USERS
+    return 1, USERS - 1
+
+
 def _checked(what: str, result: int) -> None:
     if result != 0:
         number = ctypes.get_errno()
@@ -189,8 +198,9 @@ def main() -> int:
     os.close(ready[1])
     try:
         if os.read(ready[0], 1) == b"1":
+            first, users = users_here()
             for kind in ("uid", "gid"):
-                Path(f"/proc/{child}/{kind}_map").write_text(f"0 {FIRST_USER} {USERS}")
+                Path(f"/proc/{child}/{kind}_map").write_text(f"0 {first} {users}")
             os.write(mapping[1], b"1")
         os.close(mapping[1])
         _, status = os.waitpid(child, 0)

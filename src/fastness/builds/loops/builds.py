@@ -18,22 +18,25 @@ For one pool at a time:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from fastness.builds import life
 from fastness.builds.checks import PULL, PUSH, checked, pool_of, registry_credentials, secret_name
-from fastness.builds.errors import BuildError, TransferFailed
+from fastness.builds.errors import TransferFailed
 from fastness.builds.inputs import BuildInputs, StillRendering, build_name, inputs
 from fastness.builds.live.builder import Builder, Order
+from fastness.builds.loops.logs import MAPS, drop_log
+from fastness.builds.loops.measures import measured, show
 from fastness.builds.loops.statuses import AS, BUILDS, CONFIGS, MANAGER, BuildStatuses
+from fastness.builds.loops.under_way import LOOK_EVERY, UnderWay
 from fastness.builds.placement import Setting, public_configs
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.cluster import NAME as CLUSTER
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import SECRET
+from fastness.kinds.kubernetes.native import JOB
 from fastness.kinds.kubernetes.resources import NODES
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
@@ -62,12 +65,11 @@ from fastness.machineconfig.rollout.built import config_for, phase_of
 from fastness.machineconfig.rollout.disruption import policies_of
 from fastness.machineconfig.rollout.status import BuildPhase
 from fastness.machineconfig.streams.access import RegistryAccess
+from fastness.observe import metrics
 from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock
 
 POOLS: Final = MACHINE_CONFIG_POOL.resource
-TRIES: Final = 4
-LOOK_EVERY: Final = 0.2
 _BLOCKING: Final = (
     PoolCondition.RENDER_DEGRADED,
     PoolCondition.NODE_DEGRADED,
@@ -93,7 +95,7 @@ class Builds:
     """Keeps the image of every pool that has a MachineOSConfig."""
 
     name = MANAGER
-    writes: Sequence[Resource] = (CONFIGS, BUILDS, EVENTS)
+    writes: Sequence[Resource] = (CONFIGS, BUILDS, EVENTS, MAPS, SECRET.resource, JOB.resource)
 
     def __init__(
         self, cluster: Cluster, informers: Informers, clock: Clock, builder: Builder, timing: Timing = FIELD
@@ -111,6 +113,7 @@ class Builds:
         self._retry = timing.streams_retry
         self._recorder = Recorder(cluster, self.name, clock)
         self._statuses = BuildStatuses(cluster, clock)
+        self._under_way = UnderWay(cluster, clock, builder, self._statuses, timing.streams_retry)
         self._configs = informers.of(CONFIGS)
         self._builds = informers.of(BUILDS)
         self._pools = informers.of(POOLS)
@@ -123,6 +126,14 @@ class Builds:
     async def reconcile(self, key: ObjectName) -> Done:
         """Bring the image of one pool to what is asked for."""
         config = config_for(key.name, self._configs.list())
+        show(
+            key.name,
+            config,
+            self._builds.list(),
+            self._pools.get("", key.name),
+            self._nodes.list(),
+            self._configs.list(),
+        )
         await self._let_go(key.name, config)
         for other in [each for each in self._configs.list() if pool_of(each) == key.name and each is not config]:
             await self._refused(other)
@@ -216,6 +227,7 @@ class Builds:
             build = await self._cluster.create(BUILDS, life.manifest(name, config, rendered, made_of.digest), AS)
         except AlreadyExists:
             return None
+        metrics.BUILDS.ordered(pool_of(config))
         await self._recorder.normal(config, names.Event.BUILD_STARTED, f"build {name} for {rendered}")
         return build
 
@@ -265,31 +277,17 @@ class Builds:
             "machineconfig": build["spec"]["machineConfig"]["name"], "machineconfigpool": pool_of(config),
             "baseOSContainerImage": made_of.base, "dev.fastness.inputs": made_of.digest,
         }  # fmt: skip
-        order = Order(name, made_of, life.tagged(config, name), *access, labels)
-        work = asyncio.ensure_future(self._tried(order))
-        try:
-            while not (await asyncio.wait((work,), timeout=LOOK_EVERY))[0]:
-                if not self._wanted(config, name):
-                    await self._ended(config, moving, BuildPhase.INTERRUPTED, "nobody wants it any more")
-                    return Done(again_after=LOOK_EVERY)
-        finally:
-            work.cancel()
-            await asyncio.wait((work,))
-        try:
-            await self._ended(config, moving, BuildPhase.SUCCEEDED, "", work.result())
-        except BuildError as error:
-            await self._ended(config, moving, BuildPhase.FAILED, error.message)
+        uid = str(metadata(build)["uid"])
+        order = Order(name, made_of, life.tagged(config, name), *access, labels, uid)
+        if (runner := self._builder.runs(name)) is not None:
+            await self._statuses.runs(moving, runner)
+        with measured(pool_of(config), moving, self._clock) as measure:
+            outcome = await self._under_way.follow(moving, order, lambda: self._wanted(config, name))
+            measure(outcome.phase, outcome.pushed)
+        await self._ended(config, moving, outcome.phase, outcome.text, outcome.image)
+        if outcome.phase is not BuildPhase.FAILED:
+            await self._builder.forget(name)
         return Done(again_after=LOOK_EVERY)
-
-    async def _tried(self, order: Order) -> str:
-        """Build, again where a registry failed; raises BuildError."""
-        for pause in (self._retry * 2**tried for tried in range(TRIES - 1)):
-            try:
-                return await self._builder.build(order)
-            except TransferFailed as error:
-                _log.warning("build.transfer", build=order.name, error=error.message)
-                await self._clock.sleep(pause)
-        return await self._builder.build(order)
 
     def _wanted(self, config: JsonObject, name: str) -> bool:
         """Whether a build that is under way is still what its pool asks for."""
@@ -376,6 +374,8 @@ class Builds:
             except (TransferFailed, BadRegistries, ValueError) as error:
                 # Not there, or not ours to delete: no reason to keep the object of a build for ever.
                 _log.info("build.image_left", build=object_name(build).name, error=str(error))
+        await self._builder.forget(object_name(build).name)
+        await drop_log(self._cluster, object_name(build).name)
         left = [each for each in metadata(build).get("finalizers") or () if each != names.BUILD_FINALIZER]
         if left == (metadata(build).get("finalizers") or []):
             return

@@ -69,6 +69,23 @@ class BuildStatuses:
         with suppress(NotFound):
             await self._cluster.patch(CONFIGS, object_name(config).name, patch, PatchType.MERGE, "", AS)
 
+    async def progress(self, build: JsonObject, message: str) -> None:
+        """Say how far a build is that goes on."""
+
+        def change(current: JsonObject) -> JsonObject | None:
+            conditions = life.told(current, message, self._clock.now())
+            return None if conditions is None else {"conditions": conditions}
+
+        await write_status(self._cluster, BUILDS, build, change, _STATUS)
+
+    async def runs(self, build: JsonObject, runner: JsonObject) -> None:
+        """Name the object that runs a build. What else it made has its label: statuses cannot name kinds of the core group."""
+
+        def change(current: JsonObject) -> JsonObject | None:
+            return None if (current.get("status") or {}).get("builder") == runner else {"builder": runner}
+
+        await write_status(self._cluster, BUILDS, build, change, _STATUS)
+
     async def move(self, build: JsonObject, phase: BuildPhase, message: str, image: str = "") -> JsonObject | None:
         """Let a build go on to a phase; the build as it is then, None when it is gone."""
         now = self._clock.now()

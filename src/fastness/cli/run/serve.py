@@ -20,7 +20,7 @@ import os
 import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -33,6 +33,9 @@ from fastness.cli.run.state_directory import kms_option
 from fastness.formats.names import dns1123_label
 from fastness.kube.places import Places
 from fastness.observe import logs
+
+if TYPE_CHECKING:
+    from fastness.builds.job import JobSettings
 
 ROLES = tuple(Part)
 METRICS_PORT = 9090
@@ -165,6 +168,18 @@ class Adoptable(click.ParamType[str]):
     help="Do this work although another operator is active in the cluster, or let objects in this namespace speak for the "
     "cluster (every role must be given the same); may be repeated.",
 )
+@click.option(
+    "--builder-image", default="",
+    help="Build images of pools in Jobs that run this image; without it the controllers build none.",
+)  # fmt: skip
+@click.option(
+    "--builder-privileged", is_flag=True,
+    help="With --builder-image: privileged containers in the place of user namespaces, for nodes that cannot give pods those.",
+)  # fmt: skip
+@click.option(
+    "--builder-seconds", type=click.IntRange(60, 86400), default=3600, show_default=True,
+    help="With --builder-image: how long a build may take.",
+)  # fmt: skip
 @people_options
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
@@ -187,7 +202,8 @@ def serve(roles: str, identity: str, log_level: str, **given: Any) -> None:
     from fastness.app.replica import ReplicaOptions
     from fastness.cli.run.replica_process import run_replica, with_reachable_webhook
 
-    options = ReplicaOptions(parts, name, places=_places_of(given["adopt"]), provider=provider, **given)
+    builds = _builds_of(given.pop("builder_image"), given.pop("builder_privileged"), given.pop("builder_seconds"))
+    options = ReplicaOptions(parts, name, places=_places_of(given["adopt"]), provider=provider, builds=builds, **given)
     run_replica(with_reachable_webhook(options) if _by_default("roles") else options)
 
 
@@ -208,6 +224,13 @@ def _require_options(parts: frozenset[Part], given: Mapping[str, Any]) -> None:
 
 def _by_default(option: str) -> bool:
     return click.get_current_context().get_parameter_source(option) is ParameterSource.DEFAULT
+
+
+def _builds_of(image: str, privileged: bool, seconds: int) -> JobSettings | None:
+    """Where images are built, if they are."""
+    from fastness.builds.job import JobSettings
+
+    return JobSettings(image, user_namespaces=not privileged, seconds=seconds) if image else None
 
 
 def _places_of(adopted: Iterable[str]) -> Places:

@@ -1,0 +1,97 @@
+"""One build while it runs: its log is kept, its progress told, and it ends when nobody wants it any more.
+
+    outcome = await UnderWay(…).follow(build, order, wanted)
+
+Cancelling it, as a restart does, is no word about the build: whoever builds goes on or begins anew when he is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from fastness.builds.errors import BuildError, TransferFailed
+from fastness.builds.live.builder import Builder, Order
+from fastness.builds.live.transfers import Way
+from fastness.builds.log import BuildLog, forms_of
+from fastness.builds.loops.logs import KeptLog
+from fastness.builds.loops.statuses import AS, BuildStatuses
+from fastness.kinds.kind import JsonObject
+from fastness.kube.port import Cluster
+from fastness.machineconfig.rollout.status import BuildPhase
+from fastness.observe import metrics
+from fastness.observe.logs import logger
+from fastness.runtime.clock import Clock
+
+TRIES: Final = 4
+LOOK_EVERY: Final = 0.2
+KEEP_EVERY: Final = 5
+"""A log is written at every so manieth look: once in a second while it grows."""
+_log = logger("builds")
+
+
+class Outcome(NamedTuple):
+    """How a build ended; `pushed` is None where it did not come so far."""
+
+    phase: BuildPhase
+    text: str = ""
+    image: str = ""
+    pushed: bool | None = None
+
+
+class UnderWay:
+    """Follows builds, one at a time."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, builder: Builder, statuses: BuildStatuses, retry: float) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._builder = builder
+        self._statuses = statuses
+        self._retry = retry
+
+    async def follow(self, build: JsonObject, order: Order, wanted: Callable[[], bool]) -> Outcome:
+        """Have an image built, as long as somebody wants it."""
+        log = BuildLog(forms_of((
+            *Way.to_read(order.pull, order.inputs.base).logins, *Way.to_write(order.push, order.target).logins,
+        )))  # fmt: skip
+        kept = KeptLog(self._cluster, build, log, AS)
+        work = asyncio.ensure_future(self._tried(order, log))
+        try:
+            looks, told = 0, ""
+            while not (await asyncio.wait((work,), timeout=LOOK_EVERY))[0]:
+                if not wanted():
+                    return Outcome(BuildPhase.INTERRUPTED, "nobody wants it any more")
+                looks += 1
+                if looks % KEEP_EVERY == 0:
+                    await kept.write()
+                    told = await self._tell(build, log, told)
+        finally:
+            work.cancel()
+            await asyncio.wait((work,))
+            if not work.cancelled() and (error := work.exception()) is not None:
+                log.add(f"\n{error}\n".encode())
+            await kept.write()
+        try:
+            return Outcome(BuildPhase.SUCCEEDED, "", work.result(), pushed=True)
+        except BuildError as error:
+            pushed = False if isinstance(error, TransferFailed) and error.pushing else None
+            return Outcome(BuildPhase.FAILED, error.message, pushed=pushed)
+
+    async def _tell(self, build: JsonObject, log: BuildLog, told: str) -> str:
+        progress = log.progress
+        if progress and progress != told:
+            await self._statuses.progress(build, f"the image is being built: {progress}")
+        return progress
+
+    async def _tried(self, order: Order, log: BuildLog) -> str:
+        """Build, again where a registry failed; raises BuildError."""
+        for pause in (self._retry * 2**tried for tried in range(TRIES - 1)):
+            try:
+                return await self._builder.build(order, log)
+            except TransferFailed as error:
+                _log.warning("build.transfer", build=order.name, error=error.message)
+                metrics.BUILDS.retried()
+                log.say(f"{error.message}; tried again in {pause:.0f} seconds")
+                await self._clock.sleep(pause)
+        return await self._builder.build(order, log)
