@@ -27,6 +27,7 @@ from fastness.attestation.values.from_images import (
 )
 from fastness.cli.cluster import cluster_options, connected
 from fastness.cli.errors import CliError, Exit
+from fastness.cli.images.image_queue import history, replay
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
 from fastness.cli.images.placement import what_goes_where
@@ -62,6 +63,8 @@ def image() -> None:
 
 image.add_command(trust)
 image.add_command(what_goes_where)
+image.add_command(history)
+image.add_command(replay)
 
 
 @image.command("approve")
