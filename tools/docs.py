@@ -24,6 +24,7 @@ from typing import Any
 import click
 
 import fastness
+from fastness.agent.host.driver_tasks import TASKS, Task
 from fastness.apiserver import kube_loops
 from fastness.app.controllers import graph, product_loops
 from fastness.cli.errors import Exit
@@ -415,6 +416,25 @@ def _proof(tests: Sequence[str]) -> str:
     return ", ".join(f"`{test}`" for test in tests)
 
 
+def os_drivers() -> str:
+    """What each driver of operating systems does, by the tests that hold it to that."""
+    intro = (
+        "What deploys the operating system of a machine, and which of the tasks it does. Each cell is held by the test of its "
+        "name, for each driver, in `tests/component/agent/host/test_driver_tasks.py`, "
+        "against a program that stands in for the real one."
+    )
+    rows = ((driver, *(does[task].how for task in Task)) for driver, does in TASKS.items())
+    ready = (
+        (driver, ", ".join(task for task in Task if not does[task].done) or "nothing") for driver, does in TASKS.items()
+    )
+    return page(
+        "Drivers of operating systems",
+        intro,
+        table(("Driver", *Task), rows),
+        table(("Driver", "Left to the image"), ready),
+    )
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "acceptance.md": acceptance_rows,
     "chart.md": lambda: page("Values of the chart", *chart_pages.chart_values(table)),
@@ -426,6 +446,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "log-events.md": log_events,
     "metrics.md": metric_names,
     "not-acted-on.md": not_acted_on,
+    "os-drivers.md": os_drivers,
     "permissions.md": lambda: page("Every right of every role", *chart_pages.permissions(table)),
     "seed-001.md": manual_rows,
     "who-may-write-what.md": who_may_write_what,

@@ -50,6 +50,7 @@ class Play:
         self.ended = asyncio.Event()
         self.configs: RenderedConfigs | None = None
         self.prove: Callable[[], Awaitable[None]] | None = None
+        self.driver = ""
 
     async def prepare(self, *configs: JsonObject, current: str) -> None:
         """The objects that are there before the agent starts."""
@@ -170,7 +171,7 @@ class Play:
         while True:
             agent = Agent(
                 self.as_node, self.machine.host, NODE_NAME, SystemClock(), SeededEntropy(1), QUICK, configs=self.configs,
-                prove=self.prove,
+                prove=self.prove, driver=self.driver,
             )  # fmt: skip
             await agent.run()
             self.ended.set()

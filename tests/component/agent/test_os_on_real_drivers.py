@@ -11,11 +11,23 @@ import pytest
 
 from fastness.agent.apply.ports import OperatingSystem
 from fastness.agent.errors import AgentError
+from fastness.agent.host.image_host import detect
 from fastness.agent.host.states import File
+from fastness.cli.support.cluster_health import drivers
 from fastness.kinds.machineconfiguration import names
 from tests.component.agent.cluster import Play
 from tests.component.agent.directory_machine import file, make_machine, rendered
-from tests.component.agent.host.os_machines import BASE, LOST, A, boot_loader, bootc, machine_at, rpm_ostree
+from tests.component.agent.host.os_machines import (
+    BASE,
+    LOST,
+    A,
+    Pauses,
+    boot_loader,
+    bootc,
+    commands,
+    machine_at,
+    rpm_ostree,
+)
 from tests.embedded.fixtures import Embedded
 from tests.standins.os_engine import Machine
 
@@ -86,6 +98,24 @@ async def test_a_deployment_that_is_not_finalized_degrades_the_node_with_what_th
     assert "No space left on device" in notes[names.REASON]
     assert notes[names.CURRENT_CONFIG] == "rendered-worker-plain"
     assert (engine.read()["booted"]["image"], engine.read()["staged"]) == (BASE, None)
+
+
+@pytest.mark.row("003-38")
+@pytest.mark.parametrize(("prefer", "driver"), [(False, "rpm-ostree"), (True, "bootc")])
+async def test_a_node_with_both_programs_says_which_one_deploys_it_and_why(
+    play: EnginePlay, prefer: bool, driver: str
+) -> None:
+    choice = detect(
+        commands(play.engine, Pauses()), bootc_program=play.engine.program("bootc"),
+        rpm_ostree_program=play.engine.program("rpm-ostree"), prefer_bootc=prefer,
+    )  # fmt: skip
+    play.driver = f"{choice.driver}: {choice.why}"
+    async with play.alive():
+        notes = await play.until(lambda notes: names.OS_DRIVER in notes)
+    assert notes[names.OS_DRIVER].startswith(f"{driver}: ")
+    assert "preferred" in notes[names.OS_DRIVER]
+    finding = await drivers(play.admin)
+    assert ("w0" in finding.found) is not prefer, finding
 
 
 @pytest.mark.row("003-72")

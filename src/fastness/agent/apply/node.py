@@ -111,8 +111,12 @@ class Agent:
         *,
         configs: RenderedConfigs | None = None,
         prove: Callable[[], Awaitable[None]] | None = None,
+        driver: str = "",
     ) -> None:
-        """Look after one host; without `configs` rendered configs are read from the API. `prove` proves the machine anew."""
+        """Look after one host; without `configs` rendered configs are read from the API. `prove` proves the machine anew.
+
+        `driver` says what deploys the operating system of the host, and why.
+        """
         self.node = node
         self._cluster = cluster
         self._host = host
@@ -138,6 +142,7 @@ class Agent:
         self._set_aside: SetAside | None = None
         self._bootstrapped = False
         self._prove = prove
+        self._driver = driver
         self._proved_at: float | None = None
         self._moved = False
         self._trial = Trial(host, prove, clock, settings.trial)
@@ -330,6 +335,7 @@ class Agent:
             current=current.name, state=names.NodeState.DONE, reason="", action=None,
             overlays=" ".join(current.overlays) or None, overlay=current.overlay or None,
             booted=self._disk.images.booted or None, base=self._disk.images.base or None, image=current.image or None,
+            driver=self._driver or None,
         )  # fmt: skip
         await marked(Mark(Progress.NODE_DEGRADED, FALSE, "the node is well"))
         await marked(Mark(Progress.UPDATED, TRUE, f"the node has {current.title}"))

@@ -152,4 +152,5 @@ KEYS: Final[Mapping[str, str]] = {
     "current": names.CURRENT_CONFIG, "state": names.STATE, "reason": names.REASON, "drain": names.DESIRED_DRAIN,
     "action": names.POST_CONFIG_ACTION, "overlays": names.OVERLAYS, "overlay": names.CURRENT_OVERLAY,
     "booted": names.BOOTED_IMAGE, "base": names.BASE_IMAGE, "image": names.CURRENT_IMAGE, "trust": names.CURRENT_TRUST,
+    "driver": names.OS_DRIVER,
 }  # fmt: skip

@@ -7,6 +7,7 @@
     containerd_images.py  Images of containerd, through its own program `ctr`, in the namespace where Kubernetes looks
     crio_images.py        Images of CRI-O: `crictl` asks and pulls as the kubelet does, and a drop-in names what is pinned
     devices.py            Feature discovery, the part about things of which a machine has several
+    driver_tasks.py       Which driver of an operating system does which task, and what it leaves to the image
     engine.py             What drivers of image-based hosts share: patience with registries, credentials, logs of the last boot
     errors.py             What a host cannot or will not do
     features.py           Feature discovery: what a machine can do, read from its files

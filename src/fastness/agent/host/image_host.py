@@ -24,6 +24,7 @@ from fastness.formats.errors import OsStatusError
 from fastness.formats.os_status import OsEntry, bootc_status, features
 
 AUTO: Final = "auto"
+PREFER_BOOTC: Final = "prefer-bootc"
 BOOTC: Final = "bootc"
 RPM_OSTREE: Final = "rpm-ostree"
 COMPOSEFS: Final = "composefs"

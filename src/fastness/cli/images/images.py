@@ -28,6 +28,7 @@ from fastness.attestation.values.from_images import (
 from fastness.cli.cluster import cluster_options, connected
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.images.build_log import build_log
+from fastness.cli.images.image_queue import history, replay
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
 from fastness.cli.images.placement import what_goes_where
@@ -66,6 +67,8 @@ image.add_command(trust)
 image.add_command(what_goes_where)
 image.add_command(show_image)
 image.add_command(build_log)
+image.add_command(history)
+image.add_command(replay)
 
 
 @image.command("approve")

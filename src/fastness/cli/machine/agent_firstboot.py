@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from fastness.agent.apply.first_boot import first_boot
-from fastness.agent.apply.hosts import deployed_by
+from fastness.agent.apply.hosts import chosen_driver, deployed_by
 from fastness.agent.host.boot_loader import HostBootLoader
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.power import HostPower
@@ -23,7 +23,8 @@ from fastness.kinds.machineconfiguration import names
     "--config", default=names.ENCAPSULATED_FILE, show_default=True, help="What the operating system should be: a MachineConfig."
 )  # fmt: skip
 @click.option(
-    "--os", "system", type=click.Choice(["auto", "bootc", "rpm-ostree", "ostree", "none"]), default="auto", show_default=True,
+    "--os", "system", type=click.Choice(["auto", "prefer-bootc", "bootc", "rpm-ostree", "ostree", "none"]), default="auto",
+    show_default=True,
     help="What deploys the operating system of this machine; auto asks bootc and rpm-ostree, none is a package host.",
 )  # fmt: skip
 @click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
@@ -33,7 +34,9 @@ def firstboot(config: str, system: str, ostree_name: str) -> None:
         raise CliError("the agent must run as root to change this machine", "Run it as root.", Exit.MISSING)
     with reported_agent_errors():
         root = RootedFiles(Path("/"))
-        deployer = deployed_by(system, root, ostree_name, tell)
+        chosen = chosen_driver(system)
+        tell(f"operating system by {chosen.driver}: {chosen.why}")
+        deployer = deployed_by(chosen.driver, root, ostree_name)
         power = HostPower(finalizer=lambda: deployer.finalizer)
         lacking = first_boot(root, deployer, power, config, boot_loader=HostBootLoader())
     tell(

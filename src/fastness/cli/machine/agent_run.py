@@ -23,7 +23,7 @@ from typing import NamedTuple
 import click
 
 from fastness.agent.apply.cluster import RenderedConfigs
-from fastness.agent.apply.hosts import DirectoryMachine, deployed_by, real_host
+from fastness.agent.apply.hosts import DirectoryMachine, chosen_driver, deployed_by, real_host
 from fastness.agent.apply.moved_state import HOME
 from fastness.agent.apply.node import FAST, Agent, Settings
 from fastness.agent.apply.ports import Watcher
@@ -77,9 +77,10 @@ Sources = Callable[[Clock, Entropy], Awaitable[Source]]
     help="With --root: where journal and originals are kept. Default: beside the root, with .state added to its name.",
 )  # fmt: skip
 @click.option(
-    "--os", "system", type=click.Choice(["auto", "bootc", "rpm-ostree", "composefs", "ostree", "none"]), default="auto",
-    show_default=True,
-    help="What deploys the operating system of this machine; auto asks bootc, rpm-ostree and cfsctl, none is a package host.",
+    "--os", "system", default="auto", show_default=True,
+    type=click.Choice(["auto", "prefer-bootc", "bootc", "rpm-ostree", "composefs", "ostree", "none"]),
+    help="What deploys the operating system of this machine; auto asks bootc, rpm-ostree and cfsctl, prefer-bootc takes bootc "
+    "where it and rpm-ostree could, none is a package host.",
 )  # fmt: skip
 @click.option("--ostree-name", default="default", show_default=True, help="Name of the ostree deployments.")
 @click.option("--kubeconfig", type=click.Path(path_type=Path), default=None, help="Kubeconfig of the cluster.")
@@ -183,9 +184,12 @@ async def _live(cluster: Cluster, node: str, place: AgentTarget, settings: Setti
     clock, entropy = SystemClock(), SystemEntropy()
     configs, prove = await source(clock, entropy)
     if place.root is None:
-        system = deployed_by(place.system, RootedFiles(Path("/")), place.ostree_name, tell)
+        chosen = chosen_driver(place.system)
+        tell(f"operating system by {chosen.driver}: {chosen.why}")
+        system = deployed_by(chosen.driver, RootedFiles(Path("/")), place.ostree_name)
         host = real_host(_watcher(Path("/")), system)
-        await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove).run()
+        driver = f"{chosen.driver}: {chosen.why}"
+        await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove, driver=driver).run()
         await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
         return
     machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)

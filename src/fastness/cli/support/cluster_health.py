@@ -23,14 +23,16 @@ from fastness.keys.home import WAY_BACK, Home
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME
 from fastness.kinds.kind import JsonObject, Kind
-from fastness.kinds.kubernetes.core import CONFIG_MAP
+from fastness.kinds.kubernetes.core import CONFIG_MAP, NODE
+from fastness.kinds.machineconfiguration.names import OS_DRIVER
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
-from fastness.kinds.objects import condition, object_name, view
+from fastness.kinds.objects import annotations_of, condition, object_name, view
 from fastness.kinds.openshift.config import INFRASTRUCTURE, MICROSHIFT
 from fastness.kinds.registry import all_kinds
 from fastness.kinds.trusted_execution.machine import MACHINE, Machine
 from fastness.kube.errors import ApiError, NotFound
 from fastness.kube.port import Cluster, Scope
+from fastness.machineconfig.rollout.rollout import named
 from fastness.runtime.clock import SystemClock, SystemEntropy
 
 WATCHED: Final = {
@@ -52,6 +54,7 @@ async def cluster_findings(cluster: Cluster, now: datetime) -> list[Finding]:
         *await statuses(cluster),
         await disks(cluster),
         *await pinned_disks(cluster),
+        await drivers(cluster),
     ]
 
 
@@ -180,6 +183,21 @@ async def statuses(cluster: Cluster) -> list[Finding]:
         return [Finding("statuses", "ok", words, _STATUSES)]
     named = f"{words}; not of {', '.join(strange[:5])}{' …' if len(strange) > 5 else ''}, which count as never attested"
     return [Finding("statuses", "missing", named, _STATUSES, "see docs/how-to/who-may-write-what.md")]
+
+
+async def drivers(cluster: Cluster) -> Finding:
+    """The nodes whose operating system only rpm-ostree deploys."""
+    purpose = "operating systems are images that bootc deploys"
+    reasons: dict[str, list[str]] = {}
+    for node in (await cluster.list(NODE.resource)).items:
+        driver, _, why = annotations_of(node).get(OS_DRIVER, "").partition(": ")
+        if driver == "rpm-ostree":
+            reasons.setdefault(why, []).append(object_name(node).name)
+    if not reasons:
+        return Finding("os drivers", "ok", "no node says that it needs rpm-ostree", purpose)
+    words = "; ".join(f"{named(sorted(nodes))} ({why})" for why, nodes in sorted(reasons.items()))
+    fix = "run their agents with --os prefer-bootc; bake layered packages into the image of the pool"
+    return Finding("os drivers", "optional", f"nodes on rpm-ostree: {words}", purpose, fix)
 
 
 async def disks(cluster: Cluster) -> Finding:

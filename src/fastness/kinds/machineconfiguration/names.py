@@ -97,6 +97,10 @@ FINALIZE_STAGED_FAILURE: Final = f"{GROUP}/ostree-finalize-staged-failure"
 BOOTED_IMAGE: Final = "fastness.dev/booted-image"
 BASE_IMAGE: Final = "fastness.dev/base-image"
 UNKNOWN_IMAGE: Final = "unknown"
+# What deploys the operating system of the node, a colon, and why that one.
+OS_DRIVER: Final = "fastness.dev/os-driver"
+# On the MachineConfigNode: which images its node booted, in order. The control plane writes it.
+IMAGE_QUEUE: Final = "fastness.dev/image-queue"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 OS_LABEL: Final = "kubernetes.io/os"
 UPDATE_TAINT: Final = {"key": "UpdateInProgress", "effect": "PreferNoSchedule"}

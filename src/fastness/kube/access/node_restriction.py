@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fastness.kinds.machineconfiguration.names import DESIRED_OVERLAY
+from fastness.kinds.machineconfiguration.names import DESIRED_OVERLAY, IMAGE_QUEUE
 from fastness.kinds.nfd.feature import NODE_NAME_LABEL
 from fastness.kinds.objects import annotations_of, labels_of, metadata, object_name
 from fastness.kube.access.node import FEATURE_GROUPS, LEASE_NAMESPACE, MCO_GROUP, bound_to
@@ -116,6 +116,8 @@ def _config_node(node: str, operation: str, subresource: str, new: Object | None
         return f"node '{node}' may not change the ownerReferences of its MachineConfigNode"
     if subresource != "status" and _spec(new) != _spec(old):
         return f"node '{node}' may not change the spec of its MachineConfigNode"
+    if annotations_of(new).get(IMAGE_QUEUE) != annotations_of(old).get(IMAGE_QUEUE):
+        return f"node '{node}' may not change what is kept about the images that it booted"
     return None
 
 

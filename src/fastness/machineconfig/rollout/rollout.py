@@ -47,10 +47,11 @@ def held_text(held: Mapping[str, str]) -> str:
     by_reason: dict[str, list[str]] = {}
     for name in sorted(held):
         by_reason.setdefault(held[name], []).append(name)
-    return "; ".join(f"held back: {_named(nodes)} ({why})" for why, nodes in sorted(by_reason.items()))
+    return "; ".join(f"held back: {named(nodes)} ({why})" for why, nodes in sorted(by_reason.items()))
 
 
-def _named(nodes: Sequence[str]) -> str:
+def named(nodes: Sequence[str]) -> str:
+    """Names of nodes for a sentence, as many as one reads."""
     more = f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else ""
     return ", ".join(nodes[:MOST_NAMED]) + more
 

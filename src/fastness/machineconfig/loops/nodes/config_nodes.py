@@ -3,6 +3,8 @@
 The spec follows the node's pool (where attestation is enforced, its Machine's) and target; the status is the agent's. It goes
 with its node, which owns it. A pool changes its status all the time while it rolls out; all nodes are looked at only when a
 selector changed, or the cluster asks for something else.
+
+What a node booted is kept in order on its MachineConfigNode (`rollout/image_queue.py`), when the node says that it is well.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.node import MACHINE_CONFIG_NODE
+from fastness.kinds.machineconfiguration.os_build import MACHINE_OS_BUILD
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.machineconfiguration.references import is_digested
-from fastness.kinds.objects import ObjectName, annotations_of, object_name
+from fastness.kinds.objects import ObjectName, annotations_of, object_name, rfc3339
 from fastness.kinds.trusted_execution.machine import MACHINE
 from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.controllers.reads import fields
@@ -25,17 +28,28 @@ from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.loops.updates.holds import Proofs, node_name_of
+from fastness.machineconfig.rollout.image_queue import booted, queue_of
 from fastness.pools.membership import PoolSelectors, SeveralPools, machine_membership
 from fastness.runtime.clock import Clock
 
 MACHINE_CONFIG_NODES = MACHINE_CONFIG_NODE.resource
 _AS = WriteOptions(manager="machine-config-nodes")
 EVERY = ObjectName("", "*")
-_READS = fields("metadata.labels", annotations=(names.DESIRED_CONFIG, names.CURRENT_CONFIG, names.DESIRED_IMAGE))
+_READS = fields(
+    "metadata.labels",
+    annotations=(names.DESIRED_CONFIG, names.CURRENT_CONFIG, names.DESIRED_IMAGE, names.BOOTED_IMAGE, names.STATE),
+)
+
+_OF_CONFIG_NODE = fields("spec", annotations=(names.IMAGE_QUEUE,))
 
 
 def _every_node(_pool: Object) -> Iterable[ObjectName]:
     return (EVERY,)
+
+
+def _nobody(_build: Object) -> Iterable[ObjectName]:
+    """A build alone changes nothing here: it is asked for when a node boots its image."""
+    return ()
 
 
 class ConfigNodes:
@@ -46,14 +60,17 @@ class ConfigNodes:
 
     def __init__(self, cluster: Cluster, informers: Informers, clock: Clock, timing: Timing = FIELD) -> None:
         self.sources: Sequence[Source] = (
-            Source(NODE.resource, reads=_READS), Source(MACHINE_CONFIG_NODES, reads=fields("spec")),
+            Source(NODE.resource, reads=_READS), Source(MACHINE_CONFIG_NODES, reads=_OF_CONFIG_NODE),
             Source(MACHINE_CONFIG_POOL.resource, keys=_every_node, delay=timing.rollout_delay),
+            Source(MACHINE_OS_BUILD.resource, keys=_nobody),
             Source(MACHINE.resource, keys=self._if_moved), Source(CONFIDENTIAL_CLUSTER.resource, keys=self._if_asked),
         )  # fmt: skip
         self._proofs = Proofs(informers, clock)
         self._places: dict[str, str] = {}
         self._demands: object = None
         self._cluster = cluster
+        self._clock = clock
+        self._builds = informers.of(MACHINE_OS_BUILD.resource)
         self._nodes = informers.of(NODE.resource)
         self._pools = informers.of(MACHINE_CONFIG_POOL.resource)
         self._config_nodes = informers.of(MACHINE_CONFIG_NODES)
@@ -96,13 +113,31 @@ class ConfigNodes:
         present = self._config_nodes.get("", name)
         if present is None:
             await self._create(node, spec)
-        elif present.get("spec") != spec:
+            return
+        await self._queue(node, present)
+        if present.get("spec") != spec:
             try:
                 # Merging alone would keep an image that is no longer wanted.
                 patch = {"spec": {"configImage": None, **spec}}
                 await self._cluster.patch(MACHINE_CONFIG_NODES, name, patch, PatchType.MERGE, "", _AS)
             except NotFound:
                 return
+
+    async def _queue(self, node: JsonObject, present: JsonObject) -> None:
+        """Keep what the node booted, if that is news."""
+        boot = booted(node, self._pools.list(), self._builds.list(), rfc3339(self._clock.now()))
+        queue = queue_of(present)
+        longer = queue.after(boot) if boot is not None else queue
+        if longer is queue:
+            return
+        # With the version that was read: a cache that is behind must not cut off what is there already.
+        version = present["metadata"]["resourceVersion"]
+        notes = {names.IMAGE_QUEUE: longer.text()}
+        patch = {"metadata": {"annotations": notes, "resourceVersion": version}}
+        try:
+            await self._cluster.patch(MACHINE_CONFIG_NODES, object_name(node).name, patch, PatchType.MERGE, "", _AS)
+        except NotFound:
+            return
 
     def _selectors_changed(self) -> bool:
         """Use the selectors of the pools as they are; whether they, or what the cluster asks for, are others than before."""
