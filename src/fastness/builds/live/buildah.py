@@ -246,9 +246,9 @@ def _write_context(context: Path, order: Order) -> None:
 def _rewrite(work: Path, removed: Sequence[str]) -> None:
     """Files of the base without some arguments, as files of the config; what the look left is hostile."""
     written = RootedFiles(work / "context" / containerfile.ROOT)
-    found = RootedFiles(work / "kargs")
-    for name in found.names("/")[:MOST_ARGUMENT_FILES]:
-        state = found.inspect(f"/{name}", kernel_arguments.MOST_BYTES)
+    shipped = RootedFiles(work / "kargs")
+    for name in shipped.names("/")[:MOST_ARGUMENT_FILES]:
+        state = shipped.inspect(f"/{name}", kernel_arguments.MOST_BYTES)
         if not isinstance(state, File):
             raise BuildFailed(f"{names.KARGS_DIRECTORY}/{name[:80]} of the base is no file that can be read")
         try:
@@ -261,8 +261,8 @@ def _rewrite(work: Path, removed: Sequence[str]) -> None:
 
 def _why(output: str, code: int) -> str:
     """Why a build ended, in our words where it was something of ours that ended it."""
-    told = [line.partition(packages.TOLD)[2] for line in output.splitlines() if line.startswith(packages.TOLD)]
-    return told[-1][-TAIL:] if told else f"buildah ended with {code}: {output.strip()[-TAIL:]}"
+    reasons = [line.partition(packages.TOLD)[2] for line in output.splitlines() if line.startswith(packages.TOLD)]
+    return reasons[-1][-TAIL:] if reasons else f"buildah ended with {code}: {output.strip()[-TAIL:]}"
 
 
 async def _pull(image: str, access: RegistryAccess, layout: Path, what: str) -> None:
