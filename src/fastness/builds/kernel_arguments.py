@@ -51,10 +51,10 @@ def without(content: bytes, removed: Iterable[str]) -> bytes | None:
     if unknown or not all(_is_list(value) for value in document.values()):
         raise ValueError(f"it has more than kargs and match-architectures: {', '.join(unknown)[:80]}")
     present = [str(each) for each in document.get("kargs") or ()]
-    kept = [each for each in present if each not in gone]
-    if kept == present:
+    left = [each for each in present if each not in gone]
+    if left == present:
         return None
-    document["kargs"] = kept
+    document["kargs"] = left
     return "".join(f"{key} = {_array(document[key])}\n" for key in _KEYS if key in document).encode()
 
 

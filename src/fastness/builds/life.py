@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from fastness.builds.checks import PUSH, push_spec, secret_name
 from fastness.formats import oci
+from fastness.formats.errors import FormatError
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.machineconfiguration.os_build import MACHINE_OS_BUILD
-from fastness.kinds.objects import annotations_of, metadata, object_name, rfc3339, with_condition
+from fastness.kinds.objects import annotations_of, labels_of, metadata, object_name, rfc3339, with_condition
 from fastness.machineconfig.rollout.built import phase_of
 from fastness.machineconfig.rollout.status import BuildPhase
 
@@ -36,8 +37,8 @@ _NEXT: Final[Mapping[BuildPhase, frozenset[BuildPhase]]] = {
 _MOST_MESSAGE: Final = 4096
 
 
-def manifest(name: str, config: Object, rendered: str, inputs: str) -> JsonObject:
-    """A build as it is made."""
+def manifest(name: str, config: Object, rendered: str, inputs: str, *, pre_built: bool = False) -> JsonObject:
+    """A build as it is made; `pre_built` stands for an image that nobody builds here."""
     meta = metadata(config)
     owner = {
         "apiVersion": names.API_VERSION, "kind": "MachineOSConfig", "name": meta["name"], "uid": meta["uid"],
@@ -50,6 +51,7 @@ def manifest(name: str, config: Object, rendered: str, inputs: str) -> JsonObjec
             "name": name, "ownerReferences": [owner], "finalizers": [names.BUILD_FINALIZER],
             "labels": {
                 names.BUILD_POOL_LABEL: pool, names.BUILD_CONFIG_LABEL: rendered, names.BUILD_OF_LABEL: meta["name"],
+                **({names.PRE_BUILT: "true"} if pre_built else {}),
             },
             "annotations": {names.PUSH_SECRET: secret_name(config, PUSH), names.IMAGE_INPUTS: inputs},
         },
@@ -100,6 +102,25 @@ def ended_at(build: Object, now: datetime) -> str:
 def image_of(build: Object) -> str:
     """The image that a build pushed, by digest; empty before."""
     return str((build.get("status") or {}).get("digestedImagePushSpec") or "")
+
+
+def is_pre_built(build: Object) -> bool:
+    """Whether the image of a build was there before it: it is not ours to delete."""
+    return labels_of(build).get(names.PRE_BUILT) == "true"
+
+
+def pre_built_image(config: Object) -> str:
+    """The image that a MachineOSConfig starts with, by digest; empty for none; raises ValueError for what names none."""
+    text = annotations_of(config).get(names.PRE_BUILT, "").strip()
+    if not text:
+        return ""
+    try:
+        reference = oci.reference(text)
+    except FormatError as error:
+        raise ValueError(str(error)) from error
+    if not reference.digest:
+        raise ValueError(f"{text[:200]} is a tag, whose content may change: name the image by digest")
+    return str(reference)
 
 
 def same_image(builds: Iterable[Object], inputs: str, but: str) -> Object | None:

@@ -68,9 +68,9 @@ NO_PACKAGES: Final = Packages()
 def packages_for(spec: Object, source: str) -> Packages:
     """The packages behind extensions and kernel type of a rendered config, from an extensions image."""
     kernel = str(spec.get("kernelType") or DEFAULT_KERNEL)
-    wanted = [package for name in spec.get("extensions") or () for package in EXTENSIONS.get(str(name), ())]
+    packages = [package for name in spec.get("extensions") or () for package in EXTENSIONS.get(str(name), ())]
     kernels = KERNELS.get(kernel, ())
-    install = tuple(dict.fromkeys([*kernels, *wanted]))
+    install = tuple(dict.fromkeys([*kernels, *packages]))
     return Packages(source, install, STOCK_KERNEL if kernels else ())
 
 

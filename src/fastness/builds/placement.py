@@ -11,8 +11,8 @@ The rule, from the top; the first line that fits counts:
     what does not belong to root, directories, hard links  disk   the agent writes them
     everything else, /etc and /usr                         image
 
-Public is a MachineConfig with the annotation `fastness.dev/public: "true"`. In a confidential pool all who had a word about a
-file have to be public: what was overridden may still show in a mode or an owner.
+Public is a MachineConfig with the annotation `fastness.dev/public: "true"`, which our own base configs carry. In a confidential
+pool all who had a word about a file have to be public: what was overridden may still show in a mode or an owner.
 Packages come from the extensions image that the config names, arguments are a file of the image (`kernel_arguments`).
 """
 
@@ -51,6 +51,8 @@ _BESIDE: Final = (
     (REGISTRIES, "certificates of registries change without a reboot"),
     (INTERNAL_PULL_SECRET, "is a credential"), *((path, "is a credential") for path in KUBECONFIGS),
     ("/var/lib/kubelet/config.json", "is the pull secret"),
+    ("/etc/mco/proxy.env", "may hold a password for the proxy"),
+    ("/etc/kubernetes/cloud.conf", "may hold a credential for the platform"),
     ("/etc/machine-config-daemon", "records of the agent about this machine"),
     ("/var/lib/fastness", "state of the agent on this machine"),
 )  # fmt: skip

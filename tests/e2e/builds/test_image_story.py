@@ -88,9 +88,9 @@ class Pool:
         entry = {"path": path, "mode": 420, "contents": {"source": f"data:,{text}"}}
         await self.config(name, {"config": {"ignition": {"version": "3.4.0"}, "storage": {"files": [entry]}}}, **notes)
 
-    async def describe(self, text: str, secret: str = "push", pool: str = "worker") -> None:
+    async def describe(self, text: str, secret: str = "push", pool: str = "worker", **notes: str) -> None:
         made = await self.cluster.create(MACHINE_OS_CONFIG.resource, {
-            "apiVersion": names.API_VERSION, "kind": "MachineOSConfig", "metadata": {"name": pool},
+            "apiVersion": names.API_VERSION, "kind": "MachineOSConfig", "metadata": {"name": pool, "annotations": notes},
             "spec": {
                 "machineConfigPool": {"name": pool}, "imageBuilder": {"imageBuilderType": "Job"},
                 "renderedImagePushSecret": {"name": secret}, "renderedImagePushSpec": f"{self.registry.address}/os/worker:latest",
@@ -206,13 +206,17 @@ async def test_a_layer_becomes_the_image_that_machines_boot_and_deleting_it_brin
         assert await _phases(pool) == ["Prepared", "Building", "Succeeded"]
 
         other = pushed_other(registry)
-        chrony = [{"path": CHRONY, "mode": 420, "contents": {"source": "data:,server%20a"}}]
+        chrony = [
+            {"path": CHRONY, "mode": 420, "contents": {"source": "data:,server%20a"}},
+            {"path": "/usr/lib/mine", "mode": 420, "contents": {"source": "data:,mine"}},
+        ]
         document = {"ignition": {"version": "3.4.0"}, "storage": {"files": chrony}}
         await pool.config("50-chrony", {"osImageURL": other, "kernelArguments": ["nosmt"], "config": document})
         await pool.until(lambda: _is_new(pool, first))
         second = await pool.built()
         files, config, layers = pulled(registry, second)
         assert (files[CHRONY.lstrip("/")], files["etc/mine"]) == (b"server a", b"mine\n")
+        assert files["usr/lib/mine"] == b"mine"
         assert files[PLACE.lstrip("/")] == b'kargs = ["nosmt"]\n', "arguments come with the image"
         assert pool.arguments() == set(), "and nobody sets them on the machine"
         assert layers[0] == pulled(registry, other)[2][0], "built on the new base"
@@ -292,6 +296,7 @@ async def _degraded(pool: Pool, reason: str) -> bool:
     return (state.get("status"), state.get("reason")) == ("True", reason)
 
 
+@pytest.mark.row("003-30")
 @pytest.mark.row("003-43")
 @pytest.mark.row("003-44")
 @pytest.mark.row("003-46")
@@ -302,6 +307,10 @@ async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stop
     registry: LocalRegistry, tmp_path: Path
 ) -> None:
     async with worker_pool(tmp_path, registry) as pool:
+        await pool.file("40-usr", "/usr/lib/mine", "x")
+        await pool.until(lambda: _says(pool, "NodeDegraded", "/usr belongs to the image of this machine"))
+        await pool.cluster.delete(MACHINE_CONFIG.resource, "40-usr")
+        await pool.until(lambda: pool.settled(pool.base))
         await pool.describe("RUN true", pool="infra")
         await pool.until(lambda: _refused(pool, "infra", "PoolNotFound"))
         await pool.cluster.delete(MACHINE_OS_CONFIG.resource, "infra")
@@ -328,6 +337,31 @@ async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stop
         await pool.until(pool.built)
         assert (await pool.says("ImageBuildDegraded"))["status"] == "False"
         assert [(condition(each, "Succeeded") or {}).get("status") for each in await pool.builds()] == ["True"]
+
+
+@pytest.mark.row("003-23")
+async def test_a_pool_starts_on_an_image_that_was_built_before_and_builds_when_something_changes(
+    registry: LocalRegistry, tmp_path: Path
+) -> None:
+    async with worker_pool(tmp_path, registry) as pool:
+        given = pushed_other(registry)
+        await pool.describe("RUN true", **{names.PRE_BUILT: given.partition("@")[0]})
+        await pool.until(lambda: _degraded(pool, "PreBuiltImageInvalid"))
+        note = {"metadata": {"annotations": {names.PRE_BUILT: given}}}
+        await pool.cluster.patch(MACHINE_OS_CONFIG.resource, "worker", note, PatchType.MERGE)
+        await pool.until(lambda: pool.settled(given))
+        described = await pool.described()
+        assert names.PRE_BUILT not in annotations_of(described)
+        seeded = condition(described, names.SEEDED) or {}
+        assert (seeded["status"], seeded["reason"]) == ("True", "PreBuiltImageSeeded")
+        (standing,) = await pool.builds()
+        assert labels_of(standing)[names.PRE_BUILT] == "true"
+
+        await pool.change("RUN echo mine > /etc/mine")
+        await pool.until(lambda: _is_new(pool, given))
+        await pool.cluster.delete(MACHINE_OS_CONFIG.resource, "worker")
+        await pool.until(lambda: _builds(pool, 0))
+        assert "bin/busybox" in pulled(registry, given)[0], "what was built elsewhere is not ours to delete"
 
 
 @pytest.mark.row("003-55")

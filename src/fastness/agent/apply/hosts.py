@@ -48,6 +48,8 @@ class PlainSystem:
 
     finalizer = ""
     brings_arguments = False
+    owns_usr = False
+    brings_usr = False
 
     def booted(self) -> Deployment:
         """What was installed."""

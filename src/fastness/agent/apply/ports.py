@@ -103,6 +103,14 @@ class OperatingSystem(Protocol):
     def brings_arguments(self) -> bool:
         """Whether kernel arguments that an image brings in its files count, without anybody setting them on the machine."""
 
+    @property
+    def owns_usr(self) -> bool:
+        """Whether /usr belongs to the image, and no config writes there."""
+
+    @property
+    def brings_usr(self) -> bool:
+        """Whether what an image has below /usr is there when it is booted."""
+
     def booted(self) -> Deployment:
         """What runs now."""
 

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 
 from fastness.agent.apply import accounts
 from fastness.agent.apply.apply import Applier
-from fastness.agent.apply.built_image import image_in
+from fastness.agent.apply.built_image import image_in, require_usr, without_usr
 from fastness.agent.apply.desired import Desired
 from fastness.agent.apply.journal import Acted, Begin
 from fastness.agent.apply.ports import Host
@@ -31,7 +31,7 @@ from fastness.agent.apply.steps import Disk, Stage, Step, plan_steps
 from fastness.agent.apply.validate import Drift, of_system
 from fastness.agent.errors import AgentError, DrainTimeout, Irreconcilable
 from fastness.agent.host.errors import DriverError
-from fastness.agent.host.states import Deployment, Pull
+from fastness.agent.host.states import Absent, Deployment, Pull
 from fastness.formats.image_reference import digest_of, same_image
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
@@ -147,7 +147,10 @@ class Update:
         config = self._new.config
         old, new = self._old.desired, self._new.desired
         restage, mend = self._force, bool(self._drifted)
+        present = [path for path, target in new.paths.items() if not isinstance(target.state, Absent)]
+        require_usr(present, self._new.image, self._host.system)
         steps = await self._blocking(lambda: plan_steps(old, new, config, disk, restage=restage, mend=mend))
+        steps = without_usr(steps, self._host.system)
         # Before pods are moved away for what cannot be done.
         await self._blocking(lambda: self._applier.check(steps))
         await self._mark(Mark(Progress.UPDATE_PREPARED, TRUE, f"update to {self._new.title}: {decision.headline}"))

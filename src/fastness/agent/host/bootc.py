@@ -39,6 +39,8 @@ class BootcOs:
     """The deployments of this machine, as bootc has them."""
 
     brings_arguments = True
+    owns_usr = True
+    brings_usr = True
 
     def __init__(
         self, root: Tree, commands: Commands | None = None, *, program: Sequence[str] = (PROGRAM,),

@@ -43,6 +43,8 @@ class ComposefsOs:
     """The images of this machine, and which of them it boots."""
 
     finalizer = ""
+    # They are on the measured command line of the image, and nowhere else.
+    brings_arguments = True
 
     def __init__(
         self, root: Tree, entries: BootEntries, commands: Commands | None = None, *, program: Sequence[str] = (PROGRAM,),

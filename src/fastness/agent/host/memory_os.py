@@ -32,6 +32,8 @@ class MemoryOs:
     """The operating system of a virtual machine."""
 
     brings_arguments = True
+    owns_usr = True
+    brings_usr = False
 
     def __init__(
         self,

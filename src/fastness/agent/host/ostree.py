@@ -47,6 +47,8 @@ class OstreeOs:
     """The deployments of one sysroot; `base` are the kernel arguments that the machine itself needs."""
 
     brings_arguments = False
+    owns_usr = True
+    brings_usr = True
 
     finalizer = "ostree-finalize-staged.service"
 

@@ -62,6 +62,8 @@ class RpmOstreeOs:
     """The deployments of this machine, as rpm-ostree has them."""
 
     brings_arguments = False
+    owns_usr = True
+    brings_usr = True
 
     finalizer = FINALIZER
 

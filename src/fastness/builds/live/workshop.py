@@ -168,8 +168,8 @@ def _looked_at(work: Path) -> RootedFiles:
 
 def why(log: BuildLog, code: int) -> str:
     """Why a build ended, in our words where it was something of ours that ended it."""
-    told = [line.partition(packages.TOLD)[2] for line in log.text.splitlines() if line.startswith(packages.TOLD)]
-    return told[-1][-SHORT:] if told else f"buildah ended with {code}: {log.tail()}"
+    reasons = [line.partition(packages.TOLD)[2] for line in log.text.splitlines() if line.startswith(packages.TOLD)]
+    return reasons[-1][-SHORT:] if reasons else f"buildah ended with {code}: {log.tail()}"
 
 
 async def run(work: Path, commands: Sequence[Sequence[str]], limits: BuildLimits, say: Callable[[bytes], None]) -> int:

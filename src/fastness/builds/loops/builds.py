@@ -189,6 +189,8 @@ class Builds:
         name = build_name(config, pool, rendered)
         if names.REBUILD in annotations_of(config):
             return await self._rebuild(config, made_of)
+        if names.PRE_BUILT in annotations_of(config):
+            return await self._seed(config, pool, name, made_of)
         build = self._builds.get("", name)
         if build is not None and is_being_deleted(build):
             return Done(again_after=self._retry)
@@ -230,6 +232,28 @@ class Builds:
         metrics.BUILDS.ordered(pool_of(config))
         await self._recorder.normal(config, names.Event.BUILD_STARTED, f"build {name} for {rendered}")
         return build
+
+    async def _seed(self, config: JsonObject, pool: JsonObject, name: str, made_of: BuildInputs) -> Done:
+        """Let a pool start on an image that was built before there was a cluster: a build that has ended stands for it."""
+        access = await self._access(config)
+        if access is None:
+            return Done(again_after=self._retry)
+        try:
+            image = life.pre_built_image(config)
+            await self._builder.require(image, access[0])
+        except (ValueError, TransferFailed) as error:
+            await self._statuses.buildable(config, "PreBuiltImageInvalid", f"annotation {names.PRE_BUILT}: {error}")
+            return Done(again_after=self._retry)
+        rendered = str(pool["spec"]["configuration"]["name"])
+        standing = life.manifest(name, config, rendered, made_of.digest, pre_built=True)
+        try:
+            build = await self._cluster.create(BUILDS, standing, AS)
+        except AlreadyExists:
+            build = await self._cluster.get(BUILDS, name)
+        text = f"{names.PRE_BUILT_SEEDED}: nothing was built"
+        await self._ended(config, build, BuildPhase.SUCCEEDED, text, image)
+        await self._statuses.seeded(config, image)
+        return Done(again_after=self._retry)
 
     async def _rebuild(self, config: JsonObject, made_of: BuildInputs) -> Done:
         """Throw away what was built of these inputs, and hear the wish: the next look orders anew."""
@@ -366,7 +390,7 @@ class Builds:
         others = {
             life.image_of(each) for each in self._builds.list() if each is not build and not is_being_deleted(each)
         }
-        if image and image not in others and image not in self._used():
+        if image and image not in others and image not in self._used() and not life.is_pre_built(build):
             secret = await self._secret_named(annotations_of(build).get(names.PUSH_SECRET, ""))
             try:
                 access = await asked_access(self._cluster, registry_credentials(secret) if secret else b"")

@@ -60,6 +60,21 @@ class BuildStatuses:
         if image and annotations_of(config).get(names.CURRENT_BUILD) != build:
             await self._annotate(config, {names.CURRENT_BUILD: build})
 
+    async def seeded(self, config: JsonObject, image: str) -> None:
+        """The pool has the image that it was to start with: say so, and take the wish off the object."""
+        generation = metadata(config).get("generation")
+        text = f"the pool starts on {image}, which was built elsewhere"
+
+        def change(current: JsonObject) -> JsonObject:
+            conditions = with_condition(
+                (current.get("status") or {}).get("conditions") or (), kind=names.SEEDED, status="True",
+                reason=names.PRE_BUILT_SEEDED, message=text, now=self._clock.now(), generation=generation,
+            )  # fmt: skip
+            return {"conditions": conditions}
+
+        await write_status(self._cluster, CONFIGS, config, change, _STATUS)
+        await self._annotate(config, {names.PRE_BUILT: None})
+
     async def rebuilding(self, config: JsonObject) -> None:
         """The wish for another build was heard."""
         await self._annotate(config, {names.REBUILD: None})

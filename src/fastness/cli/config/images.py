@@ -41,7 +41,7 @@ def images_text(plans: Sequence[ImagePlan]) -> str:
     lines: list[str] = []
     for plan in plans:
         lines += [f"Image of pool {plan.pool}", *(f"  refused: {problem}" for problem in plan.problems)]
-        lines += [f"  {text}" for text in (plan.build_text, plan.boot_text, plan.value_text) if text]
+        lines += [f"  {text}" for text in (plan.build_text, plan.boot_text, plan.value_text, plan.moving_text) if text]
         lines += [f"  will be public: {path}" for path in plan.public[:MOST_PATHS]]
         if len(plan.public) > MOST_PATHS:
             lines.append(

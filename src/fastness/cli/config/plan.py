@@ -8,6 +8,7 @@ Exit codes of `plan`: 0 nothing goes down, 1 a pool would not render, 2 somethin
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -29,7 +30,7 @@ from fastness.machineconfig.trust.plan import SourcePlan, plan_sources
 
 REBOOTS = 2
 PLANNED = (
-    "MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay", "ConfigMap", images.KIND,
+    "MachineConfig", "KubeletConfig", "ContainerRuntimeConfig", "NodeOverlay", "ConfigMap", "MachineConfiguration", images.KIND,
     *offline.CLUSTER_KINDS, *registry_objects.KINDS,
 )  # fmt: skip
 _PATH = click.Path(path_type=str)
@@ -106,8 +107,9 @@ def plan(
     """Say what a change would do to every pool and node, before anything happens.
 
     A change is MachineConfigs, KubeletConfigs, ContainerRuntimeConfigs, NodeOverlays and MachineOSConfigs, applied or deleted,
-    the cluster's own settings, applied (nodes.config, FeatureGate, APIServer), what is said about registries (the Image
-    `cluster`, mirror sets, policies about signatures), or ConfigMaps of certificates that nodes have beside their configs.
+    disruption policies (MachineConfiguration) or the cluster's own settings, applied (nodes.config, FeatureGate, APIServer),
+    what is said about registries (the Image `cluster`, mirror sets, policies about signatures), or ConfigMaps of certificates
+    that nodes have beside their configs.
 
     Exit 0 when nothing goes down, 1 when a pool would not render, 2 when something reboots.
     """
@@ -129,9 +131,10 @@ def plan(
         raise CliError(
             f"there is no pool {pool!r}", near(pool, [candidate["metadata"]["name"] for candidate in state.pools])
         )
-    result = planned(state, proposal, pool)
+    policies = offline.first_of(new.of("MachineConfiguration"))
+    result = planned(state if policies is None else replace(state, configuration=policies), proposal, pool)
     laid = plan_overlays(state, new.of(overlays.KIND), gone)
-    built = plan_images(state, proposal, new.of(images.KIND), undescribed, pool)
+    built = plan_images(state, proposal, new.of(images.KIND), undescribed, pool, policies)
     if output == "json":
         show_json({
             **to_json(result), **({"overlays": laid.to_json()} if laid.overlays else {}),

@@ -255,12 +255,16 @@ def _all_of(kind: str, owner: Object, pools: Iterable[Object], version: str, own
 def base_configs(pool: str, inputs: NodeInputs, owners: Owners, version: str) -> list[JsonObject]:
     """The configs that a built-in role, or a custom pool that differs from the workers, starts from."""
     reference, tls = _reference(CONTROLLER, owners.controller or {}), cluster_tls(owners.settings)
-    return [
+    made = [
         generated_manifest(
             part.config(pool), pool, with_settings({"config": document}, tls.settings), version, reference
         )
         for part, document in documents(inputs).items()
     ]
+    for config in made:
+        # The same for every cluster of a version; what of it is a credential stays out of images by its path.
+        config["metadata"]["annotations"][names.PUBLIC] = "true"
+    return made
 
 
 def is_base(config: Object) -> bool:

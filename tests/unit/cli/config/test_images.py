@@ -97,6 +97,45 @@ def test_a_plan_of_a_confidential_pool_says_what_will_be_public_and_that_values_
     assert (plan["public"], plan["valuesChange"]) == (["/etc/banner", "field osImageURL"], True)
 
 
+def policy(path: str) -> JsonObject:
+    covered = {"files": [{"path": path, "actions": [{"type": "None"}]}]}
+    return {
+        "apiVersion": "operator.openshift.io/v1", "kind": "MachineConfiguration", "metadata": {"name": "cluster"},
+        "spec": {"nodeDisruptionPolicy": covered},
+    }  # fmt: skip
+
+
+@pytest.mark.row("003-77")
+def test_a_policy_for_a_path_of_the_image_takes_effect_with_the_next_build_and_the_plan_says_so(tmp_path: Path) -> None:
+    alone = run(tmp_path, [BEFORE, described()], [policy("/etc/a")], *PLAN)
+    assert (image(alone)["builds"], image(alone)["reboots"], image(alone)["leavesWithBuild"]) == (
+        False,
+        False,
+        ["/etc/a"],
+    )
+    assert alone.exit_code == 0
+    text = run(tmp_path, [BEFORE, described()], [policy("/etc/a")], "plan", "-f", "CHANGE", "--offline", "CLUSTER")
+    assert "/etc/a leaves the image with the next build: the next change of the pool's config builds" in text.stdout
+    changed = config("10-base", "/etc/a", text="b", osImageURL=BASE)
+    both = run(tmp_path, [BEFORE, described()], [policy("/etc/a"), changed], *PLAN)
+    assert (image(both)["builds"], image(both)["reboots"], image(both)["leavesWithBuild"]) == (True, True, ["/etc/a"])
+    elsewhere = run(tmp_path, [BEFORE, described()], [policy("/var/x")], *PLAN)
+    assert "images" not in json.loads(elsewhere.stdout)
+
+
+@pytest.mark.row("003-77")
+def test_an_image_that_is_older_than_a_policy_is_built_anew_with_the_next_change(tmp_path: Path) -> None:
+    """The build recorded what it was made of before the policy came: the path is in its image still."""
+    inside = {**described(), "status": {"machineOSBuild": {"name": "worker-1"}}}
+    build = {
+        "apiVersion": API_VERSION, "kind": "MachineOSBuild",
+        "metadata": {"name": "worker-1", "annotations": {"fastness.dev/image-inputs": f"sha256:{'1' * 64}"}},
+    }  # fmt: skip
+    changed = config("10-base", "/etc/a", text="b", osImageURL=BASE)
+    later = run(tmp_path, [BEFORE, inside, build, policy("/etc/a")], [changed], *PLAN)
+    assert (image(later)["builds"], image(later)["reboots"]) == (True, True)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
