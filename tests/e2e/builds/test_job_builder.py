@@ -113,7 +113,6 @@ async def test_a_job_builds_what_this_machine_builds_and_leaves_nothing(
     assert await left(jobs) == []
 
 
-@pytest.mark.row("003-96")
 @pytest.mark.row("003-55")
 async def test_a_restart_loses_no_build_and_begins_none_and_one_that_nobody_wants_ends(
     registry: LocalRegistry, jobs: StandInJobs
@@ -150,7 +149,6 @@ async def test_a_containerfile_that_fails_is_not_tried_again_and_says_where(
     assert pulled(registry, other)[2], "the Job of a build of that name before it made way"
 
 
-@pytest.mark.row("003-73")
 async def test_a_base_that_is_gone_is_asked_for_four_times_and_told(registry: LocalRegistry, jobs: StandInJobs) -> None:
     gone = f"{registry.address}/bed/busybox@sha256:{'0' * 64}"
     with pytest.raises(BuildFailed, match=r"the base image .* cannot be pulled: "):
@@ -158,7 +156,6 @@ async def test_a_base_that_is_gone_is_asked_for_four_times_and_told(registry: Lo
     assert len(jobs.pods) == 4
 
 
-@pytest.mark.row("003-73")
 async def test_a_push_that_is_denied_is_told_and_no_credential_is_in_log_or_reason(
     registry: LocalRegistry, jobs: StandInJobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
