@@ -18,6 +18,7 @@ NAME: Final = "<name>"
 VIEW_PATHS: Final = {
     "fleet": "/", "machine": f"/machines/{NAME}", "pools": "/pools", "runtimes": "/runtimes", "trust": "/trust",
     "record": f"/record/{NAME}", "simulator": "/simulator",
+    "builds": "/builds", "build": f"/builds/{NAME}",
 }  # fmt: skip
 _PATTERNS: Final = [path.strip("/").split("/") if path != "/" else [] for path in VIEW_PATHS.values()]
 

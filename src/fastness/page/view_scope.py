@@ -29,6 +29,8 @@ from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.kubernetes.core import NODE
 from fastness.kinds.kubernetes.native import RUNTIME_CLASS
 from fastness.kinds.machineconfiguration.config import MACHINE_CONFIG
+from fastness.kinds.machineconfiguration.os_build import MACHINE_OS_BUILD
+from fastness.kinds.machineconfiguration.os_config import MACHINE_OS_CONFIG
 from fastness.kinds.machineconfiguration.pool import MACHINE_CONFIG_POOL
 from fastness.kinds.objects import condition, view
 from fastness.kinds.operator_openshift.machine_configuration import MACHINE_CONFIGURATION
@@ -53,12 +55,15 @@ DISTRUSTS: Final = DISTRUST.resource
 CHECKPOINTS: Final = AUDIT_CHECKPOINT.resource
 KATA_CONFIGS: Final = KATA_CONFIG.resource
 CLASSES: Final = RUNTIME_CLASS.resource
+OS_CONFIGS: Final = MACHINE_OS_CONFIG.resource
+OS_BUILDS: Final = MACHINE_OS_BUILD.resource
 
 # What is seen, and the topic under which open pages hear of a change.
 SEEN: Final[Mapping[Resource, str]] = {
     MACHINES: "machines", VERDICTS: "machines", NODES: "machines", POOLS: "pools", CONFIGS: "pools",
     CONFIGURATIONS: "pools", ROLLOUTS: "pools", CLUSTERS: "trust", IMAGES: "trust", VALUE_SETS: "trust", POLICIES: "trust",
     DISTRUSTS: "trust", CHECKPOINTS: "trust", KATA_CONFIGS: "runtimes", CLASSES: "runtimes",
+    OS_CONFIGS: "builds", OS_BUILDS: "builds",
 }  # fmt: skip
 BY_SUBJECT: Final = "page-subject"
 

@@ -111,6 +111,8 @@ ADMITTED: dict[tuple[str, str], frozenset[str]] = {
     ("page", "simulator"): PEOPLE,
     ("page", "pools"): OPERATOR,
     ("page", "runtimes"): OPERATOR,
+    ("page", "builds"): OPERATOR,
+    ("page", "build"): OPERATOR,
     # Each of its parts is for those who may read it.
     ("page", "trust"): PEOPLE,
     ("page", "record"): OPERATOR,

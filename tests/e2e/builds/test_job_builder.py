@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fastness.builds import job
 from fastness.builds.build_objects import NAMESPACE
 from fastness.builds.errors import BuildFailed
 from fastness.builds.inputs import BuildInputs, ImageFile
@@ -28,7 +29,7 @@ from fastness.machineconfig.streams.access import RegistryAccess
 from fastness.runtime.clock import SystemClock
 from tests.components import require_program, require_root
 from tests.e2e.agent.test_container_images import LOGIN
-from tests.e2e.builds.registry_images import processes_of_builds, pulled, pushed_busybox, tags
+from tests.e2e.builds.registry_images import processes_of_builds, pulled, pushed_busybox
 from tests.e2e.builds.standin_jobs import StandInJobs, standing_in
 from tests.e2e.machineconfig.local_registry import LocalRegistry, running_registry
 from tests.embedded.fixtures import Embedded
@@ -112,7 +113,6 @@ async def test_a_job_builds_what_this_machine_builds_and_leaves_nothing(
     assert await left(jobs) == []
 
 
-@pytest.mark.row("003-96")
 @pytest.mark.row("003-55")
 async def test_a_restart_loses_no_build_and_begins_none_and_one_that_nobody_wants_ends(
     registry: LocalRegistry, jobs: StandInJobs
@@ -149,36 +149,33 @@ async def test_a_containerfile_that_fails_is_not_tried_again_and_says_where(
     assert pulled(registry, other)[2], "the Job of a build of that name before it made way"
 
 
-@pytest.mark.row("003-73")
-async def test_a_base_that_is_gone_and_a_push_that_is_denied_are_tried_four_times_and_told(
-    registry: LocalRegistry, jobs: StandInJobs, tmp_path: Path
-) -> None:
+async def test_a_base_that_is_gone_is_asked_for_four_times_and_told(registry: LocalRegistry, jobs: StandInJobs) -> None:
     gone = f"{registry.address}/bed/busybox@sha256:{'0' * 64}"
-    with pytest.raises(BuildFailed, match=r"the base image .* cannot be pulled: .*404"):
+    with pytest.raises(BuildFailed, match=r"the base image .* cannot be pulled: "):
         await built(jobs, order(registry, "RUN true", "worker-g", base=gone), BuildLog())
     assert len(jobs.pods) == 4
+
+
+async def test_a_push_that_is_denied_is_told_and_no_credential_is_in_log_or_reason(
+    registry: LocalRegistry, jobs: StandInJobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "RETRIES", 1)
     program = require_program(Path("/usr/bin/docker-registry"), "docker-registry")
     (tmp_path / "r").mkdir()
     with running_registry(program, tmp_path / "r", LOGIN[2]) as closed:
-        user, password = LOGIN[0], "wrong-canary-password"
-        auth = base64.b64encode(f"{user}:{password}".encode()).decode()
+        auth = base64.b64encode(f"{LOGIN[0]}:wrong-canary-password".encode()).decode()
         secret = json.dumps({"auths": {closed.address: {"auth": auth}}}).encode()
         rights = RegistryAccess(settings(image(insecure=[closed.address, registry.address])), secret)
-        asked = order(
-            registry,
-            "RUN env; find / -xdev -type f -size -64k -exec cat {} + 2>/dev/null | grep -a canary; true",
-            "worker-d",
-        )
-        denied = Order("worker-d", asked.inputs, f"{closed.address}/os/worker:d", rights, rights, {"a": "b"}, "uid-d")
+        made_of = BuildInputs(pushed_busybox(registry), "RUN env; cat /proc/*/environ /way/* /build/../way/*; true")
         log = BuildLog()
-        with pytest.raises(BuildFailed, match=r"not pushed: .*was not pushed: .*credentials") as failure:
-            await built(jobs, denied, log)
-    assert not any(
-        word in text
-        for text in (log.text.replace("grep -a canary", ""), failure.value.message)
-        for word in ("canary", auth)
-    )
-    assert tags(registry, "os/worker").count("worker-d") == 0
+        with pytest.raises(BuildFailed, match=r"not pushed: .*was not pushed: ") as failure:
+            await built(
+                jobs, Order("worker-d", made_of, f"{closed.address}/os/d:d", rights, rights, {"a": "b"}, "uid-d"), log
+            )
+    assert len(jobs.pods) == 2
+    for text in (log.text, failure.value.message):
+        assert "canary" not in text
+        assert auth not in text
 
 
 async def test_without_a_sandbox_the_build_is_refused_with_the_way_out(registry: LocalRegistry, tmp_path: Path) -> None:

@@ -190,6 +190,9 @@ def main() -> int:
     ready, mapping = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
+        # Else it would wait for itself where its users cannot be mapped.
+        os.close(ready[0])
+        os.close(mapping[1])
         try:
             os._exit(_inside(limits, command, ready[1], mapping[0]))
         except OSError as error:

@@ -61,6 +61,9 @@
     } catch { stale = true; } finally { asking = false; }
   };
 
+  // What grows between two words of the server says so itself.
+  setInterval(() => { if (main.querySelector("[data-live]")) refresh(); }, 2000);
+
   // Whether the control plane is back and knows nothing of this login: it was started anew.
   const check = async () => {
     try {

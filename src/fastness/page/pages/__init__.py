@@ -1,5 +1,6 @@
 """The views: pure functions from what a user may see to markup.
 
+    builds.py     Builds: the image of every pool on its way, all builds with their log, and which node boots what
     distrusts.py  What is no longer trusted: each Distrust with whom it hits
     evidence.py   The first difference in plain words, then every check, expected and seen side by side
     fleet.py      The fleet: how many machines are in which state, those that need a decision, and a page of all

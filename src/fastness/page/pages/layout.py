@@ -16,7 +16,13 @@ from fastness.kinds.objects import rfc3339
 from fastness.page.markup import Child, Markup, document, join, tag
 from fastness.page.pages.parts import hidden
 
-VIEWS: Final = (("/", "Fleet"), ("/pools", "Pools"), ("/runtimes", "Runtimes"), ("/trust", "Trust"))
+VIEWS: Final = (
+    ("/", "Fleet"),
+    ("/pools", "Pools"),
+    ("/builds", "Builds"),
+    ("/runtimes", "Runtimes"),
+    ("/trust", "Trust"),
+)
 SIMULATOR: Final = ("/simulator", "Simulator")
 
 

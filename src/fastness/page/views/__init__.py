@@ -1,5 +1,6 @@
 """From a request to a view: what each one reads, as the user.
 
+    builds.py        MachineOSConfigs, builds, nodes with what they boot, and the log of one build
     fleet.py         What the fleet and the simulator read: every machine as a row
     machine.py       What the page of one machine reads: its objects, its verdicts, events, the record of its key
     pools.py         Pools and their machines, the plan of changes under way, and the policies they follow
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from fastness.page.views.builds import build_view, builds_view
 from fastness.page.views.fleet import fleet_view, simulator_view
 from fastness.page.views.machine import machine_view
 from fastness.page.views.pools import pools_view
@@ -25,5 +27,5 @@ from fastness.page.views.view_request import ViewRequest
 
 VIEWS: Final[Mapping[str, Callable[[ViewRequest], Awaitable[bytes]]]] = {
     "fleet": fleet_view, "machine": machine_view, "pools": pools_view, "trust": trust_view, "record": record_view,
-    "simulator": simulator_view, "runtimes": runtimes_view,
+    "simulator": simulator_view, "runtimes": runtimes_view, "builds": builds_view, "build": build_view,
 }  # fmt: skip
