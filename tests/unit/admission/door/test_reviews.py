@@ -112,6 +112,7 @@ def test_only_advice_alarms_and_names_of_authors_pass_when_nobody_answers() -> N
     assert {name for name, policy in policies.items() if policy == "Ignore"} == {
         "advice.fastness.dev",
         "alarms.fastness.dev",
+        "authors.fastness.dev",
         "feature-rules.fastness.dev",
         "not-acted-on.fastness.dev",
     }
