@@ -104,8 +104,7 @@ def product_loops(
 
     `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
     Machines, where the cluster that the loops get signs them. `providers` make machines for machine sets here. `resolve_image`
-    asks a registry which image a tag means; `images` are looked into for streams of operating systems; `builder` builds them.
-    `simulated_images` says what virtual machines measure, in a simulated cluster.
+    asks a registry which image a tag means; `images` are looked into for streams, `builder` builds them.
     """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
@@ -127,13 +126,11 @@ def product_loops(
     ]
     loops += [loop(fenced(loop.name, loop.writes), informers, clock) for loop in PLAIN]
     loops += [loop(fenced(loop.name, loop.writes), informers, decisions, clock) for loop in RECORDED]
-    reading = fenced(ImageValues.name, ImageValues.writes)
-    loops.append(ImageValues(reading, informers, clock, RegistryReader(reading), simulated_images))
+    loops.append(_image_values(fenced(ImageValues.name, ImageValues.writes), informers, clock, simulated_images))
     if statuses:
         signed = fenced(MachineStatuses.name, MachineStatuses.writes)
         loops.append(MachineStatuses(signed, informers, decisions, clock, statuses))
-    issuers = (LegacyCertificates, *(() if certificates.FAMILY in without else (DoorIssuer,)))
-    loops += [loop(fenced(loop.name, loop.writes), informers, clock, entropy) for loop in issuers]
+    loops += [loop(fenced(loop.name, loop.writes), informers, clock, entropy) for loop in _issuers(without)]
     if MACHINE_CONFIG not in without:
         named = told_doors(doors, informers.of(TRUSTED_EXECUTION_CLUSTER.resource))
         loops += machine_config_loops(
@@ -145,6 +142,16 @@ def product_loops(
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
+
+
+def _issuers(without: Collection[str]) -> tuple[type[LegacyCertificates | DoorIssuer], ...]:
+    return (LegacyCertificates,) if certificates.FAMILY in without else (LegacyCertificates, DoorIssuer)
+
+
+def _image_values(
+    cluster: FencedCluster, informers: Informers, clock: Clock, simulated: Simulated | None
+) -> ImageValues:
+    return ImageValues(cluster, informers, clock, RegistryReader(cluster), simulated)
 
 
 def graph(controllers: Iterable[Controller]) -> str:

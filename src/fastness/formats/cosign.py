@@ -57,14 +57,14 @@ def parts(manifest: bytes) -> list[tuple[oci.Descriptor, bytes]]:
     layers: list[Any] = json.decode(manifest)["layers"]
     if len(layers) > MAX_SIGNATURES:
         raise SignatureError("signatures", f"there are more than {MAX_SIGNATURES} signatures")
-    found = []
+    documents = []
     for layer, part in zip(layers, listed.layers, strict=True):
         notes = layer.get("annotations")
         text = notes.get(ANNOTATION) if isinstance(notes, dict) else None
         # Other kinds of statements live under the same tag; they are not signatures by a key.
         if layer.get("mediaType") == MEDIA_TYPE and isinstance(text, str):
-            found.append((part, _bytes(text)))
-    return found
+            documents.append((part, _bytes(text)))
+    return documents
 
 
 def signed_digest(document: bytes) -> str:

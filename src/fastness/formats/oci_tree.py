@@ -39,7 +39,7 @@ class Room:
     """What all layers of an image together may still take: unpacked bytes that are looked through, bytes that are kept."""
 
     unpacked: int = MAX_UNPACKED
-    kept: int = MAX_KEPT
+    room_for_files: int = MAX_KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class LayerReader:
     def __init__(self, wants: Wants, room: Room) -> None:
         self._wants = wants
         self._room = room
-        self._tar = TarStream(self._kept, most=room.kept)
+        self._tar = TarStream(self._kept, most=room.room_for_files)
         self._head = b""
         self._unpack: zlib._Decompress | None = None
         self._begun = False
@@ -83,7 +83,7 @@ class LayerReader:
         if self._head or (self._unpack is not None and not self._unpack.eof):
             raise bad_archive("the layer is cut off")
         members = self._tar.finish()
-        self._room.kept -= sum(len(member.content or b"") for member in members)
+        self._room.room_for_files -= sum(len(member.content or b"") for member in members)
         return _layer(members)
 
     def _packed(self, chunk: bytes) -> None:
@@ -105,11 +105,11 @@ class LayerReader:
         self._tar.feed(content)
 
     def _kept(self, member: Member) -> bool:
-        wanted = self._wants(_meant(member.path))
-        self._count += wanted
+        matches = self._wants(_meant(member.path))
+        self._count += matches
         if self._count > MAX_WANTED:
             raise bad_archive(f"more than {MAX_WANTED} paths of a layer are asked for", "layer-too-large")
-        return wanted
+        return matches
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, tuple[int, Member]]:

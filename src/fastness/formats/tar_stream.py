@@ -140,11 +140,11 @@ class TarStream:
         path = clean_path(long.get("path") or (prefix + b"/" + name if prefix else name))
         target = long.get("linkpath") or block[157:257].partition(b"\0")[0]
         member = Member(path, kind, size if kind is MemberKind.FILE else 0, target.decode("utf-8", "surrogateescape"))
-        wanted = bool(path) and self._wants(member)
-        if wanted and "sparse" in long:
+        is_kept = bool(path) and self._wants(member)
+        if is_kept and "sparse" in long:
             raise bad_archive(f"{path!r} is a sparse file")
         # What is no file has no content, whatever its size says: so do the readers that builders use.
-        if kind is MemberKind.FILE and size and wanted:
+        if kind is MemberKind.FILE and size and is_kept:
             self._left -= size
             if self._left < 0:
                 raise bad_archive(f"{path!r} is larger than is read", "layer-too-large")
@@ -152,7 +152,7 @@ class TarStream:
             self._collect(size)
         else:
             self._skip = member.size + -member.size % BLOCK
-            if wanted:
+            if is_kept:
                 self._kept.append(replace(member, content=b"") if kind is MemberKind.FILE else member)
 
     def _collect(self, size: int) -> None:
@@ -207,7 +207,7 @@ def _decimal(text: bytes) -> int:
 
 def _records(content: bytes) -> dict[str, bytes]:
     """The records of an extended header that matter here; raises OciError."""
-    found: dict[str, bytes] = {}
+    records: dict[str, bytes] = {}
     at = 0
     while at < len(content):
         match = _RECORD.match(content, at)
@@ -216,8 +216,8 @@ def _records(content: bytes) -> dict[str, bytes]:
             raise bad_archive("an extended header of the archive is damaged")
         key, value = match[2].decode("ascii"), content[match.end() : end - 1]
         if key.startswith("GNU.sparse"):
-            found["sparse"] = b"1"
+            records["sparse"] = b"1"
         elif key in ("path", "linkpath", "size"):
-            found[key] = value
+            records[key] = value
         at = end
-    return found
+    return records

@@ -72,15 +72,15 @@ def kind_of(path: str) -> str:
 
 def boot_files(tree: Mapping[str, Member]) -> BootFiles:
     """What a machine can boot of the tree of an image, whose hard links were followed; raises Unpredictable."""
-    found: dict[str, dict[str, bytes]] = {}
+    by_kind: dict[str, dict[str, bytes]] = {}
     for path in sorted(tree):
         member, kind = tree[path], kind_of(path)
         if member.kind in (MemberKind.LINK, MemberKind.OTHER) and (kind or _leads_to_images(path)):
             what = f"/{path} is a {member.kind}" + (f" to {member.target[:80]}" if member.target else "")
             raise Unpredictable("boot-link", f"{what}: what a machine finds there is not known before it boots", _LOOK)
         if kind and member.content:
-            found.setdefault(kind, {})[path] = member.content
-    return BootFiles(found)
+            by_kind.setdefault(kind, {})[path] = member.content
+    return BootFiles(by_kind)
 
 
 def _leads_to_images(path: str) -> bool:

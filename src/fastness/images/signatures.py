@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from fastness.crypto.errors import BadKey
 from fastness.crypto.image_keys import ImageKey
 from fastness.formats.cosign import Signature, SignatureError, signed_digest
-from fastness.kinds.fastness_dev.cluster import ImageSigner
+from fastness.kinds.fastness_dev.image_approval import ImageSigner
 
 
 def signers_for(image: str, signers: Iterable[ImageSigner]) -> list[ImageSigner]:
@@ -36,14 +36,14 @@ def key_id(signer: ImageSigner) -> str:
 def signed_by(digest: str, signers: Sequence[ImageSigner], signatures: Iterable[Signature]) -> frozenset[str]:
     """The keys of signers that signed an image, in short."""
     keys = [ImageKey(signer.key.encode()) for signer in signers if key_id(signer)]
-    found: set[str] = set()
+    ids: set[str] = set()
     for each in signatures:
         try:
             meant = signed_digest(each.document) == digest
         except SignatureError:
             continue
-        found |= {key.id for key in keys if meant and key.signed(each.signature, each.document)}
-    return frozenset(found)
+        ids |= {key.id for key in keys if meant and key.signed(each.signature, each.document)}
+    return frozenset(ids)
 
 
 def unsigned(image: str, signers: Iterable[ImageSigner], keys: Iterable[str]) -> list[str]:

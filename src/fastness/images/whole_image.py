@@ -76,23 +76,23 @@ class Expected:
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
-def expect(found: BootFiles, platforms: Sequence[Platform], evidence: Sequence[str] = ("tpm",)) -> Expected:
+def expect(boot: BootFiles, platforms: Sequence[Platform], evidence: Sequence[str] = ("tpm",)) -> Expected:
     """What machines of these platforms measure, for these kinds of evidence; total."""
     missing = {kind: MISSING.get(kind, _OTHER) for kind in evidence if kind != "tpm"}
     states: dict[str, Measurement] = {}
     sources: dict[str, Origin] = {}
     problems: list[str] = []
-    for path, content in found.of(kinds.UKI).items():
+    for path, content in boot.of(kinds.UKI).items():
         for platform in platforms or (Platform(),):
             try:
                 measured = measure_uki(content, platform.firmware, secure_boot=platform.secure_boot)
             except (OsImageError, ImageError) as error:
                 problems.append(f"/{path}: {error.message}" + ("" if not platform.name else f" ({platform.name})"))
                 continue
-            states[_state(path, platform, found)] = measured
+            states[_state(path, platform, boot)] = measured
             sources[path] = _origin(path, content, measured)
-    if not found.of(kinds.UKI):
-        _behind_shim(found, states, sources, problems)
+    if not boot.of(kinds.UKI):
+        _behind_shim(boot, states, sources, problems)
     if len(states) > MAX_STATES:
         problems, states = [f"the image has more than {MAX_STATES} states that machines may boot"], {}
     if not states:
@@ -108,10 +108,10 @@ def expect(found: BootFiles, platforms: Sequence[Platform], evidence: Sequence[s
 
 
 def _behind_shim(
-    found: BootFiles, states: dict[str, Measurement], sources: dict[str, Origin], problems: list[str]
+    boot: BootFiles, states: dict[str, Measurement], sources: dict[str, Origin], problems: list[str]
 ) -> None:
     """PCR 4 of a boot by shim and GRUB with Secure Boot; each is told apart by its hash, whatever its directory."""
-    chain = [{sha256(content).digest(): path for path, content in found.of(kind).items()} for kind in _CHAIN]
+    chain = [{sha256(content).digest(): path for path, content in boot.of(kind).items()} for kind in _CHAIN]
     if not all(chain):
         return
     if any(len(files) > 1 for files in chain):
@@ -121,7 +121,7 @@ def _behind_shim(
     digests = []
     for kind, files in zip(_CHAIN, chain, strict=True):
         (path,) = files.values()
-        content = found.of(kind)[path]
+        content = boot.of(kind)[path]
         try:
             digests.append((authenticode(parse_pe(content)), f"{kind} /{path}"))
         except ImageError as error:
@@ -142,9 +142,9 @@ _CHAIN: Final = (kinds.SHIM, kinds.GRUB, kinds.KERNEL)
 _CALL: Final = b"Calling EFI Application from Boot Option"
 
 
-def _state(path: str, platform: Platform, found: BootFiles) -> str:
+def _state(path: str, platform: Platform, boot: BootFiles) -> str:
     """The name of a state: the file where there are several, the platform where it has a name."""
-    name = path.rpartition("/")[2].removesuffix(".efi") if len(found.of(kinds.UKI)) > 1 else ""
+    name = path.rpartition("/")[2].removesuffix(".efi") if len(boot.of(kinds.UKI)) > 1 else ""
     words = " ".join(word for word in (name, platform.name) if word)
     plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._- ") else "-" for letter in words)
     return plain[:56].strip("._- ") + (f" {sha256(path.encode()).hexdigest()[:5]}" if name else "")

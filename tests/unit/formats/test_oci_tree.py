@@ -65,7 +65,10 @@ def test_files_are_read_in_whatever_pieces_they_come(pack: Callable[[bytes], byt
 
 def test_only_what_is_wanted_is_kept() -> None:
     body = tar(("big", b"x" * 1_000_000), ("boot/a.efi", b"uki"))
-    assert layer(body, lambda path: path.startswith("boot"), Room(kept=10)).members["boot/a.efi"].content == b"uki"
+    assert (
+        layer(body, lambda path: path.startswith("boot"), Room(room_for_files=10)).members["boot/a.efi"].content
+        == b"uki"
+    )
 
 
 def test_later_layers_replace_take_away_and_empty_directories() -> None:
@@ -110,7 +113,7 @@ def test_a_layer_that_unpacks_to_too_much_is_refused_on_the_way() -> None:
     with pytest.raises(OciError, match="unpack to more"):
         layer(bomb, room=Room(unpacked=1_000_000))
     with pytest.raises(OciError, match="larger than is read"):
-        layer(bomb, room=Room(kept=1_000_000))
+        layer(bomb, room=Room(room_for_files=1_000_000))
     many = tar(*((f"f{number}", b"") for number in range(MAX_WANTED + 1)))
     with pytest.raises(OciError, match="paths of a layer"):
         layer(many, step=100_000)

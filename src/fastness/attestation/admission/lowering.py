@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from fastness.attestation.admission import strength
 from fastness.attestation.admission.strength import at, entries
 from fastness.attestation.evidence.roots import DEFAULT_EVIDENCE
-from fastness.kinds.fastness_dev.cluster import BUILT_HERE
+from fastness.kinds.fastness_dev.image_approval import BUILT_HERE
 from fastness.kinds.fastness_dev.trust_model import evicts, listed_pools, mode_of, trust_model
 
 Object = Mapping[str, Any]
@@ -181,10 +181,10 @@ def _signers(old: Object, new: Object) -> Iterator[str]:
     for before in entries(old, "images", "signers"):
         name = str(before.get("name"))
         now, places = after.get(name), strength.texts(before.get("images"))
-        kept = strength.texts(now.get("images")) if now is not None else frozenset()
+        places_now = strength.texts(now.get("images")) if now is not None else frozenset()
         if now is None or now.get("key") != before.get("key"):
             yield f"images need no signature by {name} with its old key any more"
-        elif kept and not (places and places <= kept):
+        elif places_now and not (places and places <= places_now):
             yield f"fewer images need a signature by {name}"
 
 

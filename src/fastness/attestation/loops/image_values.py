@@ -35,7 +35,8 @@ from fastness.images.boot_files import boot_files
 from fastness.images.errors import OsImageError
 from fastness.images.signatures import key_id, signed_by, signers_for, unsigned
 from fastness.images.whole_image import Platform, expect
-from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster, ImageSigner
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
+from fastness.kinds.fastness_dev.image_approval import ImageSigner
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.kind import JsonObject, Resource
@@ -110,39 +111,39 @@ class ImageValues:
             return await self._forget(stored, present)
         image = str(approvals[0]["spec"]["image"]) if approvals else built[0].image
         # What was once built for a pool stays its own: the object of a build goes, and the approval of its image may stand.
-        known = replace(present, pools=present.pools | pools)
-        wanted = await self._read(
-            image, known, built, bare=bool(pools) or not all(map(carries_measurements, approvals))
+        earlier = replace(present, pools=present.pools | pools)
+        noted = await self._read(
+            image, earlier, built, bare=bool(pools) or not all(map(carries_measurements, approvals))
         )
-        wanted = await self._signed(image, wanted, built)
-        if stored is None and wanted == Computed():
+        noted = await self._signed(image, noted, built)
+        if stored is None and noted == Computed():
             return Done()
-        if wanted != present or stored is None:
-            await self._write(key.name, image, stored, wanted)
-        return Done(again_after=self._again(key.name, image, wanted))
+        if noted != present or stored is None:
+            await self._write(key.name, image, stored, noted)
+        return Done(again_after=self._again(key.name, image, noted))
 
     # ------------------------------------------------------------ reading
 
-    async def _read(self, image: str, known: Computed, built: Sequence[BuiltImage], *, bare: bool) -> Computed:
+    async def _read(self, image: str, earlier: Computed, built: Sequence[BuiltImage], *, bare: bool) -> Computed:
         confidential = self._clusters.get("", NAME)
-        pools = known.pools or frozenset({""})
+        pools = earlier.pools or frozenset({""})
         evidence = {tee for pool in pools for tee in accepted_evidence(confidential, pool)}
         simulated = self._simulated is not None and view(confidential or {}, ConfidentialCluster).spec.simulated
-        method = notes.method(evidence, simulated=simulated, built=known.built)
-        if not bare or known.made_with == method:
-            return known
+        method = notes.method(evidence, simulated=simulated, built=earlier.built)
+        if not bare or earlier.made_with == method:
+            return earlier
         try:
-            made = await self._computed(image, built, sorted(evidence), simulated=simulated, label=not known.built)
+            made = await self._computed(image, built, sorted(evidence), simulated=simulated, label=not earlier.built)
         except (ImageUnreadable, OsImageError, BadValues) as error:
             lasting = not isinstance(error, ImageUnreadable) or error.lasting
             self._failures[set_name(image)] = 0 if lasting else self._failures.get(set_name(image), 0) + 1
             problem = f"{error.message}. {error.hint}".strip()
             if lasting:
-                return Computed(None, method, problem=problem, pools=known.pools, signed_by=known.signed_by)
+                return Computed(None, method, problem=problem, pools=earlier.pools, signed_by=earlier.signed_by)
             # What was computed before stays: that a registry is away says nothing about the values.
-            return replace(known, problem=problem)
+            return replace(earlier, problem=problem)
         self._failures.pop(set_name(image), None)
-        return replace(made, made_with=method, pools=known.pools, signed_by=known.signed_by)
+        return replace(made, made_with=method, pools=earlier.pools, signed_by=earlier.signed_by)
 
     async def _computed(
         self, image: str, built: Sequence[BuiltImage], evidence: Sequence[str], *, simulated: bool, label: bool
@@ -152,34 +153,36 @@ class ImageValues:
             return Computed(_checked(manifest), sources=({"file": notes.SIMULATED},))
         contents = await self._reader.contents(image, _secret(built))
         expected = expect(boot_files(contents.tree), (Platform(),), evidence)
-        found = notes.from_files(expected)
-        if found.manifest is None and label and LABEL in contents.labels:
-            found = Computed(_checked(_labelled(contents.labels[LABEL])), sources=({"file": notes.LABELLED},))
-            found = replace(found, missing={kind: why for kind, why in expected.missing.items() if kind != "tpm"})
-        if found.manifest is None:
-            return replace(found, problem=_nothing(found))
-        return replace(found, manifest=_checked(found.manifest))
+        from_files = notes.from_files(expected)
+        if from_files.manifest is not None:
+            return replace(from_files, manifest=_checked(from_files.manifest))
+        if not label or LABEL not in contents.labels:
+            return replace(from_files, problem=_nothing(from_files))
+        others = {kind: why for kind, why in expected.missing.items() if kind != "tpm"}
+        return Computed(
+            _checked(_labelled(contents.labels[LABEL])), sources=({"file": notes.LABELLED},), missing=others
+        )
 
-    async def _signed(self, image: str, known: Computed, built: Sequence[BuiltImage]) -> Computed:
+    async def _signed(self, image: str, earlier: Computed, built: Sequence[BuiltImage]) -> Computed:
         """Look for the signatures that are asked for and not there yet."""
         signers = self._signers(image)
-        kept = known.signed_by & {each for each in map(key_id, signers) if each}
-        if not unsigned(image, signers, kept):
-            return replace(known, signed_by=kept)
+        still_valid = earlier.signed_by & {each for each in map(key_id, signers) if each}
+        if not unsigned(image, signers, still_valid):
+            return replace(earlier, signed_by=still_valid)
         try:
-            found = await self._reader.signatures(image, _secret(built))
+            found_signatures = await self._reader.signatures(image, _secret(built))
         except ImageUnreadable:
-            return replace(known, signed_by=kept)
-        return replace(known, signed_by=kept | signed_by(digest_of(image), signers, found))
+            return replace(earlier, signed_by=still_valid)
+        return replace(earlier, signed_by=still_valid | signed_by(digest_of(image), signers, found_signatures))
 
     def _signers(self, image: str) -> list[ImageSigner]:
         return signers_for(image, view(self._clusters.get("", NAME) or {}, ConfidentialCluster).spec.images.signers)
 
-    def _again(self, name: str, image: str, wanted: Computed) -> float | None:
+    def _again(self, name: str, image: str, noted: Computed) -> float | None:
         failed = self._failures.get(name, 0)
         if failed:
             return min(MOST, RETRY * float(2 ** min(failed - 1, 10)))
-        return LOOK_FOR_SIGNATURES if unsigned(image, self._signers(image), wanted.signed_by) else None
+        return LOOK_FOR_SIGNATURES if unsigned(image, self._signers(image), noted.signed_by) else None
 
     # ------------------------------------------------------------ writing
 
@@ -189,15 +192,15 @@ class ImageValues:
         except NotFound:
             return None
 
-    async def _write(self, name: str, image: str, stored: JsonObject | None, wanted: Computed) -> None:
-        annotations = notes.notes_of(wanted)
+    async def _write(self, name: str, image: str, stored: JsonObject | None, noted: Computed) -> None:
+        annotations = notes.notes_of(noted)
         if stored is None:
             made = {
                 "apiVersion": REFERENCE_VALUE_SET.api_version, "kind": REFERENCE_VALUE_SET.kind,
                 "metadata": {"name": name, "annotations": {key: text for key, text in annotations.items() if text}},
                 # A build is its pool's alone from the first moment: a set without pools would be everybody's.
                 "spec": {"source": IMAGE, "image": image, "values": [],
-                         **({"pools": sorted(wanted.pools)} if wanted.pools else {})},
+                         **({"pools": sorted(noted.pools)} if noted.pools else {})},
             }  # fmt: skip
             with suppress(AlreadyExists):
                 await self._cluster.create(SETS, made, _AS)
@@ -244,7 +247,7 @@ def _checked(manifest: object) -> JsonObject:
     return manifest
 
 
-def _nothing(found: Computed) -> str:
-    why = found.missing.get("tpm") or "; ".join(found.missing.values())
+def _nothing(computed: Computed) -> str:
+    why = computed.missing.get("tpm") or "; ".join(computed.missing.values())
     hint = "Approve it with `fastness image approve --manifest`, with what a trusted machine measured"
     return f"nothing of what machines measure can be computed: {why}. {hint}"

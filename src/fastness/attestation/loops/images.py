@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from fastness.attestation.values.computed import Computed, computed_of, told
+from fastness.attestation.values.computed import Computed, computed_of, in_words
 from fastness.attestation.values.from_images import (
     BadValues,
     approval_label,
@@ -32,7 +32,8 @@ from fastness.attestation.values.image_life import Stage, life_of, with_stage
 from fastness.attestation.values.tuples import IMAGE
 from fastness.formats.words import counted
 from fastness.images.signatures import unsigned
-from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster, ImageSigner
+from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
+from fastness.kinds.fastness_dev.image_approval import ImageSigner
 from fastness.kinds.fastness_dev.reference_values import REFERENCE_VALUE_SET
 from fastness.kinds.kind import JsonObject, Resource
 from fastness.kinds.objects import ObjectName, condition, is_being_deleted, object_name, rfc3339, view, with_condition
@@ -118,7 +119,7 @@ class Images:
         registers = sum(not value["name"].startswith("event_") for value in desired["spec"]["values"])
         detail = f"{counted(registers, 'value')} in ReferenceValueSet {key.name}, until {desired['spec']['validity']['notAfter']}"
         by_hand = any(map(carries_measurements, approvals))
-        await self._say(approvals, "True", "ImageCommitted", detail + ("" if by_hand else told(computed)))
+        await self._say(approvals, "True", "ImageCommitted", detail + ("" if by_hand else in_words(computed)))
         return Done()
 
     async def _unapproved(self, stored: JsonObject | None, computed: Computed) -> Done:

@@ -97,7 +97,7 @@ def from_files(expected: Expected) -> Computed:
     return Computed(expected.manifest, sources=sources, missing=expected.missing)
 
 
-def told(computed: Computed) -> str:
+def in_words(computed: Computed) -> str:
     """Where values come from and what is missing, in words for a condition."""
     files = ", ".join(str(each.get("file")) for each in computed.sources)
     gaps = "; ".join(f"{kind}: {why}" for kind, why in sorted(computed.missing.items()))
@@ -119,7 +119,7 @@ class BuiltImage:
 def built_images(builds: Iterable[Object], configs: Iterable[Object]) -> list[BuiltImage]:
     """The images of builds that stand, in order of the builds; a build is for the pool of its MachineOSConfig."""
     pools = {object_name(each).name: _pool_of(each) for each in configs if not is_being_deleted(each)}
-    found = []
+    images = []
     for build in sorted(builds, key=object_name):
         spec = build.get("spec") or {}
         described_by = str((spec.get("machineOSConfig") or {}).get("name") or "")
@@ -128,8 +128,8 @@ def built_images(builds: Iterable[Object], configs: Iterable[Object]) -> list[Bu
         if image and pool and labels_of(build).get(names.BUILD_POOL_LABEL) == pool and not is_being_deleted(build):
             config = str((spec.get("machineConfig") or {}).get("name") or "")
             secret = annotations_of(build).get(names.PUSH_SECRET, "")
-            found.append(BuiltImage(image, object_name(build).name, described_by, config, pool, secret))
-    return found
+            images.append(BuiltImage(image, object_name(build).name, described_by, config, pool, secret))
+    return images
 
 
 def _pool_of(config: Object) -> str:

@@ -76,8 +76,10 @@ def set_of_image(image: str, approvals: Sequence[Object], computed: Computed = N
 
     What approvals say goes before what was computed from the image. An image that was built here is its pool's alone.
     """
-    told = [(object_name(entry).name, states_of_approval(entry)) for entry in approvals if carries_measurements(entry)]
-    values = joined(_distinguished(told)) if told else values_of_computed(computed)
+    measured = [
+        (object_name(entry).name, states_of_approval(entry)) for entry in approvals if carries_measurements(entry)
+    ]
+    values = joined(_distinguished(measured)) if measured else values_of_computed(computed)
     if not values:
         raise BadValues(
             "no-measurements",

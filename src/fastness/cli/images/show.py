@@ -37,16 +37,16 @@ def show_image(reference: str, kubeconfig: Path | None, context: str, output: st
         values, approvals = asyncio.run(_asked(name, kubeconfig, context))
     if values is None and not approvals:
         raise CliError(f"nothing is known of {reference}", "Approve it: `fastness image approve`.", Exit.NO)
-    shown = described(values or {}, approvals)
+    facts = described(values or {}, approvals)
     if output == "json":
-        show_json(shown)
+        show_json(facts)
         return
     for key in ("published", "pools", "computed from", "not computed", "problem"):
-        if shown.get(key):
-            click.echo(f"{key}: {_text(shown[key])}")
-    for approval in shown["approvals"]:
+        if facts.get(key):
+            click.echo(f"{key}: {_text(facts[key])}")
+    for approval in facts["approvals"]:
         click.echo(f"approval {approval['name']}: {approval['state']}, by {approval['by']}")
-    rows = [(value["name"], value["value"], value.get("note", "")) for value in shown["values"]]
+    rows = [(value["name"], value["value"], value.get("note", "")) for value in facts["values"]]
     click.echo(table([("NAME", "VALUE", "FROM"), *rows]))
 
 

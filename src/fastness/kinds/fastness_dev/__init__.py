@@ -6,6 +6,7 @@
     declare.py           How our kinds are declared, and the fields that several of them have
     distrust.py          Distrust: what is no longer trusted, whatever it proves
     evidence.py          SpentChallenge, SeenLaunch and EvidenceBlob: what a door keeps of an attestation
+    image_approval.py    Which images machines may boot: who approves them, and who must have signed them
     join_ticket.py       JoinTicket: who may knock, for which pool, how often and until when
     reference_values.py  ReferenceValueSet: what machines are expected to measure
     resource_binding.py  ResourceBinding: who may read a resource that belongs to no machine, pool or tenant by its name

@@ -12,6 +12,7 @@ import msgspec
 
 from fastness.kinds import schema as s
 from fastness.kinds.fastness_dev.declare import declare, evidence_type, tcb
+from fastness.kinds.fastness_dev.image_approval import IMAGES, ImageApproval
 from fastness.kinds.kind import AGE, Column
 from fastness.kinds.objects import Condition, Metadata, View
 
@@ -259,50 +260,6 @@ _WITNESSES = s.list_map(
     maxItems=16,
 )
 
-MANUAL, BUILT_HERE = IMAGE_APPROVALS = ("Manual", "BuiltHere")
-_IMAGES = s.with_rules(
-    s.obj(
-        {
-            "approval": s.enum(
-                *IMAGE_APPROVALS,
-                default=MANUAL,
-                description="Manual: a person approves each image before machines may boot it. BuiltHere: images that this "
-                "control plane built for the listed pools are approved as they are built.",
-            ),
-            "pools": s.list_set(
-                s.object_name("", minLength=1), "The pools that BuiltHere is for; whoever writes their "
-                "MachineOSConfig decides what their machines boot.", maxItems=256,
-            ),
-            "signers": s.list_map(
-                s.obj(
-                    {
-                        "name": s.string("Who it is.", pattern="^[A-Za-z0-9][A-Za-z0-9@._ -]{0,62}$", maxLength=63),
-                        "key": s.string(
-                            "Public key in PEM: ECDSA on P-256, as cosign makes them.",
-                            pattern="^-----BEGIN PUBLIC KEY-----", maxLength=1024,
-                        ),
-                        "images": s.list_set(
-                            s.string("", minLength=1, maxLength=512),
-                            "Registries or repositories whose images must have this signature; all if not set.", maxItems=64,
-                        ),
-                    },
-                    "One signer.",
-                    required=("name", "key"),
-                ),
-                ("name",),
-                "Who must have signed an image before its values count, each of them. Nobody if not set.",
-                maxItems=16,
-            ),
-        },
-        "Which images machines may boot.",
-        default={},
-    ),
-    s.rule(
-        "!has(self.approval) || self.approval != 'BuiltHere' || (has(self.pools) && size(self.pools) > 0)",
-        "pools are required for approval BuiltHere",
-    ),
-)  # fmt: skip
-
 _SPEC = s.obj(
     {
         "mode": s.enum(
@@ -319,7 +276,7 @@ _SPEC = s.obj(
         "delivery": _DELIVERY,
         "attestation": _ATTESTATION,
         "join": _JOIN,
-        "images": _IMAGES,
+        "images": IMAGES,
         "breakGlass": _BREAK_GLASS,
         "witnesses": _WITNESSES,
     },
@@ -445,27 +402,6 @@ class Join(View):
     approval: str = "Automatic"
     trust_on_first_use: bool = False
     legacy_stubs: tuple[LegacyStub, ...] = ()
-
-
-class ImageSigner(View, kw_only=True):
-    """Somebody who must have signed an image."""
-
-    name: str
-    key: str
-    images: tuple[str, ...] = ()
-
-
-class ImageApproval(View):
-    """Which images machines may boot."""
-
-    approval: str = "Manual"
-    pools: tuple[str, ...] = ()
-    signers: tuple[ImageSigner, ...] = ()
-
-    @property
-    def standing(self) -> frozenset[str]:
-        """The pools whose built images are approved as they are built."""
-        return frozenset(self.pools) if self.approval == BUILT_HERE else frozenset()
 
 
 class Approver(View, kw_only=True):

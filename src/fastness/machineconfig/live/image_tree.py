@@ -63,9 +63,9 @@ class TreeReader:
             return await self._followed(session, manifest, tree, labels, room)
 
     async def _layer(self, session: Session, part: oci.Descriptor, room: Room) -> Layer | FormatError:
-        known = self._layers.get(part.digest)
-        if known is not None:
-            return known
+        remembered = self._layers.get(part.digest)
+        if remembered is not None:
+            return remembered
         layer = await _read(session, part, self._wants, room)
         if isinstance(layer, Layer) and sum(len(each.content or b"") for each in layer.members.values()) <= _SMALL:
             self._layers.put(part.digest, layer)

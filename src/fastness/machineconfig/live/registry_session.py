@@ -101,17 +101,9 @@ class Session:
 
     async def save(self, part: oci.Descriptor, path: Path) -> None:
         """A part of the image as a file; raises Refused, HTTPError, FormatError, OSError."""
-        seen, count = hashlib.sha256(), 0
-        async with self._answered("GET", f"blobs/{part.digest}") as answer:
-            with path.open("wb") as file:
-                async for chunk in answer.aiter_bytes(CHUNK):
-                    count += len(chunk)
-                    if count > part.size:
-                        raise Refused(f"it answered with more than the {part.size} bytes of {part.digest}")
-                    seen.update(chunk)
-                    await asyncio.to_thread(file.write, chunk)
-        if f"sha256:{seen.hexdigest()}" != part.digest:
-            raise Refused(f"it answered with something else than {part.digest}")
+        with path.open("wb") as file:
+            async for chunk in self.pieces(part):
+                await asyncio.to_thread(file.write, chunk)
 
     async def pieces(self, part: oci.Descriptor) -> AsyncIterator[bytes]:
         """A part of the image as it comes; raises Refused, HTTPError, FormatError, Refused at the end where it is another one.
