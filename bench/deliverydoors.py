@@ -49,7 +49,7 @@ async def opened(directory: Path) -> AsyncIterator[tuple[Cluster, dict[str, Any]
     """A confidential cluster whose pool hands out 200 KiB, and where its doors are."""
     from fastness.apiserver import ServerOptions, open_apiserver
     from fastness.app.controllers import product_loops
-    from fastness.enrolment.door.app import Pace
+    from fastness.enrolment.door.pace import Pace
     from fastness.enrolment.door.server import enrolment_door
     from fastness.enrolment.live.enrolments import DoorUrls
     from fastness.http.opening import ListenOptions

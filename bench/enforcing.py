@@ -47,7 +47,7 @@ from fastness.app.product import PRODUCT
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.attestation.loops.door_certificates import FAMILY, issuing
 from fastness.crypto.secret import SecretText
-from fastness.enrolment.door.app import Pace
+from fastness.enrolment.door.pace import Pace
 from fastness.enrolment.door.server import enrolment_door
 from fastness.enrolment.live.enrolments import DoorUrls
 from fastness.enrolment.live.tickets import join_ticket, mint

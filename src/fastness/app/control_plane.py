@@ -17,9 +17,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final
 
-from fastness.admission.door.configuration import NAME, RESOURCE, protects
-from fastness.app.controllers import product_loops
-from fastness.app.doors import DoorOpener, OpenDoors
+from fastness.app.doors import DoorOpener, OpenDoors, load_rooms
 from fastness.app.other_operators import held_back, left_out
 from fastness.app.parts import Part
 from fastness.app.settings import ClusterKeys, Election, PlaneSettings
@@ -35,7 +33,6 @@ from fastness.kube.controllers import Leadership, LostLease, Runner
 from fastness.kube.controllers.fenced import nobody_asks
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.machineconfig.loops.controllers import nowhere
 from fastness.record.live.door_keys import RecordRole
 from fastness.record.live.health import RecordHealth
 from fastness.record.live.tiles import ConfigMapTiles
@@ -76,6 +73,7 @@ async def control_plane(
     health: Health,
 ) -> AsyncIterator[Running]:
     """These parts for the time of the block; raises LackingError, ApiError, OSError, TrustError, alone or in a group."""
+    load_rooms(parts)  # before there is a lease that a second of loading could lose
     await (claim_format if Part.CONTROLLERS in parts else require_known_format)(cluster)
     home, tasks = Home(cluster, clock), {}
     health.add("home", home.problem)
@@ -227,11 +225,14 @@ class _Process:
         may_write: Callable[[], None] = nobody_asks,
         watched: Callable[[], bool] = lambda: True,
     ) -> Runner:
+        from fastness.app.controllers import product_loops  # with the loops of all rooms, which no door needs
+        from fastness.builds.live.builder import nobody_builds
+
         settings = self._settings
         product = product_loops(
             view.cluster, view.informers, self._clock, self._entropy, timing=settings.timing, doors=await self._pointers(view),
             may_write=may_write, tiles=settings.tiles, watched=watched, statuses=view.cluster.statuses, without=without,
-            providers=settings.providers, resolve_image=settings.resolve_image, builder=settings.builder,
+            providers=settings.providers, resolve_image=settings.resolve_image, builder=settings.builder or nobody_builds,
             simulated_images=settings.simulated_images,
         )  # fmt: skip
         loops, feeds = [*settings.loops.controllers, *product], dict(settings.loops.feeds)
@@ -244,6 +245,8 @@ class _Process:
         """Where user-data leads machines to, with the authority as it is at that moment; nowhere without an address."""
         addresses = self._running.doors.addresses()
         if not addresses.config_server:
+            from fastness.machineconfig.loops.controllers import nowhere
+
             return nowhere
         live = await LiveAuthority.open(DOORS, view.cluster, view.informers, self._clock, self._entropy)
         return lambda: Doors(addresses.enrolment, addresses.config_server, live.current.bundle)
@@ -251,6 +254,8 @@ class _Process:
 
 async def _watched(informers: Informers) -> Callable[[], bool]:
     """Whether the webhook stands in front of the API at a moment."""
+    from fastness.admission.door.configuration import NAME, RESOURCE, protects  # with every check of the webhook
+
     registered = informers.of(RESOURCE)
     await registered.synced()
     return lambda: protects(registered.get("", NAME))

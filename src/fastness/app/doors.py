@@ -10,29 +10,45 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-from fastness.admission.door.configuration import Reachable
-from fastness.admission.door.server import WebhookServer, webhook_server
 from fastness.app.parts import DOORS, LacksCluster, LacksOption, Part
-from fastness.app.settings import Addresses, AnyDoor, ClusterKeys, PlaneSettings, open_documents
-from fastness.enrolment.door.server import EnrolServer, enrolment_door
-from fastness.enrolment.live.enrolments import DoorUrls
+from fastness.app.settings import Addresses, ClusterKeys, PlaneSettings, open_documents
 from fastness.http.certificates import load
 from fastness.http.opening import Authorities
 from fastness.keys.certificates import DoorCertificates, RoleCertificates
 from fastness.keys.client_authorities import ClientAuthorities
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster
-from fastness.page.server import Page, web_server
 from fastness.protocol.door import DoorRole
 from fastness.record.live.record import ClusterRecord
-from fastness.release.configs import ConfigService
-from fastness.release.door.broker.opening import broker_door
-from fastness.release.door.broker.server import BrokerDoor, BrokerOptions
-from fastness.release.door.config_server.server import ConfigDoor, config_server
-from fastness.release.door.gate.server import GateDoor, gate
-from fastness.release.live.configs import RemoteConfigs
 from fastness.runtime.clock import Clock, Entropy
+
+if TYPE_CHECKING:
+    from fastness.admission.door.server import WebhookServer
+    from fastness.app.settings import AnyDoor
+    from fastness.enrolment.door.server import EnrolServer
+    from fastness.page.server import Page
+    from fastness.release.configs import ConfigService
+    from fastness.release.door.broker.server import BrokerDoor
+    from fastness.release.door.config_server.server import ConfigDoor
+    from fastness.release.door.gate.server import GateDoor
+
+# What a part loads when it starts. The processes of the chart are roles of one program: each that loaded all of them took twice
+# the CPU until it was ready, and a third more memory for as long as it ran.
+ROOMS: Final[dict[Part, str]] = {
+    Part.CONFIG_SERVER: "fastness.release.door.config_server.server", Part.ENROLMENT: "fastness.enrolment.door.server",
+    Part.BROKER: "fastness.release.door.broker.opening", Part.GATE: "fastness.release.door.gate.server",
+    Part.WEBHOOK: "fastness.admission.door.server", Part.PAGE: "fastness.page.server",
+    Part.CONTROLLERS: "fastness.app.controllers",
+}  # fmt: skip
+
+
+def load_rooms(parts: Iterable[Part]) -> None:
+    """Load what these parts run, before anything is served."""
+    for part in parts:
+        import_module(ROOMS[part])
 
 
 class OpenDoors:
@@ -56,12 +72,16 @@ class OpenDoors:
 
     async def config_server(self) -> ConfigDoor:
         """The config server of this process."""
+        from fastness.release.door.config_server.server import ConfigDoor
+
         door = await asyncio.shield(self._doors[Part.CONFIG_SERVER])
         assert isinstance(door, ConfigDoor)  # noqa: S101  # by its part
         return door
 
     async def page(self) -> Page:
         """The page of this process."""
+        from fastness.page.server import Page
+
         door = await asyncio.shield(self._doors[Part.PAGE])
         assert isinstance(door, Page)  # noqa: S101  # by its part
         return door
@@ -110,6 +130,8 @@ class DoorOpener:
 
     @asynccontextmanager
     async def _config_server(self, cluster: Cluster, informers: Informers) -> AsyncIterator[ConfigDoor]:
+        from fastness.release.door.config_server.server import config_server
+
         clients: Authorities | None = None
         if self._settings.node_certificates:
             clients = self._keys.nodes or await ClientAuthorities.open(cluster, informers)
@@ -121,6 +143,9 @@ class DoorOpener:
             yield door
 
     def _enrolment(self, cluster: Cluster, informers: Informers) -> AbstractAsyncContextManager[EnrolServer]:
+        from fastness.enrolment.door.server import enrolment_door
+        from fastness.enrolment.live.enrolments import DoorUrls
+
         def urls() -> DoorUrls:
             """Where machines go next; asked for each, because those doors may open later."""
             addresses = self._doors.addresses()
@@ -131,6 +156,9 @@ class DoorOpener:
 
     @asynccontextmanager
     async def _broker(self, cluster: Cluster, informers: Informers) -> AsyncIterator[BrokerDoor]:
+        from fastness.release.door.broker.opening import broker_door
+        from fastness.release.door.broker.server import BrokerOptions
+
         vault, listen = self._keys.vault, self._settings.listen[Part.BROKER]
         if vault is None:
             raise LacksOption(
@@ -149,6 +177,8 @@ class DoorOpener:
 
     @asynccontextmanager
     async def _gate(self, cluster: Cluster, informers: Informers) -> AsyncIterator[GateDoor]:
+        from fastness.release.door.gate.server import gate
+
         record = ClusterRecord(cluster, self._clock, self._entropy, "gate")
         async with self._configs(Part.GATE, cluster, informers) as configs:
             if configs is None:
@@ -160,14 +190,19 @@ class DoorOpener:
                 yield door
 
     def _webhook(self, cluster: Cluster, informers: Informers) -> AbstractAsyncContextManager[WebhookServer]:
+        from fastness.admission.door.configuration import Reachable
+        from fastness.admission.door.server import webhook_server
+
         listen, reached = self._settings.listen[Part.WEBHOOK], Reachable(self._settings.webhook_url)
         return webhook_server(cluster, informers, self._clock, self._entropy, listen, reached)
 
     def _page(self, cluster: Cluster, informers: Informers) -> AbstractAsyncContextManager[Page]:
-        visitors = self._settings.visitors
+        from fastness.page.server import PageOptions, web_server
+
+        visitors, options = self._settings.visitors, self._settings.page or PageOptions()
         if visitors is None:
             raise LacksCluster("the page does not know the API server", "Give --kubeconfig, or run it in a pod.")
-        return web_server(cluster, informers, visitors, self._clock, self._entropy, self._settings.page)
+        return web_server(cluster, informers, visitors, self._clock, self._entropy, options)
 
     @asynccontextmanager
     async def _configs(self, part: Part, cluster: Cluster, informers: Informers) -> AsyncIterator[ConfigService | None]:
@@ -175,6 +210,8 @@ class DoorOpener:
         if self._settings.alone:
             yield (await self._doors.config_server()).served
             return
+        from fastness.release.live.configs import RemoteConfigs
+
         url = self._settings.addresses.internal
         if not url:
             yield None

@@ -30,7 +30,7 @@ from fastness.app.settings import ClusterKeys, Documents, FurtherLoops, PlaneSet
 from fastness.attestation.admission.trusted_objects import WITHOUT_OWNERS
 from fastness.builds.live.buildah import Buildah
 from fastness.crypto.secret import SecretBytes
-from fastness.enrolment.door.app import USUAL_RATE, Pace
+from fastness.enrolment.door.pace import USUAL_RATE, Pace
 from fastness.formats import json
 from fastness.http.opening import ListenOptions
 from fastness.keys.key_files import write_private

@@ -13,17 +13,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from fastness.admission.door.configuration import NAME
 from fastness.app.control_plane import control_plane
-from fastness.app.doors import url_of
+from fastness.app.doors import load_rooms, url_of
 from fastness.app.parts import INTERNAL_PORT, PORTS, LacksCluster, Part
-from fastness.app.settings import Addresses, AnyDoor, ClusterKeys, Documents, Election, PlaneSettings
-from fastness.builds.job import JobSettings
-from fastness.builds.live.job_builder import JobBuilder
+from fastness.app.settings import Addresses, ClusterKeys, Documents, Election, PlaneSettings
 from fastness.crypto.secret import SecretBytes, SecretText
-from fastness.enrolment.door.app import USUAL_RATE, Pace
+from fastness.enrolment.door.pace import USUAL_RATE, Pace
 from fastness.formats.words import counted
 from fastness.http.health import Health, OpsApp
 from fastness.http.listener import Listener
@@ -45,14 +42,16 @@ from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.places import AT_HOME, Places
 from fastness.kube.port import Cluster
 from fastness.kube.served_kinds import ServedKinds
-from fastness.page.admission import ReviewDoor
-from fastness.page.server import PageOptions, ProviderOptions
 from fastness.record.live.tiles import ConfigMapTiles
-from fastness.release.door.config_server.server import ConfigDoor
 from fastness.release.live.vault_secret import SharedVault
 from fastness.runtime.clock import Clock, Entropy, SystemClock, SystemEntropy
 from fastness.runtime.memory import settle_memory
 from fastness.runtime.tasks import background, work_until
+
+if TYPE_CHECKING:
+    from fastness.app.settings import AnyDoor
+    from fastness.builds.job import JobSettings
+    from fastness.page.server import ProviderOptions
 
 LEAVE_SECONDS: Final = 8.0
 Tell = Callable[[str], None]
@@ -149,13 +148,16 @@ async def _run(options: ReplicaOptions, health: Health, where: str, tell: Tell) 
         tell(f"serving {', '.join(part for part in Part if part in options.parts)} as {options.identity}; {where}")
         if options.webhook_unreachable:
             tell("the webhook is not started: outside a cluster the API server finds it by --webhook-url or --name")
+        load_rooms(options.parts)
         settle_memory()
-        visitors = ReviewDoor(cluster, lambda token: connect(as_bearer(connection, token)), clock)
-        settings = replace(settings_of(options, lease, tell), visitors=visitors)
-        settings = replace(settings, page=replace(settings.page, tiles=ConfigMapTiles(cluster)))
+        settings = settings_of(options, lease, tell)
+        if Part.PAGE in options.parts:
+            settings = _with_page(settings, options, cluster, connection, clock)
         assert settings.election is not None  # noqa: S101  # by settings_of
         settings = replace(settings, election=replace(settings.election, kinds=cluster))
         if (builds := options.builds) is not None:
+            from fastness.builds.live.job_builder import JobBuilder  # with the loops alone
+
             settings = replace(settings, builder=lambda fenced: JobBuilder(fenced, server, clock, builds))
         keys = ClusterKeys(await _vault(options, cluster, clock, entropy))
         following = {"kinds": cluster.follow} if Part.CONTROLLERS in options.parts else {}
@@ -172,13 +174,10 @@ def settings_of(options: ReplicaOptions, lease: LeaderSettings, tell: Tell) -> P
     def opened(part: Part, door: AnyDoor) -> None:
         tell(_sentence(part, options.host, door))
 
-    page = PageOptions(
-        options.host, options.page_port, options.names, certificate=options.page_certificate, provider=options.provider
-    )
     return PlaneSettings(
         options.listen, Election(options.identity, lease, options.adopt),
         Addresses(options.config_url, options.enrol_url, options.broker_url, options.gate_url, options.internal_url),
-        page=page, webhook_url=options.webhook_url, node_certificates=options.node_certificates,
+        webhook_url=options.webhook_url, node_certificates=options.node_certificates,
         join_tokens=options.join_tokens,
         pace=Pace.of(options.enrol_rate),
         documents=Documents(options.collateral, options.collateral_cache, options.vendor_services),
@@ -186,16 +185,35 @@ def settings_of(options: ReplicaOptions, lease: LeaderSettings, tell: Tell) -> P
     )  # fmt: skip
 
 
+def _with_page(
+    settings: PlaneSettings, options: ReplicaOptions, cluster: Cluster, connection: Connection, clock: Clock
+) -> PlaneSettings:
+    """The same with what the page alone is told."""
+    from fastness.page.admission import ReviewDoor
+    from fastness.page.server import PageOptions
+
+    page = PageOptions(
+        options.host, options.page_port, options.names, tiles=ConfigMapTiles(cluster),
+        certificate=options.page_certificate, provider=options.provider,
+    )  # fmt: skip
+    visitors = ReviewDoor(cluster, lambda token: connect(as_bearer(connection, token)), clock)
+    return replace(settings, page=page, visitors=visitors)
+
+
 def _sentence(part: Part, host: str, door: AnyDoor) -> str:
     """Where a door is, for whoever started it."""
     url = url_of(host, door.port)
     match part:
         case Part.CONFIG_SERVER:
+            from fastness.release.door.config_server.server import ConfigDoor
+
             assert isinstance(door, ConfigDoor)  # noqa: S101  # by its part
             return f"configs on {url}, for gate and broker on {url_of(host, door.internal_port)}"
         case Part.ENROLMENT:
             return f"enrolment on {url}"
         case Part.WEBHOOK:
+            from fastness.admission.door.configuration import NAME
+
             return (
                 f"webhook on {url}; while it is down confidential workloads are refused "
                 f"(kubectl delete validatingwebhookconfiguration {NAME} ends that)"

@@ -15,18 +15,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import httpx
-
-from fastness.admission.door.server import WebhookServer
 from fastness.app.parts import Part
-from fastness.attestation.live.collateral import Collateral
 from fastness.attestation.live.collateral_files import CACHE, IMPORTED
-from fastness.attestation.live.image_contents import Simulated
-from fastness.attestation.live.vendor_services import SECONDS, Services, VendorServices
-from fastness.builds.live.builder import MakeBuilder, nobody_builds
-from fastness.enrolment.door.app import Pace
-from fastness.enrolment.door.server import EnrolServer
+from fastness.enrolment.door.pace import Pace
 from fastness.http.opening import Authorities, ListenOptions
 from fastness.keys.shared_cipher import Cipher
 from fastness.kube.controllers.controller import Controller
@@ -34,16 +27,26 @@ from fastness.kube.controllers.leadership import LeaderSettings
 from fastness.kube.controllers.runner import Feed
 from fastness.kube.places import AT_HOME, Places
 from fastness.kube.served_kinds import ServedKinds
-from fastness.machineconfig.loops.rendering.render import ResolveImage
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.scaling.providers import PROVIDERS
-from fastness.page.admission import Doorkeeper
-from fastness.page.server import Page, PageOptions
 from fastness.record.live.tiles import TileStore
-from fastness.release.door.broker.server import BrokerDoor
-from fastness.release.door.config_server.server import ConfigDoor
-from fastness.release.door.gate.server import GateDoor
 from fastness.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    # Each role of `fastness serve` is a process of its own, and loads its own door and no other.
+    from fastness.admission.door.server import WebhookServer
+    from fastness.attestation.live.collateral import Collateral
+    from fastness.attestation.live.image_contents import Simulated
+    from fastness.builds.live.builder import MakeBuilder
+    from fastness.enrolment.door.server import EnrolServer
+    from fastness.machineconfig.loops.rendering.render import ResolveImage
+    from fastness.page.admission import Doorkeeper
+    from fastness.page.server import Page, PageOptions
+    from fastness.release.door.broker.server import BrokerDoor
+    from fastness.release.door.config_server.server import ConfigDoor
+    from fastness.release.door.gate.server import GateDoor
+
+    AnyDoor = ConfigDoor | EnrolServer | BrokerDoor | GateDoor | WebhookServer | Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +69,17 @@ class Documents:
 @asynccontextmanager
 async def open_documents(documents: Documents, clock: Clock) -> AsyncIterator[Collateral]:
     """The documents, for the time of the block."""
+    import httpx
+
+    from fastness.attestation.live.collateral import Collateral
+    from fastness.attestation.live.vendor_services import SECONDS, Services, VendorServices
+
     if not documents.services:
         yield Collateral(clock, imported=documents.imported, cache=documents.cache)
         return
     async with httpx.AsyncClient(timeout=SECONDS) as client:
         services = VendorServices(client, clock, Services())
         yield Collateral(clock, imported=documents.imported, cache=documents.cache, services=services)
-
-
-AnyDoor = ConfigDoor | EnrolServer | BrokerDoor | GateDoor | WebhookServer | Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +140,8 @@ class PlaneSettings:
 
     Without an `election` this process is alone, and `addresses` are those of its own doors. Without `tiles` the record is in
     the cluster, without `resolve_image` images have to be named by digest, without a `builder` none are built.
-    `simulated_images` says what virtual machines measure. `providers`
-    make machines for machine sets. `opened` hears of every door that opened, `tell` of controllers that are not started.
+    `simulated_images` says what virtual machines measure. `providers` make machines for machine sets; `page` is for the page
+    alone. `opened` hears of every door that opened, `tell` of controllers that are not started.
     """
 
     listen: Mapping[Part, ListenOptions]
@@ -144,11 +149,11 @@ class PlaneSettings:
     addresses: Addresses = field(default_factory=Addresses)
     tiles: TileStore | None = None
     visitors: Doorkeeper | None = None
-    page: PageOptions = field(default_factory=PageOptions)
+    page: PageOptions | None = None
     webhook_url: str = ""
     node_certificates: bool = True
     resolve_image: ResolveImage | None = None
-    builder: MakeBuilder = nobody_builds
+    builder: MakeBuilder | None = None
     simulated_images: Simulated | None = None
     join_tokens: bool = True
     pace: Pace = field(default_factory=Pace)

@@ -10,7 +10,8 @@ import httpx
 from fastness.agent.boot.enrol import first_message
 from fastness.enrolment import clevis_pin
 from fastness.enrolment import enrolment as protocol
-from fastness.enrolment.door.app import STATUS, EnrolDoor, Pace
+from fastness.enrolment.door.app import STATUS, EnrolDoor
+from fastness.enrolment.door.pace import Pace
 from fastness.enrolment.live import enrolments as enrolment
 from fastness.enrolment.live import pin_registration
 from fastness.formats import json

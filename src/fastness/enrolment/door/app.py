@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from fastness.enrolment.clevis_pin import PinInvitation
+from fastness.enrolment.door.pace import Pace
 from fastness.enrolment.enrolment import EnrolmentRefused
 from fastness.enrolment.live.door_events import EventSink, NullSink
 from fastness.enrolment.live.enrolments import Enrolments
@@ -25,7 +26,7 @@ from fastness.formats import json
 from fastness.http import Answer, Request
 from fastness.http.arrivals import network
 from fastness.http.edge import UNREADABLE, Door, ErrorTable, application, healthy, nothing_but
-from fastness.http.limits import Buckets, Limits, Rate, RateLimiter
+from fastness.http.limits import Buckets, Limits, RateLimiter
 from fastness.http.refusals import Refusal
 from fastness.http.route import JSON_ONLY, READING, UNLIMITED, Auth, Body, Limit, Route, Routes
 from fastness.keys.errors import RecordError, TicketUnclear, TrustError
@@ -39,11 +40,6 @@ from fastness.runtime.clock import Clock, Entropy
 # One address may be a rack: it may take all of what runs, while the buckets bound how often it comes.
 LIMITS: Final = Limits(strangers_in_flight=64, reading=256)
 BODY_SECONDS: Final = 20.0
-USUAL_RATE: Final = 10.0
-BURST_SECONDS: Final = 20.0
-PER_ADDRESS: Final = Rate(USUAL_RATE * BURST_SECONDS, USUAL_RATE)
-# Twice the rate of an address: a large site joins from more than one, with the same ticket.
-PER_TICKET: Final = Rate(2 * USUAL_RATE * BURST_SECONDS, 2 * USUAL_RATE)
 # A stranger who guesses costs as much as ten machines.
 WRONG_TICKET_COST: Final = 10.0
 _log = logs.logger("enrol")
@@ -106,20 +102,6 @@ def _interrupted(error: Exception, _route: str) -> Refusal:
 
 DOOR: Final = Door("enrol", _count, _count_refusal, BODY_SECONDS)
 NOBODY: Final = Auth("nobody", _nobody)
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How many requests may come from one address, and with one ticket. A machine needs two."""
-
-    address: Rate = PER_ADDRESS
-    ticket: Rate = PER_TICKET
-
-    @classmethod
-    def of(cls, per_second: float) -> Pace:
-        """So many a second for long from an address, with a ticket twice as many; a rack that boots may come at once."""
-        ticket = 2 * per_second
-        return cls(Rate(per_second * BURST_SECONDS, per_second), Rate(ticket * BURST_SECONDS, ticket))
 
 
 class EnrolDoor:

@@ -13,7 +13,8 @@ from typing import Final
 
 from fastness.attestation.evidence.roots import SimulatedMaker, not_simulated
 from fastness.attestation.live.simulated_vendor import SimulatedVendor
-from fastness.enrolment.door.app import EnrolDoor, Pace
+from fastness.enrolment.door.app import EnrolDoor
+from fastness.enrolment.door.pace import Pace
 from fastness.enrolment.live.door_events import DoorEvents
 from fastness.enrolment.live.enrolments import DoorUrls, Enrolments, Sealer, Sources
 from fastness.enrolment.trusted_cluster import broker_url, enrolment_url, honoured
