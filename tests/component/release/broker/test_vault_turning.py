@@ -255,6 +255,10 @@ async def test_a_broker_whose_secret_was_emptied_takes_nothing_that_a_restart_wo
     await here.cluster.patch(SECRETS, NAME, {"data": {RING: None}}, PatchType.MERGE, NAMESPACE)
     with pytest.raises(Unavailable, match="holds no key"):
         await SealedResources(here.cluster, vault).write(path("default/db/password"), SecretBytes(b"secret"))
+    with pytest.raises(Unavailable, match="holds no key"):
+        await DiskKeys(here.cluster, vault, ENTROPY).make(MACHINE, "root", "k1")
+    assert await SealedResources(here.cluster, vault).list() == []
+    assert await DiskKeys(here.cluster, vault, ENTROPY).entries(MACHINE) is None
 
 
 async def test_it_is_taken_up_by_whoever_looks_next(here: BrokeredCluster) -> None:
