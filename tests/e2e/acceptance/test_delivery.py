@@ -192,9 +192,9 @@ def test_what_happens_is_counted_and_the_alerts_of_the_chart_ask_for_what_is_cou
     assert float(released[1]) >= WORKERS
     assert 0 <= samples["fastness_door_cache_age_seconds"] < 90
     rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
-    asked = {name for rule in rules for name in re.findall(r"fastness_[a-z_]+", rule["expr"])}
-    told = set(re.findall(r"^# TYPE (fastness_[a-z_]+) ", scraped, re.M))
-    assert asked <= told | {f"{name}_total" for name in told}
+    series = {name for rule in rules for name in re.findall(r"fastness_[a-z_]+", rule["expr"])}
+    exposed = set(re.findall(r"^# TYPE (fastness_[a-z_]+) ", scraped, re.M))
+    assert series <= exposed | {f"{name}_total" for name in exposed}
     promtool = require_program(Path(shutil.which("promtool") or "/usr/bin/promtool"), "prometheus")
     checked = run([str(promtool), "check", "rules", str(ALERTS)], environment(cluster.live.home))
     assert (checked.code, f"{len(rules)} rules found" in checked.out) == (0, True), checked.out + checked.err

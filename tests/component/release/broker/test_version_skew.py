@@ -44,9 +44,9 @@ async def test_an_older_agent_attests_at_this_broker_and_one_of_an_unknown_versi
 @pytest.mark.row("000-91")
 def test_an_older_agent_is_understood_by_enrolment() -> None:
     agent = BEFORE["agent"]
-    asked = enrolment.parse_request(agent["enrolment-tpm"].encode())
-    assert isinstance(asked, enrolment.TpmRequest)
-    assert (asked.pool, asked.ak_public, asked.ek_certificates) == ("worker", b"ak-public", (b"ek-certificate",))
+    of_tpm = enrolment.parse_request(agent["enrolment-tpm"].encode())
+    assert isinstance(of_tpm, enrolment.TpmRequest)
+    assert (of_tpm.pool, of_tpm.ak_public, of_tpm.ek_certificates) == ("worker", b"ak-public", (b"ek-certificate",))
     guest = enrolment.parse_request(agent["enrolment-guest"].encode())
     assert isinstance(guest, enrolment.GuestRequest)
     assert (guest.tee, len(guest.key)) == ("snp", 64)
@@ -61,8 +61,8 @@ def test_this_agent_understands_older_doors() -> None:
     doors = BEFORE["doors"]
     assert read_offer(doors["enrolment-offer-tpm"].encode()).credential == b"c"
     assert read_offer(doors["enrolment-offer-guest"].encode()).challenge == b"ch"
-    known = read_enrolled(doors["enrolled"].encode())
-    assert (known.node_name, known.pool, known.approved, known.doors) == ("worker-1", "worker", True, None)
+    enrolled = read_enrolled(doors["enrolled"].encode())
+    assert (enrolled.node_name, enrolled.pool, enrolled.approved, enrolled.doors) == ("worker-1", "worker", True, None)
     assert kbs.challenge_message("NONCE").decode() == doors["kbs-challenge"]
     assert kbs.token_message("TOKEN").decode() == doors["kbs-token"]
 
