@@ -1,6 +1,7 @@
 """A cipher whose key another process may turn: how to open what a newer key sealed, and how never to leave a write behind.
 
     await opened(cipher, sealed, context)     a key that is not known yet is asked for once
+    await ready(cipher)                       asked before a write: the key of now is there, and would be after a restart
     await lasts(cipher, sealed)               asked after a write: whether it was sealed with the key of now
 
 A key is retired when nothing is sealed with it any more. Somebody who has not heard of its successor may write at that very
@@ -48,6 +49,12 @@ async def opened(cipher: Cipher, sealed: bytes, context: bytes) -> bytes:
             raise
         await cipher.refresh()
         return cipher.open(sealed, context)
+
+
+async def ready(cipher: Cipher) -> None:
+    """Read the key of now before something is sealed with it; raises ApiError where there is none, TrustError."""
+    if isinstance(cipher, SharedCipher):
+        await cipher.refresh()
 
 
 async def lasts(cipher: Cipher, sealed: bytes) -> bool:

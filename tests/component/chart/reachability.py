@@ -100,8 +100,8 @@ def _ways(policy: Document) -> list[str]:
 
 
 def _selects(selector: Document, labels: Labels) -> bool:
-    wanted = selector.get("matchLabels") or {}
-    return all(labels.get(name) == value for name, value in wanted.items()) and all(
+    labelled = selector.get("matchLabels") or {}
+    return all(labels.get(name) == value for name, value in labelled.items()) and all(
         _expression(entry, labels) for entry in selector.get("matchExpressions") or ()
     )
 

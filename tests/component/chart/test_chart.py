@@ -191,18 +191,18 @@ def test_an_identity_provider_is_told_to_the_page_alone_and_its_secret_mounted_t
 
 
 def test_people_come_back_to_the_host_of_the_ingress_unless_another_address_is_given(helm: Path) -> None:
-    said = (
+    provider = (
         "oidc.issuerUrl=https://login.example.com,oidc.clientId=page,page.ingress.enabled=true,page.ingress.host=p.test"
     )
-    deployments = of_kind(rendered(helm, "--set", said), "Deployment")
+    deployments = of_kind(rendered(helm, "--set", provider), "Deployment")
     assert (
         "--page-url=https://p.test" in deployments["fastness-page"]["spec"]["template"]["spec"]["containers"][0]["args"]
     )
 
 
 def test_a_browser_stays_at_one_replica_of_the_page_and_machines_are_spread(defaults: Documents) -> None:
-    kept = {name: entry["spec"].get("sessionAffinity") for name, entry in of_kind(defaults, "Service").items()}
-    assert {name for name, affinity in kept.items() if affinity == "ClientIP"} == {"fastness-page"}
+    affinities = {name: entry["spec"].get("sessionAffinity") for name, entry in of_kind(defaults, "Service").items()}
+    assert {name for name, affinity in affinities.items() if affinity == "ClientIP"} == {"fastness-page"}
 
 
 @pytest.mark.parametrize("words", [(), ("--set", "adopt={kata}"), PROVIDER])

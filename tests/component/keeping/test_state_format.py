@@ -46,6 +46,7 @@ async def test_what_a_newer_version_wrote_is_refused(embedded_server: Embedded, 
     assert (await cluster.get(MAPS, NAME, NAMESPACE))["data"]["format"] == number
 
 
+@pytest.mark.row("000-90")
 async def test_an_embedded_control_plane_of_before_does_not_start(tmp_path: Path) -> None:
     options = PlaneOptions(state=tmp_path / "state")
     async with running(options) as plane:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import httpx
 import pytest
+import yaml
 
+from tests.components import require_program
 from tests.e2e.acceptance.cluster import GROUP, Acceptance, a_file, machine_config
+from tests.e2e.acceptance.conftest import WORKERS
+from tests.e2e.live import environment, run
 from tests.patience import eventually
+from tools.chart_pages import CHART
 
+ALERTS = CHART / "alerts.yaml"
 DOORS = ("configServer", "enrolment", "broker", "gate", "api")
 
 
@@ -162,3 +171,61 @@ def test_the_way_of_configurations_can_be_changed_while_the_cluster_runs(cluster
     assert by_gate.door == "gate"
     for newcomer in (on_demand, *scheduled, on_change, by_gate):
         remove(cluster, newcomer)
+
+
+@pytest.mark.row("000-96")
+def test_what_happens_is_counted_and_the_alerts_of_the_chart_ask_for_what_is_counted(cluster: Acceptance) -> None:
+    endpoints = json.loads((cluster.live.state / "endpoints.json").read_text())
+    with httpx.Client(verify=False, trust_env=False) as stranger:
+        assert stranger.get(f"{endpoints['gate']}/config/worker").status_code == 401
+    scraped = cluster.kubectl("get", "--raw", "/metrics").out
+    samples = {
+        line.split("{")[0].split()[0]: float(line.rsplit(" ", 1)[1])
+        for line in scraped.splitlines()
+        if line.startswith("fastness_") and not line.endswith("NaN")
+    }
+    refused = re.search(r'^fastness_door_refusals_total{code="token-required",door="gate"} (\S+)', scraped, re.M)
+    released = re.search(r'^fastness_config_releases_total{basis="verdict"} (\S+)', scraped, re.M)
+    assert refused is not None
+    assert released is not None
+    assert float(refused[1]) >= 1
+    assert float(released[1]) >= WORKERS
+    assert 0 <= samples["fastness_door_cache_age_seconds"] < 90
+    rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+    series = {name for rule in rules for name in re.findall(r"fastness_[a-z_]+", rule["expr"])}
+    exposed = set(re.findall(r"^# TYPE (fastness_[a-z_]+) ", scraped, re.M))
+    assert series <= exposed | {f"{name}_total" for name in exposed}
+    promtool = require_program(Path(shutil.which("promtool") or "/usr/bin/promtool"), "prometheus")
+    checked = run([str(promtool), "check", "rules", str(ALERTS)], environment(cluster.live.home))
+    assert (checked.code, f"{len(rules)} rules found" in checked.out) == (0, True), checked.out + checked.err
+
+
+@pytest.mark.row("000-92")
+def test_the_symptom_leads_to_the_register_that_differs_and_to_what_can_be_done(cluster: Acceptance) -> None:
+    state = ("--state", str(cluster.live.state))
+
+    def refused() -> list[str]:
+        machines = cluster.get("machines", "-n", "fastness-system")["items"]
+        return [str(machine["metadata"]["name"]) for machine in machines if _refused(machine)]
+
+    assert cluster.fastness("sim", "tamper", "worker-0", "changed-boot-loader", *state).code == 0
+    try:
+        eventually(lambda: len(refused()) == 1, "a machine that is refused")
+        (name,) = refused()
+        explained = cluster.fastness("attest", "explain", name).out
+        assert re.match(rf"{name} \(\S+, pool worker\) is refused: value-differs", explained), explained
+        assert "FAIL  PCR 4 (boot loader and kernel)" in explained
+        assert "What to do:" in explained
+        eventually(
+            lambda: any(event["involvedObject"]["name"] == name for event in cluster.events("Refused")), "an event"
+        )
+    finally:
+        assert cluster.fastness("sim", "undo", "worker-0", *state).code == 0
+    eventually(lambda: not refused(), "the machine is itself again")
+
+
+def _refused(machine: dict[str, Any]) -> bool:
+    return any(
+        (condition["type"], condition["status"]) == ("Attested", "False")
+        for condition in machine.get("status", {}).get("conditions", [])
+    )

@@ -148,6 +148,10 @@ class Shell:
 
     def _start(self, step: Step) -> list[str]:
         """Start a program that stays, and return as many lines as the page shows of it."""
+        if self._running is not None:
+            self._running.communicate(
+                timeout=PATIENCE
+            )  # the one before has ended by itself: it was refused, and said why
         words = shlex.split(step.command.replace("make up", MAKE_UP, 1))
         self._shown_in_part = step.expected[-1:] == ["…"]
         option = "--metrics-port" if words[1] == "serve" else "--port"

@@ -17,7 +17,7 @@ from fastness.crypto.errors import BrokenSeal, UnknownSealKey
 from fastness.crypto.secret import SecretBytes
 from fastness.disks.keyring import KEY_BYTES, PIN_BYTES, context, entry_name, key_ids, pin_text, secret_name
 from fastness.keys.authorities import SECRETS, create_in_namespace
-from fastness.keys.shared_cipher import Cipher, lasts, opened
+from fastness.keys.shared_cipher import Cipher, lasts, opened, ready
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import metadata
 from fastness.kube.errors import AlreadyExists, Conflict, NotFound, Unavailable
@@ -70,6 +70,7 @@ class DiskKeys(HeldKeys):
         """A new key, unless there is one of that id; `pin`: as the Clevis pin takes it. Raises Conflict, ApiError, TrustError."""
         key = pin_text(self._entropy.token(PIN_BYTES)) if pin else self._entropy.token(KEY_BYTES)
         tied = context(machine, volume, key_id)
+        await ready(self._cipher)
         sealed = self._cipher.seal(key, tied)
         if await self._add(machine, entry_name(volume, key_id), sealed):
             await self._keep(machine, entry_name(volume, key_id), sealed, lambda: self._cipher.seal(key, tied))

@@ -31,7 +31,7 @@ from fastness.enrolment.live.bootstrap_tokens import BootstrapTokens, is_bootstr
 from fastness.http.refusals import Refusal
 from fastness.keys.authorities import SECRETS, create_in_namespace
 from fastness.keys.errors import TokenContended
-from fastness.keys.shared_cipher import Cipher, lasts, opened
+from fastness.keys.shared_cipher import Cipher, lasts, opened, ready
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.objects import annotations_of, labels_of, metadata, object_name
@@ -125,6 +125,7 @@ class SealedResources:
     async def write(self, path: ResourcePath, value: SecretBytes) -> bool:
         """Write a resource, replacing what was there; whether it is new. Raises ApiError, TrustError."""
         new = False
+        await ready(self._cipher)
         for _ in range(TRIES):
             sealed = self._cipher.seal(value.reveal(), _context(path))
             new = await self._store(path, sealed) or new

@@ -118,7 +118,7 @@ async def test_two_brokers_go_on_serving_and_writing_while_the_key_is_turned(her
         assert written.status_code == 200
     disks = DiskKeys(here.cluster, vaults[1], ENTROPY)
     await disks.make(MACHINE, "root", "k1")
-    kept = await disks.read(MACHINE, "root")
+    first_keys = await disks.read(MACHINE, "root")
     before = vaults[0].present.primary
     await ask(here.cluster)
     turning = VaultTurning(here.cluster, vaults[0], here.ledger, here.clock, ENTROPY, AT_ONCE)
@@ -144,7 +144,9 @@ async def test_two_brokers_go_on_serving_and_writing_while_the_key_is_turned(her
     assert present != before
     fresh = DiskKeys(here.cluster, await vault_of(here), ENTROPY)  # a broker that starts now has the new key alone
     after = dict(await fresh.read(MACHINE, "root"))
-    assert {key: value.reveal() for key, value in kept}.items() <= {k: v.reveal() for k, v in after.items()}.items()
+    assert {key: value.reveal() for key, value in first_keys}.items() <= {
+        k: v.reveal() for k, v in after.items()
+    }.items()
     assert len(after) == rounds + 1
     (entry,) = [entry for entry in here.ledger.entries if entry.what == ACT]
     assert (entry.who, entry.detail) == (
@@ -162,7 +164,7 @@ async def test_a_broker_may_die_at_any_write_and_another_one_ends_what_it_began(
     for where, value in values.items():
         await resources.write(where, value)
     await DiskKeys(here.cluster, await vault_of(here), ENTROPY).make(MACHINE, "root", "k1")
-    (kept,) = await DiskKeys(here.cluster, await vault_of(here), ENTROPY).read(MACHINE, "root")
+    (first_keys,) = await DiskKeys(here.cluster, await vault_of(here), ENTROPY).read(MACHINE, "root")
     died = 0
     for writes in range(20):
         before = (await vault_of(here)).present.primary
@@ -182,7 +184,7 @@ async def test_a_broker_may_die_at_any_write_and_another_one_ends_what_it_began(
             assert content is not None
             assert content.value.reveal() == value.reveal()
         (now,) = await DiskKeys(here.cluster, again, ENTROPY).read(MACHINE, "root")
-        assert now[1].reveal() == kept[1].reveal()
+        assert now[1].reveal() == first_keys[1].reveal()
         if died <= writes:
             break
     assert died == 7, "a new ring, three resources, a disk, the note on the record, one key"
@@ -255,6 +257,10 @@ async def test_a_broker_whose_secret_was_emptied_takes_nothing_that_a_restart_wo
     await here.cluster.patch(SECRETS, NAME, {"data": {RING: None}}, PatchType.MERGE, NAMESPACE)
     with pytest.raises(Unavailable, match="holds no key"):
         await SealedResources(here.cluster, vault).write(path("default/db/password"), SecretBytes(b"secret"))
+    with pytest.raises(Unavailable, match="holds no key"):
+        await DiskKeys(here.cluster, vault, ENTROPY).make(MACHINE, "root", "k1")
+    assert await SealedResources(here.cluster, vault).list() == []
+    assert await DiskKeys(here.cluster, vault, ENTROPY).entries(MACHINE) is None
 
 
 async def test_it_is_taken_up_by_whoever_looks_next(here: BrokeredCluster) -> None:
@@ -317,5 +323,5 @@ async def test_the_verb_says_so_when_no_broker_begins_and_when_there_is_no_key(
     waited = await rotate(here, tmp_path, "--wait", "1")
     assert waited.exit_code == 1
     assert "no broker has begun within 1 seconds" in waited.output
-    asked = await rotate(here, tmp_path, "--wait", "0")
-    assert (asked.exit_code, asked.output) == (0, "asked; the brokers do it while they serve\n")
+    unwatched = await rotate(here, tmp_path, "--wait", "0")
+    assert (unwatched.exit_code, unwatched.output) == (0, "asked; the brokers do it while they serve\n")
