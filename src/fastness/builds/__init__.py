@@ -4,6 +4,7 @@
     placement.py       image or disk, for every path of a config, and why
     inputs.py          everything that an image is made of, its digest, and the name of the build
     containerfile.py   what people write, and the whole file that is built
+    sealing.py         a kernel image whose command line names every byte of the root, and the arguments of kargs.d on it
     life.py            conditions of a build, which one is current, which may go
     plan.py            what a change would do to images: built or not, booted or not
     errors.py          what can go wrong with a build

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fastness.builds.placement import Placed, Setting, Where, placed
+from fastness.builds.sealing import is_sealed
 from fastness.crypto.digests import sha256
 from fastness.formats import data_url, json
 from fastness.kinds.machineconfiguration import names
@@ -55,13 +56,16 @@ class BuildInputs:
     base: str
     layer: str = ""
     files: tuple[ImageFile, ...] = ()
+    sealed: bool = False
     placed: tuple[Placed, ...] = field(default=(), compare=False)
 
     @property
     def digest(self) -> str:
         """One word for all of it."""
         files = [[each.path, str(sha256(each.content)), each.mode, each.link] for each in self.files]
-        return str(sha256(json.canonical({"method": METHOD, "base": self.base, "layer": self.layer, "files": files})))
+        made_of = {"method": METHOD, "base": self.base, "layer": self.layer, "files": files}
+        # Only where it is so: images that were built before there was sealing are still the same.
+        return str(sha256(json.canonical({**made_of, **({"sealed": True} if self.sealed else {})})))
 
 
 def inputs(config: Object, rendered: Object, sources: Sequence[Source], setting: Setting) -> BuildInputs:
@@ -72,7 +76,7 @@ def inputs(config: Object, rendered: Object, sources: Sequence[Source], setting:
     everything = placed(sources, setting)
     chosen = {each.path: each for each in everything if each.where is Where.IMAGE}
     files = tuple(sorted(_files(document, chosen), key=lambda each: each.path))
-    return BuildInputs(str(spec.get("osImageURL") or ""), layer_of(config), files, everything)
+    return BuildInputs(str(spec.get("osImageURL") or ""), layer_of(config), files, is_sealed(config), everything)
 
 
 def layer_of(config: Object) -> str:
@@ -92,6 +96,7 @@ def build_name(config: Object, pool: Object, rendered: Object) -> str:
         "configuration": (pool.get("spec") or {}).get("configuration") or {}, "config": config.get("spec") or {},
         "base": spec.get("osImageURL") or "", "extensions": spec.get("baseOSExtensionsContainerImage") or "",
         "release": annotations_of(rendered).get(names.RELEASE_IMAGE_VERSION, ""), "method": METHOD,
+        **({"sealed": True} if is_sealed(config) else {}),
     }  # fmt: skip
     return f"{object_name(config).name}-{sha256(json.canonical(made_of)).hex[:NAME_HEX]}"
 

@@ -7,13 +7,16 @@ import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
+from fastness.builds.live import seal
 from fastness.builds.placement import PUBLIC
+from fastness.builds.sealing import SEALED
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import NAMESPACE, NODE, SECRET
 from fastness.kinds.machineconfiguration import names
@@ -256,8 +259,9 @@ async def _degraded(pool: Pool, reason: str) -> bool:
 @pytest.mark.row("003-50")
 @pytest.mark.row("003-54")
 async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stops_nothing_else(
-    registry: LocalRegistry, tmp_path: Path
+    registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(seal, "PROGRAM", "cfsctl-that-nobody-installed")
     async with worker_pool(tmp_path, registry) as pool:
         await pool.describe("RUN true", pool="infra")
         await pool.until(lambda: _refused(pool, "infra", "PoolNotFound"))
@@ -266,10 +270,12 @@ async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stop
         await pool.until(lambda: _degraded(pool, "SecretNotFound"))
         state = condition(await pool.described(), names.BUILDABLE) or {}
         assert "kubectl -n openshift-machine-config-operator create secret docker-registry later" in state["message"]
-        assert await pool.builds() == []
-        patch = {"spec": {"renderedImagePushSecret": {"name": "push"}}}
-        await pool.cluster.patch(MACHINE_OS_CONFIG.resource, "worker", patch, PatchType.MERGE)
-        await pool.until(lambda: _degraded(pool, "BuildFailed"))
+        push: dict[str, object] = {"renderedImagePushSecret": {"name": "push"}}
+        for value, reason in (("maybe", "SealedInvalid"), ("true", "CannotSeal"), (None, "BuildFailed")):
+            assert await pool.builds() == []
+            patch = {"metadata": {"annotations": {SEALED: value}}, "spec": push}
+            await pool.cluster.patch(MACHINE_OS_CONFIG.resource, "worker", patch, PatchType.MERGE)
+            await pool.until(partial(_degraded, pool, reason))
         assert "what went wrong" in (await pool.says("ImageBuildDegraded"))["message"]
         (failed,) = await pool.builds()
         assert [each["type"] for each in failed["status"]["conditions"] if each["status"] == "True"] == ["Failed"]

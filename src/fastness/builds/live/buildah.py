@@ -30,6 +30,7 @@ from fastness.builds.inputs import ImageFile
 from fastness.builds.live.builder import Order
 from fastness.builds.live.layout import MANIFEST, Made, blob_path, collect, write_base
 from fastness.builds.live.sandbox import FIRST_USER
+from fastness.builds.live.seal import LOOK, lay_out_seal, seal_obstacle, write_kernel_image
 from fastness.formats import json, oci
 from fastness.formats.errors import FormatError
 from fastness.machineconfig.live.registry_session import DELETE, READ, WRITE, Refused, Session, opened, trust_in
@@ -49,6 +50,11 @@ _SCRIPT: Final = (
     f"{_BUILDAH} bud --layers=false --timestamp {TIMESTAMP} --pull-never --network none --format oci "
     "-f /build/context/Containerfile -t built /build/context && "
     f"{_BUILDAH} push --quiet built oci:/build/out:built"
+)
+_SEAL: Final = (
+    f"{_BUILDAH} bud --layers=false --timestamp {TIMESTAMP} --pull-never --network none --format oci "
+    "-f /build/sealed/Containerfile -t sealed /build/sealed && "
+    f"rm -rf /build/out/* && {_BUILDAH} push --quiet sealed oci:/build/out:built"
 )
 _log = logger("builds")
 
@@ -87,6 +93,7 @@ class Buildah:
         work = self._directory / "probe"
         try:
             async with self._working(work):
+                await uninterrupted(lambda: _give(work))
                 output, code = await self._run(work, [PROGRAM, "--version"])
         except (OSError, BuildFailed) as error:
             return f"the sandbox of builds cannot be made here: {error}"
@@ -98,14 +105,31 @@ class Buildah:
         try:
             async with self._working(work):
                 await self._lay_out(order, work)
+                await uninterrupted(lambda: _give(work))
                 output, code = await self._run(work, ["/bin/sh", "-c", _SCRIPT])
                 await uninterrupted(lambda: self._keep_log(order.name, output))
                 if code != 0:
                     raise BuildFailed(f"buildah ended with {code}: {output.strip()[-TAIL:]}")
+                if order.inputs.sealed:
+                    await self._seal(work)
                 made = await uninterrupted(lambda: collect(work / "out", work / "base"))
                 return await self._push(order, made)
         except OSError as error:
             raise BuildFailed(f"{error.filename or self._directory}: {error.strerror}") from error
+
+    async def seal_obstacle(self) -> str:
+        """Why nothing can be sealed here; empty when it can."""
+        return seal_obstacle()
+
+    async def _seal(self, work: Path) -> None:
+        """Give what was made the kernel image that names its root; raises BuildFailed, OSError."""
+        for prepare, script in ((lay_out_seal, LOOK.format(buildah=_BUILDAH)), (write_kernel_image, _SEAL)):
+            # Only what is new is given away: the owners of everything else are those of the image by now.
+            made = await uninterrupted(lambda prepare=prepare: prepare(work))  # type: ignore[misc]
+            await uninterrupted(lambda made=made: _give(made))  # type: ignore[misc]
+            output, code = await self._run(work, ["/bin/sh", "-c", script])
+            if code != 0:
+                raise BuildFailed(f"the image cannot be sealed: {output.strip()[-TAIL:]}")
 
     async def require(self, image: str, access: RegistryAccess) -> None:
         """Have the registry show an image; raises TransferFailed."""
@@ -155,7 +179,6 @@ class Buildah:
 
     async def _run(self, work: Path, command: list[str]) -> tuple[str, int]:
         """What a command in the sandbox said, and its exit code; raises BuildFailed where a limit ends it."""
-        await uninterrupted(lambda: _give(work))
         limits = {"processes": self._limits.processes, "memory": self._limits.memory, "file": self._limits.file}
         sandbox = [sys.executable, "-P", "-m", "fastness.builds.live.sandbox", str(work), json.encode(limits).decode()]
         environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
