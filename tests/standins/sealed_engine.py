@@ -4,8 +4,8 @@
     python sealed_engine.py DIRECTORY bootctl --esp-path=/boot set-oneshot fastness-….efi
 
 `DIRECTORY/state.json` has the images of the registry and of the machine, sizes of its disks, and what should go wrong; EFI
-variables and the system partition are files, as a machine has them. Shapes are those of cfsctl 0.9.4 and systemd 252. A test
-boots the machine with `SealedMachine.boot`, which does what systemd-boot does. Standard library alone: it starts often.
+variables and the system partition are files, as a machine has them. Shapes are those of cfsctl 0.9.4 and systemd 252. Tests boot
+the machine with `SealedMachine.boot`, which does what systemd-boot does. Standard library alone: it starts often.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
     packages.py        extensions and kernel types, by the base's own package manager (packages.sh runs in the build)
     kernel_arguments.py  arguments as files of the image
     containerfile.py   what people write, and the whole file that is built
+    sealing.py         a kernel image whose command line names every byte of the root, and the arguments of kargs.d on it
     life.py            conditions of a build, which one is current, which may go
     plan.py            what a change would do to images: built or not, booted or not
     log.py             the log of a build: bounded, with its progress, without credentials

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from fastness.builds import containerfile
+from fastness.builds.sealing import SEALED, sealing_problem
 from fastness.formats import oci
 from fastness.formats.errors import FormatError
 from fastness.kinds.machineconfiguration.names import OPERATOR_NAMESPACE
@@ -57,7 +58,13 @@ def checked(
 
 def written(config: Object) -> tuple[BuildProblem, ...]:
     """What is wrong whatever else there is in the cluster."""
-    return (*_push_problems(config), *_text_problems(config))
+    return (*_push_problems(config), *_text_problems(config), *_seal_problems(config))
+
+
+def _seal_problems(config: Object) -> Iterator[BuildProblem]:
+    if problem := sealing_problem(config):
+        place = f"metadata.annotations[{SEALED}]"
+        yield BuildProblem("SealedInvalid", place, problem, 'write "true" for a sealed image, or take it away')
 
 
 def _pool_problems(config: Object, others: Iterable[Object], pools: Iterable[str]) -> Iterator[BuildProblem]:

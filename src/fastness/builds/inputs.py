@@ -23,6 +23,7 @@ from fastness.builds.containerfile import uses_stage
 from fastness.builds.kernel_arguments import Arguments, arguments_for
 from fastness.builds.packages import NO_PACKAGES, STAGE, Packages, packages_for
 from fastness.builds.placement import UNITS, Placed, Setting, Where, placed
+from fastness.builds.sealing import is_sealed
 from fastness.crypto.digests import sha256
 from fastness.formats import data_url, json
 from fastness.kinds.kind import JsonObject
@@ -71,6 +72,7 @@ class BuildInputs:
     packages: Packages = NO_PACKAGES
     removed_arguments: tuple[str, ...] = ()
     enabled: tuple[str, ...] = ()
+    sealed: bool = False
 
     @property
     def digest(self) -> str:
@@ -79,6 +81,7 @@ class BuildInputs:
         made_of = {
             "method": METHOD, "base": self.base, "layer": self.layer, "files": files, "packages": list(self.packages.install),
             "extensions": self.extensions, "withoutArguments": list(self.removed_arguments), "enabled": list(self.enabled),
+            "sealed": self.sealed,
         }  # fmt: skip
         # What is not there is not named: an image that needs nothing of a later version keeps its name.
         return str(sha256(json.canonical({key: value for key, value in made_of.items() if value or key in _ALWAYS})))
@@ -131,7 +134,7 @@ def inputs(config: Object, rendered: Object, sources: Sequence[Source], setting:
     files = [*_files(document, chosen), *_arguments_file(arguments)]
     return BuildInputs(
         str(spec.get("osImageURL") or ""), layer_of(config), tuple(sorted(files, key=lambda each: each.path)), everything,
-        packages, arguments.removed, tuple(sorted(_enabled(document, chosen))),
+        packages, arguments.removed, tuple(sorted(_enabled(document, chosen))), is_sealed(config),
     )  # fmt: skip
 
 
@@ -170,6 +173,7 @@ def build_name(config: Object, pool: Object, rendered: Object) -> str:
         "configuration": (pool.get("spec") or {}).get("configuration") or {}, "config": config.get("spec") or {},
         "base": spec.get("osImageURL") or "", "extensions": spec.get("baseOSExtensionsContainerImage") or "",
         "release": annotations_of(rendered).get(names.RELEASE_IMAGE_VERSION, ""), "method": METHOD,
+        **({"sealed": True} if is_sealed(config) else {}),
     }  # fmt: skip
     return f"{object_name(config).name}-{sha256(json.canonical(made_of)).hex[:NAME_HEX]}"
 

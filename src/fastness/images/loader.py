@@ -33,11 +33,11 @@ def passed_line(loader: Loader, uki: Uki) -> str:
     """The command line that the boot loader passes to an image; raises Unpredictable."""
     rules = LOADERS.get(loader.version)
     if rules is None or uki.stub not in rules.stubs:
-        known = ", ".join(f"{version} with stub {stub}" for version, rule in LOADERS.items() for stub in rule.stubs)
+        versions = ", ".join(f"{version} with stub {stub}" for version, rule in LOADERS.items() for stub in rule.stubs)
         raise Unpredictable(
             "unknown-loader",
             f"systemd-boot {loader.name} with systemd-stub {uki.stub_name} has not been compared with a boot",
-            f"Use systemd-boot {known}, or approve what a trusted machine measured.",
+            f"Use systemd-boot {versions}, or approve what a trusted machine measured.",
         )
     content = uki.sections.get(".cmdline", b"").removesuffix(b"\n")
     # The loader turns bytes into UTF-16 and the stub tidies that: a plain line is the same for both.

@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import pytest
 from fastness.app.embedded import ControlPlane, PlaneOptions, running
 from fastness.builds.build_objects import LOG, log_name
 from fastness.builds.kernel_arguments import PLACE
+from fastness.builds.live import seal
 from fastness.builds.placement import PUBLIC
+from fastness.builds.sealing import SEALED
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.kubernetes.core import CONFIG_MAP, EVENT, NAMESPACE, NODE, SECRET
 from fastness.kinds.machineconfiguration import names
@@ -304,8 +307,9 @@ async def _degraded(pool: Pool, reason: str) -> bool:
 @pytest.mark.row("003-54")
 @pytest.mark.row("003-99")
 async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stops_nothing_else(
-    registry: LocalRegistry, tmp_path: Path
+    registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(seal, "PROGRAM", "cfsctl-that-nobody-installed")
     async with worker_pool(tmp_path, registry) as pool:
         await pool.file("40-usr", "/usr/lib/mine", "x")
         await pool.until(lambda: _says(pool, "NodeDegraded", "/usr belongs to the image of this machine"))
@@ -318,10 +322,12 @@ async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stop
         await pool.until(lambda: _degraded(pool, "SecretNotFound"))
         state = condition(await pool.described(), names.BUILDABLE) or {}
         assert "kubectl -n openshift-machine-config-operator create secret docker-registry later" in state["message"]
-        assert await pool.builds() == []
-        patch = {"spec": {"renderedImagePushSecret": {"name": "push"}}}
-        await pool.cluster.patch(MACHINE_OS_CONFIG.resource, "worker", patch, PatchType.MERGE)
-        await pool.until(lambda: _degraded(pool, "BuildFailed"))
+        push: dict[str, object] = {"renderedImagePushSecret": {"name": "push"}}
+        for value, reason in (("maybe", "SealedInvalid"), ("true", "CannotSeal"), (None, "BuildFailed")):
+            assert await pool.builds() == []
+            patch = {"metadata": {"annotations": {SEALED: value}}, "spec": push}
+            await pool.cluster.patch(MACHINE_OS_CONFIG.resource, "worker", patch, PatchType.MERGE)
+            await pool.until(partial(_degraded, pool, reason))
         assert "what went wrong" in (await pool.says("ImageBuildDegraded"))["message"]
         (failed,) = await pool.builds()
         assert [each["type"] for each in failed["status"]["conditions"] if each["status"] == "True"] == ["Failed"]

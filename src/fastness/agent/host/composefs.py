@@ -146,8 +146,8 @@ class ComposefsOs:
             f"docker://{image}",
             tag_of(image),
         ]
-        said = self._commands.persistently([*in_a_unit(self._launcher), *command])
-        came = _read(lambda: pulled_manifest(said))
+        printed = self._commands.persistently([*in_a_unit(self._launcher), *command])
+        came = _read(lambda: pulled_manifest(printed))
         if came != digest_of(image):
             raise AnotherImage(f"{PROGRAM} pulled {came or 'nothing'} instead of {image}")
 

@@ -9,4 +9,5 @@ sandbox.py       the process around it: namespaces of its own, no network, limit
 transfers.py     images from and to registries
 layout.py        images as directories: the base that a build begins with, and what it made
 removal.py       taking away what a build left, however deep it lies
+seal.py          the second pass of a sealed build: the kernel image that names the root, in a layer of its own
 """

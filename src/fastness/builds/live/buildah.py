@@ -24,6 +24,7 @@ from fastness.builds.live import transfers, workshop
 from fastness.builds.live.builder import Order
 from fastness.builds.live.layout import collect
 from fastness.builds.live.removal import remove_tree
+from fastness.builds.live.seal import LOOK, lay_out_seal, seal_obstacle, write_kernel_image
 from fastness.builds.live.transfers import Way
 from fastness.builds.live.workshop import BASE, CONTEXT, EXTENSIONS, NO_SANDBOX, OUT, PROGRAM, BuildLimits
 from fastness.builds.log import BuildLog
@@ -59,6 +60,7 @@ class Buildah:
         work, log = self._directory / "probe", BuildLog()
         try:
             async with self._working(work):
+                workshop.give(work)
                 code = await workshop.run(work, workshop.PROBE, self._limits, log.add)
         except (OSError, BuildFailed) as error:
             return f"the sandbox of builds cannot be made here: {error}"
@@ -83,6 +85,9 @@ class Buildah:
                     raise BuildFailed(f"the sandbox of builds cannot be made here: {log.tail(500)}")
                 if code != 0:
                     raise BuildFailed(workshop.why(log, code))
+                if order.inputs.sealed:
+                    log.say("sealing")
+                    await self._seal(work, log)
                 layers = containerfile.layer_names(order.inputs.layer, order.inputs.packages)
                 made = await uninterrupted(lambda: collect(work / OUT, work / BASE, base, layers))
                 log.say(f"pushing {order.target}")
@@ -99,6 +104,20 @@ class Buildah:
     def runs(self, name: str) -> JsonObject | None:
         """No other object: it runs in this process."""
         return None
+
+    async def seal_obstacle(self) -> str:
+        """Why nothing can be sealed here; empty when it can."""
+        return seal_obstacle()
+
+    async def _seal(self, work: Path, log: BuildLog) -> None:
+        """Give what was made the kernel image that names its root; raises BuildFailed, OSError."""
+        look = (("/bin/sh", "-c", LOOK.format(buildah=" ".join(workshop.BUILDAH))),)
+        for prepare, commands in ((lay_out_seal, look), (write_kernel_image, workshop.SEAL)):
+            # Only what is new is given away: the owners of everything else are those of the image by now.
+            made = await uninterrupted(lambda prepare=prepare: prepare(work))  # type: ignore[misc]
+            await uninterrupted(lambda made=made: workshop.give(made))  # type: ignore[misc]
+            if await workshop.run(work, commands, self._limits, log.add):
+                raise BuildFailed(f"the image cannot be sealed: {log.tail()}")
 
     async def require(self, image: str, access: RegistryAccess) -> None:
         """Have the registry show an image; raises TransferFailed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from fastness.builds.errors import NoBuilder
 from fastness.builds.inputs import BuildInputs
@@ -53,6 +53,21 @@ class Builder(Protocol):
 
     async def delete(self, image: str, access: RegistryAccess) -> None:
         """Take an image by digest out of its registry; raises TransferFailed."""
+
+
+@runtime_checkable
+class Sealer(Protocol):
+    """A builder that can give images a kernel image which names their root."""
+
+    async def seal_obstacle(self) -> str:
+        """Why nothing can be sealed here, with what to do; empty when it can."""
+
+
+async def why_not_sealed(builder: Builder) -> str:
+    """Why a builder cannot seal images; empty when it can. One that says nothing about it cannot."""
+    if isinstance(builder, Sealer):
+        return await builder.seal_obstacle()
+    return "the builder of this control plane cannot seal images: take the annotation back, or build where `fastness up` runs"
 
 
 class Nobody:

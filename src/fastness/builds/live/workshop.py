@@ -48,15 +48,23 @@ OUT: Final = "out"
 REMOVED: Final = "removed-arguments.json"
 MOST_ARGUMENT_FILES: Final = 256
 NO_SANDBOX: Final = (125, 126)
-_BUILDAH: Final = (PROGRAM, "--root", "/build/store", "--runroot", "/build/run", "--storage-driver", "vfs")
+BUILDAH: Final = (PROGRAM, "--root", "/build/store", "--runroot", "/build/run", "--storage-driver", "vfs")
 BUILD: Final = (
     (
-        *_BUILDAH, "bud", "--layers=false", "--timestamp", str(TIMESTAMP), "--pull-never", "--network", "none", "--format", "oci",
+        *BUILDAH, "bud", "--layers=false", "--timestamp", str(TIMESTAMP), "--pull-never", "--network", "none", "--format", "oci",
         "-f", "/build/context/Containerfile", "-t", "built", "/build/context",
     ),
-    (*_BUILDAH, "push", "--quiet", "built", "oci:/build/out:built"),
+    (*BUILDAH, "push", "--quiet", "built", "oci:/build/out:built"),
 )  # fmt: skip
-LOOK: Final = ((*_BUILDAH, "from", "--quiet", "--pull-never", containerfile.BASE),)
+SEAL: Final = (
+    (
+        *BUILDAH, "bud", "--layers=false", "--timestamp", str(TIMESTAMP), "--pull-never", "--network", "none", "--format", "oci",
+        "-f", "/build/sealed/Containerfile", "-t", "sealed", "/build/sealed",
+    ),
+    ("/bin/sh", "-c", "rm -rf /build/out/*"),
+    (*BUILDAH, "push", "--quiet", "sealed", "oci:/build/out:built"),
+)  # fmt: skip
+LOOK: Final = ((*BUILDAH, "from", "--quiet", "--pull-never", containerfile.BASE),)
 PROBE: Final = ((PROGRAM, "--version"),)
 
 
@@ -125,6 +133,7 @@ def unpack(content: bytes, context: Path) -> None:
 async def build(work: Path, limits: BuildLimits, say: Callable[[bytes], None]) -> int:
     """Make the image of a context; the exit code of what failed, or 0; raises BuildFailed, OSError."""
     removed = json.decode((work / CONTEXT / REMOVED).read_bytes())
+    await uninterrupted(lambda: give(work))
     if removed:
         if code := await run(work, LOOK, limits, say):
             return code
@@ -132,6 +141,8 @@ async def build(work: Path, limits: BuildLimits, say: Callable[[bytes], None]) -
             await uninterrupted(lambda: _take_out(work, removed))
         except DriverError as error:
             raise BuildFailed(f"the arguments of the base cannot be read: {error}") from error
+        # Only what is new: owners in what was looked at are those of the image by now.
+        await uninterrupted(lambda: give(work / CONTEXT))
     return await run(work, BUILD, limits, say)
 
 
@@ -174,7 +185,6 @@ def why(log: BuildLog, code: int) -> str:
 
 async def run(work: Path, commands: Sequence[Sequence[str]], limits: BuildLimits, say: Callable[[bytes], None]) -> int:
     """Run commands in the sandbox until one fails; its exit code; raises BuildFailed where a limit ends it, OSError."""
-    await uninterrupted(lambda: _give(work))
     try:
         async with asyncio.timeout(limits.seconds):
             for command in commands:
@@ -216,7 +226,7 @@ async def _listen(process: asyncio.subprocess.Process, say: Callable[[bytes], No
         say(chunk)
 
 
-def _give(work: Path) -> None:
+def give(work: Path) -> None:
     """Everything below a directory belongs to the users of the build."""
     first = users_here()[0]
     for place, directories, files in os.walk(work):

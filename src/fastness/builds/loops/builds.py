@@ -25,12 +25,13 @@ from fastness.builds import life
 from fastness.builds.checks import PULL, PUSH, checked, pool_of, registry_credentials, secret_name
 from fastness.builds.errors import TransferFailed
 from fastness.builds.inputs import BuildInputs, StillRendering, build_name, inputs
-from fastness.builds.live.builder import Builder, Order
+from fastness.builds.live.builder import Builder, Order, why_not_sealed
 from fastness.builds.loops.logs import MAPS, drop_log
 from fastness.builds.loops.measures import measured, show
 from fastness.builds.loops.statuses import AS, BUILDS, CONFIGS, MANAGER, BuildStatuses
 from fastness.builds.loops.under_way import LOOK_EVERY, UnderWay
 from fastness.builds.placement import Setting, public_configs
+from fastness.builds.sealing import is_sealed
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.fastness_dev.cluster import NAME as CLUSTER
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
@@ -157,6 +158,8 @@ class Builds:
         reason, text = (problems[0].reason, "; ".join(map(str, problems))) if problems else ("", "")
         if not problems and (obstacle := await self._builder.obstacle()):
             reason, text = "NoBuilder", obstacle
+        elif not problems and is_sealed(config) and (obstacle := await why_not_sealed(self._builder)):
+            reason, text = "CannotSeal", obstacle
         written = await self._statuses.buildable(config, reason, text)
         if reason:
             await self._recorder.warning(config, names.Event.BUILD_REFUSED, text)
