@@ -10,7 +10,9 @@ import pytest
 from fastness.builds.errors import BuildFailed
 from fastness.builds.inputs import BuildInputs, ImageFile
 from fastness.builds.kernel_arguments import PLACE, arguments_file
-from fastness.builds.live.buildah import Buildah, BuildLimits
+from fastness.builds.live.buildah import Buildah
+from fastness.builds.live.workshop import BuildLimits
+from fastness.builds.log import BuildLog
 from fastness.builds.packages import packages_for
 from fastness.kinds.kind import JsonObject
 from tests.components import require_program, require_root
@@ -42,7 +44,7 @@ async def built(registry: LocalRegistry, directory: Path, inputs: BuildInputs, n
     asked = order(registry, inputs.base, name=name)
     return await Buildah(directory, LARGE).build(type(asked)(
         asked.name, inputs, asked.target, asked.pull, asked.push, asked.labels
-    ))  # fmt: skip
+    ), BuildLog())  # fmt: skip
 
 
 @pytest.mark.row("003-05")

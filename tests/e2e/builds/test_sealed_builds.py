@@ -15,6 +15,7 @@ from fastness.builds.errors import BuildFailed
 from fastness.builds.inputs import ImageFile
 from fastness.builds.live.buildah import Buildah
 from fastness.builds.live.builder import Order
+from fastness.builds.log import BuildLog
 from fastness.formats.composefs import root_on
 from fastness.formats.evidence.pe.uki import parse_uki
 from fastness.images.firmware import FirmwareVars
@@ -79,7 +80,7 @@ async def test_the_kernel_image_names_the_root_and_has_the_arguments_of_base_and
 ) -> None:
     base = pushed_busybox(registry)
     plain = order(registry, base, LAYER, "worker-s", *BOOTABLE)
-    first = await Buildah(tmp_path / "a", SMALL).build(sealed(plain))
+    first = await Buildah(tmp_path / "a", SMALL).build(sealed(plain), BuildLog())
     files, _, layers = pulled(registry, first)
     uki = parse_uki(files[KERNEL_IMAGE])
     line = uki.sections[".cmdline"].decode()
@@ -88,13 +89,15 @@ async def test_the_kernel_image_names_the_root_and_has_the_arguments_of_base_and
     assert uki.sections[".linux"] == minted.kernel()
     chain = BootChain(files[KERNEL_IMAGE], minted.loader(), Disk.UNKNOWN)
     assert set(predict(chain, FirmwareVars.blank(), secure_boot=False).registers) >= {4, 9, 11, 12}
-    unsealed = pulled(registry, await Buildah(tmp_path / "c", SMALL).build(plain))
+    unsealed = pulled(registry, await Buildah(tmp_path / "c", SMALL).build(plain, BuildLog()))
     assert unsealed[2] == layers[:-1], "the seal is a layer of its own, and changes nothing below it"
     if not SOAK:
         return
-    assert first == await Buildah(tmp_path / "b", SMALL).build(sealed(plain)), "the same inputs are the same image"
+    assert first == await Buildah(tmp_path / "b", SMALL).build(sealed(plain), BuildLog()), (
+        "the same inputs are the same image"
+    )
     other = order(registry, base, LAYER + "RUN echo more > /etc/more\n", "worker-t", *BOOTABLE)
-    changed = pulled(registry, await Buildah(tmp_path / "d", SMALL).build(sealed(other)))[0]
+    changed = pulled(registry, await Buildah(tmp_path / "d", SMALL).build(sealed(other), BuildLog()))[0]
     assert root_on(parse_uki(changed[KERNEL_IMAGE]).sections[".cmdline"].decode()) != root_on(line)
 
 
@@ -115,7 +118,7 @@ async def test_what_cannot_be_sealed_is_refused_with_the_reason(
 ) -> None:
     asking = sealed(order(registry, pushed_busybox(registry), layer, "worker-r", *files))
     with pytest.raises(BuildFailed, match=reason):
-        await Buildah(tmp_path / "builds", SMALL).build(asking)
+        await Buildah(tmp_path / "builds", SMALL).build(asking, BuildLog())
 
 
 async def test_without_what_names_roots_the_builder_says_what_to_install(

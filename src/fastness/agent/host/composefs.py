@@ -45,6 +45,8 @@ class ComposefsOs:
     finalizer = ""
     # They are on the measured command line of the image, and nowhere else.
     brings_arguments = True
+    owns_usr = True
+    brings_usr = True
 
     def __init__(
         self, root: Tree, entries: BootEntries, commands: Commands | None = None, *, program: Sequence[str] = (PROGRAM,),

@@ -65,7 +65,6 @@ REBUILD: Final = f"{GROUP}/rebuild"
 BUILDABLE: Final = "Buildable"
 PUBLIC: Final = "fastness.dev/public"
 IMAGE_INPUTS: Final = "fastness.dev/image-inputs"
-PUBLIC: Final = "fastness.dev/public"
 # An image that was built before the cluster was there: the annotation that names it, and a label of the build in its place.
 PRE_BUILT: Final = f"{GROUP}/pre-built-image"
 SEEDED: Final = "Seeded"
