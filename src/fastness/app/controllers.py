@@ -137,8 +137,7 @@ def product_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
-        building = fenced(Builds.name, Builds.writes)
-        loops.append(Builds(building, informers, clock, builder(building), timing))
+        loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing))
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
@@ -152,6 +151,10 @@ def _image_values(
     cluster: FencedCluster, informers: Informers, clock: Clock, simulated: Simulated | None
 ) -> ImageValues:
     return ImageValues(cluster, informers, clock, RegistryReader(cluster), simulated)
+
+
+def _builds(cluster: FencedCluster, informers: Informers, clock: Clock, builder: MakeBuilder, timing: Timing) -> Builds:
+    return Builds(cluster, informers, clock, builder(cluster), timing)
 
 
 def graph(controllers: Iterable[Controller]) -> str:

@@ -199,8 +199,8 @@ def outcome(current: Object, pods: Sequence[Object]) -> JobOutcome | None:
         if each.get("status") == "True"
     }  # fmt: skip
     if "Complete" in ended:
-        said = [_message(pod, PUSH) for pod in pods]
-        image = next((str(each["image"]) for each in said if each.get("image")), "")
+        messages = [_message(pod, PUSH) for pod in pods]
+        image = next((str(each["image"]) for each in messages if each.get("image")), "")
         return JobOutcome(image) if image else JobOutcome(reason="the Job ended well and named no image")
     if "Failed" not in ended:
         return None
@@ -215,8 +215,8 @@ def failure(pod: Object) -> tuple[str, str]:
     for step, state in _states(pod).items():
         end = state.get("terminated") or {}
         if end and end.get("exitCode"):
-            said = str(_message(pod, step).get("error") or "")
-            return step, said or f"{step} ended with {end.get('exitCode')} ({end.get('reason') or 'no reason'})"
+            error = str(_message(pod, step).get("error") or "")
+            return step, error or f"{step} ended with {end.get('exitCode')} ({end.get('reason') or 'no reason'})"
     return "", str((pod.get("status") or {}).get("message") or "")
 
 
@@ -229,7 +229,7 @@ def _states(pod: Object) -> dict[str, Object]:
 def _message(pod: Object, step: str) -> Mapping[str, Any]:
     text = str((_states(pod).get(step, {}).get("terminated") or {}).get("message") or "")
     try:
-        said = json.decode(text.encode())
+        message = json.decode(text.encode())
     except FormatError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return message if isinstance(message, dict) else {}

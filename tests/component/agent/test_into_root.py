@@ -41,7 +41,7 @@ DOCUMENT: dict[str, Any] = {
 
 def tree(root: Path) -> dict[str, tuple[str, int, bytes]]:
     """Every file and link below a directory: what it is, its mode, its content."""
-    found = {}
+    tree = {}
     for place, folders, files in os.walk(root):
         for name in (*files, *(each for each in folders if Path(place, each).is_symlink())):
             path = Path(place, name)
@@ -49,8 +49,8 @@ def tree(root: Path) -> dict[str, tuple[str, int, bytes]]:
             is_link = stat.S_ISLNK(status.st_mode)
             content = str(path.readlink()).encode() if is_link else path.read_bytes()
             mode = 0 if is_link else stat.S_IMODE(status.st_mode)
-            found[f"/{path.relative_to(root)}"] = ("link" if is_link else "file", mode, content)
-    return found
+            tree[f"/{path.relative_to(root)}"] = ("link" if is_link else "file", mode, content)
+    return tree
 
 
 def test_an_image_gets_the_same_files_from_us_as_from_ignition(tmp_path: Path) -> None:

@@ -129,10 +129,10 @@ async def test_an_override_goes_out_one_by_one_and_taking_it_back_brings_the_bas
         missing = f"{REPOSITORY}@sha256:{'d' * 64}"
         await fleet.override(missing)
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return missing in await fleet.degraded("NodeDegraded")
 
-        await fleet.until(told)
+        await fleet.until(reported)
         assert "no such manifest" in await fleet.degraded("NodeDegraded")
         assert (await fleet.pool())["status"]["degradedMachineCount"] == 1
         assert fleet.booted() == {base}
@@ -232,10 +232,10 @@ async def test_a_pool_with_a_node_that_drifted_goes_back_when_the_config_is_dele
         drifted = next(iter(fleet.simulation._open.machines)).machine.root
         (drifted / "etc/one").write_text("by hand")
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return "/etc/one" in await fleet.degraded("NodeDegraded")
 
-        await fleet.until(told)
+        await fleet.until(reported)
         await fleet.take_back()
         await fleet.until(lambda: fleet.updated(sources=False))
         assert not (drifted / "etc/one").exists()
@@ -293,10 +293,10 @@ async def test_a_machine_that_does_not_attest_with_a_new_image_goes_back_alone_a
         await approve(fleet, new)
         await fleet.override(new)
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return "came up with" in await fleet.degraded("NodeDegraded")
 
-        await fleet.until(told)
+        await fleet.until(reported)
         assert "was refused" in await fleet.degraded("NodeDegraded")
         await fleet.until(lambda: all_attested(fleet))
         assert fleet.booted() == {base}

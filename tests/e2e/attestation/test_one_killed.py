@@ -44,7 +44,7 @@ class Site:
         self.doors: dict[str, Door] = {}
         self.user_data = ""
         self.believed: ImageTrust
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     def start(self, name: str) -> None:
         """Start a replica, or start it again."""
@@ -115,16 +115,16 @@ class Site:
     async def _walk(self, tpm: Swtpm, directory: Path, ticket: str) -> BootedConfig:
         ask = BootRequest("worker", SecretText(ticket), self.fronts["enrol"].url, ACCEPT)
         attester = TpmAttester(TpmTools(tpm.tcti, event_log=directory / "none"), directory / "ak")
-        self.said.clear()
+        self.lines.clear()
         patience = RetryBudget(
-            SystemClock(), SystemEntropy(), 2 * PATIENCE, pause=0.3, tell=once_each(self.said.append)
+            SystemClock(), SystemEntropy(), 2 * PATIENCE, pause=0.3, tell=once_each(self.lines.append)
         )
         return await boot_once(attester, ask, self.believed, patience)
 
     async def until_it_says(self, words: str) -> str:
         """What the machine that boots tells on its console about its wait."""
-        await asyncio.to_thread(eventually, lambda: any(words in line for line in self.said), f"a wait for {words}")
-        return next(line for line in self.said if words in line)
+        await asyncio.to_thread(eventually, lambda: any(words in line for line in self.lines), f"a wait for {words}")
+        return next(line for line in self.lines if words in line)
 
 
 @pytest.fixture(scope="module")
@@ -203,8 +203,8 @@ async def test_brokers_that_start_while_the_config_server_is_down_say_what_machi
         site.kill(name)
         site.start(name)
     waiting = asyncio.create_task(site.boot_again(swtpm, tmp_path))
-    said = await site.until_it_says("config-server-unreachable")
-    assert "the config server does not answer, and this broker has no copy yet" in said
+    line = await site.until_it_says("config-server-unreachable")
+    assert "the config server does not answer, and this broker has no copy yet" in line
     about = f"involvedObject.name={before.machine.name},reason=Refused"
     events = ["kubectl", "get", "events", "-A", "--field-selector", about]
     await asyncio.to_thread(

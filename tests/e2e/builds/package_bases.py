@@ -90,9 +90,9 @@ def _is_folder(path: str) -> bool:
 def _libraries(files: Iterable[str]) -> set[str]:
     programs = [each for each in files if os.path.isfile(each) and _is_elf(each)]
     printed = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
-    found = {each for each in _LIBRARY.findall(printed) if os.path.exists(each)}
+    libraries = {each for each in _LIBRARY.findall(printed) if os.path.exists(each)}
     # A name that a program asks for is a link: what it leads to comes along.
-    return found | {os.path.realpath(each) for each in found}
+    return libraries | {os.path.realpath(each) for each in libraries}
 
 
 def _is_elf(path: str) -> bool:

@@ -100,11 +100,11 @@ class StandInJobs:
             (root / place.lstrip("/")).mkdir(parents=True)
         for volume in volumes:
             if "secret" in volume:
-                kept = await self.cluster.get(SECRET.resource, volume["secret"]["secretName"], NAMESPACE)
-                self._lay(root / volume["name"] / WAY.lstrip("/") / WAY_KEY, kept["data"][WAY_KEY])
+                given = await self.cluster.get(SECRET.resource, volume["secret"]["secretName"], NAMESPACE)
+                self._lay(root / volume["name"] / WAY.lstrip("/") / WAY_KEY, given["data"][WAY_KEY])
             elif "configMap" in volume:
-                kept = await self.cluster.get(CONFIG_MAP.resource, volume["configMap"]["name"], NAMESPACE)
-                self._lay(root / ORDER.lstrip("/") / CONTEXT_KEY, kept["binaryData"][CONTEXT_KEY])
+                given = await self.cluster.get(CONFIG_MAP.resource, volume["configMap"]["name"], NAMESPACE)
+                self._lay(root / ORDER.lstrip("/") / CONTEXT_KEY, given["binaryData"][CONTEXT_KEY])
 
     def _lay(self, path: Path, content: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

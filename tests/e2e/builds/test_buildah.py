@@ -108,10 +108,10 @@ async def test_a_build_reads_no_vault_and_reaches_nobody(registry: LocalRegistry
     vault.chmod(0o644)  # not permissions keep it away: it is not there
     layer = HOSTILE.format(vault=vault, registry=registry.address, port=registry.address.rpartition(":")[2])
     builder = Buildah(tmp_path / "state" / "builds", SMALL)
-    kept = BuildLog()
-    built = await builder.build(order(registry, base, layer, "worker-h"), kept)
+    output = BuildLog()
+    built = await builder.build(order(registry, base, layer, "worker-h"), output)
     files = pulled(registry, built)[0]
-    log = kept.text
+    log = output.text
     assert not any(CANARY.encode() in content for content in files.values())
     assert CANARY not in log
     assert "REACHED" not in log.replace("echo REACHED", "")

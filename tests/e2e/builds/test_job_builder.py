@@ -63,10 +63,10 @@ def builder(jobs: StandInJobs) -> JobBuilder:
     return JobBuilder(jobs.cluster, jobs, SystemClock(), HOW)
 
 
-async def built(jobs: StandInJobs, asked: Order, log: BuildLog) -> str:
+async def built(jobs: StandInJobs, asking: Order, log: BuildLog) -> str:
     """The image of an order, in good time."""
     async with asyncio.timeout(PATIENCE):
-        return await builder(jobs).build(asked, log)
+        return await builder(jobs).build(asking, log)
 
 
 def order(registry: LocalRegistry, layer: str, name: str = "worker-1", uid: str = "uid-1", *, base: str = "") -> Order:
@@ -117,15 +117,15 @@ async def test_a_job_builds_what_this_machine_builds_and_leaves_nothing(
 async def test_a_restart_loses_no_build_and_begins_none_and_one_that_nobody_wants_ends(
     registry: LocalRegistry, jobs: StandInJobs
 ) -> None:
-    asked = order(registry, "RUN echo begun; sleep 2147483647")
+    asking = order(registry, "RUN echo begun; sleep 2147483647")
     first = BuildLog()
-    work = asyncio.ensure_future(builder(jobs).build(asked, first))
+    work = asyncio.ensure_future(builder(jobs).build(asking, first))
     await reached(lambda: "begun" in first.text.replace("echo begun", ""), "the log of the build")
     assert first.progress.startswith("step "), "its log is live"
     work.cancel()
     await asyncio.wait((work,))
     again, second = BuildLog(), builder(jobs)
-    work = asyncio.ensure_future(second.build(asked, again))
+    work = asyncio.ensure_future(second.build(asking, again))
     await reached(lambda: "begun" in again.text.replace("echo begun", ""), "its log again")
     assert jobs.pods == ["build-worker-1-0"]
     await second.forget("worker-1")
@@ -192,6 +192,6 @@ async def test_without_a_sandbox_the_build_is_refused_with_the_way_out(registry:
         "build", env={**os.environ, "FASTNESS_BUILD_ROOT": str(root)},
     )  # fmt: skip
     assert await process.wait() == 4
-    said = json.loads((root / "dev/termination-log").read_text())["error"]
-    assert "the sandbox of builds cannot be made in this pod" in said
-    assert "builds.userNamespaces=false" in said
+    error = json.loads((root / "dev/termination-log").read_text())["error"]
+    assert "the sandbox of builds cannot be made in this pod" in error
+    assert "builds.userNamespaces=false" in error

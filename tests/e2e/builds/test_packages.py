@@ -41,9 +41,9 @@ def made_of(base: str, spec: JsonObject, source: str, layer: str = "", *files: I
 
 
 async def built(registry: LocalRegistry, directory: Path, inputs: BuildInputs, name: str) -> str:
-    asked = order(registry, inputs.base, name=name)
-    return await Buildah(directory, LARGE).build(type(asked)(
-        asked.name, inputs, asked.target, asked.pull, asked.push, asked.labels
+    plain = order(registry, inputs.base, name=name)
+    return await Buildah(directory, LARGE).build(type(plain)(
+        plain.name, inputs, plain.target, plain.pull, plain.push, plain.labels
     ), BuildLog())  # fmt: skip
 
 

@@ -82,9 +82,9 @@ async def test_support_brings_up_the_images_of_a_clients_node_in_the_same_order(
         embedded_server, [(first, "rendered-worker-1"), (second, "rendered-worker-2"), (first, "rendered-worker-1")]
     )
     kubeconfig = str(embedded_server.kubeconfig)
-    shown = await run("image", "history", "w0", "-o", "json", "--kubeconfig", kubeconfig)
-    assert shown.exit_code == 0, shown.output
-    listed = json.loads(shown.stdout)["boots"]
+    history = await run("image", "history", "w0", "-o", "json", "--kubeconfig", kubeconfig)
+    assert history.exit_code == 0, history.output
+    listed = json.loads(history.stdout)["boots"]
     assert [(boot["image"], boot["config"]) for boot in listed] == [
         (first, "rendered-worker-1"), (second, "rendered-worker-2"), (first, "rendered-worker-1"),
     ]  # fmt: skip

@@ -149,15 +149,15 @@ class JobBuilder:
 
     async def _followed(self, order: Order, current: JsonObject, log: BuildLog) -> JobOutcome:
         """Wait for the end of a Job, taking in what its pods print; raises ApiError, BuildFailed."""
-        pause, seen = FIRST_LOOK, -1
+        pause, version = FIRST_LOOK, -1
         where = Scope(NAMESPACE, labels=job.pods_selector(order.name))
         while True:
             pods = (await self._cluster.list(PODS, where)).items
             await self._listen(pods, log)
             if (ended := job.outcome(current, pods)) is not None:
                 return ended
-            pause = FIRST_LOOK if log.version != seen else min(pause * 1.5, LONGEST_LOOK)
-            seen = log.version
+            pause = FIRST_LOOK if log.version != version else min(pause * 1.5, LONGEST_LOOK)
+            version = log.version
             await self._clock.sleep(pause)
             following = await self._job(order.name)
             if following is None or not job.belongs_to(following, order.uid):

@@ -127,21 +127,21 @@ STEPS: Final = {PULL: pull, BUILD: build, PUSH: push}
 
 async def step(name: str, places: Places) -> Exit:
     """Do one step, and say how it ended."""
-    said: dict[str, Any]
+    message: dict[str, Any]
     try:
-        said, code = await STEPS[name](places), Exit.DONE
+        message, code = await STEPS[name](places), Exit.DONE
     except TransferFailed as error:
-        said, code = {"error": _safe(error.message, places)}, Exit.TRANSFER
+        message, code = {"error": _safe(error.message, places)}, Exit.TRANSFER
     except NoSandbox as error:
-        said, code = {"error": error.message}, Exit.NO_SANDBOX
+        message, code = {"error": error.message}, Exit.NO_SANDBOX
     except BuildError as error:
-        said, code = {"error": error.message}, Exit.FAILED
+        message, code = {"error": error.message}, Exit.FAILED
     except OSError as error:
-        said, code = {"error": f"{error.filename or places.work}: {error.strerror}"}, Exit.FAILED
-    if "error" in said:
-        said["error"] = str(said["error"])[-MOST_SAID:]
-        _print(f"{said['error']}\n".encode() if name != BUILD else b"")
-    places.termination.write_bytes(json.encode(said)[:4096])
+        message, code = {"error": f"{error.filename or places.work}: {error.strerror}"}, Exit.FAILED
+    if "error" in message:
+        message["error"] = str(message["error"])[-MOST_SAID:]
+        _print(f"{message['error']}\n".encode() if name != BUILD else b"")
+    places.termination.write_bytes(json.encode(message)[:4096])
     return code
 
 

@@ -149,10 +149,10 @@ async def build(work: Path, limits: BuildLimits, say: Callable[[bytes], None]) -
 def _take_out(work: Path, removed: Sequence[str]) -> None:
     """Files of the base without some arguments, as files of the config; what the look left is hostile; raises BuildFailed."""
     written = RootedFiles(work / CONTEXT / containerfile.ROOT)
-    found = _looked_at(work)
-    for name in found.names(names.KARGS_DIRECTORY)[:MOST_ARGUMENT_FILES]:
+    shipped = _looked_at(work)
+    for name in shipped.names(names.KARGS_DIRECTORY)[:MOST_ARGUMENT_FILES]:
         place = f"{names.KARGS_DIRECTORY}/{name}"
-        state = found.inspect(place, kernel_arguments.MOST_BYTES) if name.endswith(".toml") else ABSENT
+        state = shipped.inspect(place, kernel_arguments.MOST_BYTES) if name.endswith(".toml") else ABSENT
         if state is ABSENT:
             continue
         if not isinstance(state, File):

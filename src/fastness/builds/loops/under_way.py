@@ -1,6 +1,6 @@
 """One build while it runs: its log is kept, its progress told, and it ends when nobody wants it any more.
 
-    outcome = await UnderWay(…).follow(build, order, wanted)
+    outcome = await UnderWay(…).follow(build, order, goes_on)
 
 Cancelling it, as a restart does, is no word about the build: whoever builds goes on or begins anew when he is asked again.
 """
@@ -50,37 +50,37 @@ class UnderWay:
         self._statuses = statuses
         self._retry = retry
 
-    async def follow(self, build: JsonObject, order: Order, wanted: Callable[[], bool]) -> Outcome:
+    async def follow(self, build: JsonObject, order: Order, goes_on: Callable[[], bool]) -> Outcome:
         """Have an image built, as long as somebody wants it."""
         log = BuildLog(forms_of((
             *Way.to_read(order.pull, order.inputs.base).logins, *Way.to_write(order.push, order.target).logins,
         )))  # fmt: skip
-        kept = KeptLog(self._cluster, build, log, AS)
+        written = KeptLog(self._cluster, build, log, AS)
         work = asyncio.ensure_future(self._tried(order, log))
         try:
-            looks, told = 0, ""
+            looks, last = 0, ""
             while not (await asyncio.wait((work,), timeout=LOOK_EVERY))[0]:
-                if not wanted():
+                if not goes_on():
                     return Outcome(BuildPhase.INTERRUPTED, "nobody wants it any more")
                 looks += 1
                 if looks % KEEP_EVERY == 0:
-                    await kept.write()
-                    told = await self._tell(build, log, told)
+                    await written.write()
+                    last = await self._tell(build, log, last)
         finally:
             work.cancel()
             await asyncio.wait((work,))
             if not work.cancelled() and (error := work.exception()) is not None:
                 log.add(f"\n{error}\n".encode())
-            await kept.write()
+            await written.write()
         try:
             return Outcome(BuildPhase.SUCCEEDED, "", work.result(), pushed=True)
         except BuildError as error:
             pushed = False if isinstance(error, TransferFailed) and error.pushing else None
             return Outcome(BuildPhase.FAILED, error.message, pushed=pushed)
 
-    async def _tell(self, build: JsonObject, log: BuildLog, told: str) -> str:
+    async def _tell(self, build: JsonObject, log: BuildLog, last: str) -> str:
         progress = log.progress
-        if progress and progress != told:
+        if progress and progress != last:
             await self._statuses.progress(build, f"the image is being built: {progress}")
         return progress
 

@@ -161,17 +161,17 @@ def left_to_the_cluster(
     }  # fmt: skip
     with reported_errors():
         committed = asyncio.run(_approve_and_wait(approval, kubeconfig, context, seconds))
-    where, said = f"{namespace}/{meta['name']}", str(committed.get("message") or "nobody has looked at it yet")
+    where, message = f"{namespace}/{meta['name']}", str(committed.get("message") or "nobody has looked at it yet")
     if output == "json":
         show_json({"name": meta["name"], "namespace": namespace, "image": reference, "committed": dict(committed)})
     elif committed.get("status") == "True":
-        tell(f"{where}: approved; {said}")
+        tell(f"{where}: approved; {message}")
     if committed.get("status") != "True" and committed.get("reason") not in (None, "Computing"):
         raise CliError(
-            f"{where}: approved, and its values do not count ({committed.get('reason')}): {said}", code=Exit.NO
+            f"{where}: approved, and its values do not count ({committed.get('reason')}): {message}", code=Exit.NO
         )
     if committed.get("status") != "True":
-        tell(f"{where}: approved; {said}. `fastness image show {reference}` tells how it goes on")
+        tell(f"{where}: approved; {message}. `fastness image show {reference}` tells how it goes on")
 
 
 async def _approve_and_wait(approval: JsonObject, kubeconfig: Path | None, context: str, seconds: int) -> JsonObject:

@@ -59,14 +59,14 @@ def _way(
     target = image_of(build) if build else ""
     there = [node for node in nodes if target and annotations_of(node).get(names.BOOTED_IMAGE) == target]
     refused, updating = condition(config, names.BUILDABLE) or {}, condition(pool, "Updating") or {}
-    told = sum(annotations_of(node).get(names.DESIRED_IMAGE) == target for node in nodes) if target else 0
+    ordered = sum(annotations_of(node).get(names.DESIRED_IMAGE) == target for node in nodes) if target else 0
     return section(
         f"Pool {name}",
         facts([
             ("Described", _described(refused)),
             ("Built", _link(build) if build else "not yet: no build was ordered"),
             ("Image", image(target) if target else _said(build)),
-            ("Told to boot it", counted(told, "node") if target else ""),
+            ("Told to boot it", counted(ordered, "node") if target else ""),
             ("Boot it", counted(len(there), "node") if target else ""),
             ("Waits for", str(updating.get("message") or "") if updating.get("status") == "True" else ""),
         ]),
@@ -99,19 +99,19 @@ def _link(build: JsonObject) -> Markup:
 def _row(build: JsonObject, frame: Frame) -> tuple[Child, ...]:
     status = build.get("status") or {}
     name = object_name(build).name
-    said = _said(build).strip()
+    message = _said(build).strip()
     return (
         tag("a", name, href=build_path(name)), labels_of(build).get(names.BUILD_POOL_LABEL, ""),
         tag("span", badge(_WORDS[phase_of(build)], phase_of(build)), f" {phase_of(build)}"),
         image(image_of(build)) if image_of(build) else "–", when(str(status.get("buildStart") or ""), frame.now),
-        said.splitlines()[0][:160] if said else "–",
+        message.splitlines()[0][:160] if message else "–",
     )  # fmt: skip
 
 
 def _booted(nodes: Sequence[JsonObject], builds: Iterable[JsonObject], values: Iterable[JsonObject]) -> Markup:
     """Every image that a node boots: how many do, from which build, and whether values of it are known."""
     made = {image_of(build): object_name(build).name for build in builds if image_of(build)}
-    known = {str((each.get("spec") or {}).get("image") or ""): object_name(each).name for each in values}
+    sets = {str((each.get("spec") or {}).get("image") or ""): object_name(each).name for each in values}
     count = Counter(annotations_of(node).get(names.BOOTED_IMAGE, "") for node in nodes)
     by_image = {
         each: [object_name(node).name for node in nodes if annotations_of(node).get(names.BOOTED_IMAGE) == each]
@@ -122,7 +122,7 @@ def _booted(nodes: Sequence[JsonObject], builds: Iterable[JsonObject], values: I
         (
             (image(each), str(number), ", ".join(sorted(by_image[each])[:20]),
              tag("a", made[each], href=build_path(made[each])) if each in made else "built elsewhere",
-             known.get(each) or "none known")
+             sets.get(each) or "none sets")
             for each, number in count.most_common() if each
         ),
     )  # fmt: skip

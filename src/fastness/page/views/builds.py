@@ -28,8 +28,8 @@ async def build_view(request: ViewRequest) -> bytes:
     log, refusal = "", ""
     try:
         async with request.acting() as cluster:
-            kept = await cluster.get(CONFIG_MAP.resource, log_name(object_name(build).name), NAMESPACE)
-        log = str((kept.get("data") or {}).get(LOG) or "")
+            stored = await cluster.get(CONFIG_MAP.resource, log_name(object_name(build).name), NAMESPACE)
+        log = str((stored.get("data") or {}).get(LOG) or "")
     except NotFound:
         refusal = "No log is kept: nothing was run for this build, or it was not begun."
     except ApiError as error:

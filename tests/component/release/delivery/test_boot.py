@@ -255,14 +255,14 @@ async def test_what_will_pass_is_waited_for_longer_each_time(world: DeliveringWo
 async def test_a_machine_that_waits_says_what_for_and_says_it_once(world: DeliveringWorld) -> None:
     gone = [Refusal(503, "config-server-unreachable", "the config server does not answer", retry=0) for _ in range(3)]
     world.shelf.refusals = [*gone, Refusal(503, "not-rendered", "soon", retry=0)]
-    said: list[str] = []
-    patience = RetryBudget(Restless(), ENTROPY, 3600, pause=1.0, tell=once_each(said.append))
+    lines: list[str] = []
+    patience = RetryBudget(Restless(), ENTROPY, 3600, pause=1.0, tell=once_each(lines.append))
     await boot_once(world.machine(), await world.ask(), world.trust, patience)
-    assert [words.partition(":")[0] for words in said] == [
+    assert [words.partition(":")[0] for words in lines] == [
         "waiting for the configuration (config-server-unreachable)",
         "waiting for the configuration (not-rendered)",
     ]
-    assert "the config server does not answer" in said[0]
+    assert "the config server does not answer" in lines[0]
 
 
 async def test_at_the_end_of_patience_the_last_answer_is_the_reason(world: DeliveringWorld) -> None:
