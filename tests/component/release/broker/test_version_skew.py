@@ -1,4 +1,7 @@
-"""Agents and doors of different versions: what an older side sends, recorded from its own encoders, means the same here."""
+"""Agents and doors of different versions: what an older side sends means the same here.
+
+Messages are recorded from the encoders of an earlier commit, but for what enrolment answers, which follows its code by hand.
+"""
 
 from __future__ import annotations
 
