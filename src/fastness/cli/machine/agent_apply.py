@@ -26,9 +26,9 @@ _DIRECTORY = click.Path(path_type=Path, exists=True, file_okay=False)
 @output_option
 @click.argument("config", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def apply(root: Path, output: str, config: Path) -> None:
-    """Write files, links and units of a MachineConfig, or of an Ignition document of version 3.5, below a directory.
+    """Write a config into the root directory of an image, once: files, links and units.
 
-    Exit 3 when a path cannot be written as the config says; what was written before stays.
+    It is a MachineConfig, or an Ignition document of version 3.5. Exit 3 when a path cannot be written as the config says; what was written before stays.
     """
     if root.resolve() == Path("/"):
         raise CliError(
