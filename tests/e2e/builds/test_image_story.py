@@ -294,6 +294,12 @@ async def _builds(pool: Pool, count: int) -> bool:
     return len(await pool.builds()) == count
 
 
+async def _told(pool: Pool, reason: str, words: str) -> bool:
+    """Whether an event says so."""
+    events = (await pool.cluster.list(EVENT.resource)).items
+    return any(each["reason"] == reason and words in each["message"] for each in events)
+
+
 async def _degraded(pool: Pool, reason: str) -> bool:
     state = await pool.says("ImageBuildDegraded")
     return (state.get("status"), state.get("reason")) == ("True", reason)
@@ -336,8 +342,7 @@ async def test_what_is_wrong_is_told_before_a_build_and_a_build_that_failed_stop
         assert "what went wrong" in await pool.log(failed)
         assert metrics.REGISTRY.value("ocl_build_state", {"pool": "worker", "state": "failed"}) == 1
         assert (metrics.REGISTRY.value("ocl_build_total", {"pool": "worker", "state": "failed"}) or 0) >= 1
-        events = (await pool.cluster.list(EVENT.resource)).items
-        assert any(each["reason"] == "BuildFailed" and "what went wrong" in each["message"] for each in events)
+        await pool.until(lambda: _told(pool, "BuildFailed", "what went wrong"))
 
         await pool.change("RUN echo good > /etc/good")
         await pool.until(pool.built)

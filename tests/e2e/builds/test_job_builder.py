@@ -19,7 +19,7 @@ from fastness.builds.inputs import BuildInputs, ImageFile
 from fastness.builds.job import JobSettings, job_name
 from fastness.builds.live.builder import Order
 from fastness.builds.live.job_builder import JobBuilder
-from fastness.builds.live.workshop import packed
+from fastness.builds.live.workshop import REMOVED, packed
 from fastness.builds.log import BuildLog
 from fastness.kinds.kubernetes.core import CONFIG_MAP, SECRET
 from fastness.kinds.kubernetes.core import NAMESPACE as NAMESPACES
@@ -186,6 +186,7 @@ async def test_without_a_sandbox_the_build_is_refused_with_the_way_out(registry:
         (root / name).mkdir(parents=True)
     (root / "empty").mkdir()
     (root / "empty/Containerfile").write_text("FROM oci:/build/base:base\n")
+    (root / "empty" / REMOVED).write_text("[]")
     (root / "order/context.tar.gz").write_bytes(packed(root / "empty"))
     process = await asyncio.create_subprocess_exec(
         setpriv, "--bounding-set=-all,+chown,+dac_override", "--inh-caps=-all", sys.executable, "-m", "fastness.builds.live.pod",

@@ -71,6 +71,7 @@ from fastness.observe.logs import logger
 from fastness.runtime.clock import Clock
 
 POOLS: Final = MACHINE_CONFIG_POOL.resource
+MOST_OF_EVENT: Final = 700
 _BLOCKING: Final = (
     PoolCondition.RENDER_DEGRADED,
     PoolCondition.NODE_DEGRADED,
@@ -337,7 +338,9 @@ class Builds:
             await self._statuses.current(config, name, image)
             await self._recorder.normal(config, names.Event.BUILD_COMPLETED, f"build {name} made {image}")
         elif phase is BuildPhase.FAILED:
-            await self._recorder.warning(config, names.Event.BUILD_FAILED, f"build {name} failed: {text}")
+            # An event is short, and why a build failed stands at the end of what it printed.
+            end = text if len(text) <= MOST_OF_EVENT else f"… {text[-MOST_OF_EVENT:]}"
+            await self._recorder.warning(config, names.Event.BUILD_FAILED, f"build {name} failed: {end}")
         else:
             await self._recorder.warning(config, names.Event.BUILD_INTERRUPTED, f"build {name}: {text}")
 
