@@ -28,8 +28,8 @@ _DIRECTORY = click.Path(path_type=Path, exists=True, file_okay=False)
 def apply(root: Path, output: str, config: Path) -> None:
     """Write a config into the root directory of an image, once: files, links and units.
 
-    It is a MachineConfig, or an Ignition document of version 3.5. Exit 3 when a path cannot be written as the config says; what was
-    written before stays.
+    It is a MachineConfig, or an Ignition document of version 3.5. Exit 3 when a path cannot be written as the config says;
+    what was written before stays.
     """
     if root.resolve() == Path("/"):
         raise CliError(
