@@ -101,8 +101,7 @@ async def test_the_manifest_of_an_image_with_events_is_kept_for_explanations(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((IMAGE,), "say what machines measure"),
-        ((IMAGE, "--manifest", "{file}", "--label", "{file}"), "say what machines measure"),
+        ((IMAGE, "--manifest", "{file}", "--label", "{file}"), "say once what machines measure"),
         (("registry.example/os:latest", "--manifest", "{file}"), "no digest"),
         ((IMAGE, "--manifest", "{broken}"), "broken.json"),
         ((IMAGE, "--manifest", "{wrong}"), "do not end"),

@@ -205,6 +205,7 @@ def test_defaults_are_filled_in(api: httpx.Client) -> None:
             "tdx": {"allowSeptVe": False},
         },
         "join": {"approval": "Automatic", "trustOnFirstUse": False},
+        "images": {"approval": "Manual"},
     }
 
 

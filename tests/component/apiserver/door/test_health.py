@@ -52,8 +52,8 @@ async def test_metrics_parse_and_hold_everything_that_is_declared(embedded_serve
     families = {family.name: family for family in text_string_to_metric_families(answer.text)}
     declared = {meter.name.removesuffix("_total") for meter in metrics.REGISTRY}
     assert declared <= families.keys()
-    # Those of the runtime have the names that dashboards of its operator ask for.
-    assert all(name.startswith(("fastness_", "kata_")) for name in families)
+    # Those of the runtime and of builds have the names that dashboards of their operators ask for.
+    assert all(name.startswith(("fastness_", "kata_", "ocl_", "mco_")) for name in families)
     assert all(family.documentation for family in families.values())
 
 
