@@ -109,6 +109,7 @@ EVENTS: Mapping[str, str] = {
     "vms.says": "a real machine said on its serial port how far it is",
     "webhook.contested": "somebody else keeps changing the configuration of the webhook; it is written more slowly",
     "webhook.registered": "the configuration of the webhook was written: it was missing, changed or had an older authority",
+    "webhook.author_unrecorded": "who wrote a layer or a public config could not be written down; the write went on",
     "webhook.unavailable": "a review was refused because the cluster did not answer",
     "webhook.unregistered": "the configuration of the webhook could not be written; tried again",
     "witness.cosigned": "this witness cosigned the checkpoint of a record",

@@ -7,12 +7,12 @@ import base64
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
-from fastness.admission.door.app import MAX_BODY, WebhookDoor
+from fastness.admission.door.app import MAX_BODY, RecordedReviews, WebhookDoor
 from fastness.admission.door.configuration import NAME, RESOURCE
 from fastness.admission.door.registration import WRITES_A_MINUTE
 from fastness.admission.door.server import WebhookServer, webhook_server
@@ -20,11 +20,14 @@ from fastness.app.control_plane import control_plane
 from fastness.app.parts import Part
 from fastness.app.replica import ReplicaOptions, settings_of
 from fastness.app.settings import ClusterKeys
+from fastness.attestation.admission.acts import Act
 from fastness.attestation.loops.door_certificates import issuing
 from fastness.http.health import Health
 from fastness.http.listener import Listener
 from fastness.keys.authorities import ROTATE
 from fastness.keys.doors import DOORS, NAMESPACE, SECRETS
+from fastness.kinds.machineconfiguration import GROUP
+from fastness.kinds.machineconfiguration.names import PUBLIC
 from fastness.kinds.registry import find
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest
 from fastness.kube.controllers import LeaderSettings
@@ -37,6 +40,7 @@ from fastness.workloads.live.agent_policies import PolicyAnswers, PolicyTrials
 from tests.component.attacks.people import recorded
 from tests.embedded.fixtures import Embedded
 from tests.patience import PATIENCE
+from tests.unit.admission.writes import World
 from tests.unit.workloads.admission.test_workloads import RESTRICTIVE, packed, pod
 
 Object = dict[str, Any]
@@ -233,6 +237,40 @@ async def test_a_review_that_fails_is_a_refusal(prepare: Any, code: int, message
     response = answer.json()["response"]
     assert (response["allowed"], response["status"]["code"]) == (False, code)
     assert message in response["status"]["message"]
+
+
+class ThisPath:
+    """The path that the API server was told, whatever it is."""
+
+    def counts(self, path: str) -> bool:
+        return True
+
+
+class FullRecord:
+    """A record that takes nothing."""
+
+    async def append(self, act: Act) -> None:
+        raise Unavailable(f"{act.what} could not be recorded")
+
+
+@pytest.mark.parametrize(
+    ("resource", "kind", "group", "passes"),
+    [("machineconfigs", "MachineConfig", GROUP, True), ("distrusts", "Distrust", "fastness.dev", False)],
+)
+async def test_a_write_fails_for_want_of_its_entry_unless_that_only_names_an_author(
+    resource: str, kind: str, group: str, passes: bool
+) -> None:
+    async def ready(request: AdmissionRequest) -> tuple[AdmissionRequest, AdmissionLookups]:
+        return request, World()
+
+    acts = RecordedReviews(cast("Any", ThisPath()), cast("Any", FullRecord()))
+    written = {"metadata": {"name": "p", "annotations": {PUBLIC: "true"}}, "spec": {}}
+    review = review_of(written, resource, kind, group)
+    review["request"] = {**review["request"], "namespace": "", "userInfo": {"username": "olga"}}
+    async with alone(WebhookDoor(ready, SystemEntropy(), acts)) as client:
+        answer = (await client.post("/review/key", json=review)).json()["response"]
+    assert answer["allowed"] is passes, answer
+    assert passes or "could not be recorded" in answer["status"]["message"]
 
 
 async def test_more_reviews_than_fit_are_turned_away_at_once() -> None:

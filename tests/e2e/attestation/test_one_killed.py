@@ -123,8 +123,14 @@ class Site:
 
     async def until_it_says(self, words: str) -> str:
         """What the machine that boots tells on its console about its wait."""
-        await asyncio.to_thread(eventually, lambda: any(words in line for line in self.lines), f"a wait for {words}")
-        return next(line for line in self.lines if words in line)
+        matching: list[str] = []
+
+        def is_said() -> bool:
+            matching[:] = [line for line in list(self.lines) if words in line]
+            return bool(matching)
+
+        await asyncio.to_thread(eventually, is_said, f"a wait for {words}")
+        return matching[0]
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +187,7 @@ async def test_machines_that_boot_while_there_is_no_gate_wait_for_it_and_come_ag
     site.deliver_by("Gate")
     for name in both("gate"):
         site.kill(name)
+    site.lines.clear()  # of the boots before
     waiting = asyncio.create_task(site.boot(swtpm, tmp_path))
     assert "the gate" in await site.until_it_says("waiting for the configuration (unreachable)")
     assert not waiting.done()
@@ -202,6 +209,7 @@ async def test_brokers_that_start_while_the_config_server_is_down_say_what_machi
     for name in both("broker"):
         site.kill(name)
         site.start(name)
+    site.lines.clear()
     waiting = asyncio.create_task(site.boot_again(swtpm, tmp_path))
     line = await site.until_it_says("config-server-unreachable")
     assert "the config server does not answer, and this broker has no copy yet" in line

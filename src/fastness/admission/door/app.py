@@ -17,7 +17,7 @@ from fastness.admission.door.configuration import KATA_PATH, REVIEW_PATH
 from fastness.admission.door.registration import RecordedPath
 from fastness.admission.door.reviews import BadReview, encode_answer, read_review
 from fastness.admission.table import BEHIND_WEBHOOK
-from fastness.attestation.admission.acts import acts_of
+from fastness.attestation.admission.acts import acts_of, is_authorship
 from fastness.attestation.live.named_record import RecordedActs
 from fastness.http import Answer, Request
 from fastness.http.edge import UNREADABLE, Door, ErrorTable, application, demand_media, healthy, nothing_but
@@ -99,8 +99,7 @@ class WebhookDoor:
         try:
             decision = BEHIND_WEBHOOK.review(*await self._prepare(request))
             if acts is not None and not isinstance(decision, Denied):
-                for act in acts_of(request, acts.places):
-                    await acts.log.append(act)
+                await _record(acts, request)
             return decision
         except ApiError as error:
             _log.warning("webhook.unavailable", error=error)
@@ -112,6 +111,17 @@ class WebhookDoor:
             metrics.DEFECTS.inc("webhook")
             defect = f"an internal error, see the log of the webhook under {logs.current_correlation()}"
             return Denied(f"{request.target}: {defect}", 500, "InternalError")
+
+
+async def _record(acts: RecordedReviews, request: AdmissionRequest) -> None:
+    """Write the acts of a person down; raises ApiError for those that must not happen without an entry."""
+    for act in acts_of(request, acts.places):
+        try:
+            await acts.log.append(act)
+        except ApiError as error:
+            if not is_authorship(act):
+                raise
+            _log.warning("webhook.author_unrecorded", what=act.what, resource=act.resource, error=str(error))
 
 
 def _bad_review(error: BadReview, _route: str) -> Refusal:

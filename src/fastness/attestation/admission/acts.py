@@ -62,6 +62,23 @@ class Act:
     detail: Mapping[str, str] = field(default_factory=dict)
 
 
+_AUTHORS: Final = tuple(
+    f"act-{what}"
+    for what in (
+        "describe-image",
+        "change-description",
+        "remove-description",
+        "publish-config",
+        "change-published-config",
+    )
+)
+
+
+def is_authorship(act: Act) -> bool:
+    """Whether an act only says who wrote something: it decides nothing, so a write does not fail for want of its entry."""
+    return act.what in _AUTHORS
+
+
 def is_control_plane(user: User) -> bool:
     """Whether a user is a part of the control plane and no person."""
     # By the name that the API server authenticated: what stands on an object is whatever its writer likes.
