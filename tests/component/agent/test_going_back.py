@@ -60,7 +60,6 @@ async def test_a_node_whose_disk_was_changed_goes_back_and_is_well(play: Play) -
     assert len(play.machine.power.reasons) == 2, "a file that was put right is read by a boot, as one that changed is"
 
 
-@pytest.mark.row("003-04")
 async def test_another_image_replaces_what_drifted_and_a_config_without_one_does_not(play: Play) -> None:
     async with play.alive():
         await play.settled()
@@ -91,7 +90,6 @@ async def test_a_node_that_boots_another_image_by_hand_goes_back_to_the_one_befo
     assert play.machine.system.booted() == Deployment(BASE)
 
 
-@pytest.mark.row("003-04")
 async def test_on_a_node_with_an_image_of_its_pool_the_next_boot_puts_right_what_drifted(play: Play) -> None:
     async with play.alive():
         await play.settled()

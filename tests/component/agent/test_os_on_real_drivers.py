@@ -100,7 +100,6 @@ async def test_a_deployment_that_is_not_finalized_degrades_the_node_with_what_th
     assert (engine.read()["booted"]["image"], engine.read()["staged"]) == (BASE, None)
 
 
-@pytest.mark.row("003-38")
 @pytest.mark.parametrize(("prefer", "driver"), [(False, "rpm-ostree"), (True, "bootc")])
 async def test_a_node_with_both_programs_says_which_one_deploys_it_and_why(
     play: EnginePlay, prefer: bool, driver: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from fastness.builds.build_objects import NAMESPACE, log_name, metadata_of
 from fastness.builds.life import manifest
 from fastness.kinds.kind import JsonObject
@@ -66,7 +64,6 @@ async def describe(web: ServedPage) -> None:
     )
 
 
-@pytest.mark.row("003-55")
 async def test_a_build_that_runs_shows_its_step_and_its_log_and_asks_again(web: ServedPage) -> None:
     await describe(web)
     visitor = await web.administrator()

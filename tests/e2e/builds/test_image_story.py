@@ -375,7 +375,6 @@ async def test_a_pool_starts_on_an_image_that_was_built_before_and_builds_when_s
         assert "bin/busybox" in pulled(registry, given)[0], "what was built elsewhere is not ours to delete"
 
 
-@pytest.mark.row("003-55")
 @pytest.mark.parametrize("why", [soaking("rebuilt", why="a build and its failure are told by the test above")])
 async def test_a_wish_builds_anew_and_a_build_that_nobody_wants_ends(
     registry: LocalRegistry, tmp_path: Path, why: str

@@ -113,7 +113,6 @@ async def test_a_job_builds_what_this_machine_builds_and_leaves_nothing(
     assert await left(jobs) == []
 
 
-@pytest.mark.row("003-55")
 async def test_a_restart_loses_no_build_and_begins_none_and_one_that_nobody_wants_ends(
     registry: LocalRegistry, jobs: StandInJobs
 ) -> None:

@@ -48,9 +48,6 @@ async def built(registry: LocalRegistry, directory: Path, inputs: BuildInputs, n
 
 
 @pytest.mark.row("003-05")
-@pytest.mark.row("003-19")
-@pytest.mark.row("003-20")
-@pytest.mark.row("003-41")
 @pytest.mark.row("003-93")
 async def test_dnf_of_the_base_installs_extensions_and_kernel_from_the_extensions_image(
     registry: LocalRegistry, tmp_path: Path
@@ -70,7 +67,6 @@ async def test_dnf_of_the_base_installs_extensions_and_kernel_from_the_extension
     assert not [name for name in content if "fastness" in name or "var/cache/dnf" in name or name.endswith("dnf.log")]
 
 
-@pytest.mark.row("003-19")
 async def test_apt_of_the_base_installs_them_where_that_is_what_it_has(registry: LocalRegistry, tmp_path: Path) -> None:
     source = deb_extensions(registry, tmp_path / "debs", "sysstat", "usbguard")
     inputs = made_of(apt_base(registry), {"extensions": ["sysstat"]}, source)

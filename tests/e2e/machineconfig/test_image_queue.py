@@ -70,7 +70,6 @@ async def boots(embedded: Embedded, sequence: list[tuple[str, str]]) -> None:
                     await asyncio.sleep(0.01)
 
 
-@pytest.mark.row("003-12")
 @pytest.mark.row("003-13")
 async def test_support_brings_up_the_images_of_a_clients_node_in_the_same_order(
     embedded_server: Embedded, registry: LocalRegistry, tmp_path: Path

@@ -9,7 +9,6 @@ import pytest
 from fastness.builds.log import HEAD, REMOVED, TAIL, BuildLog, forms_of
 
 
-@pytest.mark.row("003-55")
 def test_a_log_without_end_keeps_its_beginning_and_its_end_and_says_what_is_missing() -> None:
     log = BuildLog()
     for number in range(40_000):

@@ -21,7 +21,6 @@ PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "upgrade-and-go-back.md"
 BEFORE = json.loads(Path(__file__).with_name("messages_before.json").read_text())
 
 
-@pytest.mark.row("000-91")
 async def test_an_older_agent_attests_at_this_broker_and_one_of_an_unknown_version_is_told_what_is_spoken(
     here: BrokeredCluster,
 ) -> None:
@@ -44,7 +43,6 @@ async def test_an_older_agent_attests_at_this_broker_and_one_of_an_unknown_versi
     assert all(version in refused.json()["detail"] for version in kbs.VERSIONS)
 
 
-@pytest.mark.row("000-91")
 def test_an_older_agent_is_understood_by_enrolment() -> None:
     agent = BEFORE["agent"]
     of_tpm = enrolment.parse_request(agent["enrolment-tpm"].encode())
@@ -59,7 +57,6 @@ def test_an_older_agent_is_understood_by_enrolment() -> None:
     assert with_init_data.init_data == ("toml", "aa")
 
 
-@pytest.mark.row("000-91")
 def test_this_agent_understands_older_doors() -> None:
     doors = BEFORE["doors"]
     assert read_offer(doors["enrolment-offer-tpm"].encode()).credential == b"c"
@@ -70,7 +67,6 @@ def test_this_agent_understands_older_doors() -> None:
     assert kbs.token_message("TOKEN").decode() == doors["kbs-token"]
 
 
-@pytest.mark.row("000-91")
 def test_what_this_side_sends_is_what_the_older_side_sent() -> None:
     assert kbs.request_message("tpm").decode() == BEFORE["agent"]["kbs-request"]
     recorded = kbs.parse_attestation(BEFORE["agent"]["kbs-attestation"].encode())

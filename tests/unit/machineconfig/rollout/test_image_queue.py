@@ -20,7 +20,6 @@ def held(queue: ImageQueue) -> JsonObject:
     return {"metadata": {"name": "w0", "annotations": {names.IMAGE_QUEUE: queue.text()}}}
 
 
-@pytest.mark.row("003-12")
 def test_boots_stand_in_order_and_the_same_again_is_no_news() -> None:
     queue = ImageQueue()
     for each in (boot(A), boot(MIRRORED), boot(A, "rendered-worker-2"), boot(B, "rendered-worker-2"), boot(A)):
