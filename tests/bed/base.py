@@ -37,6 +37,8 @@ def debian(cache: Path, packages: tuple[str, ...]) -> Path:
     """An archive of a small Debian with these packages, from the cache or made for it; raises CalledProcessError."""
     cache.mkdir(parents=True, exist_ok=True)
     archive = cache / f"base-{key(packages)}.tar"
+    if archive.exists():  # it appears by rename: nobody has to wait for whoever makes another one
+        return archive
     with only_builder(cache / "base.lock"):
         if not archive.exists():
             _make(archive, packages)

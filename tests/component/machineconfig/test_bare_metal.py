@@ -120,6 +120,11 @@ class Metal:
     async def scale(self, replicas: int) -> None:
         await self.cluster.patch(SETS, "metal", {"spec": {"replicas": replicas}}, PatchType.MERGE, USER_DATA_NAMESPACE)
 
+    async def has_ready(self, count: int) -> bool:
+        """Whether the set says that so many of its machines are ready nodes."""
+        stored = await self.cluster.get(SETS, "metal", USER_DATA_NAMESPACE)
+        return bool((stored.get("status") or {}).get("readyReplicas") == count)
+
     async def gone(self) -> None:
         async def none() -> bool:
             return not await self.machines()
@@ -198,11 +203,23 @@ async def test_a_set_takes_hosts_in_one_write_and_its_machines_become_nodes(embe
         node = await metal.cluster.get(NODE.resource, "node-1")
         assert node["spec"]["providerID"] == provider_id(taken)
 
-        async def ready() -> bool:
-            stored = await metal.cluster.get(SETS, "metal", USER_DATA_NAMESPACE)
-            return bool((stored.get("status") or {}).get("readyReplicas") == 1)
+        await metal.until(lambda: metal.has_ready(1))
 
-        await metal.until(ready)
+
+async def test_a_set_counts_its_nodes_as_they_come_fail_recover_and_go(embedded_server: Embedded) -> None:
+    async with running(embedded_server) as metal:
+        await metal.register("m-1")
+        await metal.cluster.create(SETS, machine_set(1))
+        await metal.phases("Provisioned")
+        await metal.join("node-1", "192.168.7.1")
+        await metal.until(lambda: metal.has_ready(1))
+        for status, count in (("Unknown", 0), ("True", 1)):
+            ready = {"type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+            patch = {"status": {"conditions": [ready]}}
+            await metal.cluster.patch(NODE.resource, "node-1", patch, PatchType.MERGE, "", STATUS)
+            await metal.until(lambda count=count: metal.has_ready(count))  # type: ignore[misc]
+        await metal.cluster.delete(NODE.resource, "node-1")
+        await metal.until(lambda: metal.has_ready(0))
 
 
 async def test_scaling_down_drains_empties_the_host_and_leaves_it_free_for_the_next(embedded_server: Embedded) -> None:

@@ -11,21 +11,11 @@ import pytest
 from tests.e2e.acceptance.cluster import Acceptance, machine_config
 from tests.patience import eventually
 
-PATCH = ("patch", "confidentialcluster", "cluster", "--type=merge", "-p")
 OFFENDERS: dict[str, dict[str, Any]] = {
     "91-worker-arguments": {"kernelArguments": ["quiet"]},
     "92-worker-kernel": {"kernelType": "realtime"},
     "93-worker-packages": {"extensions": ["usbguard"]},
 }
-
-
-def set_mode(cluster: Acceptance, mode: str) -> None:
-    """Change the mode as a person does who reads the refusal of a lowering and confirms it."""
-    change: dict[str, Any] = {"spec": {"mode": mode}}
-    answer = cluster.live.kubectl(*PATCH, json.dumps(change))
-    if answer.code:
-        note, _, digest = answer.err.split("annotation ")[1].strip().partition("=")
-        cluster.kubectl(*PATCH, json.dumps({**change, "metadata": {"annotations": {note: digest}}}))
 
 
 def options(cluster: Acceptance) -> dict[str, Any]:
@@ -52,7 +42,7 @@ def test_the_user_data_of_a_pool_leads_to_its_server_with_a_ticket(cluster: Acce
 def test_options_go_out_as_ever_without_the_mode_and_turning_it_on_names_every_config_with_one(
     cluster: Acceptance,
 ) -> None:
-    set_mode(cluster, "Disabled")
+    cluster.confirm(mode="Disabled")
     for name, spec in OFFENDERS.items():
         cluster.apply(
             machine_config(name, baseOSExtensionsContainerImage=f"registry.example/x@sha256:{'e' * 64}", **spec)
@@ -62,7 +52,7 @@ def test_options_go_out_as_ever_without_the_mode_and_turning_it_on_names_every_c
     assert (rendered["kernelArguments"], rendered["kernelType"]) == (["quiet"], "realtime")
     assert rendered["extensions"] == ["usbguard"]
     assert not cluster.degraded()
-    set_mode(cluster, "Enforce")
+    cluster.confirm(mode="Enforce")
     eventually(lambda: all(name in cluster.degraded() for name in OFFENDERS), "every config that offends")
     assert all(field in cluster.degraded() for spec in OFFENDERS.values() for field in spec)
     printed = cluster.kubectl("get", "confidentialcluster", "cluster").rows

@@ -125,6 +125,66 @@ def test_scaling_a_machine_set_boots_machines_and_scaling_down_takes_them_away(c
     eventually(lambda: disks(cluster) == disks_before, "nothing that is left of what the machines had on their disks")
 
 
+def names_in_simulation(cluster: Acceptance) -> set[str]:
+    """The virtual machines, by the names that they have there."""
+    listed = cluster.fastness("sim", "list", "--state", str(cluster.live.state), "-o", "json")
+    return {str(entry["name"]) for entry in listed.json["machines"]}
+
+
+def proved(cluster: Acceptance, state: str) -> list[dict[str, Any]]:
+    """What `fastness machine list` says of the machines in a state."""
+    listed = cluster.fastness("machine", "list", "-o", "json")
+    return [entry for entry in listed.json if entry["state"] == state]
+
+
+@pytest.mark.row("000-47")
+@pytest.mark.row("000-57")
+def test_who_boots_something_else_before_the_approval_scales_nothing_up_and_the_reason_is_everywhere(
+    cluster: Acceptance,
+) -> None:
+    state = ("--state", str(cluster.live.state))
+    before, others = set(cluster.ready()), names_in_simulation(cluster)
+    cluster.confirm(join={"approval": "Manual"})
+    scale(cluster, "worker-a", cluster.workers + 1)
+    eventually(lambda: proved(cluster, "Pending"), "a machine that waits for its approval")
+    (waiting,) = proved(cluster, "Pending")
+    (name,) = names_in_simulation(cluster) - others
+    assert cluster.fastness("sim", "tamper", name, "changed-boot-loader", *state).code == 0
+    assert cluster.fastness("machine", "approve", waiting["name"]).code == 0
+
+    machine = lambda: cluster.get("machines.trusted-execution-clusters.io", waiting["name"], "-n", "fastness-system")  # noqa: E731
+    eventually(lambda: machine()["status"].get("standingReason") == "ValueDiffers", "the reason at the machine")
+    eventually(
+        lambda: any(
+            event["involvedObject"]["name"] == waiting["name"] and "value-differs" in event["message"]
+            for event in cluster.events("Refused")
+        ),
+        "the event",
+    )
+
+    def recorded() -> list[dict[str, Any]]:
+        who = machine()["status"]["keyThumbprint"]
+        return list(cluster.fastness("audit", "show", "--who", who, "-o", "json").json)
+
+    eventually(lambda: any(entry["what"] == "refusal" and "verdict" in entry for entry in recorded()), "the record")
+    assert not [entry for entry in recorded() if entry["what"] in ("release", "join")]
+    console = cluster.fastness("sim", "list", *state).out
+    assert any(line.startswith(name) and "value-differs" in line for line in console.splitlines())
+    # Nothing of a configuration, no node, and a set that says how many of its machines are there.
+    root = cluster.live.state / "machines" / name / "root"
+    assert not (root / "etc/kubernetes").exists()
+    assert set(cluster.ready()) == before
+    assert phases(cluster, "worker-a") == {"Running", "Provisioned"}
+    counts = cluster.kubectl("get", "machineset", "worker-a", "-n", NAMESPACE).rows[1][1:4]
+    assert counts == [str(cluster.workers + 1), str(cluster.workers + 1), str(cluster.workers)]
+    cluster.confirm(join={"approval": "Automatic"})
+    (unborn,) = (each for each in machines_of(cluster, "worker-a") if "nodeRef" not in each["status"])
+    note = "machine.openshift.io/delete-machine=true"
+    cluster.kubectl("annotate", "machines.machine.openshift.io", unborn["metadata"]["name"], "-n", NAMESPACE, note)
+    scale(cluster, "worker-a", cluster.workers)
+    eventually(lambda: len(machines_of(cluster, "worker-a")) == cluster.workers, "the machine to go")
+
+
 @pytest.mark.row("002-28")
 def test_a_machine_set_boots_machines_with_the_secret_that_it_names(cluster: Acceptance) -> None:
     labels = {"set": "by-hand"}

@@ -15,15 +15,34 @@ TEST_ID = re.compile(r"`(tests/[\w/.]+\.py)::(test_\w+)`")
 ROW = re.compile(r"^\| (?!Surface|---)(.+) \|$", re.MULTILINE)
 
 
+@pytest.mark.row("000-97")
 @pytest.mark.parametrize(("file", "name"), sorted(set(TEST_ID.findall(THREATS))))
 def test_the_threat_model_names_tests_that_exist(file: str, name: str) -> None:
     assert re.search(rf"^(async )?def {name}\(", (ROOT / file).read_text(), re.MULTILINE)
 
 
-def test_every_row_of_the_threat_model_has_a_test_or_a_decision() -> None:
+@pytest.mark.row("000-97")
+def test_every_row_of_the_threat_model_has_an_answer_and_a_test_or_a_decision() -> None:
     rows = ROW.findall(THREATS.partition("## Surfaces")[2].partition("\n## ")[0])
     assert len(rows) > 20
+    assert [row for row in rows if len(row.split(" | ")) != 4 or not row.split(" | ")[2].strip()] == []
     assert [row for row in rows if not TEST_ID.search(row) and "](adr/" not in row] == []
+
+
+@pytest.mark.row("000-82")
+def test_the_broker_repeats_no_logic_of_machine_configs_as_the_page_about_delivery_says() -> None:
+    page = (ROOT / "docs" / "explanation" / "delivery.md").read_text()
+    assert "Logic of machine configuration is repeated on the side of attestation | It is not" in page
+    assert "It knows no rendering" in page
+    release = ROOT / "src" / "fastness" / "release"
+    broker = [*sorted((release / "door" / "broker").glob("*.py")), release / "live" / "copies.py"]
+    used = {
+        name for file in broker for name in re.findall(r"^from fastness\.machineconfig\.(\S+)", file.read_text(), re.M)
+    }
+    # Who is to have overlays, and which rendered config a pool hands out; the second the config server asks as well.
+    assert used == {"overlay.overlay", "serving"}
+    assert "configuration_of(" in (release / "live" / "copies.py").read_text()
+    assert "configuration_of(" in (release / "live" / "replies.py").read_text()
 
 
 def test_each_of_the_thirty_mistakes_has_its_tests_or_is_said_to_be_open() -> None:

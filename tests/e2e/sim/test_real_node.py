@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from fastness.attestation.machine.proof_age import TAINT_KEY
+from fastness.kinds.machineconfiguration import names
 from tests.e2e.live import FASTNESS, Live, Outcome, environment, run
 from tests.measuredboot.kernel import kernel
 from tests.measuredboot.machine import require_machine
@@ -142,6 +143,18 @@ def test_it_stays_attested_by_proofs_that_it_makes_in_its_own_root(live: Live) -
     joined = nodes(live)[0]["metadata"]["creationTimestamp"]
     until(live, lambda: machine(live)["lastAttested"] > joined, "attested after it had joined")
     assert {entry["type"]: entry["status"] for entry in machine(live)["conditions"]}["Attested"] == "True"
+
+
+def test_its_agent_says_what_it_runs_and_the_pool_counts_it(live: Live) -> None:
+    """A pool of one: the node waits to be told, and alone would fill the budget of those that may be away."""
+
+    def pool() -> dict[str, Any]:
+        return dict(live.kubectl("get", "mcp", "worker", "-o", "json").json)
+
+    until(live, lambda: pool()["status"].get("updatedMachineCount") == 1, "counted as updated")
+    notes = nodes(live)[0]["metadata"]["annotations"]
+    assert notes[names.CURRENT_CONFIG] == pool()["spec"]["configuration"]["name"]
+    assert notes[names.STATE] == names.NodeState.DONE
 
 
 def test_a_pod_that_names_it_runs_to_its_end(live: Live) -> None:

@@ -123,8 +123,9 @@ class NodeFacts:
     def unavailable(self) -> bool:
         """Whether the node counts against the budget."""
         # A failed node that still takes pods is available; counted otherwise, one bad config would lock the pool against its
-        # cure.
-        return not self.ready or (not self.done and not self.failing)
+        # cure. So is one that joined and was told nothing yet: counted, a pool would wait for a node that waits for the pool.
+        untold = not self.current and not self.desired
+        return not self.ready or not (self.done or self.failing or untold)
 
     def targets(self, goal: Goal) -> bool:
         """Whether the node was told to go to the goal."""

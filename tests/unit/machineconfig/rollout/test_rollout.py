@@ -69,6 +69,15 @@ def test_zones_go_one_after_the_other_and_old_nodes_before_young_ones() -> None:
         assert [node_facts.name for node_facts in candidates(made, GOAL, budget).nodes] == expected[:budget]
 
 
+def test_a_node_that_joined_and_was_told_nothing_is_told_although_it_alone_would_fill_the_budget() -> None:
+    joined, down = NodeFacts("a", ready=True), NodeFacts("b", ready=False)
+    assert not joined.unavailable
+    assert candidates([joined], GOAL, 1).nodes == (joined,)
+    assert candidates([joined, down], GOAL, 1).nodes == (), "one that is down fills it"
+    told = NodeFacts("a", ready=True, desired=GOAL.config)
+    assert told.unavailable, "until it says that it has what it was told"
+
+
 def test_nodes_that_are_unavailable_use_up_the_budget() -> None:
     nodes = [ready("a"), ready("b"), facts(node("c", current=OLD, ready=False))]
     assert candidates(nodes, GOAL, 1).nodes == ()
