@@ -21,6 +21,7 @@ from fastness.attestation.loops.challenges import ChallengeSweeper, LaunchSweepe
 from fastness.attestation.loops.confidential import Confidential
 from fastness.attestation.loops.distrust import Distrusting
 from fastness.attestation.loops.door_certificates import DoorIssuer
+from fastness.attestation.loops.first_cluster import FirstClusters
 from fastness.attestation.loops.image_values import ImageValues
 from fastness.attestation.loops.images import Images
 from fastness.attestation.loops.legacy_certificates import LegacyCertificates
@@ -102,17 +103,16 @@ def product_loops(
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
 
-    `watched` says whether admission of ours stands in front of the API; the embedded one always has it. `statuses` are those of
-    Machines, where the cluster that the loops get signs them. `providers` make machines for machine sets here. `resolve_image`
-    asks a registry which image a tag means; `images` are looked into for streams, `builder` builds them.
+    `watched`: whether admission of ours stands in front of the API; the embedded one always has it. `statuses`: those of Machines,
+    where the cluster that the loops get signs them. `providers` make machines for machine sets. `resolve_image` asks a registry
+    which image a tag means; `images` are looked into for streams, `builder` builds them.
     """
 
     def fenced(name: str, writes: Sequence[Resource]) -> FencedCluster:
         return FencedCluster(cluster, name, writes, may_write)
 
     record = fenced(Sequencer.name, Sequencer.writes)
-    tiles = tiles or ConfigMapTiles(record)
-    guard = RecordGuard(record, tiles)
+    guard = RecordGuard(record, tiles := tiles or ConfigMapTiles(record))
     witnesses = RecordWitnesses(fenced(RecordWitnesses.name, RecordWitnesses.writes), tiles, guard, clock)
     own = fenced("record-door", (AUDIT_BATCH.resource, CONFIG_MAP.resource, SECRETS))
     decisions = NamedRecord(ClusterRecord(own, clock, entropy, "controllers"), own, tiles)
@@ -123,6 +123,7 @@ def product_loops(
         witnesses,
         Policies(fenced(Policies.name, Policies.writes), clock),
         Confidential(fenced(Confidential.name, Confidential.writes), informers, clock, decisions, tiles, watched),
+        FirstClusters(fenced(FirstClusters.name, FirstClusters.writes), informers, clock, watched),
     ]
     loops += [loop(fenced(loop.name, loop.writes), informers, clock) for loop in PLAIN]
     loops += [loop(fenced(loop.name, loop.writes), informers, decisions, clock) for loop in RECORDED]

@@ -10,7 +10,16 @@ import pytest
 from fastness.agent.boot.fetch import GateRefused
 from fastness.agent.boot.image_trust import BadTrust, ImageTrust
 from fastness.attestation.live.simulated_vendor import NAME as VENDOR
-from fastness.cli.support.selftest_walk import IMAGE, DoorsAt, SelftestFailed, knock, trust_of, walk
+from fastness.cli.support.selftest_walk import (
+    IMAGE,
+    DoorsAt,
+    SelftestFailed,
+    knock,
+    trust_of,
+    until_answered,
+    until_made,
+    walk,
+)
 from fastness.crypto.eddsa import Ed25519Signer
 from fastness.crypto.secret import SecretBytes
 from fastness.formats import json
@@ -129,3 +138,11 @@ async def test_keys_that_are_no_keys_are_refused_by_what_they_are(world: Deliver
     with pytest.raises(BadTrust):
         trust_of(world_ca, json.encode({"keys": [{"kty": "RSA"}]}))
     assert trust_of(world_ca, b"").keys == {}
+
+
+async def test_it_waits_for_doors_that_come_and_not_longer_than_it_may(world: DeliveringWorld) -> None:
+    started = asyncio.get_running_loop().time()
+    await until_answered(doors_of(world), PATIENCE)
+    await until_made(world.cluster, PATIENCE)
+    assert asyncio.get_running_loop().time() - started < PATIENCE, "doors that are there are not waited for"
+    await until_answered(DoorsAt("https://127.0.0.1:1", world.urls[0].broker, world.trust), 0.1)

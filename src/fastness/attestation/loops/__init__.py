@@ -7,6 +7,7 @@ confidential.py       The status of the ConfidentialCluster: counts of machines,
 disk_recovery.py      Two approvers have the key of a disk; runs with the broker, which has the vault
 distrust.py           Distrusts: whom each one hits is counted, and the machines say so
 door_certificates.py  Issues certificates to the doors, each role's into that role's own Secret
+first_cluster.py      Makes the ConfidentialCluster that an installation asked for, once, when its guard can see it
 guarding.py           Whether protection is lowered only by people who said so
 image_values.py       Images are read from their registries, and what machines will measure is noted on their sets
 images.py             ApprovedImages: an approval makes values count, and its end takes them away

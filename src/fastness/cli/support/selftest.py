@@ -43,25 +43,41 @@ _SERVICE = "https://fastness-{role}.fastness-system.svc:{port}"
 @click.option("--pool", default="selftest", show_default=True, help="The pool that the machine asks to join.")
 @click.option("--simulated/--stranger", default=True, show_default=True, help="A machine that is made up, or nobody.")
 @click.option("--seconds", type=click.FloatRange(1), default=30.0, show_default=True, help="How long it may take.")
+@click.option(
+    "--patience", type=click.FloatRange(0), default=0.0, show_default=True,
+    help="How many seconds to wait first, until the doors answer and the ConfidentialCluster is there.",
+)  # fmt: skip
 @cluster_options
 def selftest(
-    ca: Path, config_keys: Path | None, simulated: bool, configured: bool, pool: str, seconds: float, kubeconfig: Path | None,
-    context: str, **urls: str,
+    ca: Path, config_keys: Path | None, simulated: bool, configured: bool, pool: str, seconds: float, patience: float,
+    kubeconfig: Path | None, context: str, **urls: str,
 ) -> None:  # fmt: skip
     """Prove that the doors of a cluster let in whom they should, and nobody else."""
     # Imported here: it loads the simulator and the agent, which help and a wrong option need not wait for.
-    from fastness.cli.support.selftest_walk import DoorsAt, SelftestFailed, knock, trust_of, walk
+    from fastness.cli.support.selftest_walk import (
+        DoorsAt,
+        SelftestFailed,
+        knock,
+        trust_of,
+        until_answered,
+        until_made,
+        walk,
+    )
 
     with reported_errors():
         trust = trust_of(ca.read_text(), config_keys.read_bytes() if config_keys else b"")
     doors = DoorsAt(urls["enrol_url"], urls["broker_url"], trust, urls["gate_url"] if config_keys else "")
 
     async def run() -> None:
-        async with asyncio.timeout(seconds):
-            if not simulated:
+        if not simulated:
+            await until_answered(doors, patience)
+            async with asyncio.timeout(seconds):
                 await knock(doors, tell)
-                return
-            async with connected(kubeconfig, context) as cluster:
+            return
+        async with connected(kubeconfig, context) as cluster:
+            await until_made(cluster, patience)
+            await until_answered(doors, patience)
+            async with asyncio.timeout(seconds):
                 await walk(cluster, doors, pool, tell, configured=configured)
 
     with reported_errors():

@@ -17,7 +17,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Final
+from urllib.parse import urlsplit
 
 from fastness.agent.boot.attester import Attester
 from fastness.agent.boot.enrol import Enrolled, EnrolmentFailed, HttpTransport, RetryBudget, enrol
@@ -44,6 +46,7 @@ from fastness.protocol.config_proof import BadConfigProof, Served
 from fastness.protocol.delivered import Question
 from fastness.runtime.clock import SystemClock, SystemEntropy
 from fastness.runtime.errors import FastnessError
+from fastness.runtime.retries import retry
 from fastness.sim.announce import announce_vendor
 from fastness.sim.hardware import AS_IT_SHOULD, Conditions, Silicon
 from fastness.sim.tee.images import default_image
@@ -54,6 +57,7 @@ IMAGE: Final = "fastness-selftest"
 ACCEPT: Final = "application/vnd.coreos.ignition+json;version=3.4.0"
 TICKET_LIFETIME: Final = timedelta(minutes=10)
 PAUSE_SECONDS: Final = 0.5
+CONNECT_SECONDS: Final = 5.0
 NOTHING_YET: Final = ("not-rendered", "unknown-pool")
 NONCE_BYTES: Final = 24
 CLOCK, ENTROPY = SystemClock(), SystemEntropy()
@@ -86,6 +90,31 @@ def trust_of(ca: str, jwks: bytes) -> ImageTrust:
     if keys:
         return ImageTrust.parse(json.encode({"ca": ca, "configKeys": keys}))
     return ImageTrust(ssl.create_default_context(cadata=ca), {})
+
+
+async def until_answered(doors: DoorsAt, seconds: float) -> None:
+    """Wait until each door answers with a certificate of its authority, for so long at most; what is wrong then shows later."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            for url in filter(None, (doors.enrolment, doors.broker, doors.gate)):
+                await retry(partial(_connect, url, doors.trust.tls), OSError, lambda _: PAUSE_SECONDS, CLOCK)
+
+
+async def until_made(cluster: Cluster, seconds: float) -> None:
+    """Wait until there is a ConfidentialCluster, for so long at most; raises ApiError."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await retry(
+                partial(cluster.get, CONFIDENTIAL_CLUSTER.resource, NAME), NotFound, lambda _: PAUSE_SECONDS, CLOCK
+            )
+
+
+async def _connect(url: str, tls: ssl.SSLContext) -> None:
+    place = urlsplit(url)
+    async with asyncio.timeout(CONNECT_SECONDS):
+        _, writer = await asyncio.open_connection(place.hostname, place.port or 443, ssl=tls)
+    writer.close()
+    await writer.wait_closed()
 
 
 async def knock(doors: DoorsAt, tell: Tell) -> None:
