@@ -11,7 +11,7 @@ PART   ?= 1/1
 KEY    ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check bench soak mutate lock crds image release format clean components realkube
+.PHONY: help up test check bench soak mutate lock crds image release format clean components realkube engines
 
 help:  ## Show this list.
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -36,7 +36,7 @@ check: $(STAMP)  ## Lint, format, types, imports, generated files, sizes and nam
 bench: $(STAMP) realkube  ## Measure against a real kube-apiserver and etcd.
 	$(BIN)/python -m bench
 
-soak: $(STAMP) components realkube  ## The long form of what `make test` shortens.
+soak: $(STAMP) components realkube engines  ## The long form of what `make test` shortens.
 	FASTNESS_SOAK=1 $(BIN)/python -m pytest -q
 
 mutate: $(STAMP) components realkube  ## Take out every refusal, one by one: does a test notice? (PART=2/8 runs one part.)
@@ -70,6 +70,9 @@ components: $(STAMP)
 
 realkube: $(STAMP)
 	@$(BIN)/python tools/realkube.py ensure
+
+engines: $(STAMP)
+	@$(BIN)/python tools/engines.py ensure
 
 $(STAMP): pyproject.toml requirements/dev.lock
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq python3-venv; }

@@ -32,9 +32,14 @@ def systemd_boot() -> bytes:
     return SYSTEMD_BOOT.read_bytes()
 
 
-def write_disk(path: Path, images: Mapping[str, bytes], default: str, *, loader: bytes, table: bool = True) -> None:
-    """A disk with these images by name, which boots `default`; with a partition table, or as a bare file system."""
-    megabytes = sum(map(len, images.values())) // 1024**2 + 12
+def write_disk(
+    path: Path, images: Mapping[str, bytes], default: str, *, loader: bytes, table: bool = True, room: int = 12
+) -> None:
+    """A disk with these images by name, which boots `default`; with a partition table, or as a bare file system.
+
+    `room` is what it has beside them, in megabytes.
+    """
+    megabytes = sum(map(len, images.values())) // 1024**2 + room
     start = FIRST * _SECTOR if table else 0
     with path.open("wb") as file:
         file.truncate(start + (megabytes + 2) * 1024**2)

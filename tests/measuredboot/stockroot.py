@@ -100,7 +100,7 @@ def build(root: Path) -> None:
     listed = subprocess.run(["dpkg", "-L", "systemd"], capture_output=True, text=True, check=True).stdout.splitlines()
     shipped = [Path(line) for line in listed if not line.startswith("/usr/share/")]
     programs = [path for path in shipped if path.is_file() and os.access(path, os.X_OK)]
-    for path in [*shipped, *_libraries([*programs, IGNITION])]:
+    for path in [*shipped, *libraries_of([*programs, IGNITION])]:
         _copy(path, root)
     for source, name in ((BUSYBOX, "usr/bin/busybox"), (IGNITION, "usr/bin/ignition")):
         shutil.copy(source, root / name)
@@ -130,7 +130,8 @@ def _copy(path: Path, root: Path) -> None:
     shutil.copy2(path, target, follow_symlinks=False)
 
 
-def _libraries(programs: Sequence[Path]) -> set[Path]:
+def libraries_of(programs: Sequence[Path]) -> set[Path]:
+    """The shared libraries that programs need, by the names that they ask for and as files."""
     listing = subprocess.run(["ldd", *programs], capture_output=True, text=True, check=False).stdout
     libraries = {Path(name) for name in re.findall(r"(/\S+) \(0x", listing)}
     return libraries | {path.resolve() for path in libraries}

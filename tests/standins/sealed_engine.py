@@ -49,16 +49,27 @@ class Engine:
             return
         while words[0].startswith("--"):
             words = words[2:] if words[0] == "--repo" else words[1:]
-        if words == ["gc"]:
-            used = {image["digest"] for image in self.state["stored"]}
-            self.state["data"] = {digest: size for digest, size in self.state["data"].items() if digest in used}
-            self.save()
+        if words[0] == "gc":
+            self._collect({words[at + 1] for at, word in enumerate(words) if word == "--root"})
             return
-        verbs = {"pull": self._pull, "list-images": self._list, "compute-id": self._id, "prepare-boot": self._prepare,
+        verbs = {"pull": self._pull, "images": self._list, "compute-id": self._id, "prepare-boot": self._prepare,
                  "untag": self._untag}  # fmt: skip
+        if words[0] != "oci" or words[1] not in verbs:
+            fail(f"error: unrecognized subcommand '{words[-1]}'", 2)
         verbs[words[1]](words[2:])
 
+    def _collect(self, named: set[str]) -> None:
+        used = {image["digest"] for image in self.state["stored"]}
+        self.state["data"] = {digest: size for digest, size in self.state["data"].items() if digest in used}
+        # A root belongs to a tag when it was pulled as one that boots; preparing the boot ties it to nothing.
+        tied = {self.state["registry"][each["digest"]]["root"] for each in self.state["stored"] if each["bootable"]}
+        self.state["roots"] = [root for root in self.state["roots"] if root in tied | named]
+        self.save()
+        print("Objects: 0 removed (0 bytes)")
+
     def _pull(self, words: list[str]) -> None:
+        bootable = "--bootable" in words
+        words = [word for word in words if not word.startswith("--")]
         reference, name = words[0].removeprefix("docker://"), words[1]
         digest = reference.partition("@")[2]
         image = self.state["registry"].get(digest)
@@ -72,9 +83,16 @@ class Engine:
             fail("Error: Writing object: No space left on device (os error 28)")
         came = self.state["lies"].get(digest, digest)
         others = [each for each in self.state["stored"] if each["name"] != name]
-        self.state["stored"] = [*others, {"name": name, "digest": came}]
+        self.state["stored"] = [*others, {"name": name, "digest": came, "bootable": bootable}]
+        if bootable:
+            self._mounted_by(came)
         self.save()
         print(f"manifest {came}\nconfig   sha256:{'c' * 64}\nverity   {'0' * 128}\ntagged   {name}\nobjects  1 new")
+
+    def _mounted_by(self, digest: str) -> None:
+        """The root of an image is there from now on."""
+        root = self.state["registry"][digest]["root"] if digest in self.state["registry"] else ""
+        self.state["roots"] = sorted({*self.state["roots"], root})
 
     def _list(self, _words: list[str]) -> None:
         rows = [
@@ -87,7 +105,7 @@ class Engine:
     def _image(self, name: str) -> State:
         digest = next((each["digest"] for each in self.state["stored"] if each["name"] == name), "")
         if digest not in self.state["registry"]:
-            fail(f"Error: No such ref {name}")
+            fail(f"Error: OCI reference not found: {name}")
         image: State = self.state["registry"][digest]
         return image
 
@@ -99,7 +117,9 @@ class Engine:
         entry = words[words.index("--entry-id") + 1]
         content = (self.directory / image["uki"]).read_bytes()
         if not image["sloppy"] and image["root"] not in image["line"]:
-            fail("Error: The UKI has the wrong composefs= parameter (is 'ff', should be 'aa')")
+            fail("Error: The UKI has the wrong composefs digest (is 'ff', should be one of [aa])")
+        self._mounted_by(next(each["digest"] for each in self.state["stored"] if each["name"] == words[0]))
+        self.save()
         boot = Path(words[words.index("--bootdir") + 1]) / "EFI" / "Linux"
         place = boot / f"{entry}.efi"
         free = self.state["espSize"] - sum(each.stat().st_size for each in boot.iterdir() if each != place)
@@ -109,6 +129,8 @@ class Engine:
             fail("Error: Writing UKI: No space left on device (os error 28)")
 
     def _untag(self, words: list[str]) -> None:
+        if words[0] not in {each["name"] for each in self.state["stored"]}:
+            fail(f"Error: Failed to remove tag {words[0]}: No such file or directory (os error 2)")
         self.state["stored"] = [each for each in self.state["stored"] if each["name"] != words[0]]
         self.save()
 
@@ -152,7 +174,7 @@ class SealedMachine:
             place.mkdir(parents=True)
         self.write({
             "registry": {}, "stored": [], "data": {}, "dataSize": 10_000, "espSize": 10_000_000, "faults": [], "lies": {},
-            "forgets": [], "running": "",
+            "forgets": [], "running": "", "roots": [],
         })  # fmt: skip
         (directory / "calls").touch()
 
@@ -164,11 +186,12 @@ class SealedMachine:
         entry = {"root": root, "uki": place, "line": line, "size": size, "sloppy": sloppy}
         self.change(registry={**self.read()["registry"], digest: entry})
 
-    def install(self, image: str, name: str, entry: str) -> None:
-        """Let the machine have an image, as its installer left it."""
+    def install(self, image: str, name: str, entry: str, *, bootable: bool = True) -> None:
+        """Let the machine have an image, as its installer left it; one that is not bootable was only prepared."""
         state, digest = self.read(), image.partition("@")[2]
-        stored, size = {"name": name, "digest": digest}, state["registry"][digest]["size"]
-        self.change(stored=[*state["stored"], stored], data={**state["data"], digest: size})
+        there, stored = state["registry"][digest], {"name": name, "digest": digest, "bootable": bootable}
+        data, roots = {**state["data"], digest: there["size"]}, [*state["roots"], there["root"]]
+        self.change(stored=[*state["stored"], stored], data=data, roots=roots)
         content = (self.directory / state["registry"][digest]["uki"]).read_bytes()
         (self.boot_partition / "EFI" / "Linux" / entry).write_bytes(content)
 
@@ -218,7 +241,7 @@ class SealedMachine:
             for image in [each for each in stored if each is not None]:
                 whole = (self.directory / image["uki"]).read_bytes() == content
                 # A kernel whose root is not there panics; a part of a kernel image is not started.
-                if whole and image["root"] in image["line"]:
+                if whole and image["root"] in image["line"] and image["root"] in state["roots"]:
                     self.change(running=image["line"])
                     set_variable(self.directory, "LoaderEntrySelected", place.name)
                     return place.name

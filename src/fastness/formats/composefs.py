@@ -1,6 +1,6 @@
 """What `cfsctl` prints: the images of a composefs repository, what a pull brought, and the root on a command line.
 
-    stored_images(data)      `cfsctl oci list-images --json`
+    stored_images(data)      `cfsctl oci images --json`
     pulled_manifest(text)    `cfsctl oci pull`: the digest of the manifest that came
     root_on(line)            the word `composefs.digest=v1-sha512-12:…` of a kernel command line
     tag_of(image)            the name under which an image is kept: tags there cannot hold a digest as it is written
@@ -24,7 +24,7 @@ _ROOT: Final = re.compile(r"v1-sha512-12:([0-9a-f]{128})\Z", re.ASCII)
 _MANIFEST: Final = re.compile(r"^manifest\s+(sha256:[0-9a-f]{64})\s*$", re.MULTILINE | re.ASCII)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}\Z", re.ASCII)
 _TAG: Final = re.compile(r"(?P<repository>.+):sha256-(?P<hex>[0-9a-f]{64})\Z", re.ASCII)
-_HINT: Final = "Look at it with `cfsctl oci list-images --json` on that machine."
+_HINT: Final = "Look at it with `cfsctl oci images --json` on that machine."
 
 
 @dataclass(frozen=True, slots=True)

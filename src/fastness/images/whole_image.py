@@ -1,12 +1,16 @@
 """What machines measure that boot an image, from the files in it: one state for each thing that they may start.
 
-    expected = expect(boot_files(tree), (Platform(),))
+    expected = expect(boot_files(tree), (Platform(),), loaders=marks)
     expected.manifest         as an approval carries it; None where nothing can be said
     expected.sources          which file gave which registers
     expected.missing          by kind of evidence: what was not computed, and why
 
-* A unified kernel image is measured as a boot option starts it (`measure`), for each platform. Several in one image are states
-  of it: whoever approves the image approves each of them.
+* A unified kernel image is measured for each platform (`measure`). Several in one image are states of it: whoever approves the
+  image approves each of them.
+* Where the image brings systemd-boot, machines start it through that: first the boot loader of the image itself, then every other
+  that machines of its pools may have been installed with (`transition`, docs/adr/0108). That firmware starts the image by itself
+  is a state as well: the same bytes run, and one program less.
+* Which disk a machine has is not decided by an image, so PCR 5 is left out.
 * Behind shim and GRUB the image decides PCR 4 alone, with Secure Boot on: the keys (7, 14) are the platform's, and what GRUB
   reads is measured in registers that nobody compares. PCR 11 and 12 stay empty, as there is no boot stub.
 * What a label of the image claims is not looked at here: whether it counts depends on who made the image.
@@ -22,16 +26,19 @@ from typing import Any, Final
 from fastness.crypto.silicon.registers import hashed
 from fastness.formats.errors import ImageError
 from fastness.formats.evidence.pe.image import parse_pe
+from fastness.formats.evidence.pe.uki import parse_uki
 from fastness.images import boot_files as kinds
 from fastness.images.boot_files import BootFiles
 from fastness.images.errors import OsImageError
 from fastness.images.firmware import FirmwareVars
-from fastness.images.measure import authenticode, measure_uki
+from fastness.images.measure import BootChain, Disk, authenticode, predict
 from fastness.images.measurement import BANK, MeasuredEvent, Measurement
+from fastness.images.transition import LoaderMark, mark_of, under
 
 # Another method means other values for the same bytes: whoever changes what is predicted changes this, and images are read again.
-METHOD: Final = "1"
+METHOD: Final = "2"
 MAX_STATES: Final = 12
+ALONE: Final = "without boot loader"
 _SHIM_REGISTERS: Final = (4, 11, 12)
 MISSING: Final[Mapping[str, str]] = {
     "snp": "the launch measurement is of the firmware and processors that the host starts the machine with, which no image holds",
@@ -60,11 +67,13 @@ class Origin:
     path: str
     digest: str
     registers: tuple[int, ...]
+    loader: LoaderMark | None = None
 
     def to_json(self) -> dict[str, Any]:
         """For people and programs."""
         gave = [f"tpm_pcr{register}" for register in self.registers]
-        return {"file": f"/{self.path}", "sha256": self.digest, "values": gave}
+        mark = {} if self.loader is None else {"loader": self.loader.to_json()}
+        return {"file": f"/{self.path}", "sha256": self.digest, "values": gave, **mark}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +85,28 @@ class Expected:
     missing: Mapping[str, str] = field(default_factory=dict)
 
 
-def expect(boot: BootFiles, platforms: Sequence[Platform], evidence: Sequence[str] = ("tpm",)) -> Expected:
-    """What machines of these platforms measure, for these kinds of evidence; total."""
+def expect(
+    boot: BootFiles, platforms: Sequence[Platform], evidence: Sequence[str] = ("tpm",), loaders: Sequence[LoaderMark] = ()
+) -> Expected:  # fmt: skip
+    """What machines of these platforms measure, for these kinds of evidence; total.
+
+    `loaders` are boot loaders that machines may have been installed with; that of the image itself need not be among them.
+    """
     missing = {kind: MISSING.get(kind, _OTHER) for kind in evidence if kind != "tpm"}
     states: dict[str, Measurement] = {}
     sources: dict[str, Origin] = {}
     problems: list[str] = []
+    own = _own_loaders(boot, sources, problems) if boot.of(kinds.UKI) else {}
     for path, content in boot.of(kinds.UKI).items():
         for platform in platforms or (Platform(),):
+            name = _state(path, platform, boot)
             try:
-                measured = measure_uki(content, platform.firmware, secure_boot=platform.secure_boot)
+                measured = _states_of(content, platform, own, loaders, problems)
             except (OsImageError, ImageError) as error:
                 problems.append(f"/{path}: {error.message}" + ("" if not platform.name else f" ({platform.name})"))
                 continue
-            states[_state(path, platform, boot)] = measured
-            sources[path] = _origin(path, content, measured)
+            states |= {_joined(name, how): each for how, each in measured.items()}
+            sources[path] = _origin(path, content, next(iter(measured.values())))
     if not boot.of(kinds.UKI):
         _behind_shim(boot, states, sources, problems)
     if len(states) > MAX_STATES:
@@ -105,6 +121,55 @@ def expect(boot: BootFiles, platforms: Sequence[Platform], evidence: Sequence[st
             "PCR 7 and 14 are the platform's, not the image's: publish them in a ReferenceValueSet of source manual"
         )
     return Expected(_manifest(states), tuple(sources.values()), missing)
+
+
+def _own_loaders(boot: BootFiles, sources: dict[str, Origin], problems: list[str]) -> dict[LoaderMark, bytes]:
+    """The boot loaders that the image brings, each once, the one on its system partition first."""
+    own: dict[LoaderMark, bytes] = {}
+    for path, content in boot.of(kinds.LOADER).items():
+        try:
+            mark = mark_of(content)
+        except ImageError as error:
+            problems.append(f"/{path}: {error.message}")
+            continue
+        own.setdefault(mark, content)
+        sources[path] = Origin(path, sha256(content).hexdigest(), (4, 12), mark)
+    return own
+
+
+def _states_of(
+    uki: bytes,
+    platform: Platform,
+    own: Mapping[LoaderMark, bytes],
+    loaders: Sequence[LoaderMark],
+    problems: list[str],
+) -> dict[str, Measurement]:
+    """What a unified kernel image measures on a platform, by the way in which it is started, the usual one first."""
+
+    def measured(loader: bytes) -> Measurement:
+        chain = BootChain(uki, loader, Disk.UNKNOWN)
+        return predict(chain, platform.firmware, secure_boot=platform.secure_boot)
+
+    alone, through = measured(b""), dict[LoaderMark, Measurement]()
+    for mark, content in own.items():
+        try:
+            through[mark] = measured(content)
+        except OsImageError as error:
+            problems.append(error.message)
+    if not through:
+        return {"": alone}
+    first, *others = through.items()
+    states = {"": first[1], **{mark.label: each for mark, each in others}}
+    # With Secure Boot the key that let a boot loader start is measured, which a mark does not have.
+    for mark in () if platform.secure_boot else sorted(set(loaders) - set(own)):
+        changed = under(first[1], parse_uki(uki).stub, mark)
+        if changed is not None:
+            states[mark.label] = changed
+    return states | {ALONE: alone}
+
+
+def _joined(name: str, how: str) -> str:
+    return " ".join(word for word in (name[: 62 - len(how)].strip("._- "), how) if word)
 
 
 def _behind_shim(

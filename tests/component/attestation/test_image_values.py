@@ -20,7 +20,7 @@ from fastness.formats.cosign import Signature
 from fastness.formats.tar_stream import Member, MemberKind
 from fastness.images import whole_image
 from fastness.images.firmware import FirmwareVars
-from fastness.images.measure import measure_uki
+from fastness.images.measure import BootChain, Disk, measure_uki, predict
 from fastness.images.uki import write_uki
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER
 from fastness.kinds.kind import JsonObject
@@ -50,6 +50,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.image = ImageContents({UKI_PATH: Member(UKI_PATH, MemberKind.FILE, len(UKI), "", UKI)})
+        self.others: dict[str, ImageContents] = {}
         self.problem: ImageUnreadable | None = None
         self.signed: list[Signature] = []
         self.secrets: list[str] = []
@@ -58,7 +59,7 @@ class Registry:
         self.secrets.append(secret)
         if self.problem is not None:
             raise self.problem
-        return self.image
+        return self.others.get(image, self.image)
 
     async def signatures(self, image: str, secret: str = "") -> Sequence[Signature]:
         return self.signed
@@ -161,6 +162,42 @@ async def test_an_approval_by_digest_is_enough_and_says_which_file_gave_the_valu
         assert values["tpm_pcr4"]["value"] == EXPECTED[4].hex()
         assert values["tpm_pcr11"]["note"] == "computed from /boot/EFI/Linux/os.efi"
         assert (await here.counting()).query("tpm_pcr11") == [EXPECTED[11].hex()]
+
+
+def with_loader(loader: bytes) -> ImageContents:
+    path = "usr/lib/systemd/boot/efi/systemd-bootx64.efi"
+    members = {UKI_PATH: UKI, path: loader}
+    return ImageContents({name: Member(name, MemberKind.FILE, len(each), "", each) for name, each in members.items()})
+
+
+async def test_values_hold_under_boot_loaders_of_other_approved_images_for_as_long_as_those_are_approved(
+    embedded_server: Embedded,
+) -> None:
+    async with reading(embedded_server) as here:
+        newer, other = minted.loader("252.40-1", text=b"newer"), IMAGE.replace("sha256:", "sha256:ff")[: len(IMAGE)]
+        here.registry.image, here.registry.others = with_loader(minted.loader()), {other: with_loader(newer)}
+        own, turned, alone = (
+            predict(BootChain(UKI, loader, Disk.UNKNOWN), FirmwareVars.blank(), secure_boot=False).registers[4].hex()
+            for loader in (minted.loader(), newer, b"")
+        )
+        await here.cluster.create(IMAGES, bare())
+        await here.settle()
+        assert set((await here.counting()).query("tpm_pcr4") or ()) == {own, alone}
+        approval = bare("newer")
+        approval["spec"]["image"] = other
+        await here.cluster.create(IMAGES, approval)
+        for _ in range(3):
+            await here.settle()
+        first = {
+            value["value"]
+            for value in (await here.cluster.get(SETS, SET))["spec"]["values"]
+            if value["name"] == "tpm_pcr4"
+        }
+        assert first == {own, turned, alone}
+        await here.cluster.delete(IMAGES, "newer", NAMESPACE, DELETE)
+        for _ in range(3):
+            await here.settle()
+        assert set((await here.counting()).query("tpm_pcr4") or ()) == {own, alone}
 
 
 async def test_an_image_is_read_once_until_the_method_changes(

@@ -34,6 +34,12 @@ def pushed_with(registry: LocalRegistry, files: Mapping[str, bytes]) -> str:
     image = busybox_image(_busybox())
     sink = io.BytesIO(image.layer)
     with tarfile.open(fileobj=sink, mode="a", format=tarfile.PAX_FORMAT) as archive:
+        # Directories are entries of their own: composefs makes none that no layer has.
+        parents = {str(parent) for name in files for parent in Path(name).parents} - {"."}
+        for name in sorted(parents - {member.name.strip("./") for member in archive.getmembers()}):
+            directory = tarfile.TarInfo(name)
+            directory.type, directory.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(directory)
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(content), 0o644

@@ -1,31 +1,36 @@
 """Sealed images, built by the real builder: the kernel image names the root, and what cannot be sealed is refused.
 
-What names roots is stood in for by a script with the same face, which hashes every file but those below /boot.
+What names roots is stood in for by a script with the same face, which hashes every file but those below /boot; the long form has
+the real program, and lets it pull what was built and prepare its boot, as a machine does.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fastness.agent.host.errors import CommandFailed
+from fastness.agent.host.process import run
 from fastness.builds.errors import BuildFailed
 from fastness.builds.inputs import ImageFile
 from fastness.builds.live.buildah import Buildah
 from fastness.builds.live.builder import Order
 from fastness.builds.log import BuildLog
-from fastness.formats.composefs import root_on
+from fastness.formats.composefs import root_on, tag_of
 from fastness.formats.evidence.pe.uki import parse_uki
 from fastness.images.firmware import FirmwareVars
 from fastness.images.measure import BootChain, Disk, predict
 from tests.components import require_program, require_root
-from tests.e2e.builds.registry_images import pulled, pushed_busybox
+from tests.e2e.builds.registry_images import pulled, pushed_with
 from tests.e2e.builds.test_buildah import SMALL, order
 from tests.e2e.machineconfig.local_registry import LocalRegistry, running_registry
 from tests.measuredboot import minted
-from tests.soaking import SOAK
+from tests.sealedvm.root import require_engines
+from tests.soaking import SOAK, soaking
 
 pytestmark = pytest.mark.processes
 KERNEL_IMAGE = "boot/EFI/Linux/sealed.efi"
@@ -61,24 +66,60 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry
         yield running
 
 
-@pytest.fixture
-def cfsctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = tmp_path / "programs"
+@pytest.fixture(params=["a stand-in", soaking("cfsctl", why="a script stands in for it")])
+def cfsctl(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path | None:
+    """The real program, or None where a script stands in for it; it is on PATH either way."""
+    programs, real = tmp_path / "programs", request.param == "cfsctl"
     programs.mkdir()
-    (programs / "cfsctl").write_text(CFSCTL)
-    (programs / "cfsctl").chmod(0o755)
+    if real:
+        shutil.copy(require_engines() / "cfsctl", programs)
+    else:
+        (programs / "cfsctl").write_text(CFSCTL)
+        (programs / "cfsctl").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin")
+    return programs / "cfsctl" if real else None
+
+
+def base_of(registry: LocalRegistry) -> str:
+    """An image with a shell, and the directories that every root has which is sealed."""
+    return pushed_with(registry, {"boot/keep": b"", "sysroot/keep": b""})
+
+
+class Repository:
+    """A repository of the real program, without fs-verity, which the kernel of a builder need not have."""
+
+    def __init__(self, cfsctl: Path, place: Path, registry: LocalRegistry) -> None:
+        self.boot = place / "boot"
+        self.boot.mkdir(parents=True)
+        insecure = f'[[registry]]\nlocation = "{registry.address}"\ninsecure = true\n'
+        settings = place / ".config/containers"
+        settings.mkdir(parents=True)
+        (settings / "registries.conf").write_text(insecure)
+        (settings / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
+        self._environment = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
+        self._command = [str(cfsctl), "--repo", str(place / "repo")]
+        self.ask("init", "--insecure")
+
+    def ask(self, *words: str) -> str:
+        """What it prints; raises CommandFailed."""
+        return run([*self._command, *words], environment=self._environment)
+
+    def prepare(self, image: str) -> tuple[str, bytes]:
+        """Pull an image and prepare its boot, as the driver does: the root of what was pulled, and the kernel image."""
+        self.ask("oci", "pull", "--bootable", f"docker://{image}", tag_of(image))
+        root = self.ask("oci", "compute-id", "--bootable", tag_of(image)).strip()
+        self.ask("oci", "prepare-boot", tag_of(image), "--bootdir", str(self.boot), "--entry-id", "entry")
+        return root, (self.boot / "EFI/Linux/entry.efi").read_bytes()
 
 
 def sealed(asking: Order) -> Order:
     return replace(asking, inputs=replace(asking.inputs, sealed=True))
 
 
-@pytest.mark.usefixtures("cfsctl")
 async def test_the_kernel_image_names_the_root_and_has_the_arguments_of_base_and_layer(
-    registry: LocalRegistry, tmp_path: Path
+    registry: LocalRegistry, tmp_path: Path, cfsctl: Path | None
 ) -> None:
-    base = pushed_busybox(registry)
+    base = base_of(registry)
     plain = order(registry, base, LAYER, "worker-s", *BOOTABLE)
     first = await Buildah(tmp_path / "a", SMALL).build(sealed(plain), BuildLog())
     files, _, layers = pulled(registry, first)
@@ -91,6 +132,9 @@ async def test_the_kernel_image_names_the_root_and_has_the_arguments_of_base_and
     assert set(predict(chain, FirmwareVars.blank(), secure_boot=False).registers) >= {4, 9, 11, 12}
     unsealed = pulled(registry, await Buildah(tmp_path / "c", SMALL).build(plain, BuildLog()))
     assert unsealed[2] == layers[:-1], "the seal is a layer of its own, and changes nothing below it"
+    if cfsctl is not None:
+        repository = Repository(cfsctl, tmp_path / "machine", registry)
+        assert repository.prepare(first) == (root_on(line), files[KERNEL_IMAGE]), "who seals and who boots agree"
     if not SOAK:
         return
     assert first == await Buildah(tmp_path / "b", SMALL).build(sealed(plain), BuildLog()), (
@@ -106,19 +150,36 @@ async def test_the_kernel_image_names_the_root_and_has_the_arguments_of_base_and
     ("layer", "files", "reason"),
     [
         ("", (), "not exactly one kernel"),
+        pytest.param("RUN rm -r /sysroot && ln -s boot /sysroot", BOOTABLE[:2], "no directory /sysroot", marks=LONG),
         pytest.param("", BOOTABLE[:1], "no usr/lib/modules/6.1.0-test/initramfs.img", marks=LONG),
         pytest.param("", BOOTABLE[:2], "no usr/lib/systemd/boot/efi/linuxx64.efi.stub", marks=LONG),
         ("RUN cd /usr/lib/modules/*/ && rm vmlinuz && ln -s initramfs.img vmlinuz", BOOTABLE, "kernel of the image is no"),
         pytest.param(ANOTHER_ROOT, BOOTABLE, "would decide what the root is", marks=LONG),
     ],
-    ids=["no kernel", "no initial file system", "no stub", "a link", "another root"],
+    ids=["no kernel", "no sysroot", "no initial file system", "no stub", "a link", "another root"],
 )  # fmt: skip
 async def test_what_cannot_be_sealed_is_refused_with_the_reason(
     registry: LocalRegistry, tmp_path: Path, layer: str, files: tuple[ImageFile, ...], reason: str
 ) -> None:
-    asking = sealed(order(registry, pushed_busybox(registry), layer, "worker-r", *files))
+    asking = sealed(order(registry, base_of(registry), layer, "worker-r", *files))
     with pytest.raises(BuildFailed, match=reason):
         await Buildah(tmp_path / "builds", SMALL).build(asking, BuildLog())
+
+
+async def test_an_image_that_carries_the_kernel_image_of_another_is_refused_when_its_boot_is_prepared(
+    registry: LocalRegistry, tmp_path: Path, cfsctl: Path | None
+) -> None:
+    if cfsctl is None:
+        pytest.skip("the stand-in of the driver refuses it in tests/component/agent/host/test_composefs.py")
+    base, builder = base_of(registry), Buildah(tmp_path / "builds", SMALL)
+    good = await builder.build(sealed(order(registry, base, LAYER, "worker-w", *BOOTABLE)), BuildLog())
+    stolen = ImageFile(f"/{KERNEL_IMAGE}", pulled(registry, good)[0][KERNEL_IMAGE])
+    other = order(registry, base, LAYER + "RUN echo evil > /etc/evil\n", "worker-x", *BOOTABLE, stolen)
+    wrong = await builder.build(other, BuildLog())
+    repository = Repository(cfsctl, tmp_path / "machine", registry)
+    with pytest.raises(CommandFailed, match="wrong composefs digest"):
+        repository.prepare(wrong)
+    assert list(repository.boot.rglob("*.efi")) == []
 
 
 async def test_without_what_names_roots_the_builder_says_what_to_install(

@@ -12,12 +12,15 @@ from fastness.attestation.values.from_images import states_of_manifest
 from fastness.formats.errors import ImageError
 from fastness.formats.evidence.efi.gpt import BEGINNING, parse_gpt
 from fastness.formats.evidence.efi.signature_lists import SIG_X509
+from fastness.images import boot_files as kinds
+from fastness.images.boot_files import BootFiles
 from fastness.images.errors import NotBootable, Unpredictable
 from fastness.images.firmware import FirmwareVars
 from fastness.images.measure import REGISTERS, BootChain, Disk, measure_uki, predict
 from fastness.images.measurement import Measurement
-from fastness.images.transition import BOOTED, NEW_LOADER, OLD_LOADER, manifest, transition
+from fastness.images.transition import mark_of, read_mark, under
 from fastness.images.uki import write_uki
+from fastness.images.whole_image import ALONE, Expected, Platform, expect
 from tests.measuredboot import minted
 from tests.measuredboot.loader import write_table
 
@@ -149,30 +152,97 @@ def test_a_table_that_was_not_read_whole_is_refused(tmp_path: Path) -> None:
             parse_gpt(disk(tmp_path)[:size])
 
 
-def test_a_new_boot_loader_comes_last_so_either_image_may_run_under_either() -> None:
-    before = BootChain(uki("quiet slot=a"), minted.loader())
-    after = BootChain(uki("quiet slot=b"), minted.loader("252.40-1", text=b"newer"))
-    turn = transition(before, after, FirmwareVars.blank(), secure_boot=False)
-    assert list(turn.after) == [BOOTED, OLD_LOADER]
-    assert list(turn.before) == [BOOTED, NEW_LOADER]
-    assert differing(turn.after[BOOTED], turn.after[OLD_LOADER]) == {4}
-    assert turn.after[OLD_LOADER] == measured(BootChain(after.uki, before.loader))
-    assert turn.before[NEW_LOADER] == measured(BootChain(before.uki, after.loader))
+NEWER = minted.loader("252.40-1", text=b"newer")
 
 
-def test_without_another_boot_loader_nothing_is_between_two_images() -> None:
-    before, after = (BootChain(uki(f"quiet slot={slot}"), minted.loader()) for slot in "ab")
-    turn = transition(before, after, FirmwareVars.blank(), secure_boot=False)
-    assert (list(turn.before), list(turn.after)) == ([BOOTED], [BOOTED])
-    assert differing(turn.before[BOOTED], turn.after[BOOTED]) == {4, 9, 11, 12}
+def test_an_image_under_another_boot_loader_measures_what_a_whole_prediction_says() -> None:
+    own = measured(BootChain(uki(), minted.loader()))
+    turned = under(own, 252, mark_of(NEWER))
+    assert turned == measured(BootChain(uki(), NEWER))
+    assert turned is not None
+    assert differing(own, turned) == {4}
 
 
-def test_the_states_are_what_an_approval_carries_and_none_mixes_two() -> None:
-    before = BootChain(uki("quiet slot=a"), minted.loader())
-    after = BootChain(uki("quiet slot=b"), minted.loader("252.40-1", text=b"newer"))
-    turn = transition(before, after, FirmwareVars.blank(), secure_boot=False)
-    read = dict(states_of_manifest(manifest(turn.after)))
-    assert list(read) == [BOOTED, OLD_LOADER]
-    for name, state in turn.after.items():
-        values = {value["name"]: value["value"] for value in read[name] if not value["name"].startswith("event_")}
-        assert values == {f"tpm_pcr{pcr}": register.hex() for pcr, register in state.registers.items()}
+def test_nothing_is_said_of_a_boot_loader_that_nobody_booted_with_the_stub() -> None:
+    own = measured(BootChain(uki(), minted.loader()))
+    assert under(own, 252, mark_of(minted.loader("257.9"))) is None
+    assert under(own, 257, mark_of(NEWER)) is None
+
+
+def test_a_mark_is_read_as_it_was_noted_and_nothing_else_is_one() -> None:
+    mark = mark_of(NEWER)
+    assert read_mark(mark.to_json()) == mark
+    spoilt: list[object] = [
+        None,
+        [],
+        {},
+        {**mark.to_json(), "authenticode": "00"},
+        {**mark.to_json(), "version": "252"},
+    ]
+    for each in spoilt:
+        assert read_mark(each) is None
+
+
+def boots(**content: bytes) -> BootFiles:
+    """The boot files of an image: `a` is a unified kernel image, `usr` and `esp` are boot loaders."""
+    places = {"usr": "usr/lib/systemd/boot/efi/systemd-bootx64.efi", "esp": "boot/EFI/BOOT/BOOTX64.EFI"}
+    loaders = {places[name]: each for name, each in content.items() if name in places}
+    kernels = {f"boot/EFI/Linux/{name}.efi": each for name, each in content.items() if name not in places}
+    return BootFiles({kinds.UKI: kernels, kinds.LOADER: dict(sorted(loaders.items()))})
+
+
+def states(expected: Expected) -> dict[str, dict[int, str]]:
+    assert expected.manifest is not None
+    manifests = {"": expected.manifest, **expected.manifest.get("variants", {})}
+    return {name: {row["id"]: row["value"] for row in each["pcrs"]} for name, each in manifests.items()}
+
+
+def in_hex(chain: BootChain) -> dict[int, str]:
+    return {pcr: value.hex() for pcr, value in measured(chain).registers.items()}
+
+
+def test_an_image_with_systemd_boot_is_expected_through_it_and_by_itself() -> None:
+    expected = expect(boots(a=uki(), usr=minted.loader()), ())
+    through, alone = (in_hex(BootChain(uki(), loader, Disk.UNKNOWN)) for loader in (minted.loader(), b""))
+    assert states(expected) == {"": through, ALONE: alone}
+    assert 5 not in through, "the disk is not the image's"
+    assert {origin.path for origin in expected.sources} == {
+        "boot/EFI/Linux/a.efi", "usr/lib/systemd/boot/efi/systemd-bootx64.efi",
+    }  # fmt: skip
+
+
+def test_every_boot_loader_that_machines_may_have_is_a_state_and_none_mixes_two() -> None:
+    expected = expect(boots(a=uki(), usr=minted.loader()), (), loaders=(mark_of(NEWER), mark_of(minted.loader())))
+    whole = in_hex(BootChain(uki(), NEWER, Disk.UNKNOWN))
+    assert states(expected)[mark_of(NEWER).label] == whole
+    assert len(states(expected)) == 3, "that of the image itself is not counted twice"
+    read = dict(states_of_manifest(expected.manifest))
+    values = {value["name"]: value["value"] for value in read[mark_of(NEWER).label]}
+    assert {f"tpm_pcr{pcr}": value for pcr, value in whole.items()}.items() <= values.items()
+
+
+def test_the_boot_loader_on_the_system_partition_goes_before_that_of_a_package() -> None:
+    expected = expect(boots(a=uki(), usr=minted.loader(), esp=NEWER), ())
+    assert states(expected)[""] == in_hex(BootChain(uki(), NEWER, Disk.UNKNOWN))
+    assert len(states(expected)) == 3
+
+
+@pytest.mark.parametrize("program", [minted.loader("257.9"), minted.stub(), b"MZ"], ids=["unknown", "other", "damaged"])
+def test_a_boot_loader_that_cannot_be_predicted_is_named_and_the_rest_is_said(program: bytes) -> None:
+    expected = expect(boots(a=uki(), usr=program), ())
+    assert states(expected) == {"": in_hex(BootChain(uki(), b"", Disk.UNKNOWN))}
+    assert expected.missing["tpm"].startswith("of a part: ")
+
+
+def test_with_secure_boot_nothing_is_said_of_boot_loaders_whose_key_is_not_known() -> None:
+    firmware = FirmwareVars(minted.keys(minted.siglist(SIG_X509, ROOT.der)))
+    image = boots(a=ROOT.sign(uki()), usr=ROOT.sign(minted.loader()))
+    expected = expect(image, (Platform("secure", firmware, secure_boot=True),), loaders=(mark_of(NEWER),))
+    assert list(states(expected)) == ["", f"secure {ALONE}"]
+
+
+def test_more_states_than_anybody_reads_are_refused() -> None:
+    marks = [mark_of(minted.loader("252.40-1", text=bytes([number]))) for number in range(20)]
+    expected = expect(boots(a=uki(), usr=minted.loader()), (), loaders=marks)
+    assert expected.manifest is None
+    assert "more than 12 states" in expected.missing["tpm"]

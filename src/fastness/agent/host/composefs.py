@@ -133,22 +133,22 @@ class ComposefsOs:
         """Take away images and kernel images that are neither booted nor asked for."""
         entries = {self._entries.selected(), self._entries.default(), *map(entry_of, needed)}
         self._entries.retain(entries)
-        for each in [each for each in self._images() if entry_of(each.image) not in entries]:
+        images = self._images()
+        for each in [each for each in images if entry_of(each.image) not in entries]:
             self._ask("oci", "untag", each.name)
-        # Always: a pull that a full disk or a power cut ended has left files without a name.
-        self._ask("gc")
+        # Always: a pull that a full disk or a power cut ended has left files without a name. Roots that may be booted are named:
+        # whoever installed the machine may have prepared its boot without tying the root to the tag, and it would be collected.
+        roots = {root_on(self._cmdline())} | {
+            self._root_of(each.name) for each in images if entry_of(each.image) in entries
+        }
+        self._ask("gc", *(word for root in sorted(roots - {""}) for word in ("--root", root)))
 
     def _pull(self, image: str) -> None:
-        command = [
-            *self._program,
-            *self._repository,
-            "--require-verity",
-            "oci",
-            "pull",
-            f"docker://{image}",
-            tag_of(image),
-        ]
-        printed = self._commands.persistently([*in_a_unit(self._launcher), *command])
+        # The root of a pull that is not bootable belongs to no tag, and is gone with the next collection.
+        words = ("--require-verity", "oci", "pull", "--bootable", f"docker://{image}", tag_of(image))
+        # skopeo pulls for cfsctl, and looks for credentials nowhere below /etc unless it is told.
+        unit = [*in_a_unit(self._launcher), "-p", f"Environment=REGISTRY_AUTH_FILE={AUTH}"]
+        printed = self._commands.persistently([*unit, *self._program, *self._repository, *words])
         came = _read(lambda: pulled_manifest(printed))
         if came != digest_of(image):
             raise AnotherImage(f"{PROGRAM} pulled {came or 'nothing'} instead of {image}")
@@ -188,7 +188,7 @@ class ComposefsOs:
         raise ImageFailure("the root that runs is not in the repository of this machine", "Install the machine anew.")
 
     def _images(self) -> tuple[Stored, ...]:
-        return _read(lambda: stored_images(self._ask("oci", "list-images", "--json").encode()))
+        return _read(lambda: stored_images(self._ask("oci", "images", "--json").encode()))
 
     def _root_of(self, name: str) -> str:
         return self._ask("oci", "compute-id", "--bootable", name).strip()

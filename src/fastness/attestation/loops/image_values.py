@@ -11,6 +11,8 @@ build.
   built here never, as whoever wrote the layer wrote the label.
 * An image is read again when the method or the evidence that counts changed, and when a registry did not answer; one whose bytes
   are no good is not.
+* Where an image brings systemd-boot, its values hold for every boot loader that machines of its pools may have been installed
+  with: those of other images that somebody approved. A new one among them is a reason to read again.
 * With signers, the signatures beside the image are looked at again and again until all are there: they may come after the image.
 """
 
@@ -25,7 +27,14 @@ from fastness.attestation.evidence.roots import accepted_evidence
 from fastness.attestation.live.image_contents import ImageReader, ImageUnreadable, Simulated
 from fastness.attestation.loops.images import IMAGES, SETS, keys_of_image, keys_of_set
 from fastness.attestation.values import computed as notes
-from fastness.attestation.values.computed import BuiltImage, Computed, built_images, computed_of, image_of_build
+from fastness.attestation.values.computed import (
+    BuiltImage,
+    Computed,
+    built_images,
+    computed_of,
+    image_of_build,
+    loaders_of,
+)
 from fastness.attestation.values.from_images import LABEL, BadValues, carries_measurements, set_name, states_of_manifest
 from fastness.attestation.values.tuples import IMAGE
 from fastness.formats import json
@@ -34,6 +43,7 @@ from fastness.formats.image_reference import digest_of
 from fastness.images.boot_files import boot_files
 from fastness.images.errors import OsImageError
 from fastness.images.signatures import key_id, signed_by, signers_for, unsigned
+from fastness.images.transition import LoaderMark
 from fastness.images.whole_image import Platform, expect
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
 from fastness.kinds.fastness_dev.image_approval import ImageSigner
@@ -73,8 +83,9 @@ class ImageValues:
         self, cluster: Cluster, informers: Informers, clock: Clock, reader: ImageReader, simulated: Simulated | None = None
     ) -> None:  # fmt: skip
         self.sources: Sequence[Source] = (
-            Source(IMAGES, keys=keys_of_image),
-            Source(SETS, keys=keys_of_set),
+            # An approval lets the boot loader of its image count, and with it states of all others.
+            Source(IMAGES, keys=self._with_others),
+            Source(SETS, keys=self._of_set),
             Source(BUILDS, keys=keys_of_build, optional=True),
             Source(CONFIGS, keys=self._known, reads=frozenset({"spec"}), optional=True),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._known, reads=frozenset({"spec"})),
@@ -94,6 +105,12 @@ class ImageValues:
             *(key for build in self._builds.list() for key in keys_of_build(build)),
             *(key for values in self._sets.list() for key in keys_of_set(values)),
         }
+
+    def _with_others(self, approval: Object) -> Iterable[Hashable]:
+        return {*keys_of_image(approval), *self._known(approval)}
+
+    def _of_set(self, values: Object) -> Iterable[Hashable]:
+        return self._known(values) if loaders_of(computed_of(values)) else keys_of_set(values)
 
     async def reconcile(self, key: ObjectName) -> Done:
         """Note what is known of one image."""
@@ -129,11 +146,14 @@ class ImageValues:
         pools = earlier.pools or frozenset({""})
         evidence = {tee for pool in pools for tee in accepted_evidence(confidential, pool)}
         simulated = self._simulated is not None and view(confidential or {}, ConfidentialCluster).spec.simulated
-        method = notes.method(evidence, simulated=simulated, built=earlier.built)
+        loaders = self._loaders(image, earlier.pools)
+        method = notes.method(evidence, simulated=simulated, built=earlier.built, loaders=loaders)
         if not bare or earlier.made_with == method:
             return earlier
         try:
-            made = await self._computed(image, built, sorted(evidence), simulated=simulated, label=not earlier.built)
+            made = await self._computed(
+                image, built, sorted(evidence), sorted(loaders), simulated=simulated, label=not earlier.built
+            )
         except (ImageUnreadable, OsImageError, BadValues) as error:
             lasting = not isinstance(error, ImageUnreadable) or error.lasting
             self._failures[set_name(image)] = 0 if lasting else self._failures.get(set_name(image), 0) + 1
@@ -145,14 +165,28 @@ class ImageValues:
         self._failures.pop(set_name(image), None)
         return replace(made, made_with=method, pools=earlier.pools, signed_by=earlier.signed_by)
 
+    def _loaders(self, image: str, pools: frozenset[str]) -> frozenset[LoaderMark]:
+        """Boot loaders of other images that somebody approved: a machine of these pools may have been installed from one."""
+        approved = {
+            key.name for each in self._images.list() if not is_being_deleted(each) for key in keys_of_image(each)
+        }
+        marks: set[LoaderMark] = set()
+        for values in self._sets.list():
+            of_pools = set((values.get("spec") or {}).get("pools") or ())
+            shared = not pools or not of_pools or bool(pools & of_pools)
+            if shared and object_name(values).name in approved - {set_name(image)}:
+                marks |= loaders_of(computed_of(values))
+        return frozenset(marks)
+
     async def _computed(
-        self, image: str, built: Sequence[BuiltImage], evidence: Sequence[str], *, simulated: bool, label: bool
-    ) -> Computed:
+        self, image: str, built: Sequence[BuiltImage], evidence: Sequence[str], loaders: Sequence[LoaderMark], *,
+        simulated: bool, label: bool,
+    ) -> Computed:  # fmt: skip
         if simulated and self._simulated is not None:
             manifest = await self._simulated(image)
             return Computed(_checked(manifest), sources=({"file": notes.SIMULATED},))
         contents = await self._reader.contents(image, _secret(built))
-        expected = expect(boot_files(contents.tree), (Platform(),), evidence)
+        expected = expect(boot_files(contents.tree), (Platform(),), evidence, loaders)
         from_files = notes.from_files(expected)
         if from_files.manifest is not None:
             return replace(from_files, manifest=_checked(from_files.manifest))

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from fastness.formats import json
 from fastness.formats.errors import JsonError
+from fastness.images.transition import LoaderMark, read_mark
 from fastness.images.whole_image import METHOD, Expected
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, condition, is_being_deleted, labels_of, object_name
@@ -85,10 +86,19 @@ def notes_of(computed: Computed) -> dict[str, str | None]:
     }
 
 
-def method(evidence: Iterable[str], *, simulated: bool, built: bool) -> str:
+def method(evidence: Iterable[str], *, simulated: bool, built: bool, loaders: Iterable[LoaderMark] = ()) -> str:
     """By what an image is computed: whatever would lead to other values leads to another text here."""
-    words = {"method": METHOD, "evidence": sorted(evidence), "simulated": simulated, "built": built}
+    words: dict[str, Any] = {"method": METHOD, "evidence": sorted(evidence), "simulated": simulated, "built": built}
+    marks = sorted(mark.digest for mark in loaders)
+    if marks:
+        words["loaders"] = marks
     return f"{METHOD}-{sha256(json.canonical(words)).hexdigest()[:12]}"
+
+
+def loaders_of(computed: Computed) -> frozenset[LoaderMark]:
+    """The boot loaders that an image brings: machines that were installed from it have one of them, whatever they boot later."""
+    marks = (read_mark(source.get("loader")) for source in computed.sources)
+    return frozenset(mark for mark in marks if mark is not None)
 
 
 def from_files(expected: Expected) -> Computed:

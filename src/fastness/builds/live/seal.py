@@ -29,6 +29,9 @@ set -- usr/lib/modules/*/vmlinuz
 [ $# = 1 ] && [ -f "$1" ] || {{ echo "the image has not exactly one kernel, usr/lib/modules/*/vmlinuz"; exit 3; }}
 version=$(dirname "$1")
 [ -f "$version/initramfs.img" ] || {{ echo "the image has no $version/initramfs.img"; exit 3; }}
+for place in boot sysroot usr; do
+    [ -d $place ] && [ ! -L $place ] || {{ echo "the image has no directory /$place, which a sealed root must have"; exit 3; }}
+done
 stub=usr/lib/systemd/boot/efi/linuxx64.efi.stub
 [ -f $stub ] || {{ echo "the image has no $stub"; exit 3; }}
 cp -P "$1" /build/seal/kernel

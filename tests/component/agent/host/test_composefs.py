@@ -74,7 +74,19 @@ def test_it_is_pulled_by_digest_with_verity_in_a_unit_of_its_own(machine: Sealed
     driver(machine).stage(Deployment(f"registry.example/os:9@{B.partition('@')[2]}"))
     (launched,) = [call for call in machine.calls() if call.startswith("systemd-run")]
     assert "-p EnvironmentFile=-/etc/mco/proxy.env" in launched
-    assert f"--require-verity oci pull docker://{B} {tag_of(B)}" in launched
+    assert "-p Environment=REGISTRY_AUTH_FILE=/etc/containers/auth.json" in launched
+    assert f"--require-verity oci pull --bootable docker://{B} {tag_of(B)}" in launched
+
+
+def test_what_runs_is_never_collected_however_it_was_installed(tmp_path: Path) -> None:
+    machine = SealedMachine(tmp_path / "machine")
+    for image in (A, B):
+        machine.publish(image, ROOTS[image], kernel_image(line_of(image)), line_of(image))
+    machine.install(A, tag_of(A), entry_of(A), bootable=False)
+    machine.boot()
+    driver(machine).stage(Deployment(B))
+    assert machine.boot() == entry_of(B)
+    assert machine.boot() == entry_of(A)
 
 
 @pytest.mark.parametrize("word", ["set-default", "gc", "pull", "prepare-boot", "set-oneshot"])
