@@ -32,6 +32,12 @@ _LIMITS: Final = json.JsonLimits(max_bytes=MAX_MANIFEST)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}\Z", re.ASCII)
 _PARAMETER: Final = re.compile(r'([a-z_]{1,32})="([^"\\]{0,2048})"', re.ASCII)
 _MAX_LAYER: Final = 2**62
+_IMAGES: Final = frozenset((
+    "application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json",
+))  # fmt: skip
+_LISTS: Final = frozenset((
+    "application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json",
+))  # fmt: skip
 
 
 class OciError(FormatError):
@@ -152,11 +158,22 @@ def matches(content: bytes, digest: str) -> bool:
 def manifest(content: bytes) -> Manifest | Index:
     """What a registry answers for an image; raises OciError."""
     document = _document(content, MAX_MANIFEST, "manifest")
+    _require_one_meaning(document)
     if isinstance(document.get("manifests"), list):
         return Index(tuple(_descriptor(entry) for entry in _entries(document["manifests"])))
     if not isinstance(document.get("layers"), list):
         raise OciError("image-manifest", "this is neither an image nor a list of images")
     return Manifest(_descriptor(document.get("config")), tuple(map(_descriptor, _entries(document["layers"]))))
+
+
+def _require_one_meaning(document: Mapping[str, Any]) -> None:
+    """A document that one program reads as an image and another as a list of images is neither (CVE-2021-41190)."""
+    kind = document.get("mediaType")
+    is_list = "manifests" in document
+    if is_list and document.keys() & {"layers", "config", "fsLayers"}:
+        raise OciError("image-manifest", "this is an image and a list of images at once")
+    if kind is not None and (not isinstance(kind, str) or kind not in (_LISTS if is_list else _IMAGES)):
+        raise OciError("image-manifest", f"this is not the {str(kind)[:80]!r} that it says it is")
 
 
 def labels(content: bytes) -> dict[str, str]:
