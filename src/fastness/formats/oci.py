@@ -212,6 +212,18 @@ def credentials(content: bytes, image: Reference) -> tuple[str, str] | None:
     return None
 
 
+def passwords(content: bytes) -> list[str]:
+    """Everything in a file of `podman login` by which somebody could log in; nothing where it cannot be read."""
+    try:
+        entries = _document(content, MAX_CREDENTIALS, "file with credentials").get("auths")
+        given = [each for each in entries.values() if isinstance(each, dict)] if isinstance(entries, dict) else []
+        logins = [login for each in given if (login := _user_and_password(each)) is not None]
+    except OciError:
+        return []
+    written = [str(each[key]) for each in given for key in ("auth", "identitytoken", "registrytoken") if each.get(key)]
+    return [*written, *(password for _, password in logins)]
+
+
 def _user_and_password(entry: Mapping[str, Any]) -> tuple[str, str] | None:
     if isinstance(entry.get("username"), str) and isinstance(entry.get("password"), str):
         return entry["username"], entry["password"]
