@@ -1,9 +1,11 @@
 """What one lane tells `tools/run_tests.py`, which loads this plugin (`-p tests.ledger --ledger=FILE`).
 
 The seconds of each file, from which the lanes of the next run are made, and the processor's share of them, which is what two
-cores cannot do faster (that of a program that outlives its test goes to the file that ends it); every second chance that was
-used, with the failure that made it necessary; and every test that took longer than `LONG` with the reason that its `long`
-marker gives, if any. The file is written when the lane ends, also when tests have failed.
+cores cannot do faster. A program that outlives its test is counted where it ends: one of a fixture for the whole lane, such as a
+real Kubernetes, ends with the lane's last test and goes to that fixture by name, for the file that happens to be last has no
+part in it. Further every second chance that was used, with the failure that made it necessary; and every test that took longer
+than `LONG` with the reason that its `long` marker gives, if any. The file is written when the lane ends, also when tests have
+failed.
 """
 
 from __future__ import annotations
@@ -39,19 +41,38 @@ class Ledger:
         self.processor: dict[str, float] = defaultdict(float)
         self.second_chances: list[dict[str, str]] = []
         self.long: list[dict[str, str | float]] = []
+        self._counted, self._file = 0.0, ""
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """The clock of a test, with its fixtures and, where it has one, its second chance."""
-        begun, used = time.monotonic(), _used()
+        begun = time.monotonic()
+        self._counted = _used()
         yield
         seconds = time.monotonic() - begun
         file = item.nodeid.partition("::")[0]
         self.seconds[file] += seconds
-        self.processor[file] += _used() - used
+        self._count(file)
         if seconds > LONG:
             marker = item.get_closest_marker("long")
             self.long.append({"test": item.nodeid, "seconds": seconds, "reason": marker.args[0] if marker else ""})
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        """What the test itself took is its file's, before fixtures end."""
+        self._file = item.nodeid.partition("::")[0]
+        self._count(self._file)
+        yield
+
+    def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[object]) -> None:
+        """The end of a fixture: one for the whole lane stands for itself."""
+        self._count(f"the fixture {fixturedef.argname}" if fixturedef.scope == "session" else self._file)
+
+    def _count(self, whose: str) -> None:
+        """Whatever was used since the last look is somebody's."""
+        used = _used()
+        self.processor[whose] += used - self._counted
+        self._counted = used
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A failure that is not the last word: pytest-rerunfailures gives it an outcome of its own."""

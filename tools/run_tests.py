@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -115,8 +116,11 @@ def summary(ended: Iterable[EndedLane]) -> list[str]:
 
 
 def costliest(ended: Iterable[EndedLane]) -> list[str]:
-    """The files that took most of the processor: where a shorter run has to begin."""
-    took = {file: seconds for lane in ended if lane.ledger for file, seconds in lane.ledger["processor"].items()}
+    """The files, and the fixtures of whole lanes, that took most of the processor: where a shorter run has to begin."""
+    took: dict[str, float] = defaultdict(float)
+    for lane in ended:
+        for file, seconds in (lane.ledger["processor"] if lane.ledger else {}).items():
+            took[file] += seconds
     most = sorted(took, key=lambda file: -took[file])[:COSTLY]
     return [f"{took[file]:6.0f} s of a processor  {file}" for file in most]
 

@@ -31,6 +31,7 @@ from fastness.attestation.loops.retention import Retention
 from fastness.attestation.loops.retirement import ImageLives
 from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
+from fastness.attestation.values.pushed_here import SIGNER, vouch
 from fastness.builds.live.builder import MakeBuilder, nobody_builds
 from fastness.builds.loops.builds import Builds
 from fastness.disks.loops.key_life import DiskKeyLife
@@ -64,6 +65,7 @@ from fastness.machineconfig.loops.rendering.render import ResolveImage
 from fastness.machineconfig.loops.timing import FIELD, Timing
 from fastness.machineconfig.loops.updates.overlays import NodeOverlays
 from fastness.machineconfig.scaling.providers import PROVIDERS
+from fastness.record.live.door_keys import DoorSigner
 from fastness.record.live.guard import RecordGuard
 from fastness.record.live.record import ClusterRecord
 from fastness.record.live.tiles import ConfigMapTiles, TileStore
@@ -138,7 +140,8 @@ def product_loops(
             cluster, informers, clock, entropy, timing=timing, doors=named, may_write=may_write,
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
-        loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing))
+        signer = DoorSigner(SIGNER, own, clock, entropy)
+        loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing, signer))
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
@@ -154,8 +157,13 @@ def _image_values(
     return ImageValues(cluster, informers, clock, RegistryReader(cluster), simulated)
 
 
-def _builds(cluster: FencedCluster, informers: Informers, clock: Clock, builder: MakeBuilder, timing: Timing) -> Builds:
-    return Builds(cluster, informers, clock, builder(cluster), timing)
+def _builds(
+    cluster: FencedCluster, informers: Informers, clock: Clock, builder: MakeBuilder, timing: Timing, signer: DoorSigner
+) -> Builds:
+    async def vouched(pool: str, image: str) -> str:
+        return vouch(pool, image, await signer.current())
+
+    return Builds(cluster, informers, clock, builder(cluster), timing, vouched)
 
 
 def graph(controllers: Iterable[Controller]) -> str:

@@ -5,6 +5,7 @@
     inputs.py          everything that an image is made of, its digest, and the name of the build
     packages.py        extensions and kernel types, by the base's own package manager (packages.sh runs in the build)
     kernel_arguments.py  arguments as files of the image
+    credentials.py     a credential of a registry in what goes into an image
     containerfile.py   what people write, and the whole file that is built
     sealing.py         a kernel image whose command line names every byte of the root, and the arguments of kargs.d on it
     life.py            conditions of a build, which one is current, which may go

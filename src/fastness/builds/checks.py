@@ -19,6 +19,7 @@ from fastness.formats import oci
 from fastness.formats.errors import FormatError
 from fastness.kinds.machineconfiguration.names import OPERATOR_NAMESPACE
 from fastness.kinds.objects import object_name
+from fastness.machineconfig.rollout.built import config_for
 
 Object = Mapping[str, Any]
 DOCKER_CONFIG: Final = ".dockerconfigjson"
@@ -73,12 +74,9 @@ def _pool_problems(config: Object, others: Iterable[Object], pools: Iterable[str
         yield BuildProblem(
             "PoolNotFound", field, f"there is no pool {pool!r}", f"there are: {', '.join(existing) or 'none'}"
         )
-    name = object_name(config).name
-    rivals = sorted(
-        object_name(each).name for each in others if pool_of(each) == pool and object_name(each).name != name
-    )
-    if rivals and min(rivals) < name:
-        text = f"the pool has the MachineOSConfig {rivals[0]} already"
+    first = config_for(pool, others)
+    if first is not None and object_name(first).name != object_name(config).name:
+        text = f"the pool has the MachineOSConfig {object_name(first).name} already"
         yield BuildProblem("PoolTaken", field, text, "a pool has one; delete the other")
 
 

@@ -32,6 +32,12 @@ _LIMITS: Final = json.JsonLimits(max_bytes=MAX_MANIFEST)
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}\Z", re.ASCII)
 _PARAMETER: Final = re.compile(r'([a-z_]{1,32})="([^"\\]{0,2048})"', re.ASCII)
 _MAX_LAYER: Final = 2**62
+_IMAGES: Final = frozenset((
+    "application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json",
+))  # fmt: skip
+_LISTS: Final = frozenset((
+    "application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json",
+))  # fmt: skip
 
 
 class OciError(FormatError):
@@ -152,11 +158,22 @@ def matches(content: bytes, digest: str) -> bool:
 def manifest(content: bytes) -> Manifest | Index:
     """What a registry answers for an image; raises OciError."""
     document = _document(content, MAX_MANIFEST, "manifest")
+    _require_one_meaning(document)
     if isinstance(document.get("manifests"), list):
         return Index(tuple(_descriptor(entry) for entry in _entries(document["manifests"])))
     if not isinstance(document.get("layers"), list):
         raise OciError("image-manifest", "this is neither an image nor a list of images")
     return Manifest(_descriptor(document.get("config")), tuple(map(_descriptor, _entries(document["layers"]))))
+
+
+def _require_one_meaning(document: Mapping[str, Any]) -> None:
+    """A document that one program reads as an image and another as a list of images is neither (CVE-2021-41190)."""
+    kind = document.get("mediaType")
+    is_list = "manifests" in document
+    if is_list and document.keys() & {"layers", "config", "fsLayers"}:
+        raise OciError("image-manifest", "this is an image and a list of images at once")
+    if kind is not None and (not isinstance(kind, str) or kind not in (_LISTS if is_list else _IMAGES)):
+        raise OciError("image-manifest", f"this is not the {str(kind)[:80]!r} that it says it is")
 
 
 def labels(content: bytes) -> dict[str, str]:
@@ -193,6 +210,18 @@ def credentials(content: bytes, image: Reference) -> tuple[str, str] | None:
             return _user_and_password(entry)
         place = place.rpartition("/")[0]
     return None
+
+
+def passwords(content: bytes) -> list[str]:
+    """Everything in a file of `podman login` by which somebody could log in; nothing where it cannot be read."""
+    try:
+        entries = _document(content, MAX_CREDENTIALS, "file with credentials").get("auths")
+        given = [each for each in entries.values() if isinstance(each, dict)] if isinstance(entries, dict) else []
+        logins = [login for each in given if (login := _user_and_password(each)) is not None]
+    except OciError:
+        return []
+    written = [str(each[key]) for each in given for key in ("auth", "identitytoken", "registrytoken") if each.get(key)]
+    return [*written, *(password for _, password in logins)]
 
 
 def _user_and_password(entry: Mapping[str, Any]) -> tuple[str, str] | None:

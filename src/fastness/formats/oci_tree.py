@@ -26,6 +26,8 @@ from fastness.formats.zstd import MAGIC as _ZSTD
 MAX_UNPACKED: Final = 16 * 1024**3
 MAX_KEPT: Final = 320 * 1024**2
 MAX_WANTED: Final = 2_000
+MAX_MERGED: Final = 8_000
+"""What all layers together may say of paths that are asked for: stacking compares each with those before."""
 _GZIP: Final = b"\x1f\x8b"
 _STEP: Final = 1024 * 1024
 _AWAY: Final = ".wh."
@@ -113,7 +115,9 @@ class LayerReader:
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, tuple[int, Member]]:
-    """What is there in the end: by path the number of its layer, and the member."""
+    """What is there in the end: by path the number of its layer, and the member; raises OciError."""
+    if sum(len(layer.members) + len(layer.removed) + len(layer.opaque) for layer in layers) > MAX_MERGED:
+        raise bad_archive(f"more than {MAX_MERGED} paths of the layers are asked for", "layer-too-large")
     tree: dict[str, tuple[int, Member]] = {}
     for number, layer in enumerate(layers):
         for directory in layer.opaque:

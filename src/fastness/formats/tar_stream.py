@@ -6,7 +6,8 @@
 
 Written for archives of strangers (layers of images), so strict where programs that unpack differ: what one of them would read
 in another way than the next is refused, not guessed. That is: a name that leads out of the archive, a checksum that is wrong, an
-end that is followed by something, sparse files that are wanted, global headers that rename, kinds that nobody knows.
+end that is followed by something, sparse files that are wanted, global headers that rename, two headers that name one member,
+content behind what is no file, kinds that nobody knows.
 
 The layouts are ustar, its extended headers of POSIX.1-2001 (`path`, `linkpath`, `size`) and the long names of GNU.
 """
@@ -139,11 +140,13 @@ class TarStream:
         name = block[:100].partition(b"\0")[0]
         path = clean_path(long.get("path") or (prefix + b"/" + name if prefix else name))
         target = long.get("linkpath") or block[157:257].partition(b"\0")[0]
+        if size and kind is not MemberKind.FILE:
+            # Go passes over it as the next header, Rust as content: each would see another archive behind it.
+            raise bad_archive(f"{path[:80]!r} is a {kind} with content, which programs read differently")
         member = Member(path, kind, size if kind is MemberKind.FILE else 0, target.decode("utf-8", "surrogateescape"))
         is_kept = bool(path) and self._wants(member)
         if is_kept and "sparse" in long:
             raise bad_archive(f"{path!r} is a sparse file")
-        # What is no file has no content, whatever its size says: so do the readers that builders use.
         if kind is MemberKind.FILE and size and is_kept:
             self._left -= size
             if self._left < 0:
@@ -167,12 +170,18 @@ class TarStream:
             self._kept.append(replace(self._member, content=content))
             self._member = None
         elif self._extension == b"x":
-            self._long |= _records(content)
+            self._add(_records(content))
         elif self._extension == b"g":
             if _records(content).keys() & {"path", "linkpath", "size", "sparse"}:
                 raise bad_archive("a global header of the archive renames its members")
         else:
-            self._long["path" if self._extension == b"L" else "linkpath"] = content.partition(b"\0")[0]
+            self._add({"path" if self._extension == b"L" else "linkpath": content.partition(b"\0")[0]})
+
+    def _add(self, records: dict[str, bytes]) -> None:
+        """What a header says of the next member, which only one may."""
+        if self._long.keys() & records.keys():
+            raise bad_archive("two headers of the archive name one member, which programs read differently")
+        self._long |= records
 
 
 def clean_path(name: bytes) -> str:

@@ -14,6 +14,7 @@ from fastness.attestation.live.image_contents import ImageContents, ImageUnreada
 from fastness.attestation.loops.built_images import APPROVED_BY, BuiltImages
 from fastness.attestation.loops.image_values import BUILDS, CONFIGS, ImageValues
 from fastness.attestation.loops.images import IMAGES, SETS
+from fastness.attestation.values.pushed_here import PUSHED_HERE, vouch
 from fastness.attestation.values.values import ReferenceValues
 from fastness.formats import json
 from fastness.formats.cosign import Signature
@@ -29,10 +30,12 @@ from fastness.kinds.objects import annotations_of
 from fastness.kube.controllers.fenced import FencedCluster
 from fastness.kube.port import DELETE, PatchType
 from fastness.record.entry import RecordEntry
+from fastness.record.live.door_keys import DoorSigner
 from tests.component.attestation.approvals import IMAGE, NAMESPACE, SET, World, approved_image, world_of
 from tests.embedded.fixtures import Embedded
 from tests.lowering import lowered
 from tests.measuredboot import minted
+from tests.virtual import SeededEntropy
 from tools.release import signing
 
 UKI = write_uki(minted.stub(), minted.sections())
@@ -121,8 +124,14 @@ def bare(name: str = "os", **notes: str) -> JsonObject:
     return approval
 
 
-async def built(here: Reading, pool: str = "worker", name: str = "worker-1") -> None:
-    """A build of the image for a pool, as the loop of builds leaves it."""
+async def vouched(here: Reading, pool: str = "worker", image: str = IMAGE) -> str:
+    """The controllers' word for an image that they had built."""
+    return vouch(pool, image, await DoorSigner("controllers", here.cluster, here.clock, SeededEntropy(5)).current())
+
+
+async def built(here: Reading, pool: str = "worker", name: str = "worker-1", note: str | None = None) -> None:
+    """A build of the image for a pool, as the loop of builds leaves it; with another note than its own where one is given."""
+    word = await vouched(here, pool) if note is None else note
     api = names.API_VERSION
     described = {
         "apiVersion": api, "kind": "MachineOSConfig", "metadata": {"name": pool},
@@ -135,7 +144,8 @@ async def built(here: Reading, pool: str = "worker", name: str = "worker-1") -> 
     build = {
         "apiVersion": api, "kind": "MachineOSBuild",
         "metadata": {
-            "name": name, "labels": {names.BUILD_POOL_LABEL: pool}, "annotations": {names.PUSH_SECRET: "push"},
+            "name": name, "labels": {names.BUILD_POOL_LABEL: pool},
+            "annotations": {names.PUSH_SECRET: "push", PUSHED_HERE: word},
         },
         "spec": {
             "machineConfig": {"name": f"rendered-{pool}-0123456789"}, "machineOSConfig": {"name": pool},

@@ -11,6 +11,7 @@ import pytest
 from fastness.builds.checks import PULL, PUSH, checked
 from fastness.kinds.kind import JsonObject
 
+AGES = (("worker", "2026-01-01T00:00:00Z"), ("a-second-one", "2026-01-02T00:00:00Z"))
 REGISTRY = {"data": {".dockerconfigjson": base64.b64encode(b'{"auths": {}}').decode()}}
 
 
@@ -51,8 +52,10 @@ def test_secrets_must_be_there_and_of_a_registry() -> None:
 
 def test_the_pool_must_be_there_and_have_no_other() -> None:
     assert reasons(described(pool="infra")) == ["PoolNotFound"]
-    assert reasons(described("worker"), others=(described("older"),)) == ["PoolTaken"]
-    assert reasons(described("older"), others=(described("worker"),)) == []
+    older, younger = ({**described(name), "metadata": {"name": name, "creationTimestamp": time}} for name, time in AGES)
+    assert reasons(younger, others=(older,)) == ["PoolTaken"]
+    assert reasons(older, others=(younger,)) == []
+    assert reasons(described("aa"), others=(older,)) == ["PoolTaken"], "one that is only planned comes last"
 
 
 @pytest.mark.row("003-44")

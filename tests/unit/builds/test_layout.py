@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
 from fastness.builds.errors import BuildFailed
 from fastness.builds.live.layout import CONFIG, LAYER, MANIFEST, Made, blob_path, collect, write_base
 from fastness.formats import json, oci
+from fastness.formats.errors import FormatError
 from fastness.kinds.kind import JsonObject
 
 
@@ -74,7 +79,7 @@ def test_links_missing_parts_and_other_bytes_are_no_image(tmp_path: Path, base: 
     with pytest.raises(BuildFailed, match="not an image"):
         collected(linked, base)
     path.symlink_to(tmp_path / "secret")
-    with pytest.raises(BuildFailed, match="which is not a file"):
+    with pytest.raises(BuildFailed, match="which is no part of one"):
         collected(linked, base)
     path.unlink()
     path.write_bytes(b"other")
@@ -82,10 +87,114 @@ def test_links_missing_parts_and_other_bytes_are_no_image(tmp_path: Path, base: 
         collected(linked, base)
     whole = tmp_path / "whole"
     whole.symlink_to(base)
-    with pytest.raises(BuildFailed, match="a link in the place of its image"):
+    with pytest.raises(BuildFailed, match="something else in the place of the directory whole"):
         collected(whole, base)
     with pytest.raises(BuildFailed, match="not an image"):
         collected(tmp_path / "nothing", base)
+
+
+def rewritten(out: Path, change: Callable[[JsonObject], object]) -> Path:
+    """What a build left, with a manifest that somebody wrote by hand."""
+    index = json.decode((out / "index.json").read_bytes())
+    manifest = json.decode(blob_path(out, index["manifests"][0]["digest"]).read_bytes())
+    change(manifest)
+    entry = stored(out, json.canonical(manifest), MANIFEST)
+    (out / "index.json").write_bytes(json.canonical({"schemaVersion": 2, "manifests": [entry]}))
+    return out
+
+
+@pytest.mark.parametrize("name", ["../../../../../../dev/watchdog", "sha256:../../../secret", "sha256:\0", "", 7, None])
+def test_a_name_that_is_no_digest_is_not_opened(
+    tmp_path: Path, base: Path, name: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+
+    def open_noted(path: Path, mode: str) -> IO[Any]:
+        opened.append(path)
+        return before(path, mode)
+
+    out = rewritten(image(tmp_path / "out", b"base" * 100, b"mine"), lambda made: made["config"].update(digest=name))
+    before = Path.open
+    monkeypatch.setattr(Path, "open", open_noted)
+    with pytest.raises(BuildFailed, match="not an image"):
+        collected(out, base)
+    assert {path.resolve().parent for path in opened} <= {out, base, out / "blobs/sha256", base / "blobs/sha256"}
+
+
+@pytest.mark.parametrize(
+    "layer", [["a list"], "text", None, {"digest": "sha256:x", "size": 1}, {"annotations": "text"}]
+)
+def test_a_layer_that_is_none_is_no_image(tmp_path: Path, base: Path, layer: object) -> None:
+    out = rewritten(image(tmp_path / "out", b"base" * 100, b"mine"), lambda made: made["layers"].__setitem__(1, layer))
+    with pytest.raises(BuildFailed):
+        collect(out, base, oci.manifest_digest(json.decode((base / "index.json").read_bytes())), ("mine",))
+
+
+def test_directories_fifos_and_more_files_than_parts_are_no_layout(
+    tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = image(tmp_path / "out", b"base" * 100, b"mine")
+    deep = out / "blobs/sha256/deep"
+    ways: tuple[tuple[Callable[[], None], Callable[[], None]], ...] = (
+        (deep.mkdir, deep.rmdir), (partial(os.mkfifo, deep), deep.unlink),
+    )  # fmt: skip
+    for make, take_away in ways:
+        make()
+        with pytest.raises(BuildFailed, match="'deep' in the place of its image"):
+            collected(out, base)
+        take_away()
+    monkeypatch.setattr("fastness.builds.live.layout.MOST_ENTRIES", 3)
+    with pytest.raises(BuildFailed, match="which is no part of one"):
+        collected(out, base)
+
+
+def test_a_part_that_is_longer_than_may_be_pushed_is_not_even_read(tmp_path: Path, base: Path) -> None:
+    """A file of zeros takes no room on a disk, and all the time of whoever looks through it."""
+
+    def grow(made: JsonObject) -> None:
+        made["layers"][1]["size"] = 2**40
+        os.truncate(blob_path(out, made["layers"][1]["digest"]), 2**40)
+
+    out = image(tmp_path / "out", b"base" * 100, b"mine")
+    with pytest.raises(BuildFailed, match="the image has more than"):
+        collected(rewritten(out, grow), base)
+
+
+def test_a_part_that_is_named_often_is_read_once(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Path] = []
+    before = oci.digest_of_file
+
+    def digest_noted(path: Path) -> str:
+        looked.append(path)
+        return before(path)
+
+    monkeypatch.setattr(oci, "digest_of_file", digest_noted)
+    made = collected(image(tmp_path / "out", b"base" * 100, *[b"mine"] * 50), base)
+    assert (len(made.parts), len(looked)) == (52, 3)
+
+
+@pytest.mark.parametrize("change", [
+    {"mediaType": "application/vnd.oci.image.index.v1+json"}, {"manifests": []}, {"mediaType": ["a"]},
+])  # fmt: skip
+def test_an_image_that_says_it_is_something_else_as_well_is_none(
+    tmp_path: Path, base: Path, change: JsonObject
+) -> None:
+    out = image(tmp_path / "out", b"base" * 100, b"mine")
+    with pytest.raises(BuildFailed):
+        collected(rewritten(out, lambda made: made.update(change)), base)
+
+
+@pytest.mark.parametrize("config", [b"[]", b'"text"', b"null"])
+def test_a_base_whose_configuration_is_none_is_refused(tmp_path: Path, config: bytes) -> None:
+    layer = stored(tmp_path, b"layer", LAYER)
+    with pytest.raises(FormatError):
+        write_base(tmp_path, json.canonical({"layers": [layer], "config": {}}), config)
+
+
+def test_a_base_with_a_layer_of_no_kind_is_refused(tmp_path: Path) -> None:
+    layer = {**stored(tmp_path, b"layer", LAYER), "mediaType": ["gzip"]}
+    with pytest.raises(FormatError, match="the kind of a layer is no text"):
+        write_base(tmp_path, json.canonical({"layers": [layer], "config": {}}), b"{}")
 
 
 def test_a_base_without_history_and_with_older_names_of_types_can_be_built_on(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from fastness.formats.oci import OciError
-from fastness.formats.oci_tree import MAX_WANTED, Layer, LayerReader, Room, merged
+from fastness.formats.oci_tree import MAX_MERGED, MAX_WANTED, Layer, LayerReader, Room, merged
 from fastness.formats.tar_stream import MemberKind, TarStream
 
 Entry = tuple[str, bytes | str]
@@ -85,7 +85,33 @@ def test_a_link_in_the_place_of_a_directory_hides_what_was_below_it() -> None:
     assert contents(tar(("boot/EFI/Linux/a.efi", b"1")), tar(("boot", "usr/evil"))) == {"boot": "usr/evil"}
 
 
+def with_content(body: bytes, flag: bytes) -> bytes:
+    """An archive whose first member is of a kind that has no content, and says that it has some."""
+    header = bytearray(body[:512])
+    header[156:157] = flag
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + body[512:]
+
+
+def named_twice() -> bytes:
+    """A member with a long name of GNU and one of POSIX: which one counts differs from program to program."""
+    gnu = tar(("g" * 150, b""), form=tarfile.GNU_FORMAT)[:1024]
+    return gnu + tar(("p" * 150, b""), form=tarfile.PAX_FORMAT)
+
+
+def extended_twice() -> bytes:
+    """A member with two extended headers, of which Go takes the last and others both."""
+    once = tar(("p" * 150, b""), form=tarfile.PAX_FORMAT)
+    return once[:1024] + once
+
+
 HOSTILE = {
+    "a directory with content": with_content(tar(("a", b"1"), ("b", b"1")), tarfile.DIRTYPE),
+    "a hard link with content": with_content(tar(("a", b"1"), ("b", b"1")), tarfile.LNKTYPE),
+    "a device with content": with_content(tar(("a", b"1"), ("b", b"1")), tarfile.CHRTYPE),
+    "a member with two names": named_twice(),
+    "a member with two extended headers": extended_twice(),
     "a name that leads out": tar(("boot/../../etc/shadow", b"1")),
     "a path twice": tar(("boot/a", b"1"), ("boot/a", b"2")),
     "taken away and brought": tar(("boot/.wh.a", b""), ("boot/a", b"1")),
@@ -117,6 +143,13 @@ def test_a_layer_that_unpacks_to_too_much_is_refused_on_the_way() -> None:
     many = tar(*((f"f{number}", b"") for number in range(MAX_WANTED + 1)))
     with pytest.raises(OciError, match="paths of a layer"):
         layer(many, step=100_000)
+
+
+def test_layers_that_together_say_more_than_is_stacked_are_refused() -> None:
+    """Every path is compared with those of lower layers: the work grows with the square."""
+    one = layer(tar(*((f"f{number}", b"") for number in range(MAX_WANTED))), step=100_000)
+    with pytest.raises(OciError, match="paths of the layers"):
+        merged([one] * (MAX_MERGED // MAX_WANTED + 1))
 
 
 def test_a_global_header_that_renames_is_refused_and_others_are_not() -> None:

@@ -12,11 +12,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFTEST = """
+import os
+
 import pytest
 
 @pytest.fixture(scope="session")
 def real_kube():
-    return "a server"
+    yield "a server"
+    begun = os.times().user
+    while os.times().user - begun < 0.1:
+        pass
 """
 TESTS = """
 import pathlib
@@ -67,5 +72,12 @@ def test_a_second_chance_is_noted_with_the_first_failure(ledger: dict[str, Any])
 def test_the_seconds_of_each_file_are_noted(ledger: dict[str, Any]) -> None:
     assert list(ledger["seconds"]) == ["test_it.py"]
     assert ledger["seconds"]["test_it.py"] > 0
-    assert list(ledger["processor"]) == ["test_it.py"]
     assert ledger["long"] == []
+
+
+def test_what_the_end_of_a_shared_server_takes_is_the_servers_and_not_of_the_file_that_is_last(
+    ledger: dict[str, Any],
+) -> None:
+    processor = ledger["processor"]
+    assert processor["the fixture real_kube"] >= 0.1
+    assert "test_it.py" in processor

@@ -5,6 +5,8 @@ Nobody approves their own operating system. What a build made has values that co
 
 * The record says for each image who wrote the layer, who wrote each config that is in it, and what approved it.
 * A standing approval approves an image once. One that a person took back stays taken back.
+* It is for images that the controllers had built and pushed for that pool, by their own signature (`values.pushed_here`): what
+  the status of a build says is not enough, nor is an image that was built elsewhere.
 * Switching it off takes nothing back: machines that run an approved image go on proving it.
 """
 
@@ -19,6 +21,7 @@ from fastness.attestation.loops.image_values import BUILDS, CONFIGS, keys_of_bui
 from fastness.attestation.loops.images import IMAGES, SETS, keys_of_image, keys_of_set
 from fastness.attestation.values.computed import BuiltImage, built_images, computed_of
 from fastness.attestation.values.from_images import POOLS, set_name
+from fastness.attestation.values.pushed_here import SIGNER, is_vouched
 from fastness.formats.image_reference import digest_of
 from fastness.kinds.fastness_dev import NAMESPACE
 from fastness.kinds.fastness_dev.cluster import CONFIDENTIAL_CLUSTER, NAME, ConfidentialCluster
@@ -32,7 +35,9 @@ from fastness.kube.controllers.controller import GONE, Done, Object, Source
 from fastness.kube.errors import AlreadyExists, NotFound
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, WriteOptions
+from fastness.observe.logs import logger
 from fastness.record.entry import RecordEntry
+from fastness.record.live.door_keys import published_keys
 from fastness.runtime.clock import Clock
 
 ON_RECORD: Final = "fastness.dev/on-record"
@@ -42,6 +47,7 @@ LAYER_ACTS: Final = ("act-describe-image", "act-change-description")
 CONFIG_ACTS: Final = ("act-publish-config", "act-change-published-config")
 MOST_NAMED: Final = 16
 _AS: Final = WriteOptions(manager="built-images")
+_log = logger("images")
 
 
 class BuiltImages:
@@ -95,8 +101,12 @@ class BuiltImages:
 
     async def _approve(self, name: str, built: Sequence[BuiltImage]) -> None:
         standing = view(self._clusters.get("", NAME) or {}, ConfidentialCluster).spec.images.standing
-        mine = [each for each in built if each.pool in standing]
+        listed = [each for each in built if each.pool in standing]
+        keys = await published_keys(self._cluster, SIGNER) if listed else {}
+        mine = [each for each in listed if is_vouched(each.vouched, each.pool, each.image, keys)]
         if not mine:
+            for each in listed:
+                _log.warning("image.not_vouched", build=each.build, image=each.image)
             return
         image, pools = mine[0].image, sorted({each.pool for each in mine})
         detail = {"image": image[:256], "pools": ", ".join(pools)[:256], "build": mine[0].build, "by": STANDING}

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
+from fastness.attestation.values.pushed_here import PUSHED_HERE
 from fastness.formats import json
 from fastness.formats.errors import JsonError
 from fastness.images.transition import LoaderMark, read_mark
@@ -116,7 +117,10 @@ def in_words(computed: Computed) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BuiltImage:
-    """An image that was built here: by which build, of which MachineOSConfig and rendered config, for which pool."""
+    """An image that was built here: by which build, of which MachineOSConfig and rendered config, for which pool.
+
+    All of it is what objects say; `vouched` is the word that the controllers gave for it (`pushed_here`).
+    """
 
     image: str
     build: str
@@ -124,6 +128,7 @@ class BuiltImage:
     config: str
     pool: str
     secret: str = ""
+    vouched: str = ""
 
 
 def built_images(builds: Iterable[Object], configs: Iterable[Object]) -> list[BuiltImage]:
@@ -138,7 +143,8 @@ def built_images(builds: Iterable[Object], configs: Iterable[Object]) -> list[Bu
         if image and pool and labels_of(build).get(names.BUILD_POOL_LABEL) == pool and not is_being_deleted(build):
             config = str((spec.get("machineConfig") or {}).get("name") or "")
             secret = annotations_of(build).get(names.PUSH_SECRET, "")
-            images.append(BuiltImage(image, object_name(build).name, described_by, config, pool, secret))
+            vouched = annotations_of(build).get(PUSHED_HERE, "")
+            images.append(BuiltImage(image, object_name(build).name, described_by, config, pool, secret, vouched))
     return images
 
 

@@ -16,6 +16,7 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from fastness.builds import containerfile
@@ -71,13 +72,15 @@ class Buildah:
         work = self._directory / order.name
         if not oci.reference(order.inputs.base).digest:
             raise BuildFailed(f"{order.inputs.base} is no image by digest")
+        look = partial(workshop.require_space, work, self._limits)
         try:
             async with self._working(work):
                 log.say(f"pulling the base image {order.inputs.base}")
-                base = await transfers.pull(Way.to_read(order.pull, order.inputs.base), work / BASE)
+                base = await transfers.pull(Way.to_read(order.pull, order.inputs.base), work / BASE, look=look)
                 if extensions := order.inputs.extensions:
                     log.say(f"pulling the extensions image {extensions}")
-                    await transfers.pull(Way.to_read(order.pull, extensions), work / EXTENSIONS, "extensions image")
+                    way = Way.to_read(order.pull, extensions)
+                    await transfers.pull(way, work / EXTENSIONS, "extensions image", look)
                 await uninterrupted(lambda: workshop.write_context(work / CONTEXT, order))
                 log.say("building")
                 code = await workshop.build(work, self._limits, log.add)
@@ -99,7 +102,9 @@ class Buildah:
         return image
 
     async def forget(self, name: str) -> None:
-        """Nothing of a build is left here once its task has ended."""
+        """Take away what a build left that ended with the process around it; one that came to its end left nothing."""
+        if name:
+            await uninterrupted(lambda: remove_tree(self._directory / name))
 
     def runs(self, name: str) -> JsonObject | None:
         """No other object: it runs in this process."""

@@ -4,7 +4,8 @@
     made = collect(out, base, name, words)             what is pushed: a manifest, and where each of its parts lies; `words` say
                                                        of each layer on top of the base what it is
 
-What a build left is hostile: a link, a device, a part that is missing or another than its name says is a failed build. Layers of
+What a build left is hostile: a link, a device, a directory more than a layout has, a part that is missing or another than its
+name says, more than may be pushed: each is a failed build. No name that it wrote is opened before it is a digest. Layers of
 the base are not taken from it at all. The first layers of what was made must be those of the base, and the bytes that go to the
 registry are the bytes that came from there: so the base of an image can be compared with the base that was named. Which layers
 these are is remembered by digest outside the directory, for the build could write there.
@@ -27,7 +28,9 @@ MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 CONFIG: Final = "application/vnd.oci.image.config.v1+json"
 LAYER: Final = "application/vnd.oci.image.layer.v1.tar"
 MOST_LAYERS: Final = 500
-_BLOCK: Final = 1024 * 1024
+MOST_ENTRIES: Final = 2 * MOST_LAYERS
+MOST_PUSHED: Final = 64 * 1024**3
+"""What a build may give a registry; a file of zeros that takes no room on a disk is as long as it says here."""
 _TODAY: Final = {
     "application/vnd.docker.image.rootfs.diff.tar.gzip": f"{LAYER}+gzip", "application/vnd.docker.image.rootfs.diff.tar": LAYER,
     "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip": f"{LAYER}+gzip",
@@ -61,11 +64,12 @@ def blob_path(layout: Path, digest: str) -> Path:
 def write_base(layout: Path, manifest: bytes, config: bytes) -> str:
     """Make a layout of an image whose layers were saved, named `base`: its digest there; raises FormatError, OSError."""
     document, settings = json.decode(manifest), json.decode(config)
+    if not isinstance(settings, dict):
+        raise oci.OciError("image-config", "the configuration of the image is not a JSON object")
     layers = [
-        {"mediaType": _TODAY.get(each.get("mediaType"), each.get("mediaType") or f"{LAYER}+gzip"),
-         "digest": each["digest"], "size": each["size"]}
+        {"mediaType": _today(each.get("mediaType")), "digest": each["digest"], "size": each["size"]}
         for each in document["layers"]
-    ]  # fmt: skip
+    ]
     if not settings.get("history"):
         # Builders count layers by the history, and makers of images may leave it out.
         settings["history"] = [{"created_by": "base"} for _ in layers]
@@ -76,6 +80,13 @@ def write_base(layout: Path, manifest: bytes, config: bytes) -> str:
     (layout / "index.json").write_bytes(json.canonical({"schemaVersion": 2, "manifests": [named]}))
     (layout / "oci-layout").write_bytes(b'{"imageLayoutVersion":"1.0.0"}')
     return str(entry["digest"])
+
+
+def _today(media_type: object) -> str:
+    """The name that a kind of layer has now; raises FormatError."""
+    if media_type is not None and not isinstance(media_type, str):
+        raise oci.OciError("image-manifest", "the kind of a layer is no text")
+    return _TODAY.get(media_type or "", media_type or f"{LAYER}+gzip")
 
 
 def _stored(layout: Path, content: bytes, media_type: str) -> dict[str, Any]:
@@ -106,15 +117,18 @@ def collect(out: Path, base: Path, base_digest: str, words: Sequence[str] = ()) 
         image = oci.manifest(manifest)
         if isinstance(image, oci.Index):
             raise BuildFailed("the build made a list of images")
+        if sum({part.digest: part.size for part in image.layers}.values()) > MOST_PUSHED:
+            raise BuildFailed(f"the image has more than {MOST_PUSHED} bytes")
         places = [base] * len(unchanged) + [out] * (len(layers) - len(unchanged))
         parts = [Part(image.config, blob_path(out, image.config.digest))]
         parts += [
             Part(layer, blob_path(place, layer.digest)) for layer, place in zip(image.layers, places, strict=True)
         ]
-        for part in parts:
+        # Each once: a manifest may name one large part as often as it likes.
+        for part in dict.fromkeys(parts):
             _require_content(part)
         return Made(manifest, tuple(parts))
-    except (FormatError, OSError, KeyError, TypeError, IndexError) as error:
+    except (FormatError, OSError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise BuildFailed(f"what the build left is not an image: {error}") from error
 
 
@@ -130,9 +144,12 @@ def _labelled(layers: list[dict[str, Any]], words: Sequence[str]) -> list[dict[s
 
 
 def _image(layout: Path, digest: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Manifest and configuration of an image of a layout; raises FormatError, OSError, KeyError, TypeError, IndexError."""
-    manifest = json.decode(_named(layout, digest))
-    return manifest, json.decode(_named(layout, str(manifest["config"]["digest"])))
+    """Manifest and configuration of an image of a layout; raises FormatError, OSError, KeyError, TypeError."""
+    content = _named(layout, digest)
+    parsed = oci.manifest(content)
+    if isinstance(parsed, oci.Index):
+        raise BuildFailed("the build made a list of images")
+    return json.decode(content), json.decode(_named(layout, parsed.config.digest))
 
 
 def _named(layout: Path, digest: str) -> bytes:
@@ -150,14 +167,19 @@ def _read(path: Path) -> bytes:
     return content
 
 
-def _require_plain(directory: Path) -> None:
-    for place, directories, files in os.walk(directory):
-        for name in (*directories, *files):
-            mode = Path(place, name).lstat().st_mode
-            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
-                raise BuildFailed(f"the build left {name[:80]!r} in the place of its image, which is not a file")
-    if directory.is_symlink():
-        raise BuildFailed("the build left a link in the place of its image")
+def _require_plain(layout: Path) -> None:
+    """A layout is two files and one directory of parts: whatever else lies there was put there; raises BuildFailed, OSError."""
+    directories = {layout, layout / "blobs", layout / "blobs" / "sha256"}
+    for directory in sorted(directories):
+        if not stat.S_ISDIR(directory.lstat().st_mode):
+            raise BuildFailed(f"the build left something else in the place of the directory {directory.name}")
+        with os.scandir(directory) as entries:
+            for number, entry in enumerate(entries):
+                kind = stat.S_ISDIR if Path(entry.path) in directories else stat.S_ISREG
+                if number >= MOST_ENTRIES or not kind(entry.stat(follow_symlinks=False).st_mode):
+                    raise BuildFailed(
+                        f"the build left {entry.name[:80]!r} in the place of its image, which is no part of one"
+                    )
 
 
 def _require_content(part: Part) -> None:

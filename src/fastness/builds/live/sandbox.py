@@ -5,7 +5,8 @@
 It runs as root only to give the build users of its own, which are nobody outside. Inside are namespaces of its own for users,
 mounts, processes, network, IPC and host name. Its root is memory with the programs of /usr, a few devices, and WORK as /build;
 there is no network, not even loopback that is up. Processes, memory and file sizes have limits: by control groups where they can
-be made, by rlimits always. When this process dies, for whatever reason, everything inside dies with it.
+be made, by rlimits always. When this process dies, for whatever reason, everything inside dies with it. A control group stays
+then, empty: whoever started it, or the next one, takes it away.
 
 Standard library alone: the process is small, and imports nothing of the control plane.
 """
@@ -29,6 +30,8 @@ NEW_ROOT = "newroot"
 DEVICES = ("null", "zero", "full", "random", "urandom")
 _NAMESPACES = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _BIND, _REC, _PRIVATE, _NOSUID, _NODEV, _DETACH = 4096, 16384, 1 << 18, 2, 4, 2
+_GROUP = "fastness-build-"
+_UNIFIED = Path("/sys/fs/cgroup/cgroup.controllers")
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _PDEATHSIG, _NO_NEW_PRIVILEGES = 1, 38
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -151,13 +154,22 @@ def _inside(limits: dict[str, int], command: list[str], ready: int, mapped: int)
 
 def _groups(name: str, limits: dict[str, int]) -> list[Path]:
     """Control groups of this process with limits, as far as this machine lets it have some."""
-    root, made = Path("/sys/fs/cgroup"), []
+    root, made = Path("/sys/fs/cgroup"), list[Path]()
+    drop_groups()
     rows = (("pids", "pids.max", limits["processes"]), ("memory", "memory.limit_in_bytes", limits["memory"]))
     for group, file, value in rows if (root / "pids").is_dir() else ():
         made += _group(root / group / name, {file: value})
-    if not made and (root / "cgroup.controllers").exists():
+    if not made and _UNIFIED.exists():
         made += _group(root / name, {"pids.max": limits["processes"], "memory.max": limits["memory"]})
     return made
+
+
+def drop_groups() -> None:
+    """Take away the control groups of builds that were killed. The system lets nobody take away one that has a process."""
+    for place in Path("/sys/fs/cgroup").glob(f"{_GROUP}*" if _UNIFIED.exists() else f"*/{_GROUP}*"):
+        if not Path("/proc", place.name.removeprefix(_GROUP)).exists():
+            with contextlib.suppress(OSError):
+                place.rmdir()
 
 
 def _group(place: Path, values: dict[str, int]) -> list[Path]:
@@ -186,7 +198,7 @@ def main() -> int:
     _die_with_parent()
     os.chdir(work)
     Path(NEW_ROOT).mkdir(exist_ok=True)
-    groups = _groups(f"fastness-build-{os.getpid()}", limits)
+    groups = _groups(f"{_GROUP}{os.getpid()}", limits)
     ready, mapping = os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:

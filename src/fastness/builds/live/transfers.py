@@ -4,7 +4,8 @@
     await pull(way, base)                      the base as a directory
     await push(way, made, tag)                 what was built, under its tag
 
-A way is what is left of a cluster's settings for one image: the login of its own registry, and no other.
+A way is what is left of a cluster's settings for one image: the login of its own registry, and no other. A registry that gives
+byte after byte for ever is left after `MOST_SECONDS`, and one that would fill the disk when little is left on it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from fastness.machineconfig.streams.access import Place, RegistryAccess
 from fastness.runtime.tasks import uninterrupted
 
 MOST_BASE: Final = 32 * 1024**3
+MOST_SECONDS: Final = 3600.0
 
 
 class Way(NamedTuple):
@@ -80,8 +82,11 @@ def _login(written: Any) -> tuple[str, str] | None:
     return (str(written[0]), str(written[1])) if written else None
 
 
-async def pull(way: Way, base: Path, what: str = "base image") -> str:
-    """An image by digest as a directory; the digest under which `collect` finds it there; raises TransferFailed, OSError."""
+async def pull(way: Way, base: Path, what: str = "base image", look: Callable[[], None] = lambda: None) -> str:
+    """An image by digest as a directory; the digest under which `collect` finds it there; raises TransferFailed, OSError.
+
+    `look` is asked before each piece is written, and raises what ends the pull.
+    """
     written = ""
 
     async def save(session: Session) -> None:
@@ -91,7 +96,7 @@ async def pull(way: Way, base: Path, what: str = "base image") -> str:
         if isinstance(manifest, oci.Index) or manifest.size > MOST_BASE:
             raise Refused(f"the image is a list of lists, or larger than {MOST_BASE} bytes")
         for layer in manifest.layers:
-            await session.save(layer, blob_path(base, layer.digest))
+            await session.save(layer, blob_path(base, layer.digest), look)
         config = await session.blob(manifest.config, oci.MAX_CONFIG)
         written = await uninterrupted(lambda: write_base(base, body, config))
 
@@ -132,11 +137,14 @@ async def _asked(way: Way, actions: str, ask: Ask, failure: str) -> None:
         trust = await asyncio.to_thread(trust_in, way.trust)
         for place in way.places:
             try:
-                async with opened(place, trust, actions) as session:
+                async with asyncio.timeout(MOST_SECONDS), opened(place, trust, actions) as session:
                     return await ask(session)
             except (Refused, FormatError) as error:
                 absent = absent and getattr(error, "status", 0) == httpx.codes.NOT_FOUND
                 reasons.append(f"{place.reference.registry}: {error}")
+            except TimeoutError:
+                absent = False
+                reasons.append(f"{place.reference.registry} was not done within {MOST_SECONDS:.0f} seconds")
             except httpx.HTTPError as error:
                 absent = False
                 reasons.append(f"{place.reference.registry} cannot be asked: {str(error) or type(error).__name__}")

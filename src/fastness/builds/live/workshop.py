@@ -14,7 +14,6 @@ import asyncio
 import gzip
 import io
 import os
-import shutil
 import sys
 import tarfile
 from collections.abc import Callable, Sequence
@@ -31,7 +30,7 @@ from fastness.builds import containerfile, kernel_arguments, packages
 from fastness.builds.errors import BuildFailed
 from fastness.builds.live.builder import Order
 from fastness.builds.live.removal import remove_tree
-from fastness.builds.live.sandbox import users_here
+from fastness.builds.live.sandbox import drop_groups, users_here
 from fastness.builds.log import SHORT, BuildLog
 from fastness.formats import json
 from fastness.formats.errors import FormatError
@@ -70,13 +69,14 @@ PROBE: Final = ((PROGRAM, "--version"),)
 
 @dataclass(frozen=True, slots=True)
 class BuildLimits:
-    """What a build may use; `free` bytes must stay on the disk."""
+    """What a build may use; `free` bytes must stay on the disk, and so many `names` of files, where it counts them."""
 
     seconds: float = 3600.0
     processes: int = 2048
     memory: int = 8 * 1024**3
     file: int = 16 * 1024**3
     free: int = 1024**3
+    names: int = 100_000
 
 
 def begin(work: Path) -> None:
@@ -206,18 +206,24 @@ async def _run(work: Path, command: Sequence[str], limits: BuildLimits, say: Cal
     listening = asyncio.ensure_future(_listen(process, say))
     try:
         while not (await asyncio.wait((listening,), timeout=LOOK_EVERY))[0]:
-            _require_space(work, limits)
+            require_space(work, limits)
         return await process.wait()
     finally:
         if process.returncode is None:
             process.kill()
             await asyncio.shield(process.wait())
         await asyncio.wait((listening,))
+        drop_groups()
 
 
-def _require_space(work: Path, limits: BuildLimits) -> None:
-    if shutil.disk_usage(work).free < limits.free:
+def require_space(work: Path, limits: BuildLimits) -> None:
+    """End a build that would leave too little on the disk, which others need; raises BuildFailed, OSError."""
+    state = os.statvfs(work)
+    if state.f_bavail * state.f_frsize < limits.free:
         raise BuildFailed(f"the build was ended: less than {limits.free} bytes were left on the disk")
+    # A million empty files take no room, and nobody else could make one afterwards. Some file systems count none.
+    if limits.free and state.f_files and state.f_favail < limits.names:
+        raise BuildFailed(f"the build was ended: less than {limits.names} more files could be made on the disk")
 
 
 async def _listen(process: asyncio.subprocess.Process, say: Callable[[bytes], None]) -> None:

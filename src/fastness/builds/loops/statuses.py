@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
+from fastness.attestation.values.pushed_here import PUSHED_HERE
 from fastness.builds import life
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import GROUP, names
@@ -92,6 +93,13 @@ class BuildStatuses:
             return None if conditions is None else {"conditions": conditions}
 
         await write_status(self._cluster, BUILDS, build, change, _STATUS)
+
+    async def vouched(self, build: JsonObject, note: str) -> None:
+        """Put the controllers' word for its image on a build, before anything says that the image is there."""
+        patch = {"metadata": {"annotations": {PUSHED_HERE: note}}}
+        if note and annotations_of(build).get(PUSHED_HERE) != note:
+            with suppress(NotFound):
+                await self._cluster.patch(BUILDS, object_name(build).name, patch, PatchType.MERGE, "", AS)
 
     async def runs(self, build: JsonObject, runner: JsonObject) -> None:
         """Name the object that runs a build. What else it made has its label: statuses cannot name kinds of the core group."""

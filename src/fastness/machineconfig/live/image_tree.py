@@ -59,7 +59,10 @@ class TreeReader:
                 if isinstance(layer, FormatError):
                     return Contents(problem=layer)
                 layers.append(layer)
-            tree = merged(layers)
+            try:
+                tree = await asyncio.to_thread(merged, layers)
+            except FormatError as error:
+                return Contents(problem=error)
             return await self._followed(session, manifest, tree, labels, room)
 
     async def _layer(self, session: Session, part: oci.Descriptor, room: Room) -> Layer | FormatError:

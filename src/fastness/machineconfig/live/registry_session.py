@@ -9,6 +9,7 @@
 Whoever answers is not believed: every body is compared with the digest that was asked for. A password goes to the registry that
 it is for, and to the server of tokens that this one names, which must speak TLS where the registry does. What is written goes to
 the registry itself: an upload that is sent on to another host is refused, for nobody said that this one may have the image.
+Bodies are read as they come over the wire: packed once more, or three times, a few kilobytes would be all the memory there is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -99,10 +100,11 @@ class Session:
         async with self._answered("GET", path) as answer:
             return await _bounded(answer, most)
 
-    async def save(self, part: oci.Descriptor, path: Path) -> None:
-        """A part of the image as a file; raises Refused, HTTPError, FormatError, OSError."""
+    async def save(self, part: oci.Descriptor, path: Path, look: Callable[[], None] = lambda: None) -> None:
+        """A part of the image as a file; `look` may end it; raises Refused, HTTPError, FormatError, OSError."""
         with path.open("wb") as file:
             async for chunk in self.pieces(part):
+                look()
                 await asyncio.to_thread(file.write, chunk)
 
     async def pieces(self, part: oci.Descriptor) -> AsyncIterator[bytes]:
@@ -112,7 +114,7 @@ class Session:
         """
         seen, count = hashlib.sha256(), 0
         async with self._answered("GET", f"blobs/{part.digest}") as answer:
-            async for chunk in answer.aiter_bytes(CHUNK):
+            async for chunk in answer.aiter_raw(CHUNK):
                 count += len(chunk)
                 if count > part.size:
                     raise Refused(f"it answered with more than the {part.size} bytes of {part.digest}")
@@ -141,7 +143,7 @@ class Session:
             if refusal.status != httpx.codes.NOT_FOUND:
                 raise
         async with self._answered("POST", "blobs/uploads/", good=httpx.codes.ACCEPTED) as answer:
-            place = httpx.URL(self._base).join(answer.headers.get("location", ""))
+            place = _joined(self._base, answer.headers.get("location", ""))
         mine = httpx.URL(self._base)
         if (place.scheme, place.netloc) != (mine.scheme, mine.netloc):
             raise Refused(f"it sends uploads on to {place.host}")
@@ -180,13 +182,14 @@ class Session:
         for attempt in range(2):
             own = {
                 "accept": _TYPES,
+                "accept-encoding": "identity",
                 **(headers or {}),
                 **({"authorization": self._authorization} if self._authorization else {}),
             }
             body = _chunks(content) if isinstance(content, Path) else content or None
             reads = method in ("GET", "HEAD")
             request = self._http.build_request(method, url, headers=own, content=body)
-            answer = await self._http.send(request, stream=True, follow_redirects=reads)
+            answer = await self._sent(request, follow=reads)
             try:
                 if answer.status_code == good:
                     yield answer
@@ -198,6 +201,16 @@ class Session:
                 await answer.aclose()
             self._authorization = await self._authorize(challenge)
         raise Refused("it wants other credentials", httpx.codes.UNAUTHORIZED)
+
+    async def _sent(
+        self, request: httpx.Request, login: httpx.Auth | None = None, *, follow: bool = True
+    ) -> httpx.Response:
+        """An answer, to be closed; raises Refused where a registry leads to no address, HTTPError."""
+        try:
+            return await self._http.send(request, auth=login, stream=True, follow_redirects=follow)
+        except (httpx.InvalidURL, UnicodeError) as error:
+            # A name that no resolver takes comes back as it is, from below the library.
+            raise Refused(f"it names a place that is none: {error}") from error
 
     async def _authorize(self, challenge: oci.Challenge) -> str:
         """The header that a registry asks for."""
@@ -215,8 +228,10 @@ class Session:
             "service": challenge.parameters.get("service", ""),
             "scope": f"repository:{self._image.repository}:{self._actions}",
         }
-        request = self._http.build_request("GET", realm, params=query)
-        answer = await self._http.send(request, auth=login, stream=True)
+        request = self._http.build_request(
+            "GET", _joined(realm, ""), params=query, headers={"accept-encoding": "identity"}
+        )
+        answer = await self._sent(request, login)
         try:
             if answer.status_code != httpx.codes.OK:
                 raise Refused(f"its server of tokens answered {answer.status_code}")
@@ -229,9 +244,17 @@ class Session:
         return f"Bearer {token}"
 
 
+def _joined(base: str, place: str) -> httpx.URL:
+    """A place that a registry names; raises Refused for what is none."""
+    try:
+        return httpx.URL(base).join(place)
+    except httpx.InvalidURL as error:
+        raise Refused(f"it names a place that is none: {error}") from error
+
+
 async def _bounded(answer: httpx.Response, most: int) -> bytes:
     body = bytearray()
-    async for chunk in answer.aiter_bytes():
+    async for chunk in answer.aiter_raw():
         body += chunk
         if len(body) > most:
             raise Refused(f"it answered with more than {most} bytes")
@@ -255,5 +278,14 @@ def trust_in(bundle: str) -> ssl.SSLContext:
 @asynccontextmanager
 async def opened(place: Place, trust: ssl.SSLContext, actions: str = READ) -> AsyncIterator[Session]:
     """A talk with the registry of a place, for the time of the block."""
-    async with httpx.AsyncClient(verify=trust, timeout=_TIMEOUT, follow_redirects=True, max_redirects=5) as http:
+    hooks = {"request": [_require_port]}
+    async with httpx.AsyncClient(
+        verify=trust, timeout=_TIMEOUT, follow_redirects=True, max_redirects=5, event_hooks=hooks
+    ) as http:
         yield Session(http, place, actions)
+
+
+async def _require_port(request: httpx.Request) -> None:
+    """Whatever led here, there is such a port; raises Refused."""
+    if not 0 < (request.url.port or 443) < 2**16:
+        raise Refused(f"it names a place that is none: port {request.url.port}")

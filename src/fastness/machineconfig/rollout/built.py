@@ -16,6 +16,8 @@ from fastness.kinds.objects import condition, is_being_deleted, labels_of, metad
 from fastness.machineconfig.rollout.status import BuildPhase
 
 Object = Mapping[str, Any]
+NOT_YET: Final = "~"
+"""Behind every time: what is only planned comes after what is there."""
 _PHASES: Final = (
     BuildPhase.SUCCEEDED, BuildPhase.FAILED, BuildPhase.INTERRUPTED, BuildPhase.BUILDING, BuildPhase.PREPARED,
 )  # fmt: skip
@@ -36,9 +38,14 @@ class Built(NamedTuple):
 
 
 def config_for(pool: str, configs: Iterable[Object]) -> Object | None:
-    """The MachineOSConfig of a pool: the first by name, should there be several."""
+    """The MachineOSConfig of a pool: the one that was there first, should there be several."""
     mine = [each for each in configs if _pool_of(each) == pool and not is_being_deleted(each)]
-    return min(mine, key=lambda each: object_name(each).name, default=None)
+    return min(mine, key=seniority, default=None)
+
+
+def seniority(config: Object) -> tuple[str, str]:
+    """The order of MachineOSConfigs: a second one takes nothing from the first, whatever it is called."""
+    return str(metadata(config).get("creationTimestamp") or NOT_YET), object_name(config).name
 
 
 def built_for(pool: Object, configs: Iterable[Object], builds: Iterable[Object]) -> Built | None:
