@@ -11,6 +11,7 @@ The rule, from the top; the first line that fits counts:
     what does not belong to root, directories, hard links  disk   the agent writes them
     everything else, /etc and /usr                         image
 
+Defaults of ours that have a place below /usr are in the image there, whatever a change of them needs (`defaults`).
 Public is a MachineConfig with the annotation `fastness.dev/public: "true"`, which our own base configs carry. In a confidential
 pool all who had a word about a file have to be public: what was overridden may still show in a mode or an owner.
 Packages come from the extensions image that the config names, arguments are a file of the image (`kernel_arguments`).
@@ -19,10 +20,11 @@ Packages come from the extensions image that the config names, arguments are a f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from fastness.builds.defaults import UNITS, Default, defaults_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, object_name
@@ -33,7 +35,6 @@ from fastness.machineconfig.trust.files import CLOUD_CA, INTERNAL_PULL_SECRET, K
 
 Object = Mapping[str, Any]
 PUBLIC: Final = names.PUBLIC
-UNITS: Final = "/etc/systemd/system"
 KEYS: Final = "/home/core/.ssh/authorized_keys.d/ignition"
 _OF_THE_DISK: Final = (
     ("/var", "/var belongs to the machine: an image brings it to the first boot only"),
@@ -81,11 +82,17 @@ class Placed:
 
 
 class Setting(NamedTuple):
-    """What placing depends on beside the configs: confidential pools keep back what is not public."""
+    """What placing depends on beside the configs: confidential pools keep back what is not public, `ours` are base configs."""
 
     policies: Policies
     confidential: bool = False
     public: frozenset[str] = frozenset()
+    ours: frozenset[str] = frozenset()
+
+    @property
+    def defaults_from(self) -> frozenset[str]:
+        """The base configs whose files are in the image as defaults."""
+        return self.ours & self.public if self.confidential else self.ours
 
 
 def public_configs(configs: Iterable[Object]) -> frozenset[str]:
@@ -95,10 +102,29 @@ def public_configs(configs: Iterable[Object]) -> frozenset[str]:
 
 def placed(sources: Sequence[Source], setting: Setting) -> tuple[Placed, ...]:
     """Every part of a pool's configuration, by path; what the control plane writes beside it last."""
-    entries = _entries(sources)
-    parts = [_part(origin, entries, setting) for origin in Blame(sources).origins if origin.kind in _PLACED]
+    defaults = {each.path: each for each in defaults_of(sources, setting.defaults_from)}
+    parts = [place for part in configured(sources, setting) for place in _with_default(part, defaults.get(part.path))]
     theirs = [Placed(path, Where.DISK, why, "control plane") for path, why in _BESIDE]
     return tuple(sorted(parts, key=lambda each: each.path)) + tuple(theirs)
+
+
+def configured(sources: Sequence[Source], setting: Setting) -> tuple[Placed, ...]:
+    """The parts of a configuration where it names them: defaults of ours are not below /usr yet."""
+    entries = _entries(sources)
+    return tuple(_part(origin, entries, setting) for origin in Blame(sources).origins if origin.kind in _PLACED)
+
+
+def _with_default(part: Placed, default: Default | None) -> Iterator[Placed]:
+    """What there is of a part when our own word about it is below /usr: that alone, or beside the one that wins."""
+    if default is None or default.winner:
+        yield (
+            part if default is None else replace(part, why=f"{part.why}; wins over {default.place} of {default.owner}")
+        )
+    if default is not None:
+        other = (
+            f"overridden: {default.path} of {default.winner} wins" if default.winner else f"{default.path} would win"
+        )
+        yield Placed(default.place, Where.IMAGE, f"a default of ours; {other}", default.owner, part.part)
 
 
 _PLACED: Final = frozenset({

@@ -22,5 +22,6 @@ unlock.py             Unlock sessions: how a machine asks for the key of its dis
 unlock_note.py        The note beside a locked volume: who this machine is and where its broker is, in clear
 user_data.py          User-data, read strictly: which pool, with which ticket, at which server; also as init-data
 user_data_event.py    What a machine took from its user-data, as an event of its log, and the registers of platforms
+usr_places.py         Where a default of ours lives below /usr in an image, for paths that have such a place
 witness.py            What a log sends to a witness (C2SP tlog-witness, `add-checkpoint`), and what a witness answers with
 """

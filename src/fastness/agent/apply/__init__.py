@@ -7,6 +7,8 @@
     update.py        One update, from config to config: check, drain, apply, act
     desired.py       A rendered config as what a machine should be: states of paths, units, keys, password, deployment
     steps.py         The steps from one config to another, so that each can be undone
+    matching.py      Whether a path is as it should be: by what stands there, or by what the booted image has below /usr
+    image_defaults.py  What lies in /etc over the same default of the image goes, so that programs read the image's
     journal.py       The apply journal, without I/O: what was begun, and what a restart has to do about it
     copies.py        Copies of what an update replaces, and where they go with a journal that cannot be undone
     apply.py         Carries out steps on a host and undoes them, with the journal ahead of every one

@@ -23,6 +23,7 @@ from typing import Final
 
 from fastness.builds import life
 from fastness.builds.checks import PULL, PUSH, checked, pool_of, registry_credentials, secret_name
+from fastness.builds.defaults import base_configs
 from fastness.builds.errors import TransferFailed
 from fastness.builds.inputs import BuildInputs, StillRendering, build_name, inputs
 from fastness.builds.live.builder import Builder, Order, why_not_sealed
@@ -217,6 +218,7 @@ class Builds:
             policies_of(self._settings.get("", "cluster")),
             model is TrustModel.CONFIDENTIAL_CLUSTER,
             public_configs(every),
+            base_configs(every),
         )
         return inputs(config, rendered, sources_of(pool, every), setting)
 
