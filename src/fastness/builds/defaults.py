@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fastness.formats import data_url
+from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, object_name
 from fastness.machineconfig.render.base.table import is_base_name
@@ -38,6 +39,15 @@ class Default:
     mode: int
     owner: str
     winner: str = ""
+
+    def to_json(self) -> JsonObject:
+        """As `blame -o json` prints it."""
+        return {
+            "default": self.place,
+            "owner": self.owner,
+            "counts": self.path if self.winner else self.place,
+            "why": self.said,
+        }
 
     @property
     def said(self) -> str:

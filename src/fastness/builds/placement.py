@@ -134,7 +134,7 @@ _PLACED: Final = frozenset({
 
 
 def _part(origin: Origin, entries: Mapping[tuple[PartKind, str], Object], setting: Setting) -> Placed:
-    path = _path(origin)
+    path = path_of(origin)
     where, why = _decided(origin, path, entries.get((origin.kind, origin.name)) or {}, setting)
     return Placed(path, where, why, origin.source, origin.kind)
 
@@ -199,7 +199,8 @@ def _actions(origin: Origin, path: str, policies: Policies) -> Actions:
     return policies.for_file(path)
 
 
-def _path(origin: Origin) -> str:
+def path_of(origin: Origin) -> str:
+    """The path of a part on a machine; what has none is named by its kind."""
     match origin.kind:
         case PartKind.UNIT:
             return f"{UNITS}/{origin.name}"
