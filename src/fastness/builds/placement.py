@@ -2,6 +2,7 @@
 
 The rule, from the top; the first line that fits counts:
 
+    files that another operator keeps                      disk   declared in a MachineConfig (`protocol/files_of_others`)
     certificates, credentials, the agent's own records     disk   they change without a reboot, or are secret
     what a confidential pool holds, unless it is public    disk   a registry and a builder would see it
     keys and passwords of people                           disk   below a home directory, which is /var
@@ -28,14 +29,17 @@ from fastness.builds.defaults import UNITS, Default, defaults_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, object_name
+from fastness.machineconfig.ignition.resources import file_bytes
 from fastness.machineconfig.render.blame import Blame, Origin, PartKind
-from fastness.machineconfig.render.merge import Source
+from fastness.machineconfig.render.merge import Source, merged_document
 from fastness.machineconfig.rollout.disruption import Act, Actions, Policies
 from fastness.machineconfig.trust.files import CLOUD_CA, INTERNAL_PULL_SECRET, KUBECONFIGS, REGISTRIES
+from fastness.protocol.files_of_others import FilesOfOthers
 
 Object = Mapping[str, Any]
 PUBLIC: Final = names.PUBLIC
 KEYS: Final = "/home/core/.ssh/authorized_keys.d/ignition"
+_FOREIGN: Final = "another operator keeps it: not judged, not replaced, there again after a switch"
 _OF_THE_DISK: Final = (
     ("/var", "/var belongs to the machine: an image brings it to the first boot only"),
     ("/home", "/home is /var/home: a file of an image is not there after the boot"),
@@ -105,13 +109,25 @@ def placed(sources: Sequence[Source], setting: Setting) -> tuple[Placed, ...]:
     defaults = {each.path: each for each in defaults_of(sources, setting.defaults_from)}
     parts = [place for part in configured(sources, setting) for place in _with_default(part, defaults.get(part.path))]
     theirs = [Placed(path, Where.DISK, why, "control plane") for path, why in _BESIDE]
-    return tuple(sorted(parts, key=lambda each: each.path)) + tuple(theirs)
+    foreign = [Placed(path, Where.DISK, _FOREIGN, owner) for path, owner in sorted(others_of(sources).owners.items())]
+    return (*sorted(parts, key=lambda each: each.path), *foreign, *theirs)
+
+
+def others_of(sources: Sequence[Source]) -> FilesOfOthers:
+    """Which files on machines of a pool other operators keep, as MachineConfigs declare it."""
+    merged = (merged_document(sources).get("storage") or {}).get("files") or ()
+    return FilesOfOthers.of((str(entry.get("path")), file_bytes(entry) or b"") for entry in merged)
 
 
 def configured(sources: Sequence[Source], setting: Setting) -> tuple[Placed, ...]:
     """The parts of a configuration where it names them: defaults of ours are not below /usr yet."""
-    entries = _entries(sources)
-    return tuple(_part(origin, entries, setting) for origin in Blame(sources).origins if origin.kind in _PLACED)
+    entries, others = _entries(sources), others_of(sources)
+    parts = (_part(origin, entries, setting) for origin in Blame(sources).origins if origin.kind in _PLACED)
+    return tuple(
+        replace(part, where=Where.DISK, why=f"only its first content: {owner} keeps it")
+        if (owner := others.owner_of(part.path)) else part
+        for part in parts
+    )  # fmt: skip
 
 
 def _with_default(part: Placed, default: Default | None) -> Iterator[Placed]:

@@ -18,6 +18,7 @@
     disk_check.py    Whether the disk of a node says what its config says, and what follows if it does not
     earlier_configs.py  The configs that this machine had: going back to one is never refused for what drifted
     failed_boot.py   A system that the machine did not come up with: remembered, so that nobody reboots into it for ever
+    others.py        Files of other operators outlive a boot whose /etc is another one
     moved_state.py   The agent's own files move below /var/lib/fastness, where an encrypted volume can be under them
     node_trust.py    Keeps what a machine has beside its config as the control plane says, whatever else the machine does
     trial.py         A system that was booted once: kept when the machine has proved itself with it, left when it cannot

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from fastness.agent.apply import others
 from fastness.agent.apply.apply import Applier
 from fastness.agent.apply.boots import Boots, Images
 from fastness.agent.apply.drift import DriftMonitor
@@ -65,6 +66,7 @@ class DiskCheck:
         only = suspects if self._checked == current.name else None
         if only is None:
             await self._look_at_images(current)
+            await uninterrupted(lambda: self._care_for_others(current))
         differences = await uninterrupted(lambda: self._drifts(current, only))
         if differences and (why := self._repairs(current, node)):
             text = f"repairing, {why}: {describe_drifts(current.name, differences)}"
@@ -112,6 +114,17 @@ class DiskCheck:
             return f"the machine goes back to {goal.name}"
         before, after = current.desired.deployment.image, goal.desired.deployment.image
         return f"{goal.name} brings another image" if after and not same_image(before, after) else ""
+
+    async def before_reboot(self, current: Goal) -> None:
+        """What other operators wrote must outlive the boot; raises DriverError."""
+        await uninterrupted(lambda: others.keep(self._host, current.desired.others))
+
+    def _care_for_others(self, current: Goal) -> None:
+        declared = current.desired.others
+        # Once for each boot: what its owner takes away from a running machine stays away.
+        if self._boots.is_new:
+            others.bring_back(self._host, declared)
+        others.keep(self._host, declared)
 
     async def settled(self, current: Goal) -> None:
         """Remember that the machine is well with a config; raises DriverError."""

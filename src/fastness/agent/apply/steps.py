@@ -11,6 +11,7 @@ enabled or not; a deployment is staged. Rules:
   `/usr/etc`, or away. Certificates that others renew stay.
 - A unit whose file changes is disabled before and enabled after, so that its links follow its `[Install]` section. A unit that
   goes away is disabled; one that falls back to the distribution's own gets its preset.
+- What other operators keep is written where nothing stands, and never replaced or taken away.
 - The record of the current config comes last: whoever finds it finds everything else done.
 
 `apply` carries steps out, `journal` remembers how to undo them.
@@ -177,7 +178,11 @@ def plan_steps(
     With `restage` the system is deployed even if both configs ask for the same: what runs may be another. With `mend` units are
     enabled as the new config says even if both say the same: somebody may have changed that.
     """
-    written = [step for path, target in new.paths.items() for step in _write(path, target, old, disk)]
+    others = new.others
+    written = [
+        step for path, target in new.paths.items()
+        for step in _write(path, target, old, disk, foreign=bool(others.owner_of(path)))
+    ]  # fmt: skip
     made = dict.fromkeys(
         directory
         for step in written
@@ -185,7 +190,11 @@ def plan_steps(
         for directory in disk.root.missing_directories(step.path)
     )
     # In the reverse of the order of writing, so that a directory is empty when its turn comes.
-    stale = [path for path in reversed(list(old.paths)) if path not in new.paths]
+    given = old.others
+    stale = [
+        path for path in reversed(list(old.paths))
+        if path not in new.paths and not others.owner_of(path) and not given.owner_of(path)
+    ]  # fmt: skip
     unneeded = _unneeded(stale, new, disk)
     removed = [step for path in stale for step in _remove(path, old.paths[path], unneeded, disk)]
     return [
@@ -229,11 +238,13 @@ def _strayed_units(old: Desired, new: Desired, disk: Disk) -> Iterator[Enable]:
             yield Enable(name, Word.ENABLED if unit.enabled else Word.DISABLED)
 
 
-def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put | Copy]:
+def _write(path: str, target: Target, old: Desired, disk: Disk, *, foreign: bool) -> Iterator[Put | Copy]:
     # What is longer than what should be there is not read: it differs, and a user may have made it of any size.
     present = disk.root.inspect(path, len(target.state.content) if isinstance(target.state, File) else 0)
     if matches(present, target.state) or (disk.image_stays and brought(path, target.state, present, disk.root)):
         return
+    if foreign and not isinstance(present, Absent):
+        return  # somebody else keeps it: the config brought the first content at most
     if isinstance(present, Other):
         # Found while planning: nothing was touched, and no pod was moved away for an update that cannot happen.
         raise BadConfig(f"{path} is {present.what}, and the config wants a file there")

@@ -2,7 +2,7 @@
 
 Files are compared by type, owner, mode and bytes, units by their files and by what is enabled, the deployment by what is booted
 and by whether the container runtime can use the packages for confidential containers. Paths that others keep current
-(certificates, pull secrets) are not ours to judge.
+(certificates, pull secrets, what other operators declared) are not ours to judge.
 
 A text shows what changed only if everybody on the machine may read the file: what is reported ends up in annotations and events,
 which more people read than root's files. Units are always readable, so their mode says nothing about what their author put into
@@ -57,7 +57,10 @@ def of_system(drift: Drift) -> bool:
 def drifts(desired: Desired, host: Host, only: Iterable[str] | None = None, *, built: bool = False) -> list[Drift]:
     """What on the disk differs from a config; `only` limits it to some paths, `built` is a machine with an image of its pool."""
     chosen = desired.paths if only is None else [path for path in only if path in desired.paths]
-    differences = [drift for path in chosen for drift in _path(path, desired, host, built)]
+    others = desired.others
+    differences = [
+        drift for path in chosen if not others.owner_of(path) for drift in _path(path, desired, host, built)
+    ]  # fmt: skip
     if only is None or not {*only}.isdisjoint(_runtime_paths(desired)):
         differences += _runtime(desired, host)
     if only is None:

@@ -193,7 +193,10 @@ def test_blame_says_which_of_two_files_counts_where_an_image_is_built(tmp_path: 
     assert run(tmp_path, [ours, mine, described()], [], *words).stdout.endswith(wins)
     (part,) = json.loads(run(tmp_path, [ours, mine, described()], [], *words, "-o", "json").stdout)
     assert (part["source"], part["overrode"]) == ("50-mine", ["00-worker"])
-    assert (part["image"]["counts"], part["image"]["default"]) == ("/etc/sysctl.d/arp.conf", "/usr/lib/sysctl.d/arp.conf")
+    assert (part["image"]["counts"], part["image"]["default"]) == (
+        "/etc/sysctl.d/arp.conf",
+        "/usr/lib/sysctl.d/arp.conf",
+    )
     (alone,) = json.loads(run(tmp_path, [ours, described()], [], *words, "-o", "json").stdout)
     assert alone["image"]["counts"] == "/usr/lib/sysctl.d/arp.conf"
     assert "image" not in run(tmp_path, [ours, mine], [], *words).stdout, "nobody builds one: /etc is all there is"

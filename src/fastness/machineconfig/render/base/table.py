@@ -45,7 +45,9 @@ def base_names(role: str) -> tuple[str, ...]:
 
 def is_base_name(name: str) -> bool:
     """Whether a config that we made under this name is one that machines of a role start from."""
-    return any(name.startswith(before) and name.endswith(after) and len(name) > len(before + after) for before, after in _NAMES)
+    return any(
+        name.startswith(before) and name.endswith(after) and len(name) > len(before + after) for before, after in _NAMES
+    )
 
 
 def documents(inputs: NodeInputs) -> dict[Part, JsonObject]:
