@@ -4,7 +4,9 @@ import base64
 import gzip
 import io
 import json
+import sqlite3
 import ssl
+import struct
 import tarfile
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +23,7 @@ from fastness.formats.image_reference import parse_image
 from fastness.formats.oci_layer import file_in_layer
 from fastness.formats.oci_tree import LayerReader, Room, merged
 from fastness.formats.os_status import bootc_status, rpm_ostree_status
+from fastness.formats.package_lists import DPKG, RPM, packages
 from fastness.formats.patch import MergeRule, apply_json_patch, apply_merge_patch, apply_strategic_patch
 from fastness.formats.protobuf import decode_object
 from fastness.formats.regexp import compile_regexp
@@ -51,6 +54,17 @@ class _Rules:
 
 def _template(data: bytes) -> object:
     return parse_template(data.decode("utf-8", "surrogateescape"), FUNCTIONS)
+
+
+def _rpm_database() -> bytes:
+    """A database with one header: a name and a version."""
+    index = struct.pack(">IIiIIIiI", 1000, 6, 0, 1, 1001, 6, 2, 1)
+    connection = sqlite3.connect(":memory:")
+    connection.execute("PRAGMA page_size=512")
+    connection.execute("CREATE TABLE Packages (hnum INTEGER PRIMARY KEY, blob BLOB NOT NULL)")
+    connection.execute("INSERT INTO Packages (blob) VALUES (?)", (struct.pack(">II", 2, 4) + index + b"a\x001\0",))
+    connection.commit()
+    return bytes(connection.serialize())
 
 
 def _regexp(data: bytes) -> object:
@@ -596,6 +610,19 @@ TARGETS: Final = (
         _image_reference,
         (b"registry.example:5000/os/base:9@sha256:" + b"a" * 64, b"r.example/os:latest", b"[::1]:5000/a"),
         (b":", b"@", b"/", b"sha256:", b"..", b"-", b"A", b"\n"),
+    ),
+    Target(
+        "database of rpm",
+        lambda data: packages(RPM[0], data),
+        (_rpm_database(),),
+        (b"Packages", b"\0" * 8, b"\0\0\x03\xe8", b"SQLite format 3", b"CREATE VIEW", b"\xff\xff\xff\xff"),
+        calls_per_byte=2000,
+    ),
+    Target(
+        "paragraphs of dpkg",
+        lambda data: packages(DPKG[0], data),
+        (b"Package: a\nStatus: install ok installed\nVersion: 1\nArchitecture: all\n\nPackage: b\nStatus: x\n",),
+        (b"Package:", b"\n\n", b" installed", b":", b"\xff"),
     ),
     Target(
         "bootc status",

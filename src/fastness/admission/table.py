@@ -57,6 +57,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(machine_policies.stream_is_on_offer, ON_WRITE, MCO_GROUP, "machineconfigpools"),
     Row(machine_policies.streams_stay, ON_DELETE, MCO_GROUP, "osimagestreams"),
     Row(machine_policies.daemon_reports_for_its_node, ON_WRITE, MCO_GROUP, "machineconfignodes", ("", "status")),
+    Row(machineconfig.declared_files_are_readable, ON_WRITE, MCO_GROUP, "machineconfigs"),
     Row(machineconfig.warn_about_trust_model, ON_WRITE, MCO_GROUP, "machineconfigs"),
     Row(machineconfig.warn_about_cgroup_mode, ON_WRITE, CONFIG_GROUP, "nodes"),
     Row(kata.is_alone, ON_CREATE, kata.GROUP, kata.RESOURCE),

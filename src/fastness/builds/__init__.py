@@ -2,6 +2,7 @@
 
     checks.py          is what a MachineOSConfig names there and good?          before anything is built
     placement.py       image or disk, for every path of a config, and why
+    defaults.py        what base configs bring, below /usr in an image: a MachineConfig in /etc wins over it
     inputs.py          everything that an image is made of, its digest, and the name of the build
     packages.py        extensions and kernel types, by the base's own package manager (packages.sh runs in the build)
     kernel_arguments.py  arguments as files of the image

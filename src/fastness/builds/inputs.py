@@ -6,7 +6,8 @@
 
 The name of a build follows from the MachineOSConfig and from the whole rendered config: a change of either is another build, and
 taking it back leads to the old one. The digest follows from what goes into the image alone: a build whose digest exists already
-takes that image, which is what every change of class disk does.
+takes that image, which is what every change of class disk does. Defaults of ours count in it only where a change of them needs a
+reboot, and under the path that their config names: where they lie, and the rest of them, is no reason for another image.
 
 Contents are taken from the MachineConfigs, and only when these make the rendered config: else the words about what is public
 would be newer than the contents that they are about.
@@ -20,9 +21,10 @@ from typing import Any, Final
 
 from fastness.builds import kernel_arguments
 from fastness.builds.containerfile import uses_stage
+from fastness.builds.defaults import UNITS, Default, defaults_of
 from fastness.builds.kernel_arguments import Arguments, arguments_for
 from fastness.builds.packages import NO_PACKAGES, STAGE, Packages, packages_for
-from fastness.builds.placement import UNITS, Placed, Setting, Where, placed
+from fastness.builds.placement import Placed, Setting, Where, configured, placed
 from fastness.builds.sealing import is_sealed
 from fastness.crypto.digests import sha256
 from fastness.formats import data_url, json
@@ -73,6 +75,7 @@ class BuildInputs:
     removed_arguments: tuple[str, ...] = ()
     enabled: tuple[str, ...] = ()
     sealed: bool = False
+    defaults: tuple[Default, ...] = field(default=(), compare=False)
 
     @property
     def digest(self) -> str:
@@ -87,13 +90,22 @@ class BuildInputs:
         return str(sha256(json.canonical({key: value for key, value in made_of.items() if value or key in _ALWAYS})))
 
     @property
+    def laid(self) -> tuple[ImageFile, ...]:
+        """The files where they lie in the image: our own word about a path below /usr, everybody else's where they said."""
+        moved = {each.path for each in self.defaults if not each.winner}
+        files = [each for each in self.files if each.path not in moved]
+        taken = {each.path for each in files}
+        own = [ImageFile(each.place, each.content, each.mode) for each in self.defaults if each.place not in taken]
+        return tuple(sorted((*files, *own), key=lambda each: each.path))
+
+    @property
     def document(self) -> JsonObject:
         """Files and units as an Ignition document, which the agent's own writer brings into the image."""
         files = [
             {"path": each.path, "mode": each.mode, "overwrite": True, "contents": {"source": data_url.encode(each.content)}}
-            for each in self.files if not each.link
+            for each in self.laid if not each.link
         ]  # fmt: skip
-        links = [{"path": each.path, "target": each.link, "overwrite": True} for each in self.files if each.link]
+        links = [{"path": each.path, "target": each.link, "overwrite": True} for each in self.laid if each.link]
         units = [{"name": name, "enabled": True} for name in self.enabled]
         return {
             "ignition": {"version": CURRENT}, "storage": {"files": files, "links": links}, "systemd": {"units": units},
@@ -126,15 +138,15 @@ def inputs(config: Object, rendered: Object, sources: Sequence[Source], setting:
     document, spec = merged_document(sources), rendered.get("spec") or {}
     if json.canonical(document) != json.canonical(spec.get("config") or {}):
         raise StillRendering
-    everything = placed(sources, setting)
-    chosen = {each.path: each for each in everything if each.where is Where.IMAGE}
+    chosen = {each.path: each for each in configured(sources, setting) if each.where is Where.IMAGE}
     # A confidential pool refuses both in MachineConfigs: what is asked for there stays out of the image, too.
     arguments = Arguments() if setting.confidential else arguments_for(spec)
     packages = packages_for({} if setting.confidential else spec, str(spec.get("baseOSExtensionsContainerImage") or ""))
     files = [*_files(document, chosen), *_arguments_file(arguments)]
     return BuildInputs(
-        str(spec.get("osImageURL") or ""), layer_of(config), tuple(sorted(files, key=lambda each: each.path)), everything,
-        packages, arguments.removed, tuple(sorted(_enabled(document, chosen))), is_sealed(config),
+        str(spec.get("osImageURL") or ""), layer_of(config), tuple(sorted(files, key=lambda each: each.path)),
+        placed(sources, setting), packages, arguments.removed, tuple(sorted(_enabled(document, chosen))), is_sealed(config),
+        defaults_of(sources, setting.defaults_from),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 The rule, from the top; the first line that fits counts:
 
+    files that another operator keeps                      disk   declared in a MachineConfig (`protocol/files_of_others`)
     certificates, credentials, the agent's own records     disk   they change without a reboot, or are secret
     what a confidential pool holds, unless it is public    disk   a registry and a builder would see it
     keys and passwords of people                           disk   below a home directory, which is /var
@@ -11,6 +12,7 @@ The rule, from the top; the first line that fits counts:
     what does not belong to root, directories, hard links  disk   the agent writes them
     everything else, /etc and /usr                         image
 
+Defaults of ours that have a place below /usr are in the image there, whatever a change of them needs (`defaults`).
 Public is a MachineConfig with the annotation `fastness.dev/public: "true"`, which our own base configs carry. In a confidential
 pool all who had a word about a file have to be public: what was overridden may still show in a mode or an owner.
 Packages come from the extensions image that the config names, arguments are a file of the image (`kernel_arguments`).
@@ -19,22 +21,25 @@ Packages come from the extensions image that the config names, arguments are a f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from fastness.builds.defaults import UNITS, Default, defaults_of
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import annotations_of, object_name
+from fastness.machineconfig.ignition.resources import file_bytes
 from fastness.machineconfig.render.blame import Blame, Origin, PartKind
-from fastness.machineconfig.render.merge import Source
+from fastness.machineconfig.render.merge import Source, merged_document
 from fastness.machineconfig.rollout.disruption import Act, Actions, Policies
 from fastness.machineconfig.trust.files import CLOUD_CA, INTERNAL_PULL_SECRET, KUBECONFIGS, REGISTRIES
+from fastness.protocol.files_of_others import FilesOfOthers
 
 Object = Mapping[str, Any]
 PUBLIC: Final = names.PUBLIC
-UNITS: Final = "/etc/systemd/system"
 KEYS: Final = "/home/core/.ssh/authorized_keys.d/ignition"
+_FOREIGN: Final = "another operator keeps it: not judged, not replaced, there again after a switch"
 _OF_THE_DISK: Final = (
     ("/var", "/var belongs to the machine: an image brings it to the first boot only"),
     ("/home", "/home is /var/home: a file of an image is not there after the boot"),
@@ -81,11 +86,17 @@ class Placed:
 
 
 class Setting(NamedTuple):
-    """What placing depends on beside the configs: confidential pools keep back what is not public."""
+    """What placing depends on beside the configs: confidential pools keep back what is not public, `ours` are base configs."""
 
     policies: Policies
     confidential: bool = False
     public: frozenset[str] = frozenset()
+    ours: frozenset[str] = frozenset()
+
+    @property
+    def defaults_from(self) -> frozenset[str]:
+        """The base configs whose files are in the image as defaults."""
+        return self.ours & self.public if self.confidential else self.ours
 
 
 def public_configs(configs: Iterable[Object]) -> frozenset[str]:
@@ -95,10 +106,41 @@ def public_configs(configs: Iterable[Object]) -> frozenset[str]:
 
 def placed(sources: Sequence[Source], setting: Setting) -> tuple[Placed, ...]:
     """Every part of a pool's configuration, by path; what the control plane writes beside it last."""
-    entries = _entries(sources)
-    parts = [_part(origin, entries, setting) for origin in Blame(sources).origins if origin.kind in _PLACED]
+    defaults = {each.path: each for each in defaults_of(sources, setting.defaults_from)}
+    parts = [place for part in configured(sources, setting) for place in _with_default(part, defaults.get(part.path))]
     theirs = [Placed(path, Where.DISK, why, "control plane") for path, why in _BESIDE]
-    return tuple(sorted(parts, key=lambda each: each.path)) + tuple(theirs)
+    foreign = [Placed(path, Where.DISK, _FOREIGN, owner) for path, owner in sorted(others_of(sources).owners.items())]
+    return (*sorted(parts, key=lambda each: each.path), *foreign, *theirs)
+
+
+def others_of(sources: Sequence[Source]) -> FilesOfOthers:
+    """Which files on machines of a pool other operators keep, as MachineConfigs declare it."""
+    merged = (merged_document(sources).get("storage") or {}).get("files") or ()
+    return FilesOfOthers.of((str(entry.get("path")), file_bytes(entry) or b"") for entry in merged)
+
+
+def configured(sources: Sequence[Source], setting: Setting) -> tuple[Placed, ...]:
+    """The parts of a configuration where it names them: defaults of ours are not below /usr yet."""
+    entries, others = _entries(sources), others_of(sources)
+    parts = (_part(origin, entries, setting) for origin in Blame(sources).origins if origin.kind in _PLACED)
+    return tuple(
+        replace(part, where=Where.DISK, why=f"only its first content: {owner} keeps it")
+        if (owner := others.owner_of(part.path)) else part
+        for part in parts
+    )  # fmt: skip
+
+
+def _with_default(part: Placed, default: Default | None) -> Iterator[Placed]:
+    """What there is of a part when our own word about it is below /usr: that alone, or beside the one that wins."""
+    if default is None or default.winner:
+        yield (
+            part if default is None else replace(part, why=f"{part.why}; wins over {default.place} of {default.owner}")
+        )
+    if default is not None:
+        other = (
+            f"overridden: {default.path} of {default.winner} wins" if default.winner else f"{default.path} would win"
+        )
+        yield Placed(default.place, Where.IMAGE, f"a default of ours; {other}", default.owner, part.part)
 
 
 _PLACED: Final = frozenset({
@@ -108,7 +150,7 @@ _PLACED: Final = frozenset({
 
 
 def _part(origin: Origin, entries: Mapping[tuple[PartKind, str], Object], setting: Setting) -> Placed:
-    path = _path(origin)
+    path = path_of(origin)
     where, why = _decided(origin, path, entries.get((origin.kind, origin.name)) or {}, setting)
     return Placed(path, where, why, origin.source, origin.kind)
 
@@ -173,7 +215,8 @@ def _actions(origin: Origin, path: str, policies: Policies) -> Actions:
     return policies.for_file(path)
 
 
-def _path(origin: Origin) -> str:
+def path_of(origin: Origin) -> str:
+    """The path of a part on a machine; what has none is named by its kind."""
     match origin.kind:
         case PartKind.UNIT:
             return f"{UNITS}/{origin.name}"

@@ -14,6 +14,7 @@ from typing import Any
 
 from fastness.builds import life
 from fastness.builds.checks import pool_of, written
+from fastness.builds.defaults import base_configs
 from fastness.builds.inputs import BuildInputs, StillRendering, inputs
 from fastness.builds.placement import Setting, Where, public_configs
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
@@ -159,7 +160,9 @@ def _moving(old: BuildInputs | None, new: BuildInputs, without_policy: BuildInpu
 
 def setting_of(state: State, pool: str, configs: Iterable[Object]) -> Setting:
     """What placing depends on in a cluster."""
-    return Setting(policies_of(state.configuration), _is_confidential(state, pool), public_configs(configs))
+    every = list(configs)
+    confidential = _is_confidential(state, pool)
+    return Setting(policies_of(state.configuration), confidential, public_configs(every), base_configs(every))
 
 
 def _is_confidential(state: State, pool: str) -> bool:

@@ -23,6 +23,8 @@ EVENTS: Mapping[str, str] = {
     "agent.left_over": "a machine came up well, and what it could fall back to could not be dropped",
     "agent.degraded": "a machine is not where its config says; the reason is on its node",
     "agent.interrupted": "the API refused or could not answer an agent; it tries again after a pause",
+    "agent.others_brought_back": "files of other operators that a boot did not carry over were written again",
+    "agent.others_not_kept": "files of other operators are too large, too many or no files: a boot with another /etc loses them",
     "agent.certificate": "a certificate of the node was not renewed; the next proof names another key",
     "agent.certificate-renewed": "a certificate of the node was renewed, with a key that the proof named",
     "agent.refused": "a machine proved itself again and was refused; it tries again at the interval",

@@ -8,6 +8,7 @@ disk_report.py        What a machine reports of the disks that it opened, in its
 door.py               A door as machines know it: where it is, and the role that its certificate names
 dpop.py               Proof of possession on every request: DPoP (RFC 9449), with nonces of the server
 enrolment.py          The messages of enrolment, as they go over the wire
+files_of_others.py    Files that other operators write on nodes: declared once, by path and owner
 guest_key.py          How a machine without a TPM shows which machine it is, and which boot of it
 ignition_spec.py      The versions of the Ignition spec, in their order
 kbs.py                The messages of the KBS protocol, version 0.4.0, as guests in the field send them
@@ -22,5 +23,6 @@ unlock.py             Unlock sessions: how a machine asks for the key of its dis
 unlock_note.py        The note beside a locked volume: who this machine is and where its broker is, in clear
 user_data.py          User-data, read strictly: which pool, with which ticket, at which server; also as init-data
 user_data_event.py    What a machine took from its user-data, as an event of its log, and the registers of platforms
+usr_places.py         Where a default of ours lives below /usr in an image, for paths that have such a place
 witness.py            What a log sends to a witness (C2SP tlog-witness, `add-checkpoint`), and what a witness answers with
 """

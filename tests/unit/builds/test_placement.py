@@ -12,6 +12,7 @@ from fastness.kinds.kind import JsonObject
 from fastness.machineconfig.render.merge import Source, merged_document
 from fastness.machineconfig.render.validate import examine
 from fastness.machineconfig.rollout.disruption import DEFAULTS, policies_of
+from fastness.protocol.files_of_others import DIRECTORY
 
 BASE = f"registry.example/os@sha256:{'a' * 64}"
 
@@ -126,3 +127,16 @@ def test_a_change_on_the_disk_is_another_build_of_the_same_image() -> None:
     assert made(etc, text="RUN b")[1] != plain[1]
     assert made(etc) == plain, "taking a change back leads to the old build"
     assert plain[0].startswith("worker-")
+
+
+@pytest.mark.row("003-34")
+def test_files_of_other_operators_are_listed_with_their_owner_and_stay_out_of_the_image() -> None:
+    declared = (f"{DIRECTORY}/a.json", "%7B%22owner%22:%22sriov%22,%22paths%22:%5B%22/etc/sriov%22%5D%7D")
+    mine = config("a", files=[declared, ("/etc/sriov/first", "x"), ("/etc/other", "x")])
+    parts = {part.path: part for part in placed(sources(mine), Setting(DEFAULTS))}
+    assert (parts["/etc/sriov"].where, parts["/etc/sriov"].owner) == (Where.DISK, "sriov")
+    assert (parts["/etc/sriov/first"].where, parts["/etc/sriov/first"].why) == (
+        Where.DISK, "only its first content: sriov keeps it",
+    )  # fmt: skip
+    assert parts["/etc/other"].where is Where.IMAGE
+    assert parts[f"{DIRECTORY}/a.json"].why == "takes effect without a reboot (None)"

@@ -7,6 +7,8 @@
     update.py        One update, from config to config: check, drain, apply, act
     desired.py       A rendered config as what a machine should be: states of paths, units, keys, password, deployment
     steps.py         The steps from one config to another, so that each can be undone
+    matching.py      Whether a path is as it should be: by what stands there, or by what the booted image has below /usr
+    image_defaults.py  What lies in /etc over the same default of the image goes, so that programs read the image's
     journal.py       The apply journal, without I/O: what was begun, and what a restart has to do about it
     copies.py        Copies of what an update replaces, and where they go with a journal that cannot be undone
     apply.py         Carries out steps on a host and undoes them, with the journal ahead of every one
@@ -16,6 +18,7 @@
     disk_check.py    Whether the disk of a node says what its config says, and what follows if it does not
     earlier_configs.py  The configs that this machine had: going back to one is never refused for what drifted
     failed_boot.py   A system that the machine did not come up with: remembered, so that nobody reboots into it for ever
+    others.py        Files of other operators outlive a boot whose /etc is another one
     moved_state.py   The agent's own files move below /var/lib/fastness, where an encrypted volume can be under them
     node_trust.py    Keeps what a machine has beside its config as the control plane says, whatever else the machine does
     trial.py         A system that was booted once: kept when the machine has proved itself with it, left when it cannot

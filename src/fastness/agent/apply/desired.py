@@ -33,6 +33,7 @@ from fastness.formats.errors import DataUrlError
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import object_name
 from fastness.machineconfig.render import kargs
+from fastness.protocol.files_of_others import FilesOfOthers
 
 Object = Mapping[str, Any]
 UNITS: Final = "/etc/systemd/system"
@@ -77,6 +78,12 @@ class Desired:
         target = self.paths.get(names.BOOT_LOADER_FILE)
         state = target.state if target is not None else ABSENT
         return isinstance(state, File) and state.content == names.UPDATE_BOOT_LOADER.encode()
+
+    @property
+    def others(self) -> FilesOfOthers:
+        """Which files on the machine other operators keep."""
+        states = ((path, target.state) for path, target in self.paths.items())
+        return FilesOfOthers.of((path, state.content) for path, state in states if isinstance(state, File))
 
     def unit_paths(self, unit: str) -> dict[str, Target]:
         """The paths that make up a unit."""

@@ -7,21 +7,24 @@
 
 An update replaces whatever drifted when it goes back to a config that the machine had, so that taking a change back always
 heals, or when it brings another image. On a machine that boots an image of its pool the next boot puts right what drifted: its
-/etc is the image's, and nobody has to repair it by hand.
+/etc is the image's, and nobody has to repair it by hand. Of what its image has below /usr nothing is kept in /etc.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from fastness.agent.apply import others
 from fastness.agent.apply.apply import Applier
 from fastness.agent.apply.boots import Boots, Images
 from fastness.agent.apply.drift import DriftMonitor
 from fastness.agent.apply.earlier_configs import read_earlier, remember_config
+from fastness.agent.apply.image_defaults import uncover_steps
 from fastness.agent.apply.journal import Begin
 from fastness.agent.apply.ports import Host
 from fastness.agent.apply.report import Reporter
-from fastness.agent.apply.steps import Disk, repair_steps
+from fastness.agent.apply.steps import Disk, Step, repair_steps
 from fastness.agent.apply.update import Goal
 from fastness.agent.apply.validate import Drift, describe_drifts, drifts, watched
 from fastness.agent.errors import DriftFound
@@ -63,12 +66,13 @@ class DiskCheck:
         only = suspects if self._checked == current.name else None
         if only is None:
             await self._look_at_images(current)
-        differences = await uninterrupted(lambda: drifts(current.desired, self._host, only))
+            await uninterrupted(lambda: self._care_for_others(current))
+        differences = await uninterrupted(lambda: self._drifts(current, only))
         if differences and (why := self._repairs(current, node)):
             text = f"repairing, {why}: {describe_drifts(current.name, differences)}"
             await self._reporter.event(names.Event.CONFIG_DRIFT_DETECTED, text, warning=True)
             await self._repair(current)
-            differences = await uninterrupted(lambda: drifts(current.desired, self._host))
+            differences = await uninterrupted(lambda: self._drifts(current))
         if self._checked != current.name or differences:
             self._monitor.watch(watched(current.desired))
         if differences:
@@ -78,6 +82,8 @@ class DiskCheck:
                 self._reported = differences
                 await self._reporter.event(reason, describe_drifts(current.name, differences), warning=True)
             raise DriftFound(describe_drifts(current.name, differences))
+        if only is None and current.image:
+            await uninterrupted(lambda: self._uncover(current))
         self._checked, self._reported = current.name, []
 
     def _repairs(self, current: Goal, node: JsonObject) -> str:
@@ -96,7 +102,7 @@ class DiskCheck:
             if not why:
                 await self._reporter.event(names.Event.PREFLIGHT_DRIFT_CHECK_FAILED, error.message, warning=True)
                 raise
-            differences = await uninterrupted(lambda: drifts(current.desired, self._host))
+            differences = await uninterrupted(lambda: self._drifts(current))
             text = f"{why} and replaces what drifted: {describe_drifts(current.name, differences)}"
             await self._reporter.event(names.Event.CONFIG_DRIFT_REPLACED, text, warning=True)
             return tuple(differences)
@@ -108,6 +114,17 @@ class DiskCheck:
             return f"the machine goes back to {goal.name}"
         before, after = current.desired.deployment.image, goal.desired.deployment.image
         return f"{goal.name} brings another image" if after and not same_image(before, after) else ""
+
+    async def before_reboot(self, current: Goal) -> None:
+        """What other operators wrote must outlive the boot; raises DriverError."""
+        await uninterrupted(lambda: others.keep(self._host, current.desired.others))
+
+    def _care_for_others(self, current: Goal) -> None:
+        declared = current.desired.others
+        # Once for each boot: what its owner takes away from a running machine stays away.
+        if self._boots.is_new:
+            others.bring_back(self._host, declared)
+        others.keep(self._host, declared)
 
     async def settled(self, current: Goal) -> None:
         """Remember that the machine is well with a config; raises DriverError."""
@@ -124,14 +141,29 @@ class DiskCheck:
             text = f"{dropped} was staged for the next boot, and {current.name} asks for what runs: dropped"
             await self._reporter.event(names.Event.STAGED_IMAGE_DROPPED, text, warning=True)
 
+    def _drifts(self, current: Goal, only: Iterable[str] | None = None) -> list[Drift]:
+        return drifts(current.desired, self._host, only, built=bool(current.image))
+
     async def _repair(self, current: Goal) -> None:
         """Write what differs again, by the journal."""
-        host = self._host
-        place = Disk(host.root, host.originals, host.units)
-        begin = Begin(current.name, current.name)
 
         def work() -> None:
-            self._applier.apply(begin, repair_steps(current.desired, current.config, place))
-            self._applier.end()
+            self._carry_out(current, repair_steps(current.desired, current.config, self._disk(current)))
 
         await uninterrupted(work)
+
+    def _uncover(self, current: Goal) -> None:
+        """Take away what lies in /etc over the same default of the image, so that the image's next one is not hidden by it."""
+        if not self._host.system.brings_usr:
+            return
+        if steps := uncover_steps(current.desired, self._disk(current)):
+            self._carry_out(current, steps)
+            self._host.units.daemon_reload()
+
+    def _carry_out(self, current: Goal, steps: Sequence[Step]) -> None:
+        self._applier.apply(Begin(current.name, current.name), steps)
+        self._applier.end()
+
+    def _disk(self, current: Goal) -> Disk:
+        host = self._host
+        return Disk(host.root, host.originals, host.units, image_stays=bool(current.image))

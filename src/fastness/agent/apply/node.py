@@ -389,6 +389,7 @@ class Agent:
         reboot = Mark(Progress.UPDATE_POST_ACTION_COMPLETE, UNKNOWN, "rebooting", {Progress.REBOOTED_NODE: UNKNOWN})
         await self._reporter.progress(reboot, current=self._applier.journal.begin.source, desired=target)
         await self._reporter.event(names.Event.REBOOT, f"the node reboots into {target}")
+        await self._disk.before_reboot(self._current)
         # On disk before the reboot is asked for: after it, nobody is left who could write down that it was.
         await uninterrupted(self._applier.booting)
         await uninterrupted(lambda: self._host.power.reboot(f"update to {target}"))

@@ -3,7 +3,7 @@
 Everything that an update changes is one of a few kinds of steps: a path gets a state, or the state of another path; a unit is
 enabled or not; a deployment is staged. Rules:
 
-- A path that already has its state needs no step.
+- A path that already has its state needs no step, nor one whose state the image has below /usr, if that image stays.
 - Before a path of ours first replaces something, that something is kept: a copy below `/orig`, or a stamp below `/noorig` that
   says "there was nothing". Whatever stood there is kept, also if no package owns it. Directories that had to be made have stamps
   too, and go with the last path below them.
@@ -11,6 +11,7 @@ enabled or not; a deployment is staged. Rules:
   `/usr/etc`, or away. Certificates that others renew stay.
 - A unit whose file changes is disabled before and enabled after, so that its links follow its `[Install]` section. A unit that
   goes away is disabled; one that falls back to the distribution's own gets its preset.
+- What other operators keep is written where nothing stands, and never replaced or taken away.
 - The record of the current config comes last: whoever finds it finds everything else done.
 
 `apply` carries steps out, `journal` remembers how to undo them.
@@ -25,6 +26,7 @@ from typing import Any, Final, Protocol
 
 from fastness.agent.apply import accounts
 from fastness.agent.apply.desired import UNITS, Desired, Target, Unit
+from fastness.agent.apply.matching import brought, matches
 from fastness.agent.errors import BadConfig
 from fastness.agent.host.states import (
     ABSENT,
@@ -144,11 +146,12 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """What planning looks at."""
+    """What planning looks at; with `image_stays` what a built image has below /usr is there when the steps are done."""
 
     root: Looks
     originals: Looks
     units: Asks
+    image_stays: bool = False
 
 
 def kept_path(path: str) -> str:
@@ -175,7 +178,11 @@ def plan_steps(
     With `restage` the system is deployed even if both configs ask for the same: what runs may be another. With `mend` units are
     enabled as the new config says even if both say the same: somebody may have changed that.
     """
-    written = [step for path, target in new.paths.items() for step in _write(path, target, old, disk)]
+    others = new.others
+    written = [
+        step for path, target in new.paths.items()
+        for step in _write(path, target, old, disk, foreign=bool(others.owner_of(path)))
+    ]  # fmt: skip
     made = dict.fromkeys(
         directory
         for step in written
@@ -183,7 +190,11 @@ def plan_steps(
         for directory in disk.root.missing_directories(step.path)
     )
     # In the reverse of the order of writing, so that a directory is empty when its turn comes.
-    stale = [path for path in reversed(list(old.paths)) if path not in new.paths]
+    given = old.others
+    stale = [
+        path for path in reversed(list(old.paths))
+        if path not in new.paths and not others.owner_of(path) and not given.owner_of(path)
+    ]  # fmt: skip
     unneeded = _unneeded(stale, new, disk)
     removed = [step for path in stale for step in _remove(path, old.paths[path], unneeded, disk)]
     return [
@@ -227,11 +238,13 @@ def _strayed_units(old: Desired, new: Desired, disk: Disk) -> Iterator[Enable]:
             yield Enable(name, Word.ENABLED if unit.enabled else Word.DISABLED)
 
 
-def _write(path: str, target: Target, old: Desired, disk: Disk) -> Iterator[Put | Copy]:
+def _write(path: str, target: Target, old: Desired, disk: Disk, *, foreign: bool) -> Iterator[Put | Copy]:
     # What is longer than what should be there is not read: it differs, and a user may have made it of any size.
     present = disk.root.inspect(path, len(target.state.content) if isinstance(target.state, File) else 0)
-    if matches(present, target.state):
+    if matches(present, target.state) or (disk.image_stays and brought(path, target.state, present, disk.root)):
         return
+    if foreign and not isinstance(present, Absent):
+        return  # somebody else keeps it: the config brought the first content at most
     if isinstance(present, Other):
         # Found while planning: nothing was touched, and no pod was moved away for an update that cannot happen.
         raise BadConfig(f"{path} is {present.what}, and the config wants a file there")
@@ -305,20 +318,6 @@ def _ship(path: str, weight: int, disk: Disk) -> Put | Copy:
     if path.startswith("/etc/") and isinstance(disk.root.inspect(shipped, 0), File | Large | Link):
         return Copy(path, shipped, Tree.ROOT, Tree.ROOT, replaces=weight)
     return Put(path, ABSENT, replaces=weight)
-
-
-def matches(present: State | Large, expected: State) -> bool:
-    """Whether a path is as it should be."""
-    if isinstance(present, File) and isinstance(expected, File):
-        same = present.content == expected.content and present.mode == expected.mode
-        return same and same_owner(present, expected)
-    return present == expected
-
-
-def same_owner(present: File, required: File) -> bool:
-    """Whether a file has the owner that it should have; where the process cannot set owners, nobody sees one either."""
-    pairs = ((present.uid, required.uid), (present.gid, required.gid))
-    return all(actual is None or expected is None or actual == expected for actual, expected in pairs)
 
 
 def _changed_units(old: Desired, new: Desired, written: list[Put | Copy]) -> list[str]:

@@ -143,7 +143,8 @@ class Update:
         booted = await self._blocking(self._host.system.booted)
         self._reporter.images(booted.image, self._new.desired.deployment.image or booted.image)
         decision = self._decide(booted)
-        disk = Disk(self._host.root, self._host.originals, self._host.units)
+        stays = bool(self._new.image) and same_image(self._new.image, booted.image)
+        disk = Disk(self._host.root, self._host.originals, self._host.units, stays)
         config = self._new.config
         old, new = self._old.desired, self._new.desired
         restage, mend = self._force, bool(self._drifted)

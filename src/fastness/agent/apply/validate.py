@@ -2,7 +2,7 @@
 
 Files are compared by type, owner, mode and bytes, units by their files and by what is enabled, the deployment by what is booted
 and by whether the container runtime can use the packages for confidential containers. Paths that others keep current
-(certificates, pull secrets) are not ours to judge.
+(certificates, pull secrets, what other operators declared) are not ours to judge.
 
 A text shows what changed only if everybody on the machine may read the file: what is reported ends up in annotations and events,
 which more people read than root's files. Units are always readable, so their mode says nothing about what their author put into
@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 from fastness.agent.apply import accounts, handlers
 from fastness.agent.apply.desired import NULL, UNITS, Desired, Unit
+from fastness.agent.apply.matching import brought, matches, same_owner
 from fastness.agent.apply.ports import Host, OperatingSystem
-from fastness.agent.apply.steps import matches, same_owner
 from fastness.agent.host.states import Absent, File, Large, Link, Other, State
 from fastness.formats.image_reference import same_image
 from fastness.kinds.kata import runtime
@@ -54,10 +54,13 @@ def of_system(drift: Drift) -> bool:
     return drift.path in (OPERATING_SYSTEM, ARGUMENTS, EXTENSIONS, KERNEL)
 
 
-def drifts(desired: Desired, host: Host, only: Iterable[str] | None = None) -> list[Drift]:
-    """What on the disk differs from a config; `only` limits it to some paths."""
+def drifts(desired: Desired, host: Host, only: Iterable[str] | None = None, *, built: bool = False) -> list[Drift]:
+    """What on the disk differs from a config; `only` limits it to some paths, `built` is a machine with an image of its pool."""
     chosen = desired.paths if only is None else [path for path in only if path in desired.paths]
-    differences = [drift for path in chosen for drift in _path(path, desired, host)]
+    others = desired.others
+    differences = [
+        drift for path in chosen if not others.owner_of(path) for drift in _path(path, desired, host, built)
+    ]  # fmt: skip
     if only is None or not {*only}.isdisjoint(_runtime_paths(desired)):
         differences += _runtime(desired, host)
     if only is None:
@@ -76,13 +79,13 @@ def describe_drifts(config: str, differences: Iterable[Drift]) -> str:
     return f"unexpected on-disk state validating against {config}: " + "; ".join(str(drift) for drift in differences)
 
 
-def _path(path: str, desired: Desired, host: Host) -> Iterator[Drift]:
+def _path(path: str, desired: Desired, host: Host, built: bool) -> Iterator[Drift]:
     target = desired.paths[path].state
     # Others write these all the time; judged by the config, every node would be degraded after each rotation.
     if path in _NOT_OURS or isinstance(target, Absent):
         return
     present = host.root.inspect(path, max(MAX_SHOWN, len(target.content)) if isinstance(target, File) else 0)
-    if not matches(present, target):
+    if not matches(present, target) and not (built and brought(path, target, present, host.root)):
         yield Drift(path, _difference(target, present, is_unit=path.startswith(f"{UNITS}/")))
 
 

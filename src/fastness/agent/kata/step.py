@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from fastness.agent.apply.handlers import lacking
+from fastness.agent.apply.matching import matches
 from fastness.agent.apply.ports import Files, Units
-from fastness.agent.apply.steps import matches
 from fastness.agent.host.errors import DriverError, ImageFailure
 from fastness.agent.host.states import ABSENT, Absent, File
 from fastness.kinds.kata import names, runtime

@@ -25,6 +25,7 @@ from fastness.attestation.values.pushed_here import PUSHED_HERE
 from fastness.builds import life
 from fastness.builds.checks import PULL, PUSH, checked, pool_of, registry_credentials, secret_name
 from fastness.builds.credentials import credential_in
+from fastness.builds.defaults import base_configs
 from fastness.builds.errors import TransferFailed
 from fastness.builds.inputs import BuildInputs, StillRendering, build_name, inputs
 from fastness.builds.live.builder import Builder, Order, why_not_sealed
@@ -230,6 +231,7 @@ class Builds:
             policies_of(self._settings.get("", "cluster")),
             model is TrustModel.CONFIDENTIAL_CLUSTER,
             public_configs(every),
+            base_configs(every),
         )
         return inputs(config, rendered, sources_of(pool, every), setting)
 

@@ -1,16 +1,20 @@
-"""What `fastness plan` and `fastness validate` say about MachineOSConfigs."""
+"""What `fastness plan`, `fastness validate` and `fastness blame` say about MachineOSConfigs and the images that they describe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from fastness.builds.checks import pool_of, written
-from fastness.builds.plan import ImagePlan
+from fastness.builds.defaults import Default, defaults_of
+from fastness.builds.placement import path_of
+from fastness.builds.plan import ImagePlan, setting_of
 from fastness.cli.config.offline import split_deletions
 from fastness.kinds.machineconfiguration.os_config import RENAMED
 from fastness.kinds.objects import object_name
+from fastness.machineconfig.render.blame import Origin
 from fastness.machineconfig.render.errors import Problem
+from fastness.machineconfig.render.merge import Source
 from fastness.machineconfig.rollout.plan import State
 
 KIND: Final = "MachineOSConfig"
@@ -34,6 +38,17 @@ def problems_of(config: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(name, "metadata.name", "not-of-pool", why, "a pool has one, which has its name", kind=KIND)
     for problem in written(config):
         yield Problem(name, problem.field, problem.reason, problem.message, problem.hint, kind=KIND)
+
+
+def defaults_for(
+    state: State, pool: str, sources: Sequence[Source], origins: Iterable[Origin]
+) -> dict[Origin, Default]:  # fmt: skip
+    """The defaults of ours in the image of a pool, of some parts of its config; none without an image of its own."""
+    if pool not in map(pool_of, state.os_configs):
+        return {}
+    ours = setting_of(state, pool, state.configs).defaults_from
+    by_path = {each.path: each for each in defaults_of(sources, ours)}
+    return {origin: by_path[path_of(origin)] for origin in origins if path_of(origin) in by_path}
 
 
 def images_text(plans: Sequence[ImagePlan]) -> str:

@@ -8,6 +8,7 @@ Exit codes of `plan`: 0 nothing goes down, 1 a pool would not render, 2 somethin
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from fastness.cli.config.offline import near
 from fastness.cli.config.state_options import state_of, state_options
 from fastness.cli.errors import CliError, Exit
 from fastness.cli.output import output_option, show_json, table
-from fastness.machineconfig.render.blame import Blame
+from fastness.machineconfig.render.blame import Blame, Origin
 from fastness.machineconfig.render.registries import proposed as registry_objects
 from fastness.machineconfig.render.render import sources_of
 from fastness.machineconfig.rollout.overlay_plan import plan_overlays
@@ -48,6 +49,8 @@ def blame(
 ) -> None:
     """Say which MachineConfig a part of a pool's config came from, and what it overrode.
 
+    Where an image is built for the pool, defaults of ours are below /usr in it: then it is said which of both files counts.
+
     PATH is a file, a unit, unit/drop-in, a user, an SSH key, a kernel argument, an extension or a field as kernelType. With
     --machine the pool is the machine's own, and NodeOverlays that match it are named as overlay:NAME.
     """
@@ -61,15 +64,24 @@ def blame(
         raise CliError(
             f"there is no pool {pool!r}", near(pool, [candidate["metadata"]["name"] for candidate in state.pools])
         )
-    whole = Blame([*sources_of(target, state.configs), *more])
+    sources = [*sources_of(target, state.configs), *more]
+    whole = Blame(sources)
     origins = whole.of(path)
     if not origins:
         raise CliError(
             f"nothing in pool {pool} is called {path!r}", near(path, [origin.name for origin in whole.origins])
         )
+    defaults = images.defaults_for(state, pool, sources, origins)
     if output == "json":
-        show_json([origin.to_json() for origin in origins])
+        more_of = {origin: {"image": defaults[origin].to_json()} for origin in defaults}
+        show_json([{**origin.to_json(), **more_of.get(origin, {})} for origin in origins])
         return
+    click.echo(_blame_text(origins))
+    for default in defaults.values():
+        click.echo(f"in the image of the pool: {default.said}")
+
+
+def _blame_text(origins: Iterable[Origin]) -> str:
     rows = [("KIND", "NAME", "FROM", "OVERRODE", "FIELDS")]
     for origin in origins:
         by_config: dict[str, list[str]] = {}
@@ -77,7 +89,7 @@ def blame(
             by_config.setdefault(config, []).append(name)
         fields = "; ".join(f"{config}: {', '.join(names)}" for config, names in by_config.items())
         rows.append((origin.kind, origin.name, origin.source, ", ".join(origin.overridden) or "-", fields))
-    click.echo(table(rows))
+    return table(rows)
 
 
 @click.command()

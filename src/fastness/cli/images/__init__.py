@@ -8,6 +8,7 @@ images.py         `fastness image`: approve what machines may boot, see what is 
 machine_image.py  `fastness machine image`: put the agent into an image, and close the ways by which its host could turn it
 measure.py        `fastness measure`: what a machine will measure when it boots an image, before any machine does
 node_files.py     The directory of `fastness machine image --with-node`
+packages.py       `fastness image packages`: which packages an image has, read out of its registry
 placement.py      `fastness image what-goes-where`: image or disk, for every path of a pool, and why
 show.py           `fastness image show`: what is known of one image, and which file of it gave which value
 """

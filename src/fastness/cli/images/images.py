@@ -31,6 +31,7 @@ from fastness.cli.images.build_log import build_log
 from fastness.cli.images.image_queue import history, replay
 from fastness.cli.images.image_trust import trust
 from fastness.cli.images.image_ways import listed, look, refuse_open, warn, ways_options
+from fastness.cli.images.packages import packages_of
 from fastness.cli.images.placement import what_goes_where
 from fastness.cli.images.show import show_image
 from fastness.cli.output import output_option, show_json, table, tell
@@ -67,6 +68,7 @@ image.add_command(trust)
 image.add_command(what_goes_where)
 image.add_command(show_image)
 image.add_command(build_log)
+image.add_command(packages_of)
 image.add_command(history)
 image.add_command(replay)
 

@@ -6,6 +6,7 @@
 * A MachineConfig that changes the kernel, its arguments, FIPS mode or extensions is accepted, and a warning says what follows
   where the pool's trust model does not allow it or cannot vouch for it: nothing is rendered for a confidential pool, and the
   host of pod VMs is not attested.
+* A MachineConfig that declares files of other operators says whose and which, in words that agents read.
 * A NodeOverlay that cannot be merged is accepted too, and a warning says what is wrong and that its machines will wait. So is a
   mode of control groups that no pool follows.
 """
@@ -20,10 +21,12 @@ from fastness.formats.selectors import label_selector_from_object
 from fastness.kinds.fastness_dev.trust_model import TrustModel, trust_model
 from fastness.kinds.objects import labels_of, object_name
 from fastness.kube.admission import AdmissionLookups, AdmissionRequest, Allowed, Denied, forbidden, invalid
+from fastness.machineconfig.ignition.resources import file_bytes
 from fastness.machineconfig.overlay import overlay
 from fastness.machineconfig.render.errors import fatal
 from fastness.machineconfig.render.settings.cluster import CGROUP_MODES, cgroup_refusal
-from fastness.machineconfig.render.validate import examine, host_fields, side_doors
+from fastness.machineconfig.render.validate import OTHERS_EXAMPLE, examine, host_fields, side_doors
+from fastness.protocol.files_of_others import is_declaration, read_declaration
 
 OPERATOR_GROUP: Final = "operator.openshift.io"
 ROLE_LABEL: Final = "machineconfiguration.openshift.io/role"
@@ -53,6 +56,20 @@ def configuration_is_singleton(request: AdmissionRequest, lookups: AdmissionLook
         return None
     why = "Only a single object of MachineConfiguration is allowed and it must be named cluster."
     return invalid(request, "metadata.name", f"{request.name!r}: {why}")
+
+
+def declared_files_are_readable(request: AdmissionRequest, lookups: AdmissionLookups) -> Denied | None:
+    """Refuse a MachineConfig that declares files of other operators in words that no agent could read."""
+    storage = _spec(_spec(_spec(request.new), "config"), "storage")
+    files = storage.get("files")
+    for index, entry in enumerate(files if isinstance(files, list) else ()):
+        if not isinstance(entry, dict) or not is_declaration(str(entry.get("path"))):
+            continue
+        try:
+            read_declaration(file_bytes(entry) or b"")
+        except ValueError as error:
+            return invalid(request, f"spec.config.storage.files[{index}].contents", f"{error} ({OTHERS_EXAMPLE})")
+    return None
 
 
 def warn_about_trust_model(request: AdmissionRequest, lookups: AdmissionLookups) -> Allowed | None:
@@ -123,6 +140,6 @@ def _admits_worker(expression: Any) -> bool:
     return contains if expression.get("operator") == "In" else expression.get("operator") == "NotIn" and not contains
 
 
-def _spec(obj: Object) -> Object:
-    spec = obj.get("spec")
+def _spec(obj: Object, name: str = "spec") -> Object:
+    spec = obj.get(name)
     return spec if isinstance(spec, dict) else {}

@@ -77,11 +77,12 @@ def _check_headers(headers: list[JsonObject], source: str | None, path: Path, re
 
 def file_bytes(entry: Any) -> bytes | None:
     """The content of a file entry; None where there is no entry or the content is not in the config."""
-    if not isinstance(entry, Mapping):
-        return None
+    resource = entry.get("contents") if isinstance(entry, Mapping) else None
+    if not isinstance(resource, Mapping):
+        return b"" if isinstance(entry, Mapping) and resource is None else None
     try:
-        return data_url.contents(dict(entry.get("contents") or {}))
-    except DataUrlError:
+        return data_url.contents({name: value for name, value in resource.items() if value is not None})
+    except (DataUrlError, AttributeError, TypeError):  # one that nobody has checked the shape of
         return None
 
 

@@ -23,10 +23,12 @@ from fastness.kinds.fastness_dev.trust_model import TrustModel
 from fastness.kinds.kind import JsonObject
 from fastness.kinds.machineconfiguration import names
 from fastness.kinds.objects import labels_of, object_name
+from fastness.machineconfig.ignition.resources import file_bytes
 from fastness.machineconfig.render import kargs
 from fastness.machineconfig.render.disks import CIPHERS, LEAST_BITS, pinned_disks, weak_disks
 from fastness.machineconfig.render.errors import Problem, Severity
 from fastness.machineconfig.render.merge import current_document
+from fastness.protocol.files_of_others import is_declaration, read_declaration
 
 Object = Mapping[str, Any]
 
@@ -55,6 +57,7 @@ _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
     "fips": (bool, "true or false"),
     "kernelType": (str, "a string"),
 }
+OTHERS_EXAMPLE: Final = 'as {"owner": "sriov-network-operator", "paths": ["/etc/sriov-operator"]}'
 # systemd.unit(5): the characters of unit names, at most 255 of them.
 _UNIT_NAME: Final = re.compile(r"[A-Za-z0-9:_.\\@-]{1,255}", re.ASCII)
 _MEASURED: Final = "is part of what the machine proves when it boots"
@@ -109,6 +112,7 @@ def examine(config: Object, trust: TrustModel = TrustModel.NONE) -> Examined:
         problems += of_document
         problems += _modes(name, usable["config"])
         problems += _written_by_others(name, usable["config"])
+        problems += declared_files(name, document or {})
         problems += _unit_names(name, usable["config"])
     problems += _extensions(name, usable)
     problems += _trust(name, usable, document, trust)
@@ -172,6 +176,18 @@ def _written_by_others(name: str, document: Object) -> Iterator[Problem]:
                 why = f"{names.PINNED_IMAGES_FILE} is written by the agent, from PinnedImageSets"
                 way_out = "make a PinnedImageSet and name it in the pool, or use another name in that directory"
                 yield Problem(name, place, "pinned-images", why, way_out)
+
+
+def declared_files(name: str, document: Object) -> Iterator[Problem]:
+    """Declarations of files that other operators keep, which no agent could read."""
+    for index, entry in enumerate((document.get("storage") or {}).get("files") or ()):
+        if not is_declaration(str(entry.get("path"))):
+            continue
+        try:
+            read_declaration(file_bytes(entry) or b"")
+        except ValueError as error:
+            place = f"spec.config.storage.files[{index}].contents"
+            yield Problem(name, place, "files-of-others", str(error), OTHERS_EXAMPLE)
 
 
 def _unit_names(name: str, document: Object) -> Iterator[Problem]:

@@ -23,6 +23,7 @@ from fastness.kinds.machineconfiguration import names
 from fastness.machineconfig.ignition.resources import file_bytes
 from fastness.machineconfig.rollout.diff import ConfigChange, Difference, Part
 from fastness.machineconfig.rollout.registries import is_safe
+from fastness.protocol.files_of_others import DIRECTORY as OTHERS
 
 Object = Mapping[str, Any]
 CRIO: Final = "crio.service"
@@ -123,6 +124,7 @@ BASE_UNITS: Final[Mapping[str, Actions]] = {
     ),
 }  # fmt: skip
 DEFAULT_FILES: Final[Mapping[str, Actions]] = {
+    OTHERS: NOTHING,  # the agent reads it; files of other operators are not touched
     "/var/lib/kubelet/config.json": NOTHING,
     "/etc/machine-config-daemon/no-reboot/containers-gpg.pub": (_reload(CRIO),),
     "/etc/containers/policy.json": (_reload(CRIO),),

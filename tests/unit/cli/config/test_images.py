@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from fastness.cli.main import cli
 from fastness.kinds.kind import JsonObject
-from fastness.kinds.machineconfiguration.names import API_VERSION, ROLE_LABEL
+from fastness.kinds.machineconfiguration.names import API_VERSION, GENERATED_BY, ROLE_LABEL
 
 BASE = f"registry.example.com/os/base@sha256:{'0' * 64}"
 CLUSTER = {"apiVersion": "fastness.dev/v1alpha1", "kind": "ConfidentialCluster", "metadata": {"name": "cluster"}}
@@ -179,3 +179,24 @@ def test_validate_knows_names_of_today_and_of_earlier_times(tmp_path: Path) -> N
         in result.stdout
     )
     assert result.exit_code == 1
+
+
+@pytest.mark.row("003-78")
+def test_blame_says_which_of_two_files_counts_where_an_image_is_built(tmp_path: Path) -> None:
+    ours = config("00-worker", "/etc/sysctl.d/arp.conf", annotations={GENERATED_BY: "1"})
+    mine = config("50-mine", "/etc/sysctl.d/arp.conf", text="b")
+    words = ("blame", "worker", "/etc/sysctl.d/arp.conf", "--offline", "CLUSTER")
+    wins = (
+        "in the image of the pool: /etc/sysctl.d/arp.conf of 50-mine wins over /usr/lib/sysctl.d/arp.conf of 00-worker: "
+        "/etc is read in the place of /usr\n"
+    )
+    assert run(tmp_path, [ours, mine, described()], [], *words).stdout.endswith(wins)
+    (part,) = json.loads(run(tmp_path, [ours, mine, described()], [], *words, "-o", "json").stdout)
+    assert (part["source"], part["overrode"]) == ("50-mine", ["00-worker"])
+    assert (part["image"]["counts"], part["image"]["default"]) == (
+        "/etc/sysctl.d/arp.conf",
+        "/usr/lib/sysctl.d/arp.conf",
+    )
+    (alone,) = json.loads(run(tmp_path, [ours, described()], [], *words, "-o", "json").stdout)
+    assert alone["image"]["counts"] == "/usr/lib/sysctl.d/arp.conf"
+    assert "image" not in run(tmp_path, [ours, mine], [], *words).stdout, "nobody builds one: /etc is all there is"

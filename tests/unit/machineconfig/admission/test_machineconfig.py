@@ -8,6 +8,7 @@ import pytest
 
 from fastness.kube.admission import Allowed, Answer, Denied
 from fastness.machineconfig.admission.machineconfig import ROLE_LABEL
+from fastness.protocol.files_of_others import DIRECTORY
 from tests.unit.admission.writes import World, review, write
 
 Object = dict[str, Any]
@@ -174,3 +175,27 @@ def test_a_mode_of_control_groups_that_no_pool_follows_is_warned_about_once() ->
     )
     assert warnings_of("v1", "v2") == warnings_of("v1")
     assert (warnings_of("v1", "v1"), warnings_of("v2"), warnings_of("", "v1")) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("contents", "refused"),
+    [
+        ({"source": "data:,%7B%22owner%22:%22sriov%22,%22paths%22:%5B%22/etc/sriov%22%5D%7D"}, ""),
+        (
+            {"source": "data:,%7B%22owner%22:%22sriov%22,%22paths%22:%5B%22/usr/lib/sriov%22%5D%7D"},
+            "/usr is the image's",
+        ),
+        ({"source": "data:,nonsense", "verification": None}, "it is no JSON"),
+        ({"source": 1, "verification": []}, "it is no JSON"),
+        (None, "it is no JSON"),
+    ],
+)
+def test_a_declaration_of_files_that_no_agent_could_read_is_refused_with_its_field(contents: Any, refused: str) -> None:
+    entry = {"path": f"{DIRECTORY}/a.json", "contents": contents}
+    config = {"metadata": {"name": "50-a"}, "spec": {"config": {"storage": {"files": [{"path": "/etc/x"}, entry]}}}}
+    answer = review(write("CREATE", CONFIGS, config), World())
+    assert isinstance(answer, Denied) is bool(refused)
+    if isinstance(answer, Denied):
+        assert refused in answer.message
+        assert "spec.config.storage.files[1].contents" in answer.message
+        assert '"owner": "sriov-network-operator"' in answer.message

@@ -41,6 +41,7 @@ def strings(decision: Decision) -> list[str]:
 
 
 DEFAULT_TABLE = [
+    ("/etc/fastness/files-of-others.d/a.json", ["None"], False),
     ("/var/lib/kubelet/config.json", ["None"], False),
     (GPG, ["Reload crio.service"], False),
     ("/etc/containers/policy.json", ["Reload crio.service"], False),

@@ -35,9 +35,19 @@ TABLE: Final[Mapping[Part, tuple[Row, ...]]] = {
 }
 
 
+_NAMES: Final = tuple(part.config("/").split("/") for part in Part)
+
+
 def base_names(role: str) -> tuple[str, ...]:
     """The names of the configs that a role, or a custom pool with a base of its own, starts from."""
     return tuple(part.config(role) for part in Part)
+
+
+def is_base_name(name: str) -> bool:
+    """Whether a config that we made under this name is one that machines of a role start from."""
+    return any(
+        name.startswith(before) and name.endswith(after) and len(name) > len(before + after) for before, after in _NAMES
+    )
 
 
 def documents(inputs: NodeInputs) -> dict[Part, JsonObject]:
