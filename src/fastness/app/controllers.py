@@ -32,6 +32,8 @@ from fastness.attestation.loops.statuses import MachineStatuses
 from fastness.attestation.loops.values import Values
 from fastness.builds.live.builder import MakeBuilder, nobody_builds
 from fastness.builds.loops.builds import Builds
+from fastness.builds.loops.default_configs import DefaultConfigs
+from fastness.builds.loops.leaving import Leaving
 from fastness.disks.loops.key_life import DiskKeyLife
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
 from fastness.enrolment.loops.joined_nodes import JoinedNodeController
@@ -138,6 +140,7 @@ def product_loops(
             resolve_image=resolve_image, images=images,
         )  # fmt: skip
         loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing))
+        loops += [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in (DefaultConfigs, Leaving)]
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]
