@@ -66,9 +66,23 @@ class Engine:
         repository, colon, tag = name.rpartition(":")
         repository, tag = (repository, tag) if colon and "/" not in tag else (name, "")
         digest = digest or self.state["tags"].get(f"{repository}:{tag}", "")
-        if digest not in self.state["images"]:
+        if digest not in self.state["images"] and not self.in_registry(repository, digest):
             fail(f"error: initializing source docker://{reference}: reading manifest: manifest unknown")
         return f"{repository}@{self.state['lies'].get(digest, digest)}"
+
+    def in_registry(self, repository: str, digest: str) -> bool:
+        """Whether a real registry has an image, for machines that pull from one."""
+        if not self.state.get("pullsFromRegistry"):
+            return False
+        import urllib.request  # most calls ask no registry, and it is slow to load
+
+        host, _, path = repository.partition("/")
+        request = urllib.request.Request(f"http://{host}/v2/{path}/manifests/{digest}", headers={"accept": "*/*"})
+        try:
+            with urllib.request.urlopen(request, timeout=30):
+                return True
+        except OSError:
+            return False
 
     def next(self) -> State:
         """What a change starts from: what is staged, else what is booted."""
@@ -243,7 +257,7 @@ class Engine:
         rest = list(words)
         while rest[0].startswith("-"):
             rest = rest[2:] if rest[0] == "-p" else rest[1:]
-        os.execv(rest[0], rest)
+        os.execvp(rest[0], rest)
 
 
 def fail(text: str, status: int = 1) -> NoReturn:

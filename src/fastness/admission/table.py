@@ -11,6 +11,7 @@ from typing import Final
 from fastness.admission import not_acted_on
 from fastness.attestation.admission import confidential, disk_keys, policies, trusted_objects
 from fastness.attestation.admission.topology import topology_is_supported
+from fastness.builds.admission import image_mode
 from fastness.kinds.openshift.config import GROUP as CONFIG_GROUP
 from fastness.kube.access.node import MCO_GROUP
 from fastness.kube.admission import Operation, Rule
@@ -54,6 +55,8 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(machineconfig.pool_selects_a_role, ON_WRITE, MCO_GROUP, "machineconfigpools"),
     Row(machineconfig.configuration_is_singleton, ON_WRITE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
     Row(machine_policies.boot_images_fit_the_platform, ON_WRITE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
+    Row(image_mode.setting_can_be_followed, ON_WRITE, machineconfig.OPERATOR_GROUP, "machineconfigurations"),
+    Row(image_mode.nodes_come_back, ON_DELETE, MCO_GROUP, "machineosconfigs"),
     Row(machine_policies.stream_is_on_offer, ON_WRITE, MCO_GROUP, "machineconfigpools"),
     Row(machine_policies.streams_stay, ON_DELETE, MCO_GROUP, "osimagestreams"),
     Row(machine_policies.daemon_reports_for_its_node, ON_WRITE, MCO_GROUP, "machineconfignodes", ("", "status")),

@@ -91,7 +91,7 @@ WRITES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     (_M, "controllerconfigs"): ("create", "patch", STATUS),
     (_M, "kubeletconfigs"): ("patch", STATUS),
     (_M, "machineosbuilds"): (*MADE, STATUS),
-    (_M, "machineosconfigs"): ("patch", STATUS),
+    (_M, "machineosconfigs"): (*MADE, STATUS),
     (_M, "machineconfignodes"): MADE,
     (_M, "machineconfigpools"): (*MADE, STATUS),
     (_M, "machineconfigs"): MADE,

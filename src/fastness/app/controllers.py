@@ -34,6 +34,8 @@ from fastness.attestation.loops.values import Values
 from fastness.attestation.values.pushed_here import SIGNER, vouch
 from fastness.builds.live.builder import MakeBuilder, nobody_builds
 from fastness.builds.loops.builds import Builds
+from fastness.builds.loops.default_configs import DefaultConfigs
+from fastness.builds.loops.leaving import Leaving
 from fastness.disks.loops.key_life import DiskKeyLife
 from fastness.enrolment.loops.join_tokens import BootstrapTokenController
 from fastness.enrolment.loops.joined_nodes import JoinedNodeController
@@ -142,6 +144,7 @@ def product_loops(
         )  # fmt: skip
         signer = DoorSigner(SIGNER, own, clock, entropy)
         loops.append(_builds(fenced(Builds.name, Builds.writes), informers, clock, builder, timing, signer))
+        loops += [loop(fenced(loop.name, loop.writes), informers, clock, timing) for loop in (DefaultConfigs, Leaving)]
     if MACHINE_API not in without:
         loops += machine_api_loops(cluster, clock, providers=providers, may_write=may_write)
     return [*loops, *workload_loops(cluster, informers, clock, timing=timing, may_write=may_write, without=without)]

@@ -10,6 +10,9 @@
     containerfile.py   what people write, and the whole file that is built
     sealing.py         a kernel image whose command line names every byte of the root, and the arguments of kargs.d on it
     life.py            conditions of a build, which one is current, which may go
+    default_config.py  the MachineOSConfig that the cluster writes for a pool that nobody described an image for
+    leaving.py         whether nodes come back to their stock image when a MachineOSConfig goes
+    admission/         rules about MachineOSConfigs and about image mode of the cluster
     plan.py            what a change would do to images: built or not, booted or not
     log.py             the log of a build: bounded, with its progress, without credentials
     build_objects.py   names and labels of what a build makes in the cluster

@@ -171,7 +171,7 @@ class Play:
         while True:
             agent = Agent(
                 self.as_node, self.machine.host, NODE_NAME, SystemClock(), SeededEntropy(1), QUICK, configs=self.configs,
-                prove=self.prove, driver=self.driver,
+                prove=self.prove, driver=lambda _rule: self.driver,
             )  # fmt: skip
             await agent.run()
             self.ended.set()

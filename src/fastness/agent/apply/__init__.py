@@ -30,6 +30,7 @@
     accounts.py      Users and groups of a machine, read from the text of its own account files
     handlers.py      Whether the container runtime knows the handlers of confidential containers, and they can start
     hosts.py         Hosts put together from drivers: this machine, or a directory that stands for one
+    ruled_os.py      The operating system of a machine that two programs could deploy: the cluster has a rule which one does
     ports.py         What the agent needs of a host, as small as it can be
     pins/            Pinned images: pulled ahead of time, verified, and kept by the container runtime
 

@@ -24,7 +24,6 @@ from fastness.agent.host.bootc import BootcOs
 from fastness.agent.host.composefs import ComposefsOs
 from fastness.agent.host.errors import ImageFailure
 from fastness.agent.host.files import RootedFiles
-from fastness.agent.host.image_host import AUTO, PREFER_BOOTC, Choice, detect
 from fastness.agent.host.memory_images import MemoryImages
 from fastness.agent.host.memory_os import MemoryOs, no_registry
 from fastness.agent.host.ostree import OstreeOs
@@ -92,13 +91,6 @@ class Deployed(OperatingSystem, Protocol):
     @property
     def finalizer(self) -> str:
         """The unit that makes a staged deployment bootable; empty where nothing is staged."""
-
-
-def chosen_driver(choice: str) -> Choice:
-    """What deploys this machine: what is named, or what the host is made for, of two that could the one that is preferred."""
-    if choice in (AUTO, PREFER_BOOTC):
-        return detect(prefer_bootc=choice == PREFER_BOOTC)
-    return Choice(choice, "--os says so")
 
 
 def deployed_by(driver: str, root: Files, ostree_name: str) -> Deployed:

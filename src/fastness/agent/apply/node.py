@@ -70,7 +70,7 @@ _RETRY: Final = Backoff(first=1.0, most=60.0)
 _PINS: Final = Pace()
 _WATCHED: Final = (
     names.DESIRED_CONFIG, names.DESIRED_OVERLAY, names.DESIRED_IMAGE, names.DESIRED_TRUST, names.LAST_APPLIED_DRAIN,
-    DRIFT_POLICY, NOTE,
+    names.OS_DRIVER_RULE, DRIFT_POLICY, NOTE,
 )  # fmt: skip
 _EMPTY: Final = Goal({}, Desired())
 _log = logger("agent")
@@ -111,11 +111,11 @@ class Agent:
         *,
         configs: RenderedConfigs | None = None,
         prove: Callable[[], Awaitable[None]] | None = None,
-        driver: str = "",
+        driver: Callable[[str], str] | None = None,
     ) -> None:
         """Look after one host; without `configs` rendered configs are read from the API. `prove` proves the machine anew.
 
-        `driver` says what deploys the operating system of the host, and why.
+        `driver` follows a rule of the cluster and says what deploys the operating system of the host, and why.
         """
         self.node = node
         self._cluster = cluster
@@ -142,7 +142,8 @@ class Agent:
         self._set_aside: SetAside | None = None
         self._bootstrapped = False
         self._prove = prove
-        self._driver = driver
+        self._follow_rule = driver
+        self._driver = ""
         self._proved_at: float | None = None
         self._moved = False
         self._trial = Trial(host, prove, clock, settings.trial)
@@ -211,6 +212,7 @@ class Agent:
         if (untold := self._set_aside) is not None:
             self._set_aside = None
             raise untold
+        await self._choose_driver(node)
         await self._prove_if_moved(node)
         if why := await self._trial.ended():
             await self._reporter.event(names.Event.BOOT_FAILED, f"back to the system before: {why}", warning=True)
@@ -232,6 +234,12 @@ class Agent:
             await self._settle(current, node)
             return False
         return await self._update(current, desired, node, forced=forced)
+
+    async def _choose_driver(self, node: JsonObject) -> None:
+        """Let the operating system be deployed by what the cluster asks for, where the machine can."""
+        follow, rule = self._follow_rule, annotations_of(node).get(names.OS_DRIVER_RULE, "")
+        if follow is not None:
+            self._driver = await uninterrupted(lambda: follow(rule))
 
     async def _prove_if_moved(self, node: JsonObject) -> None:
         """Prove the machine at once when somebody moved it: until then it gets nothing of its new pool.

@@ -3,6 +3,7 @@
     bootc booted it, with composefs                bootc
     bootc booted it, with layered packages         rpm-ostree: bootc refuses such a machine
     rpm-ostree knows container images              rpm-ostree, unless bootc is preferred and booted it
+    the same, where the cluster has bootc alone    rpm-ostree, which deploys nothing any more and says why
     bootc booted it                                bootc
     its command line names its root, cfsctl there  composefs
     neither                                        a package host
@@ -21,7 +22,8 @@ from fastness.agent.host.errors import CommandFailed
 from fastness.agent.host.process import Run
 from fastness.formats.composefs import root_on
 from fastness.formats.errors import OsStatusError
-from fastness.formats.os_status import OsEntry, bootc_status, features
+from fastness.formats.os_status import OsEntry, bootc_status, features, rpm_ostree_status
+from fastness.kinds.machineconfiguration import names
 
 AUTO: Final = "auto"
 PREFER_BOOTC: Final = "prefer-bootc"
@@ -29,32 +31,52 @@ BOOTC: Final = "bootc"
 RPM_OSTREE: Final = "rpm-ostree"
 COMPOSEFS: Final = "composefs"
 PACKAGES: Final = "none"
+_STAGE: Final = "this cluster has bootc alone (stage 3 of image mode)"
 
 
 class Choice(NamedTuple):
-    """The driver of a machine, and why as a sentence."""
+    """The driver of a machine, and why as a sentence; `refusal` says why that driver deploys nothing any more."""
 
     driver: str
     why: str
+    refusal: str = ""
+
+    def __str__(self) -> str:
+        """As a node says it."""
+        return f"{self.driver}: {self.why}" + (f"; {self.refusal}" if self.refusal else "")
 
 
 def driver_for(
-    booted: OsEntry | None, rpm_ostree_features: frozenset[str], *, prefer_bootc: bool = False, sealed: bool = False
-) -> Choice:
-    """The driver of a machine that bootc booted like this, or not at all; `sealed` when its command line names its root."""
+    booted: OsEntry | None, rpm_ostree_features: frozenset[str], *, prefer_bootc: bool = False, sealed: bool = False,
+    packages: Sequence[str] = (),
+) -> Choice:  # fmt: skip
+    """The driver of a machine that bootc booted like this, or not at all; `sealed` when its command line names its root.
+
+    `packages` are those that somebody layered on the image.
+    """
     layers = "container" in rpm_ostree_features
     if booted is not None and booted.composefs:
         return Choice(BOOTC, "bootc booted this machine with composefs, which rpm-ostree does not know")
     if booted is not None and booted.incompatible:
-        why = "this machine has layered packages, which bootc refuses"
+        listed = f" ({', '.join(packages)})" if packages else ""
+        why = f"this machine has layered packages{listed}, which bootc refuses"
         return Choice(RPM_OSTREE, why) if layers else Choice(PACKAGES, f"{why}, and no rpm-ostree knows images")
     if sealed and booted is None:
         return Choice(COMPOSEFS, "the command line names the root of this machine, and bootc did not boot it")
     if layers and not (prefer_bootc and booted is not None):
-        return Choice(RPM_OSTREE, "rpm-ostree knows images here" + (", and bootc is not preferred" if booted else ""))
+        return Choice(
+            RPM_OSTREE, "rpm-ostree knows images here" + (f", and {names.BOOTC_NOT_PREFERRED}" if booted else "")
+        )
     if booted is not None:
         return Choice(BOOTC, "bootc booted this machine" + (" and is preferred" if layers else ""))
     return Choice(PACKAGES, "neither bootc nor rpm-ostree deploys this machine: it is a package host")
+
+
+def bootc_alone(choice: Choice) -> Choice:
+    """The same where the cluster has bootc alone: a machine that only rpm-ostree could deploy is not deployed."""
+    if choice.driver != RPM_OSTREE:
+        return choice
+    return choice._replace(refusal=f"{_STAGE}, so it deploys nothing here any more")
 
 
 def detect(
@@ -74,7 +96,18 @@ def detect(
         listed = features(ask([*rpm_ostree_program, "--version"]))
     except CommandFailed:
         listed = frozenset()
-    return driver_for(booted, listed, prefer_bootc=prefer_bootc, sealed=_sealed(ask, cfsctl_program, cmdline))
+    layered = _layered(ask, rpm_ostree_program) if booted is not None and booted.incompatible else ()
+    sealed = _sealed(ask, cfsctl_program, cmdline)
+    return driver_for(booted, listed, prefer_bootc=prefer_bootc, sealed=sealed, packages=layered)
+
+
+def _layered(ask: Run, program: Sequence[str]) -> tuple[str, ...]:
+    """The packages that were layered on the image that runs; bootc says that there are some and not which."""
+    try:
+        status = rpm_ostree_status(ask([*program, *rpm_ostree_os.STATUS]).encode())
+    except (CommandFailed, OsStatusError):
+        return ()
+    return tuple(sorted(status.booted.packages)) if status.booted is not None else ()
 
 
 def _sealed(ask: Run, program: Sequence[str], cmdline: Callable[[], str]) -> bool:

@@ -44,6 +44,7 @@ from fastness.formats.os_status import OsEntry, OsStatus, rpm_ostree_status
 from fastness.machineconfig.render.validate import EXTENSIONS
 
 PROGRAM: Final = "rpm-ostree"
+STATUS: Final = ("status", "--json")
 FINALIZER: Final = "ostree-finalize-staged.service"
 REGISTRY: Final = "ostree-unverified-registry:"
 AUTH: Final = "/run/ostree/auth.json"
@@ -226,7 +227,7 @@ class RpmOstreeOs:
 
     def _status(self) -> OsStatus:
         try:
-            return rpm_ostree_status(self._ask("status", "--json").encode())
+            return rpm_ostree_status(self._ask(*STATUS).encode())
         except OsStatusError as error:
             raise ImageFailure(f"`{PROGRAM} status`: {error}", error.hint) from error
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from fastness.agent.apply.first_boot import first_boot
-from fastness.agent.apply.hosts import chosen_driver, deployed_by
+from fastness.agent.apply.hosts import deployed_by
+from fastness.agent.apply.ruled_os import ruled_choice
 from fastness.agent.host.boot_loader import HostBootLoader
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.power import HostPower
@@ -34,7 +35,7 @@ def firstboot(config: str, system: str, ostree_name: str) -> None:
         raise CliError("the agent must run as root to change this machine", "Run it as root.", Exit.MISSING)
     with reported_agent_errors():
         root = RootedFiles(Path("/"))
-        chosen = chosen_driver(system)
+        chosen = ruled_choice(system, "")
         tell(f"operating system by {chosen.driver}: {chosen.why}")
         deployer = deployed_by(chosen.driver, root, ostree_name)
         power = HostPower(finalizer=lambda: deployer.finalizer)

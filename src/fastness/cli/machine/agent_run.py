@@ -23,10 +23,11 @@ from typing import NamedTuple
 import click
 
 from fastness.agent.apply.cluster import RenderedConfigs
-from fastness.agent.apply.hosts import DirectoryMachine, chosen_driver, deployed_by, real_host
+from fastness.agent.apply.hosts import DirectoryMachine, deployed_by, real_host
 from fastness.agent.apply.moved_state import HOME
 from fastness.agent.apply.node import FAST, Agent, Settings
 from fastness.agent.apply.ports import Watcher
+from fastness.agent.apply.ruled_os import RuledOs, ruled_choice
 from fastness.agent.host.file_changes import Inotify, InotifyWatcher, NoInotify, PollingWatcher
 from fastness.agent.host.files import RootedFiles
 from fastness.agent.host.own_process import only_one
@@ -184,12 +185,14 @@ async def _live(cluster: Cluster, node: str, place: AgentTarget, settings: Setti
     clock, entropy = SystemClock(), SystemEntropy()
     configs, prove = await source(clock, entropy)
     if place.root is None:
-        chosen = chosen_driver(place.system)
-        tell(f"operating system by {chosen.driver}: {chosen.why}")
-        system = deployed_by(chosen.driver, RootedFiles(Path("/")), place.ostree_name)
+        system = RuledOs(
+            partial(ruled_choice, place.system),
+            lambda driver: deployed_by(driver, RootedFiles(Path("/")), place.ostree_name),
+        )
+        tell(f"operating system by {system.choice}")
         host = real_host(_watcher(Path("/")), system)
-        driver = f"{chosen.driver}: {chosen.why}"
-        await Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove, driver=driver).run()
+        agent = Agent(cluster, host, node, clock, entropy, settings, configs=configs, prove=prove, driver=system.follow)
+        await agent.run()
         await asyncio.Event().wait()  # the machine goes down now; ending earlier would start a new agent
         return
     machine = DirectoryMachine(place.state, _watcher(place.root), entropy.uid, place.root)

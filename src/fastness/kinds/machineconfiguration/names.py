@@ -70,6 +70,13 @@ PRE_BUILT: Final = f"{GROUP}/pre-built-image"
 SEEDED: Final = "Seeded"
 PRE_BUILT_SEEDED: Final = "PreBuiltImageSeeded"
 BUILD_FINALIZER: Final = "fastness.dev/built-image"
+# Whether nodes come back when a MachineOSConfig goes, a condition of it; and the label of one that the cluster made by itself.
+REMOVABLE: Final = "Removable"
+BY_DEFAULT_LABEL: Final = "fastness.dev/image-by-default"
+# On MachineConfiguration `cluster`: the stage of image mode, and where images of pools go that nobody described.
+IMAGE_MODE_STAGE: Final = "fastness.dev/image-mode-stage"
+IMAGE_PUSH_SPEC: Final = "fastness.dev/image-push-spec"
+IMAGE_PUSH_SECRET: Final = "fastness.dev/image-push-secret"
 
 NODE_ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 WORKER_LABEL: Final = f"{NODE_ROLE_PREFIX}{WORKER}"
@@ -103,6 +110,9 @@ BASE_IMAGE: Final = "fastness.dev/base-image"
 UNKNOWN_IMAGE: Final = "unknown"
 # What deploys the operating system of the node, a colon, and why that one.
 OS_DRIVER: Final = "fastness.dev/os-driver"
+# What the cluster asks of the driver, for the agent; and how a driver says that it is only what nobody asked to change.
+OS_DRIVER_RULE: Final = "fastness.dev/os-driver-rule"
+BOOTC_NOT_PREFERRED: Final = "bootc is not preferred"
 # On the MachineConfigNode: which images its node booted, in order. The control plane writes it.
 IMAGE_QUEUE: Final = "fastness.dev/image-queue"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
@@ -114,6 +124,14 @@ MAX_REASON_CHARS: Final = 2000
 # Infrastructure.status.controlPlaneTopology.
 SINGLE_REPLICA: Final = "SingleReplica"
 HIGHLY_AVAILABLE_ARBITER: Final = "HighlyAvailableArbiter"
+
+
+class OsDriverRule(StrEnum):
+    """What a cluster asks of the program that deploys its hosts; the values are what nodes are told."""
+
+    BY_HOST = ""
+    BOOTC_FIRST = "prefer-bootc"
+    BOOTC_ALONE = "bootc-alone"
 
 
 class NodeState(StrEnum):
@@ -197,6 +215,7 @@ class Event(StrEnum):
     BUILD_DELETED = "BuildDeleted"
     BUILD_REFUSED = "ConfigReconcileFailed"
     REBUILD_REQUESTED = "RebuildRequested"
+    IMAGE_BY_DEFAULT = "ImageByDefault"
     POOL_CONFLICT = "NodeInSeveralPools"
     PRUNED = "RenderedConfigsPruned"
     USER_DATA_ADOPTED = "UserDataAdopted"

@@ -16,6 +16,7 @@ from fastness.machineconfig.loops.first_boot.installer_pointers import Installer
 from fastness.machineconfig.loops.first_boot.user_data import UserData
 from fastness.machineconfig.loops.nodes.api_authority import ApiAuthority
 from fastness.machineconfig.loops.nodes.config_nodes import ConfigNodes
+from fastness.machineconfig.loops.nodes.driver_rules import DriverRules
 from fastness.machineconfig.loops.nodes.labels import FirstLabels
 from fastness.machineconfig.loops.nodes.node_trust import TrustOfNodes
 from fastness.machineconfig.loops.nodes.pinned_images import PinnedImages
@@ -41,7 +42,7 @@ def nowhere() -> Doors | None:
 
 LOOPS = (
     Defaults, Generated, ApiAuthority, TrustOfNodes, ClusterKinds, Registries, FirstLabels, Rollout, Drains, ConfigNodes,
-    PinnedImages, Pruning, BootImages,
+    PinnedImages, Pruning, BootImages, DriverRules,
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 nodes.py         A node as rollouts see it, and the pool that it belongs to
 rollout.py       Who goes next: the budget of a pool and the nodes that may start now
 built.py         The image that was built for a pool: how far its build is, and what nodes boot when it is done
+image_mode.py    Image mode of the whole cluster: by which way a change reaches nodes, and which program deploys it there
 image_queue.py   What a node booted, in order: which image, when, of which build, with which config and what that was made of
 waves.py         RolloutPolicy: a change travels in waves, is watched, and stops by itself
 status.py        What a pool reports: counts and conditions

@@ -3,7 +3,8 @@
     built = built_for(pool, config, builds)       None: the pool has no MachineOSConfig, and nodes boot what their config names
 
 A pool with a MachineOSConfig waits for the build of exactly the config that it has: an image of another config would be one that
-nobody asked for. What the loop of builds has not looked at yet is a build that is still to come.
+nobody asked for. What the loop of builds has not looked at yet is a build that is still to come, and so is that of a pool
+which the cluster is about to describe an image for (`image_mode.py`).
 """
 
 from __future__ import annotations
@@ -48,11 +49,13 @@ def seniority(config: Object) -> tuple[str, str]:
     return str(metadata(config).get("creationTimestamp") or NOT_YET), object_name(config).name
 
 
-def built_for(pool: Object, configs: Iterable[Object], builds: Iterable[Object]) -> Built | None:
-    """How the image of a pool stands; None for a pool without a MachineOSConfig."""
+def built_for(
+    pool: Object, configs: Iterable[Object], builds: Iterable[Object], *, default: bool = False
+) -> Built | None:
+    """How the image of a pool stands; None for a pool without a MachineOSConfig, unless it gets one by default."""
     config = config_for(object_name(pool).name, configs)
     if config is None:
-        return None
+        return Built(BuildPhase.INITIAL) if default else None
     status = config.get("status") or {}
     refused = condition(config, names.BUILDABLE) or {}
     if refused.get("status") == "False":

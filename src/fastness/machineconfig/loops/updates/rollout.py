@@ -47,7 +47,7 @@ from fastness.kube.events import EVENTS, Recorder
 from fastness.kube.informers import Informers
 from fastness.kube.port import Cluster, PatchType, Scope, WriteOptions
 from fastness.machineconfig.loops.timing import FIELD, Timing
-from fastness.machineconfig.loops.updates.built_images import BuiltImages
+from fastness.machineconfig.loops.updates.built_images import BuiltImages, ImageModes
 from fastness.machineconfig.loops.updates.holds import ImageGate, Proofs, node_name_of
 from fastness.machineconfig.loops.updates.overlay_targets import OverlayTargets
 from fastness.machineconfig.loops.updates.policies import POLICIES, PolicyReports
@@ -103,6 +103,7 @@ class Rollout:
             *(Source(read_kind, keys=_all_pools, delay=timing.rollout_delay) for read_kind in ImageGate.reads),
             *(Source(read_kind, keys=_all_pools, delay=timing.rollout_delay) for read_kind in OverlayTargets.reads),
             *(Source(read_kind, keys=_pool_of_build, delay=timing.rollout_delay) for read_kind in BuiltImages.reads),
+            *(Source(read_kind, keys=_all_pools, delay=timing.rollout_delay) for read_kind in ImageModes.reads),
             Source(MACHINE.resource, keys=self._pools_of_machine, delay=timing.rollout_delay),
             Source(CONFIDENTIAL_CLUSTER.resource, keys=self._pools_asked, delay=timing.rollout_delay),
         )
@@ -418,7 +419,9 @@ class Rollout:
     async def _report(
         self, pool: JsonObject, members: PoolMembers, goal: Goal, built: Built | None, waiting: str
     ) -> None:
-        phase, reason, problem = (built.phase, built.reason, built.problem) if built is not None else (None, "", "")
+        phase, reason, problem = (
+            (built.phase, built.reason, built.problem) if built is not None else (None, *self._built.problem(pool))
+        )
         stream = stream_of_image(goal.image or self._images.image(goal.config), self._streams.get("", "cluster"))
         observed = Observed(members.counts, members.degraded(), goal, phase, waiting, stream, reason, problem)
         now, before = self._clock.now(), pool.get("status") or {}
