@@ -39,6 +39,12 @@ def agent_image(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return built(image.AGENT, tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def builder_image(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The image of Jobs that build."""
+    return built(image.BUILDER, tmp_path_factory)
+
+
 def pushed(bed: Bed, built: Built) -> str:
     """Put an image into a bed's registry; its name with its digest, for pods."""
     repository = f"fastness/{built.name}"

@@ -5,8 +5,9 @@
     python -m tools.release verify DIRECTORY   whether such a directory is whole, and signed by a key
     python -m tools.release lock               take the newest Debian packages
 
-An image has three layers, from what changes seldom to what changes with every commit: Debian with Python, the dependencies, and
-Fastness itself. Each is kept in the user's cache under a key of everything that went into it, so a build does only what changed.
+An image has three layers or four, from what changes seldom to what changes with every commit: Debian with Python, dependencies,
+programs that it needs beside Python, and Fastness itself. Each is kept in the user's cache under a key of everything that went
+into it, so a build does only what changed.
 
     debian.py    the packages of Debian: their pins, fetching, and which of their files an image needs
     wheels.py    the dependencies in Python: fetched by the lock with its hashes, unpacked, looked into

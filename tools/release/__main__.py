@@ -34,7 +34,7 @@ def show(built: Built) -> None:
 
 
 def make_images(arguments: argparse.Namespace) -> None:
-    """Build both images, and push them where a registry is given."""
+    """Build all images, and push them where a registry is given."""
     made = []
     for recipe in image.RECIPES:
         target = IMAGES / recipe.name
@@ -65,7 +65,8 @@ def check_release(arguments: argparse.Namespace) -> None:
 
 def make_lock(arguments: argparse.Namespace) -> None:
     """Write the newest packages into the lock."""
-    archives = debian.newest((*debian.PACKAGES, *debian.AGENT_PACKAGES), image.image_cache(os.environ) / "packages")
+    names = (*debian.PACKAGES, *debian.AGENT_PACKAGES, *debian.BUILDER_PACKAGES)
+    archives = debian.newest(names, image.image_cache(os.environ) / "packages")
     debian.LOCK.write_text(debian.lock_text(archives))
 
 

@@ -32,10 +32,16 @@ PACKAGES: Final = (
 )  # fmt: skip
 # The agent installs packages on its node by `chroot`.
 AGENT_PACKAGES: Final = ("coreutils",)
+# Programs of a build run in the base image, so all that is needed here is buildah with its libraries; transfers are ours.
+BUILDER_PACKAGES: Final = (
+    "buildah", "libassuan0", "libdevmapper1.02.1", "libgpg-error0", "libgpgme11", "libpcre2-8-0", "libseccomp2", "libselinux1",
+    "libudev1",
+)  # fmt: skip
 LOCK: Final = Path(__file__).parents[2] / "requirements" / "image.lock"
 FETCH_SECONDS: Final = 600.0
 TAKEN: Final = re.compile(
     r"usr/lib/[a-z0-9_]+-linux-gnu/[^/]+\.so[.0-9]*|usr/lib64/.+|usr/lib/python3\.11/.+|usr/bin/python3\.11|usr/sbin/chroot"
+    r"|usr/bin/buildah"
     r"|usr/share/doc/[^/]+(/copyright)?|usr/share/common-licenses/.+|usr/share/ca-certificates/.+"
     r"|usr/lib/os-release|etc/os-release|etc/debian_version"
 )

@@ -4,8 +4,8 @@
 
 | file | what |
 | --- | --- |
-| `fastness-V-image.tar`, `fastness-agent-V-image.tar` | images as OCI archives, with their signatures beside them |
-| `fastness-V.cdx.json`, `fastness-agent-V.cdx.json` | what is in each |
+| `fastness-V-image.tar`, `fastness-agent-V-…`, `fastness-builder-V-…` | images as OCI archives with their signatures |
+| `fastness-V.cdx.json`, `fastness-agent-V.cdx.json`, `fastness-builder-V.cdx.json` | what is in each |
 | `fastness-V-….whl`, `fastness_agent-V-….whl` | wheels |
 | `fastness-agent-V-ARCH.tar.gz` | the agent as one directory, for machines without Python |
 | `fastness-V-crds.tar.gz`, `fastness-V-accounts.tar.gz` | definitions of our own kinds, and what each role may do |

@@ -2,10 +2,12 @@
 
     build(SERVER, layout, cache)     the control plane: `fastness`, roles by argument
     build(AGENT, layout, cache)      what runs on nodes: `fastness-agent`; the pods of a KataConfig's DaemonSet run it
+    build(BUILDER, layout, cache)    what runs in Jobs that build images: `fastness-builder`, with buildah
 
-Debian with Python, then the dependencies, then our own wheel: a new commit is a new top layer of a few megabytes. The root is
-never written to, there is no shell and no package manager, and the control plane runs as a user without a name of its own. The
-agent changes its node, so it runs as root there.
+Debian with Python, then the dependencies, then programs that some images need, then our own wheel: a new commit is a new top
+layer of a few megabytes. The root is never written to, there is no shell and no package manager, and the control plane runs as a
+user without a name of its own. The agent changes its node, so it runs as root there. As whom the containers of a Job run says the
+Job; by itself that image runs as nobody.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class Recipe(NamedTuple):
     program: str
     launcher: str
     packages: tuple[str, ...]
-    """Of Debian, beyond what both images have."""
+    """Of Debian, beyond what all images have."""
     user: str
 
 
@@ -66,7 +68,11 @@ AGENT: Final = Recipe(
     LAUNCHER.format(module="fastness.cli.machine.agent", function="agent", arguments='prog_name="fastness-agent"'),
     debian.AGENT_PACKAGES, "0:0",
 )  # fmt: skip
-RECIPES: Final = (SERVER, AGENT)
+BUILDER: Final = Recipe(
+    "fastness-builder", "Fastness: what builds operating system images in Jobs", "fastness-builder",
+    LAUNCHER.format(module="fastness.builds.live.pod", function="main", arguments=""), debian.BUILDER_PACKAGES, USER,
+)  # fmt: skip
+RECIPES: Final = (SERVER, AGENT, BUILDER)
 
 
 def version() -> str:
@@ -100,11 +106,13 @@ def _layers(recipe: Recipe, cache: Path, *, strict: bool) -> list[Layer]:
     lock = wheels.LOCK.read_text()
     needed = wheels.wheels(lock, cache, _needed_by(recipe))
     own = _own_wheel(recipe, cache)
-    above = key_of("more", base_key, *(str(archive.pin) for archive in more), *(wheel.sha256 for wheel in needed))
+    above = key_of("modules", base_key, *(wheel.sha256 for wheel in needed))
+    programs = key_of("programs", base_key, *(str(archive.pin) for archive in more))
     top = key_of("own", base_key, recipe.launcher, own.sha256)
     return [
         kept(cache, base_key, lambda tree: _base(tree, root, archives)),
-        kept(cache, above, lambda tree: (*_packages(tree, more), *_modules(tree, root, needed))),
+        kept(cache, above, lambda tree: _modules(tree, root, needed)),
+        *([kept(cache, programs, lambda tree: _packages(tree, more))] if more else []),
         kept(cache, top, lambda tree: _own(tree, root, recipe, own)),
     ]
 
@@ -200,8 +208,13 @@ def _config(recipe: Recipe, layers: Sequence[Layer], labels: Mapping[str, str]) 
             "Entrypoint": [f"/usr/bin/{recipe.program}"], "Cmd": ["--help"], "WorkingDir": "/", "Labels": dict(labels),
         },
         "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
-        "history": [{"created": _created(), "created_by": part} for part in ("Debian", "dependencies", recipe.name)],
+        "history": [{"created": _created(), "created_by": part} for part in _parts(recipe)],
     }  # fmt: skip
+
+
+def _parts(recipe: Recipe) -> list[str]:
+    """What each layer is, from the lowest."""
+    return ["Debian", "dependencies", *(["programs"] if recipe.packages else []), recipe.name]
 
 
 def _created() -> str:

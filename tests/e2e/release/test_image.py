@@ -131,6 +131,23 @@ def test_the_agent_runs_and_can_change_the_root_of_its_node(agent_image: Built, 
     assert "coreutils" in done.stdout, done.stderr
 
 
+def test_the_image_of_builds_has_buildah_and_nothing_else_to_run(
+    builder_image: Built, server_image: Built, tmp_path: Path
+) -> None:
+    require_runc()
+    builder = Container(builder_image, tmp_path)
+    done = builder.run("--version", entrypoint=["buildah"])
+    assert done.stdout.startswith("buildah version"), done.stderr
+    done = builder.run("push", "everything")
+    assert (done.returncode, done.stderr) == (2, "usage: fastness-builder pull|build|push\n")
+    programs = sorted(path.name for place in ("bin", "sbin") for path in (builder.root / "usr" / place).iterdir())
+    assert programs == ["buildah", "fastness-builder", "python3.11"]
+    files = [path for path in builder.root.rglob("*") if not path.is_symlink()]
+    assert not [path for path in files if path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)]
+    assert [each.digest for each in builder_image.layers[:2]] == [each.digest for each in server_image.layers[:2]]
+    assert {"buildah", "libgpgme11"} <= {part.name for layer in builder_image.layers for part in layer.components}
+
+
 BUILD_AGAIN = """
 import os, sys
 from pathlib import Path
@@ -153,14 +170,23 @@ def again(name: str, cache: Path, target: Path) -> str:
 
 
 def test_a_second_builder_makes_the_same_agent(agent_image: Built, tmp_path: Path) -> None:
-    """What both images share comes out of the cache: the long form makes that, too."""
-    cache, other = image.image_cache(os.environ), tmp_path / "cache"
+    """What the images share comes out of the cache: the long form makes that, too."""
+    assert again_above(agent_image, 1, tmp_path) == agent_image.digest
+
+
+def test_a_second_builder_makes_the_same_image_of_builds(builder_image: Built, tmp_path: Path) -> None:
+    assert again_above(builder_image, 2, tmp_path) == builder_image.digest
+
+
+def again_above(built: Built, layers: int, place: Path) -> str:
+    """The digest of an image that another builder makes, all but its lowest layers."""
+    cache, other = image.image_cache(os.environ), place / "cache"
     other.mkdir()
-    base = agent_image.layers[0].blob.name.removesuffix(".tar.gz")
+    below = tuple(layer.blob.name.removesuffix(".tar.gz") for layer in built.layers[:layers])
     for path in cache.iterdir():
-        if path.name.startswith((base, "root-", "packages", "wheels-")):
+        if path.name.startswith((*below, "root-", "packages", "wheels-")):
             (other / path.name).symlink_to(path)
-    assert again("fastness-agent", other, tmp_path / "layout") == agent_image.digest
+    return again(built.name, other, place / "layout")
 
 
 @pytest.mark.parametrize("_", [pytest.param("", marks=in_soak("the agent is built twice from its second layer on"))])
