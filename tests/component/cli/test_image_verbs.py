@@ -53,6 +53,17 @@ async def test_an_image_is_approved_listed_and_withdrawn(embedded_server: Embedd
         assert f"withdrawn {here.clock.now():%Y-%m-%d}" in listing
 
 
+async def test_an_image_whose_values_wait_for_an_approval_is_listed(embedded_server: Embedded) -> None:
+    image = IMAGE.rpartition("@")[0] + "@sha256:" + "7" * 64
+    made = {
+        "apiVersion": "fastness.dev/v1alpha1", "kind": "ReferenceValueSet", "metadata": {"name": f"image-{'7' * 64}"},
+        "spec": {"source": "image", "image": image, "values": []},
+    }  # fmt: skip
+    await embedded_server.cluster.create(SETS, made)
+    rows = json.loads((await run(embedded_server, "list", "-o", "json")).stdout)
+    assert [(row["state"], row["image"]) for row in rows] == [("not approved", image)]
+
+
 async def test_an_approval_says_which_authorities_its_image_carries(
     embedded_server: Embedded, listed: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.components import require_program, require_root
 from tests.e2e.docs.transcript import FOREGROUND, MAKE_UP, Shell, Step, blocks, matches, steps
 from tests.e2e.live import Live, environment
 from tests.realkube import RealKube
@@ -27,6 +28,8 @@ TRANSCRIPTS = [page for page in PAGES if steps(text := (ROOT / page).read_text()
 ON_KUBERNETES = "<!-- transcript: on a real Kubernetes -->"
 ALONE = "<!-- transcript: without a control plane -->"
 WITH_SOURCE = "<!-- transcript: beside a checkout in fastness -->"
+AS_ROOT = re.compile(r"<!-- transcript: as root with ([\w, -]+) -->")
+"""Such a page needs root, and Debian packages with a program of the same name."""
 ON_ITS_OWN = frozenset({
     "docs/how-to/collect-a-support-bundle.md",  # shows what the bundle of a cluster without anything else holds
     "docs/how-to/deliver-through-the-gate.md",  # it turns enforcement on, for everybody
@@ -74,6 +77,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
     """A session as the page begins it: in an empty directory, beside a real Kubernetes, or beside a running control plane."""
     text = (ROOT / request.param).read_text()
+    if needs := AS_ROOT.search(text):
+        require_root("the sandbox of builds")
+        for package in needs[1].split(", "):
+            require_program(Path("/usr/bin") / package, package)
     kubeconfig, running = "", None
     if ON_KUBERNETES in text:
         kubeconfig = str(request.getfixturevalue("bare_kube").kubeconfig)

@@ -8,7 +8,8 @@ A fenced block tagged `console` is a session of a shell:
 
 Blocks of one page are one session: directory and exported variables stay. What differs from run to run is compared by shape:
 ages (`5s`), times, ports of 127.0.0.1, and the width of blanks. A program that stays in the foreground listens on a free port
-instead of the one that people get. The exit code is not shown on a page and not compared; a command that fails says so.
+instead of the one that people get, and so does a registry that a page starts on port 5000. The exit code is not shown on a page
+and not compared; a command that fails says so.
 """
 
 from __future__ import annotations
@@ -25,11 +26,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.realkube.cluster import free_ports
+
 FENCE = re.compile(r"^```([\w-]*)[^\n]*\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 MAKE_UP = "fastness up --machines 5"
 """What `make up` runs; a test keeps it in step with the Makefile."""
 FOREGROUND = ("make up", "fastness up", "fastness serve")
 INTERRUPT = "^C"
+REGISTRY = "127.0.0.1:5000"
+"""Where pages start a registry of their own."""
 PATIENCE = 120.0
 _SHAPES = (
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "TIME"),
@@ -127,6 +132,7 @@ class Shell:
         self._kept = directory / ".session"
         self._running: subprocess.Popen[str] | None = None
         self._shown_in_part = False
+        self._registry = f"127.0.0.1:{free_ports(1)[0]}"
 
     def run(self, step: Step) -> list[str]:
         """Run one step; returns what it printed."""
@@ -135,7 +141,7 @@ class Shell:
             return output[-len(step.expected) :] if self._shown_in_part else output
         if step.command.startswith(FOREGROUND):
             return self._start(step)
-        return self._command(step.command)
+        return self._command(step.command.replace(REGISTRY, self._registry))
 
     def _command(self, command: str) -> list[str]:
         restore = f"[ -e {self._kept} ] && . {self._kept}"

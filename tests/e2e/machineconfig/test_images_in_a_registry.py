@@ -100,9 +100,11 @@ async def test_an_image_that_is_not_there_is_named_with_everybody_who_was_asked(
     assert f"127.0.0.1:{port} cannot be asked" in refused.value.message
 
 
-async def test_a_registry_that_nobody_called_insecure_is_asked_with_tls_alone(registry: LocalRegistry) -> None:
+async def test_a_registry_that_nobody_called_insecure_is_asked_with_tls_alone_and_what_to_write_is_said(
+    registry: LocalRegistry,
+) -> None:
     made = registry.push("os/secure", "1", "x", labels=LABELS)
-    with pytest.raises(BadStreams, match="cannot be asked"):
+    with pytest.raises(BadStreams, match=r"answers without TLS: name it in registrySources\.insecureRegistries"):
         await RegistryClient().labels(f"{registry.address}/os/secure@{made}", RegistryAccess())
 
 

@@ -22,7 +22,16 @@ from fastness.builds.errors import TransferFailed
 from fastness.builds.live.layout import MANIFEST, Made, blob_path, write_base
 from fastness.formats import oci
 from fastness.formats.errors import FormatError
-from fastness.machineconfig.live.registry_session import DELETE, READ, WRITE, Refused, Session, opened, trust_in
+from fastness.machineconfig.live.registry_session import (
+    DELETE,
+    READ,
+    WRITE,
+    Refused,
+    Session,
+    opened,
+    trust_in,
+    unanswered,
+)
 from fastness.machineconfig.render.errors import BadStreams
 from fastness.machineconfig.streams.access import Place, RegistryAccess
 from fastness.runtime.tasks import uninterrupted
@@ -147,7 +156,7 @@ async def _asked(way: Way, actions: str, ask: Ask, failure: str) -> None:
                 reasons.append(f"{place.reference.registry} was not done within {MOST_SECONDS:.0f} seconds")
             except httpx.HTTPError as error:
                 absent = False
-                reasons.append(f"{place.reference.registry} cannot be asked: {str(error) or type(error).__name__}")
+                reasons.append(unanswered(place, error))
     except (ssl.SSLError, BadStreams) as error:
         absent = False
         reasons.append(str(error))

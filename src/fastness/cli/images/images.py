@@ -323,7 +323,7 @@ async def _namespace(cluster: Cluster, name: str) -> None:
 @cluster_options
 @output_option
 def list_images(kubeconfig: Path | None, context: str, output: str) -> None:
-    """List the approved images, and those whose approval was withdrawn of late."""
+    """List the approved images, those that were built here and wait for an approval, and those withdrawn of late."""
     with reported_errors():
         rows = asyncio.run(_list(kubeconfig, context))
     if output == "json":
@@ -350,10 +350,13 @@ def _rows(images: Sequence[JsonObject], sets: Sequence[JsonObject]) -> list[Json
         if (condition(approval, "Counts") or {}).get("status") == "False":
             state = "ignored in its namespace"
         rows.append(_row(str(object_name(approval)), state, approval["spec"]["image"], values_set))
+    approved = {approval["spec"]["image"] for approval in images}
     for name, values in by_image.items():
         withdrawn = values["spec"].get("withdrawn")
         if withdrawn is not None:
             rows.append(_row(values["metadata"]["name"], f"withdrawn {withdrawn['at'][:10]}", str(name), values))
+        elif name not in approved:
+            rows.append(_row(values["metadata"]["name"], "not approved", str(name), values))
     return rows
 
 

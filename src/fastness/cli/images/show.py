@@ -32,7 +32,9 @@ def show_image(reference: str, kubeconfig: Path | None, context: str, output: st
     try:
         name = set_name(reference)
     except BadValues as error:
-        raise CliError(error.message, error.hint, Exit.USAGE) from error
+        raise CliError(
+            error.message, "Name it as name@sha256:…; `fastness image list` lists images.", Exit.USAGE
+        ) from error
     with reported_errors():
         values, approvals = asyncio.run(_asked(name, kubeconfig, context))
     if values is None and not approvals:

@@ -28,7 +28,7 @@ from fastness.formats.errors import FormatError
 from fastness.formats.oci_layer import file_in_layer
 from fastness.machineconfig.live.image_signatures import read_signatures
 from fastness.machineconfig.live.image_tree import Contents, TreeReader
-from fastness.machineconfig.live.registry_session import Refused, Session, opened, trust_in
+from fastness.machineconfig.live.registry_session import Refused, Session, opened, trust_in, unanswered
 from fastness.machineconfig.render.errors import BadStreams
 from fastness.machineconfig.streams.access import RegistryAccess
 
@@ -119,7 +119,7 @@ class RegistryClient:
             except (Refused, FormatError) as error:
                 reasons.append(f"{place.reference.registry}: {error}")
             except httpx.HTTPError as error:
-                reasons.append(f"{place.reference.registry} cannot be asked: {str(error) or type(error).__name__}")
+                reasons.append(unanswered(place, error))
         raise BadStreams(f"{reference} cannot be read: {'; '.join(reasons) or 'nobody may be asked for it'}")
 
 

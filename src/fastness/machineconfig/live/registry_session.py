@@ -48,6 +48,18 @@ class Refused(Exception):
         self.status = status
 
 
+def unanswered(place: Place, error: httpx.HTTPError) -> str:
+    """Why a registry gave no answer, and what to do where that is plain."""
+    text = f"{place.reference.registry} cannot be asked: {str(error) or type(error).__name__}"
+    # What OpenSSL says of a server that answers a TLS greeting with HTTP; it names neither TLS nor a way out.
+    if "WRONG_VERSION_NUMBER" in text:
+        return (
+            f"{place.reference.registry} answers without TLS: name it in registrySources.insecureRegistries of the Image "
+            "`cluster` (config.openshift.io/v1) if nobody can come between"
+        )
+    return text
+
+
 class Session:
     """One image at one place."""
 
