@@ -157,13 +157,20 @@ async def test_a_cluster_that_names_no_image_renders_and_says_so_once(workers: W
     assert registry.asked == []
 
 
-async def test_a_preferred_stream_that_nothing_offers_stops_no_pool(workers: WorkerPool) -> None:
+async def test_a_preferred_stream_that_nothing_offers_stops_no_pool_and_is_said_to_wait(workers: WorkerPool) -> None:
     body = {"apiVersion": names.API_VERSION, "kind": "OSImageStream", "metadata": {"name": "cluster"}}
     await workers.cluster.create(STREAM, {**body, "spec": {"defaultStream": "rhel-10"}})
     await workers.add_node("a")
     pool = await workers.settled()
     assert "osImageStream" not in pool["status"]
     assert (condition(pool, "RenderDegraded") or {}).get("status") != "True"
+    place = "openshift-machine-config-operator/machine-config-osimageurl"
+
+    async def waits() -> bool:
+        words = f"defaultStream rhel-10 has no effect before ConfigMap {place} names its images"
+        return words in await says(workers, "False", "NoSource")
+
+    await until(waits, "the choice is not said to wait")
 
 
 async def test_images_of_the_config_map_become_a_stream_that_pools_follow(

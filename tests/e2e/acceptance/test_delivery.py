@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -171,6 +173,37 @@ def test_the_way_of_configurations_can_be_changed_while_the_cluster_runs(cluster
     assert by_gate.door == "gate"
     for newcomer in (on_demand, *scheduled, on_change, by_gate):
         remove(cluster, newcomer)
+
+
+@pytest.mark.row("000-78")
+def test_the_gate_gives_nothing_of_what_it_gave_before_once_the_broker_delivers(cluster: Acceptance) -> None:
+    """Where attestation is only watched a ticket is enough at the gate, so a person can ask what a machine asks."""
+    secret = cluster.get("secret", "worker-user-data-managed", "-n", "openshift-machine-api")
+    ignition = json.loads(base64.b64decode(secret["data"]["userData"]))["ignition"]
+    (merged,) = ignition["config"]["merge"]
+    headers = {entry["name"]: entry["value"] for entry in merged["httpHeaders"] if entry["name"] == "Authorization"}
+    url = json.loads((cluster.live.state / "endpoints.json").read_text())["gate"] + "/config/worker"
+    doors = cluster.get("secret", "doors-ca", "-n", "fastness-system")["data"]["ca.crt"]
+    trust = ssl.create_default_context(cadata=base64.b64decode(doors).decode())
+
+    def watched() -> list[str]:
+        shown = cluster.fastness("audit", "show", "--what", "release", "-o", "json").json
+        return [entry["grant"] for entry in shown if entry["who"].startswith("ticket:")]
+
+    with httpx.Client(verify=trust, trust_env=False, headers=headers) as machine:
+        assert machine.get(url).status_code == 401, "a ticket is nothing where proof is demanded"
+        cluster.confirm(mode="Audit")
+        eventually(lambda: machine.get(url).status_code == 200, "the configuration for a ticket")
+        eventually(watched, "the release on the record, which says that nobody proved anything")
+        deliver(cluster, via="Broker", sync="OnDemand")
+        eventually(lambda: machine.get(url).status_code == 503, "the gate to be shut")
+        before = watched()
+        answer = machine.get(url)
+        assert answer.json()["code"] == "delivered-by-broker"
+        assert "files" not in answer.text
+        assert watched() == before
+    deliver(cluster, via="Gate", sync="OnDemand")
+    cluster.confirm(mode="Enforce")
 
 
 @pytest.mark.row("000-96")

@@ -67,3 +67,46 @@ def test_options_go_out_as_ever_without_the_mode_and_turning_it_on_names_every_c
     )
     cluster.kubectl("delete", "mc", *OFFENDERS)
     eventually(lambda: not cluster.degraded(), "the pool to heal")
+
+
+@pytest.mark.row("000-94")
+def test_two_approvers_let_a_machine_in_that_cannot_prove_itself_and_everybody_sees_it(cluster: Acceptance) -> None:
+    state = ("--state", str(cluster.live.state))
+
+    def glass(*words: str) -> str:
+        done = cluster.fastness("break-glass", *words)
+        assert done.code == 0, done.err
+        return done.out
+
+    def machines(standing: str) -> list[dict[str, Any]]:
+        listed = cluster.fastness("machine", "list", "-o", "json").json
+        return [entry for entry in listed if entry["attested"] == standing]
+
+    assert cluster.fastness("sim", "tamper", "worker-0", "changed-boot-loader", *state).code == 0
+    eventually(lambda: len(machines("Refused")) == 1, "a machine that is refused")
+    (refused,) = machines("Refused")
+    approvers = [f"--approver={name}={glass('key', f'{name}.key').strip()}" for name in ("ada", "grace")]
+    glass("change", *approvers)
+    assert cluster.fastness("sim", "clock", "+1h5m", *state).code == 0
+    eventually(
+        lambda: cluster.condition("confidentialcluster", "cluster", "ApproversPending").get("reason") == "NoChange",
+        "approvers that count",
+    )
+    statement = cluster.live.home / "statement.json"
+    statement.write_text(glass("ask", "--pool", "worker", "--for", "4h", "--reason", "the vendor cannot be reached"))
+    glass("agree", str(statement), "--by", "ada", "--key", "ada.key")
+    alone = cluster.fastness("break-glass", "apply", str(statement))
+    assert (alone.code != 0, "1 of 2 approvers signed" in alone.err) == (True, True), alone.err
+    glass("agree", str(statement), "--by", "grace", "--key", "grace.key")
+    glass("apply", str(statement))
+    assert cluster.fastness("sim", "reboot", "worker-0", *state).code == 0
+    eventually(lambda: [entry["name"] for entry in machines("Overridden")] == [refused["name"]], "it to be let in")
+    eventually(lambda: refused["node"] in cluster.ready(), "its node")
+    words = "pool worker, agreed by ada and grace, until"
+    assert words in cluster.condition("confidentialcluster", "cluster", "Overridden")["message"]
+    assert any(words in event["message"] for event in cluster.events("OverrideBegins"))
+    entries = [entry["what"] for entry in cluster.fastness("audit", "show", "-o", "json").json]
+    assert {"break-glass-begins", "overridden"} <= set(entries)
+    glass("end")
+    eventually(lambda: not machines("Overridden"), "an end to it")
+    assert cluster.fastness("sim", "undo", "worker-0", *state).code == 0

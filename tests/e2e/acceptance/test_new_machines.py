@@ -152,7 +152,9 @@ def test_who_boots_something_else_before_the_approval_scales_nothing_up_and_the_
     assert cluster.fastness("sim", "tamper", name, "changed-boot-loader", *state).code == 0
     assert cluster.fastness("machine", "approve", waiting["name"]).code == 0
 
-    machine = lambda: cluster.get("machines.trusted-execution-clusters.io", waiting["name"], "-n", "fastness-system")  # noqa: E731
+    def machine() -> dict[str, Any]:
+        return cluster.get("machines.trusted-execution-clusters.io", waiting["name"], "-n", "fastness-system")
+
     eventually(lambda: machine()["status"].get("standingReason") == "ValueDiffers", "the reason at the machine")
     eventually(
         lambda: any(

@@ -121,21 +121,54 @@ def test_old_ignition_without_a_ticket_gets_the_config_in_spec_2(old: OldCluster
     assert old.stub("/config/worker").status_code == 403, "nothing of a pool that attests"
 
 
-@pytest.mark.row("002-23")
-def test_old_ignition_with_a_ticket_gets_the_config_in_spec_2(old: OldCluster) -> None:
+@pytest.fixture
+def server(old: OldCluster) -> Iterator[httpx.Client]:
+    """The config server, as a machine of the pool asks it that shows a ticket."""
     created = old.cluster.fastness("ticket", "create", "--pool", POOL, "--uses", "0")
     assert created.code == 0, created.err
     ticket = next(word for word in created.out.split() if word.startswith("fst_"))
     secret = old.cluster.get("secret", "doors-ca", "-n", "fastness-system")
     trust = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
-    with httpx.Client(verify=trust, trust_env=False, timeout=20) as http:
-        url, headers = (
-            f"{old.endpoint('configServer')}/config/{POOL}",
-            {**IGNITION, "authorization": f"Bearer {ticket}"},
-        )
-        answer = http.get(url, headers=headers)
+    headers = {"authorization": f"Bearer {ticket}"}
+    with httpx.Client(
+        base_url=old.endpoint("configServer"), headers=headers, verify=trust, trust_env=False, timeout=20
+    ) as http:
+        yield http
+
+
+@pytest.mark.row("002-23")
+def test_old_ignition_with_a_ticket_gets_the_config_in_spec_2(server: httpx.Client) -> None:
+    answer = server.get(f"/config/{POOL}", headers=IGNITION)
     assert answer.status_code == 200, answer.text
     assert answer.json()["ignition"]["version"] == "2.2.0"
+
+
+@pytest.mark.row("000-63")
+def test_path_methods_and_versions_are_those_that_machines_have_always_asked_with(server: httpx.Client) -> None:
+    kind = "application/vnd.coreos.ignition+json"
+    for accept, version in (
+        (
+            IGNITION["accept"],
+            "2.2.0",
+        ),  # the generations of Ignition: 0.35, 2.6, 2.15 and one that is newer than we know
+        (f"{kind};version=3.1.0, */*;q=0.1", "3.1.0"),
+        (f"{kind};version=3.4.0, */*;q=0.1", "3.4.0"),
+        (f"{kind};version=3.9.0", "3.5.0"),
+        ("*/*", "2.2.0"),  # a person with curl
+    ):
+        answer = server.get(f"/config/{POOL}", headers={"accept": accept})
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json"), accept
+        assert answer.json()["ignition"]["version"] == version, accept
+        assert int(answer.headers["content-length"]) == len(answer.content)
+        files = {file["path"] for file in answer.json()["storage"]["files"]}
+        assert {"/etc/machine-config-daemon/node-annotations.json", "/etc/kubernetes/kubelet.conf"} <= files
+        head = server.head(f"/config/{POOL}", headers={"accept": accept})
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == answer.headers["content-length"]
+    assert server.get(f"/config/{POOL}", headers={"accept": f"{kind};version=4.0.0"}).status_code == 400
+    assert server.get("/healthz").status_code == 200
+    assert server.get("/elsewhere").status_code == 404
+    assert server.post(f"/config/{POOL}").status_code == 405
 
 
 @pytest.mark.row("002-36")

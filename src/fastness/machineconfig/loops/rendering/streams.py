@@ -54,6 +54,15 @@ _MAP_SCOPE = Scope(where.NAMESPACE, fields=f"metadata.name={where.CONFIG_MAP}")
 _log = logger("streams")
 
 
+def _nothing_named(present: JsonObject | None) -> str:
+    """That there is no stream, and that a person's choice of one waits for it."""
+    chosen = ((present or {}).get("spec") or {}).get("defaultStream")
+    words = "no image of an operating system is named; pools take none by stream"
+    if not chosen:
+        return words
+    return f"{words}: defaultStream {chosen} has no effect before ConfigMap {where.NAMESPACE}/{where.CONFIG_MAP} names its images"
+
+
 def _everything(_obj: Object) -> Iterable[ObjectName]:
     return (ALL,)
 
@@ -90,9 +99,7 @@ class Streams:
         present = self._streams.get("", NAME)
         try:
             if not named:
-                await self._tell(
-                    False, NO_SOURCE, "no image of an operating system is named; pools take none by stream"
-                )
+                await self._tell(False, NO_SOURCE, _nothing_named(present))
                 return Done()
             if where.is_current(present, named, VERSION) or (named.deferred and _offers(present)):
                 available = _offers(present)
