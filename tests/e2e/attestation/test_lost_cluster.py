@@ -86,7 +86,11 @@ async def test_doors_outside_survive_the_loss_of_their_cluster_and_go_on_when_it
     for role in PORTS:
         code, text = readiness(site, role)
         print("D", role, code, text, site.doors[f"{role}-a"].child.poll())
-    print(run(["kubectl", "get", "ns,secrets,auditbatches,auditcheckpoints,machines,confidentialclusters", "-A"], site.env).out)
+    print(
+        run(
+            ["kubectl", "get", "ns,secrets,auditbatches,auditcheckpoints,machines,confidentialclusters", "-A"], site.env
+        ).out
+    )
     print(told(site, "restore", *kubernetes, "monday.db", "--broker-vault", "vault.json").out)
     with site.kube.client() as admin:
         post_node_facts(admin, site.kube.url)

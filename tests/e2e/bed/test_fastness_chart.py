@@ -105,7 +105,10 @@ def test_the_gate_is_a_service_of_its_own_with_several_replicas_of_which_one_may
     assert (len(names), sorted(places)) == (2, ["bed-0", "bed-1"]), "two, on two nodes, each with its own certificate"
     page.ask(f"kubectl delete pod {names[0]} -n fastness-system --grace-period=0 --force --wait=false")
     # A machine of pool worker, which gets its configuration at the gate or nowhere.
-    assert page.ask("helm test fastness -n fastness-system | grep Phase | sort | uniq").split() == ["Phase:", "Succeeded"]
+    assert page.ask("helm test fastness -n fastness-system | grep Phase | sort | uniq").split() == [
+        "Phase:",
+        "Succeeded",
+    ]
 
 
 @pytest.mark.soak
