@@ -200,6 +200,20 @@ async def test_machines_that_boot_while_there_is_no_gate_wait_for_it_and_come_ag
     site.start("gate-a")
 
 
+@pytest.mark.row("000-80")
+async def test_where_the_broker_delivers_a_machine_gets_its_configuration_without_any_gate(
+    site: Site, swtpm: Swtpm, tmp_path: Path
+) -> None:
+    for name in both("gate"):
+        site.kill(name)
+    site.deliver_by("Broker")
+    booted = await site.boot(swtpm, tmp_path)
+    assert orjson.loads(booted.body)["ignition"]["version"].startswith("3.")
+    site.deliver_by("Gate")
+    for name in both("gate"):
+        site.start(name)
+
+
 @pytest.mark.row("000-77")
 async def test_brokers_that_start_while_the_config_server_is_down_say_what_machines_wait_for(
     site: Site, swtpm: Swtpm, tmp_path: Path
