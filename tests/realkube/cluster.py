@@ -149,6 +149,22 @@ class RealKube:
         self.programs[name].child.wait()
         self.run(name, self.flags[name])
 
+    def lose(self) -> None:
+        """The cluster is gone with everything that it held: its programs die, and so does the disk of etcd."""
+        for program in reversed(self.programs.values()):
+            program.child.kill()
+            program.child.wait()
+        shutil.rmtree(self.directory / "etcd")
+
+    def begin_anew(self) -> None:
+        """An empty cluster at the same address and with the same authority, as somebody makes it who lost one."""
+        self.programs.clear()
+        for name, flags in self.flags.items():
+            program = self.run(name, flags)
+            if name == "kube-apiserver":
+                with self.client() as admin:
+                    self._wait(program, lambda: admin.get("/readyz").is_success)
+
     def _wait(self, program: Program, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:

@@ -107,7 +107,7 @@ def product_loops(
 ) -> list[Controller]:
     """All controllers of the product but those of some families, each behind its declaration of writes and the lease.
 
-    `watched`: whether admission of ours stands in front of the API; the embedded one always has it. `statuses`: those of Machines,
+    `watched`: whether admission of ours stands in front of the API; the embedded one has it. `statuses`: those of Machines,
     where the cluster that the loops get signs them. `providers` make machines for machine sets. `resolve_image` asks a registry
     which image a tag means; `images` are looked into for streams, `builder` builds them.
     """

@@ -1,4 +1,8 @@
-"""Enrol, challenge, evidence, verdict, secret: a real TPM, a real kube-apiserver, doors as processes, two brokers, one killed."""
+"""Enrol, challenge, evidence, verdict, secret: a real TPM, a real kube-apiserver, doors as processes, two brokers, one killed.
+
+The cluster has definitions of a later release, as after half an upgrade or after going back (`newer_definitions`): this module
+shows what an older program does there. tests/e2e/attestation/test_one_killed.py has the present ones.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,14 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+import yaml
 
 from fastness.agent.boot.enrol import HttpTransport, RetryBudget, enrol
 from fastness.agent.boot.prove import BrokerClient, BrokerRefused
 from fastness.agent.host.tee.tpm import TpmAttester, TpmTools
 from fastness.crypto.secret import SecretText
 from fastness.runtime.clock import SystemClock, SystemEntropy
+from tests.e2e.attestation.newer_definitions import MEMBER, VERSION, of_tomorrow
 from tests.e2e.live import FASTNESS, environment, run
 from tests.patience import PATIENCE, eventually
 from tests.realkube import RealKube
@@ -115,8 +121,9 @@ def site(
 ) -> Iterator[tuple[Site, Doors]]:
     home = tmp_path_factory.mktemp("home")
     env = environment(home, KUBECONFIG=str(bare_kube.kubeconfig))
-    crds = run([FASTNESS, "crds", "--with", "all"], env).out
-    assert run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=crds).code == 0
+    newer = yaml.safe_dump_all(of_tomorrow(yaml.safe_load_all(run([FASTNESS, "crds", "--with", "all"], env).out)))
+    applied = run(["kubectl", "apply", "--server-side", "-f", "-"], env, stdin=newer)
+    assert applied.code == 0, applied.err
     run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], env)
     run(["kubectl", "create", "namespace", "fastness-system"], env)
     ports = {role: free_port() for role in ("enrol", "broker-a", "broker-b")}
@@ -135,6 +142,15 @@ def site(
         stack.callback(doors.end)
         doors.open()
         yield made, doors
+
+
+def json_text(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def tomorrow(word: str) -> dict[str, Any]:
+    """A member that only a later release knows."""
+    return {MEMBER: {"word": word}}
 
 
 def _objects(maker: Maker) -> list[dict[str, Any]]:
@@ -212,6 +228,45 @@ def test_what_was_decided_is_on_the_record_and_can_be_proved(site: tuple[Site, D
     key = here.fastness("audit", "key").out.strip()
     checked = here.fastness("audit", "verify", str(tmp_path / "record"), "--key", key)
     assert (checked.code, checked.out[:4]) == (0, "good")
+
+
+def test_what_a_later_release_wrote_outlives_the_older_program(site: tuple[Site, Doors]) -> None:
+    """Said of the cluster and of a machine by a newer program; the older one reconciles both, and takes nothing away."""
+    here, _ = site
+    cluster, machines = f"confidentialclusters.{VERSION}.fastness.dev", "machines.trusted-execution-clusters.io"
+    (machine, *_) = run(["kubectl", "get", machines, "-n", "fastness-system", "-o", "name"], here.env).out.split()
+    merge = ("--type=merge", "-p")
+    for words in (
+        (f"{cluster}/cluster", *merge, json_text({"spec": tomorrow("spec")})),
+        (f"{cluster}/cluster", "--subresource=status", *merge, json_text({"status": tomorrow("status")})),
+        (machine, "-n", "fastness-system", *merge, json_text({"spec": tomorrow("machine")})),
+    ):
+        patched = run(["kubectl", "patch", *words], here.env)
+        assert patched.code == 0, patched.err
+    # A change that the older controllers act on: they write the status anew.
+    interval = json_text({"spec": {"attestation": {"reattestInterval": "14m"}}})
+    changed = run(["kubectl", "patch", "confidentialcluster/cluster", *merge, interval], here.env).code
+    get = ["kubectl", "get", f"{cluster}/cluster", "-o", "json"]
+
+    def settled() -> Any:
+        cluster = run(get, here.env).json
+        return cluster["status"].get("observedGeneration") == cluster["metadata"]["generation"] and cluster
+
+    stored = eventually(settled, "the status of now")
+    assert (changed, stored["spec"][MEMBER], stored["status"][MEMBER]) == (0, {"word": "spec"}, {"word": "status"})
+    kept = run(["kubectl", "get", machine, "-n", "fastness-system", "-o", "json"], here.env).json
+    assert kept["spec"][MEMBER] == {"word": "machine"}
+    assert here.fastness("attest", "explain", machine.rpartition("/")[2]).code in (0, 1), "its reader reads them, too"
+
+
+def test_definitions_do_not_go_back_over_objects_that_a_later_release_stored(site: tuple[Site, Doors]) -> None:
+    here, _ = site
+    older = here.fastness("crds").out
+    refused = run(["kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-"], here.env, stdin=older)
+    assert refused.code == 1, refused.out
+    assert "storedVersions" in refused.err, refused.err
+    definition = run(["kubectl", "get", "crd", "confidentialclusters.fastness.dev", "-o", "json"], here.env).json
+    assert VERSION in [version["name"] for version in definition["spec"]["versions"]]
 
 
 async def test_a_ticket_for_one_machine_is_used_up(site: tuple[Site, Doors]) -> None:

@@ -46,6 +46,12 @@ class Site:
         self.believed: ImageTrust
         self.lines: list[str] = []
 
+    def define(self) -> None:
+        """Our definitions, as whoever installs the roles by hand makes them."""
+        crds = run([FASTNESS, "crds", "--with", "all"], self.env).out
+        assert run(["kubectl", "apply", "--server-side", "-f", "-"], self.env, stdin=crds).code == 0
+        run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], self.env)
+
     def start(self, name: str) -> None:
         """Start a replica, or start it again."""
         role = name.rpartition("-")[0]
@@ -136,9 +142,7 @@ class Site:
 @pytest.fixture(scope="module")
 def site(bare_kube: RealKube, tpm_maker: Maker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made = Site(bare_kube, tmp_path_factory.mktemp("home"))
-    crds = run([FASTNESS, "crds", "--with", "all"], made.env).out
-    assert run(["kubectl", "apply", "--server-side", "-f", "-"], made.env, stdin=crds).code == 0
-    run(["kubectl", "wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"], made.env)
+    made.define()
     run(["kubectl", "create", "namespace", "fastness-system"], made.env)
     tpm_maker.provision("one")
     with ExitStack() as stack:
@@ -194,6 +198,20 @@ async def test_machines_that_boot_while_there_is_no_gate_wait_for_it_and_come_ag
     site.start("gate-b")
     assert orjson.loads((await waiting).body)["ignition"]["version"].startswith("3.")
     site.start("gate-a")
+
+
+@pytest.mark.row("000-80")
+async def test_where_the_broker_delivers_a_machine_gets_its_configuration_without_any_gate(
+    site: Site, swtpm: Swtpm, tmp_path: Path
+) -> None:
+    for name in both("gate"):
+        site.kill(name)
+    site.deliver_by("Broker")
+    booted = await site.boot(swtpm, tmp_path)
+    assert orjson.loads(booted.body)["ignition"]["version"].startswith("3.")
+    site.deliver_by("Gate")
+    for name in both("gate"):
+        site.start(name)
 
 
 @pytest.mark.row("000-77")

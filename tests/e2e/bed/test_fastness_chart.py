@@ -92,6 +92,25 @@ def test_a_door_or_a_key_that_is_missing_fails_the_doctor(page: Page) -> None:
     page.ask("kubectl scale deployment/fastness-gate -n fastness-system --replicas=1")
 
 
+@pytest.mark.row("000-58")
+def test_the_gate_is_a_service_of_its_own_with_several_replicas_of_which_one_may_die(page: Page) -> None:
+    gates = "kubectl get pods -n fastness-system -l app.kubernetes.io/component=gate"
+    slices = "kubectl get endpointslices -n fastness-system -l kubernetes.io/service-name=fastness-gate"
+    ready = "jsonpath='{.items[*].endpoints[?(@.conditions.ready==true)].targetRef.name}'"
+    page.ask("helm upgrade fastness $CHART -n fastness-system --reuse-values --set gate.replicas=2")
+    page.ask("kubectl rollout status deployment/fastness-gate -n fastness-system --timeout=300s")
+    page.ask(f'until [ "$({slices} -o {ready} | wc -w)" = 2 ]; do sleep 0.3; done')
+    names = page.ask(f"{gates} -o jsonpath='{{.items[*].metadata.name}}'").split()
+    places = page.ask(f"{gates} -o jsonpath='{{.items[*].spec.nodeName}}'").split()
+    assert (len(names), sorted(places)) == (2, ["bed-0", "bed-1"]), "two, on two nodes, each with its own certificate"
+    page.ask(f"kubectl delete pod {names[0]} -n fastness-system --grace-period=0 --force --wait=false")
+    # A machine of pool worker, which gets its configuration at the gate or nowhere.
+    assert page.ask("helm test fastness -n fastness-system | grep Phase | sort | uniq").split() == [
+        "Phase:",
+        "Succeeded",
+    ]
+
+
 @pytest.mark.soak
 @pytest.mark.skipif(not SOAK, reason="in `make soak`: the page is followed up to its upgrade, which takes long enough")
 def test_it_goes_back_and_away_and_what_it_leaves_opens_again(page: Page) -> None:

@@ -1,6 +1,7 @@
 """Agents and doors of different versions: what an older side sends means the same here.
 
-Messages are recorded from the encoders of an earlier commit, but for what enrolment answers, which follows its code by hand.
+Messages are recorded from earlier commits: from their encoders, and what enrolment answers from its door. The older programs
+themselves run in the long form, tests/e2e/attestation/test_older_version.py.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "how-to" / "upgrade-and-go-back.md"
 BEFORE = json.loads(Path(__file__).with_name("messages_before.json").read_text())
 
 
+@pytest.mark.row("000-91")
 async def test_an_older_agent_attests_at_this_broker_and_one_of_an_unknown_version_is_told_what_is_spoken(
     here: BrokeredCluster,
 ) -> None:
@@ -43,6 +45,7 @@ async def test_an_older_agent_attests_at_this_broker_and_one_of_an_unknown_versi
     assert all(version in refused.json()["detail"] for version in kbs.VERSIONS)
 
 
+@pytest.mark.row("000-91")
 def test_an_older_agent_is_understood_by_enrolment() -> None:
     agent = BEFORE["agent"]
     of_tpm = enrolment.parse_request(agent["enrolment-tpm"].encode())
@@ -57,12 +60,20 @@ def test_an_older_agent_is_understood_by_enrolment() -> None:
     assert with_init_data.init_data == ("toml", "aa")
 
 
+@pytest.mark.row("000-91")
 def test_this_agent_understands_older_doors() -> None:
     doors = BEFORE["doors"]
-    assert read_offer(doors["enrolment-offer-tpm"].encode()).credential == b"c"
-    assert read_offer(doors["enrolment-offer-guest"].encode()).challenge == b"ch"
+    offer = read_offer(doors["enrolment-offer-tpm"].encode())
+    assert (len(offer.credential), len(offer.secret), offer.challenge) == (70, 70, b"")
+    assert len(read_offer(doors["enrolment-offer-guest"].encode()).challenge) == 32
     enrolled = read_enrolled(doors["enrolled"].encode())
-    assert (enrolled.node_name, enrolled.pool, enrolled.approved, enrolled.doors) == ("worker-1", "worker", True, None)
+    assert (enrolled.node_name, enrolled.pool, enrolled.approved) == ("worker-87235e80453bcab75b98", "worker", True)
+    assert enrolled.doors is not None
+    assert (enrolled.doors.via, enrolled.doors.gate) == ("Gate", "https://127.0.0.1:34137")
+    before = {name: value for name, value in json.loads(doors["enrolled"]).items() if name != "doors"}
+    assert read_enrolled(json.dumps(before).encode()).doors is None, (
+        "an even older door does not say where the others are"
+    )
     assert kbs.challenge_message("NONCE").decode() == doors["kbs-challenge"]
     assert kbs.token_message("TOKEN").decode() == doors["kbs-token"]
 
