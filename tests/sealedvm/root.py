@@ -167,24 +167,36 @@ def base_layer(more: tuple[tuple[str, bytes], ...] = ()) -> bytes:
              "etc/systemd/system/default.target": "/usr/lib/systemd/system/multi-user.target",
              **{f"etc/systemd/system/{unit}": "/dev/null" for unit in MASKED}}  # fmt: skip
     sink = io.BytesIO()
-    sink.write(debian(cache_root(os.environ), PACKAGES).read_bytes())
-    sink.seek(0)
-    with tarfile.open(fileobj=sink, mode="a", format=tarfile.PAX_FORMAT) as tar:
+    with (
+        tarfile.open(debian(cache_root(os.environ), PACKAGES)) as source,
+        tarfile.open(fileobj=sink, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        there = {"."}
+        for member in source:
+            name = member.name.removeprefix("./")
+            # A layer has every path once.
+            if name not in files and name not in links:
+                there.add(name)
+                tar.addfile(member, source.extractfile(member) if member.isreg() else None)
         # Directories are entries of their own: composefs makes none that no layer has.
         parents = {str(parent) for name in (*files, *links) for parent in Path(name).parents} | {"sysroot", "boot"}
-        for name in sorted(parents - {member.name.removeprefix("./") for member in tar.getmembers()} - {"."}):
-            entry = tarfile.TarInfo(f"./{name}")
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-            tar.addfile(entry)
+        for name in sorted(parents - there):
+            tar.addfile(_entry(name, tarfile.DIRTYPE))
         for name, data in sorted(files.items()):
-            entry = tarfile.TarInfo(f"./{name}")
-            entry.size, entry.mode = len(data), 0o755
+            entry = _entry(name, tarfile.REGTYPE)
+            entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
         for name, target in sorted(links.items()):
-            entry = tarfile.TarInfo(f"./{name}")
-            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            entry = _entry(name, tarfile.SYMTYPE)
+            entry.linkname = target
             tar.addfile(entry)
     return sink.getvalue()
+
+
+def _entry(name: str, kind: bytes) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(f"./{name}")
+    entry.type, entry.mode = kind, 0o755
+    return entry
 
 
 def base_image() -> Image:

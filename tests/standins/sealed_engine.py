@@ -44,7 +44,7 @@ class Engine:
         {"cfsctl": self.cfsctl, "bootctl": self.bootctl, "systemd-run": self.systemd_run}[program](words)
 
     def cfsctl(self, words: list[str]) -> None:
-        if words == ["--version"]:
+        if words[-1] == "--version":
             print("cfsctl 0.9.4")
             return
         while words[0].startswith("--"):
