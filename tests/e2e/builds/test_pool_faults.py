@@ -30,9 +30,9 @@ pytestmark = pytest.mark.processes
 MACHINES = 2
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry]:
-    """A registry on loopback that anybody may read and write."""
+    """A registry on loopback that anybody may read and write, and that is empty."""
     program = require_program(Path("/usr/bin/docker-registry"), "docker-registry")
     require_program(Path("/usr/bin/buildah"), "buildah")
     require_root("the sandbox of builds")

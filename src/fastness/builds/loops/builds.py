@@ -240,7 +240,9 @@ class Builds:
         if present is None and any((condition(pool, kind) or {}).get("status") == "True" for kind in _BLOCKING):
             return None
         for old in life.superseded(mine, name):
-            await self._delete(old)
+            # At once: the next look at this pool may be an hour away, when this build has ended.
+            if (going := await self._delete(old)) is not None:
+                await self._finish(going)
         rendered = str(pool["spec"]["configuration"]["name"])
         try:
             build = await self._cluster.create(BUILDS, life.manifest(name, config, rendered, made_of.digest), AS)
@@ -446,8 +448,10 @@ class Builds:
         keys = (names.CURRENT_IMAGE, names.DESIRED_IMAGE, names.BOOTED_IMAGE)
         return {annotations_of(node).get(key, "") for node in self._nodes.list() for key in keys} - {""}
 
-    async def _delete(self, build: Object) -> None:
+    async def _delete(self, build: Object) -> JsonObject | None:
+        """Let a build go; as it is then, None where it was gone."""
+        options = DeleteOptions(uid=metadata(build)["uid"])
         try:
-            await self._cluster.delete(BUILDS, object_name(build).name, "", DeleteOptions(uid=metadata(build)["uid"]))
+            return await self._cluster.delete(BUILDS, object_name(build).name, "", options)
         except (NotFound, Conflict):
-            return
+            return None
